@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longest wait for something that must come: far beyond what it takes.
+/// Longest wait for an event that must happen, far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Size of what is transferred.
+/// Bytes of the content.
 const SIZE: u64 = 3 << 20;
 
-/// Whether nothing here tells of a SCION network; says so where that is not so.
+/// Whether this host is in no SCION network; prints a message if it is in one.
 fn no_scion_here() -> bool {
     let daemon = TcpStream::connect("127.0.0.1:30255").is_ok();
     let folder = Path::new("/etc/scion/topology.json").exists();
@@ -27,7 +27,7 @@ fn no_scion_here() -> bool {
     !daemon && !folder
 }
 
-/// A `hawser` that finds no SCION network by its environment.
+/// A `hawser` command whose environment names no SCION network.
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command.args(args).stdin(Stdio::null());
@@ -37,7 +37,7 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A `hawser` at work, which ends with its test.
+/// A running `hawser`, which is killed at the end of its test.
 struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -46,7 +46,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended before.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -66,7 +66,7 @@ impl Running {
         }
     }
 
-    /// The next line of JSON that it prints.
+    /// The next line of JSON on its standard output.
     fn json(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
@@ -76,7 +76,7 @@ impl Running {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Where it listens for IP peers, as it says first.
+    /// The address for IP peers, which it prints first.
     fn listens(&mut self) -> String {
         let mut line = String::new();
         self.stderr.read_line(&mut line).unwrap();
@@ -84,7 +84,7 @@ impl Running {
         address.unwrap_or_else(|| panic!("{line:?}")).to_owned()
     }
 
-    /// All else that it says until it ends.
+    /// The rest of its standard error.
     fn log(&mut self) -> String {
         let mut log = String::new();
         self.stderr.read_to_string(&mut log).unwrap();
@@ -96,7 +96,7 @@ impl Running {
         assert!(Command::new("sh").args(kill).status().unwrap().success());
     }
 
-    /// Waits for its end; returns its exit code.
+    /// Waits for its end, and returns its exit code.
     fn code(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// Waits for a good end, after which nothing else is printed.
+    /// Waits for a successful end, after which nothing else may be printed.
     fn end(mut self) {
         let code = self.code();
         assert_eq!(code, Some(0), "{}", self.log());
@@ -118,7 +118,7 @@ impl Running {
     }
 }
 
-/// A folder with content and its torrent.
+/// A temporary folder with content and its torrent.
 struct Files {
     folder: tempfile::TempDir,
 }
@@ -127,7 +127,7 @@ impl Files {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = Self { folder };
-        // No two pieces alike, so that a block at a wrong place shows.
+        // No two pieces are equal, so that a misplaced block is detected.
         let words = (0..SIZE / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
         fs::write(files.path("data"), words.collect::<Vec<u8>>()).unwrap();
         let (content, torrent) = (files.name("data"), files.name("data.torrent"));
@@ -144,12 +144,12 @@ impl Files {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Whether what was downloaded into a folder is the content.
+    /// Whether the download in a folder equals the content.
     fn same(&self, folder: &str) -> bool {
         fs::read(self.path(folder).join("data")).unwrap() == fs::read(self.path("data")).unwrap()
     }
 
-    /// Seeds to IP peers at an address, and tells what it says of itself.
+    /// Starts a seeder for IP peers at an address; returns it with the JSON that it prints first.
     fn seed(&self, at: &str) -> (Running, Value) {
         let (torrent, content) = (self.name("data.torrent"), self.name("data"));
         let args = ["seed", &torrent, &content, "--json", "--no-scion"];
@@ -158,7 +158,7 @@ impl Files {
         (seeder, ready)
     }
 
-    /// Downloads into a folder.
+    /// Starts a download into a folder.
     fn get(&self, folder: &str, more: &[&str]) -> Running {
         let (torrent, folder) = (self.name("data.torrent"), self.name(folder));
         let args = ["get", &torrent, "-o", &folder, "--json"];
@@ -171,14 +171,14 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     value.unwrap_or_else(|| panic!("no {key}: {object}"))
 }
 
-/// Who carried any of a download.
+/// The peers that carried a part of a download.
 fn peers(report: &Value) -> Vec<&str> {
     let paths = report["paths"].as_array().unwrap().iter();
     paths.map(|path| text(path, "peer")).collect()
 }
 
 #[test]
-fn a_seeder_without_scion_serves_ip_peers_and_says_so() {
+fn a_seeder_without_scion_serves_ip_peers_and_reports_it() {
     if !no_scion_here() {
         return;
     }
@@ -207,7 +207,7 @@ fn a_seeder_without_scion_serves_ip_peers_and_says_so() {
 }
 
 #[test]
-fn what_a_seeder_cannot_do_without_scion_is_refused() {
+fn a_seeder_without_scion_refuses_flags_that_need_it() {
     if !no_scion_here() {
         return;
     }
@@ -224,11 +224,11 @@ fn what_a_seeder_cannot_do_without_scion_is_refused() {
         assert_eq!(error.trim_end().lines().count(), 1, "{error}");
         assert!(output.stdout.is_empty());
     };
-    // Both ways out are named.
+    // The error names both remedies.
     refuse(&[], &[], &["127.0.0.1:30255", "SCION_DAEMON", "--tcp"]);
     let nowhere = [("SCION_DAEMON", "127.0.0.1:1")];
     refuse(&[], &nowhere, &["127.0.0.1:1", "--tcp", "--no-scion"]);
-    // What was asked for is not silently left out.
+    // Requested flags are not silently ignored.
     let tcp = ["--tcp", "127.0.0.1:0"];
     let with = |more: &[&'static str]| [&tcp[..], more].concat();
     refuse(&tcp, &nowhere, &["127.0.0.1:1", "--no-scion"]);
@@ -249,7 +249,7 @@ fn what_a_seeder_cannot_do_without_scion_is_refused() {
 }
 
 #[test]
-fn no_scion_is_not_looked_for_where_that_is_said() {
+fn with_no_scion_a_seeder_ignores_scion_networks() {
     let files = Files::new();
     let (torrent, content) = (files.name("data.torrent"), files.name("data"));
     let args = ["seed", &torrent, &content, "--json", "--no-scion"];
@@ -266,7 +266,7 @@ fn no_scion_is_not_looked_for_where_that_is_said() {
 }
 
 #[test]
-fn a_download_that_goes_on_seeding_takes_the_place_of_its_seeder() {
+fn a_download_that_continues_to_seed_replaces_its_seeder() {
     let files = Files::new();
     let (seeder, ready) = files.seed("127.0.0.1:0");
     let first = text(&ready, "listening_tcp");
@@ -293,13 +293,13 @@ fn a_download_that_goes_on_seeding_takes_the_place_of_its_seeder() {
 }
 
 #[test]
-fn what_is_there_already_is_seeded_though_no_peer_is() {
+fn existing_content_is_seeded_without_any_peer() {
     let files = Files::new();
     fs::create_dir(files.path("got")).unwrap();
     fs::copy(files.path("data"), files.path("got").join("data")).unwrap();
     let mut seeder = files.get("got", &["--peer", "127.0.0.1:1", "--seed"]);
     assert_eq!(seeder.json()["resumed_bytes"], SIZE);
-    // Without an address to listen at it says how others could connect.
+    // Without an address to listen at, a message shows how peers could connect.
     let mut line = String::new();
     seeder.stderr.read_line(&mut line).unwrap();
     assert!(line.contains("--tcp"), "{line:?}");
@@ -318,7 +318,7 @@ fn limits_end_seeding() {
     let mut middle = files.get("middle", &[&tcp[..], &ratio].concat());
     let second = middle.listens();
     middle.json();
-    // All of it comes from a peer that ends once all of it was sent.
+    // Everything comes from a peer that ends once it has sent everything.
     let mut last = files.get("last", &["--peer", &second]);
     assert_eq!(peers(&last.json()), [&second]);
     last.end();
@@ -341,7 +341,7 @@ fn limits_end_seeding() {
 #[test]
 fn a_download_interrupted_before_its_end_fails_also_with_seeding() {
     let files = Files::new();
-    // Connects, and never says anything.
+    // Accepts connections, and never sends anything.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = silent.local_addr().unwrap().to_string();
     let tcp = ["--peer", &peer, "--tcp", "127.0.0.1:0", "--seed"];
@@ -355,7 +355,7 @@ fn a_download_interrupted_before_its_end_fails_also_with_seeding() {
 }
 
 #[test]
-fn three_that_fetch_from_each_other_end_with_everything() {
+fn three_downloads_that_fetch_from_each_other_complete() {
     let files = Files::new();
     let (seeder, ready) = files.seed("127.0.0.1:0");
     let first = text(&ready, "listening_tcp");
@@ -376,7 +376,7 @@ fn three_that_fetch_from_each_other_end_with_everything() {
 }
 
 #[test]
-fn an_address_in_use_is_one_clear_error() {
+fn an_address_in_use_is_reported_in_one_line() {
     let files = Files::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -12,7 +12,8 @@ fn a_process_of_a_lab_keeps_its_log_small() {
     let before = vec![b'x'; hawser_lab::LOG_LIMIT as usize];
     std::fs::write(&path, &before).unwrap();
     let log = File::options().append(true).open(&path).unwrap();
-    // It logs what it asks the network, and then says on standard error that nobody answers.
+    // It logs its request to the network, and then prints on standard error that there is no
+    // answer.
     let status = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(["paths", "1-ff00:0:110"])
         .env("SCION_DAEMON", "127.0.0.1:1")
@@ -29,7 +30,7 @@ fn a_process_of_a_lab_keeps_its_log_small() {
 }
 
 #[test]
-fn a_log_filter_that_cannot_be_read_is_named() {
+fn an_invalid_log_filter_is_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(["completions", "bash"])
         .env("RUST_LOG", "hawser_torrent=loud")

@@ -39,12 +39,12 @@ impl Folder {
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
 
-    /// Asserts wrong use, explained in one line with these words, before anything is printed.
+    /// Asserts wrong use, reported in one line with these words, before anything is printed.
     fn wrong(&self, args: &[&str], words: &[&str]) {
         common::refused(&self.hawser(args), 2, words);
     }
 
-    /// The names in it, sorted.
+    /// The names in the folder, sorted.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.0.path())
             .unwrap()
@@ -95,10 +95,10 @@ fn a_torrent_never_replaces_a_file_of_the_folder_it_describes() {
         folder.wrong(&args, &[output, "set"]);
     }
     assert_eq!(fs::read(&inside).unwrap(), vec![42; 50_000]);
-    // A new file there is no part of what the torrent describes.
+    // A new file in the folder is not part of the torrent's content.
     folder.done(&["torrent", "create", "set", "-o", "set/new.torrent"]);
     assert!(is_torrent(&folder.path("set/new.torrent")));
-    // From now on it would be.
+    // In the next torrent it would be.
     let again = [
         "torrent",
         "create",
@@ -111,7 +111,7 @@ fn a_torrent_never_replaces_a_file_of_the_folder_it_describes() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_with_force() {
+fn an_existing_file_is_replaced_only_with_force() {
     let folder = Folder::new();
     folder.write("data.bin", &[42; 50_000]);
     let there = folder.write("there", b"keep me");
@@ -127,7 +127,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
     }
     let plot = ["bench", "fig5", "--repeat", "1", "--plot", "there"];
     folder.wrong(&plot, &["there", "--force"]);
-    // What is missing is said first.
+    // A missing input is reported first.
     let absent = folder.hawser(&["torrent", "create", "absent", "-o", "there"]);
     let error = String::from_utf8_lossy(&absent.stderr);
     assert!(
@@ -140,7 +140,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
         assert_ne!(fs::read(&there).unwrap(), b"keep me");
         fs::write(&there, b"keep me").unwrap();
     }
-    // Written beside and renamed, with the same permissions.
+    // A temporary file is renamed, with the same permissions.
     let before = fs::metadata(&there).unwrap().ino();
     folder.done(&[&create[..], &["there", "--force"]].concat());
     let after = fs::metadata(&there).unwrap();
@@ -164,7 +164,7 @@ fn a_torrent_beside_its_content_is_not_replaced_either() {
 }
 
 #[test]
-fn where_nothing_can_be_written_is_told_before_the_work() {
+fn an_output_that_cannot_be_written_is_refused_before_the_work() {
     let folder = Folder::new();
     folder.write("data.bin", &[42; 50_000]);
     fs::create_dir(folder.path("dir")).unwrap();
@@ -177,7 +177,7 @@ fn where_nothing_can_be_written_is_told_before_the_work() {
             &["simulate", "--generate", "3", "-o", output],
             &[output, "-o"],
         );
-        // Without a network: nothing of the experiment is begun.
+        // Without a network: the experiment does not begin.
         folder.wrong(
             &["bench", "fig5", "--repeat", "1", "--plot", output],
             &[output, "--plot"],
@@ -209,7 +209,7 @@ fn devices_are_written_to_and_not_replaced() {
 }
 
 #[test]
-fn what_a_torrent_is_made_with_is_shown() {
+fn the_fields_of_a_torrent_are_shown() {
     let folder = Folder::new();
     folder.write("data.bin", &[42; 50_000]);
     folder.done(&[
@@ -255,7 +255,7 @@ fn what_a_torrent_is_made_with_is_shown() {
     ] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
-    // Another source, another torrent.
+    // Another source results in another torrent.
     folder.done(&[
         "torrent",
         "create",
@@ -292,7 +292,7 @@ fn padding_is_not_shown() {
 }
 
 #[test]
-fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
+fn the_table_is_printed_even_if_the_figure_cannot_be_written() {
     let folder = Folder::new();
     let scratch = folder.path("scratch");
     let figures = folder.path("figures");
@@ -307,7 +307,7 @@ fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The experiment begins once the figure was found to be writable; then it is no more.
+    // The experiment begins once the figure was found to be writable; afterwards it is not.
     while fs::read_dir(&scratch).unwrap().next().is_none() {
         assert!(bench.try_wait().unwrap().is_none(), "the bench ended early");
         std::thread::sleep(Duration::from_millis(5));
@@ -325,7 +325,7 @@ fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
     assert!(table.contains("one-path"), "{table}");
 }
 
-/// Runs another program; `None`, with a message, where it is not installed.
+/// Runs another program; `None`, with a message, if it is not installed.
 fn other(folder: &Folder, program: &str, args: &[&str]) -> Option<String> {
     let run = Command::new(program)
         .args(args)
@@ -343,7 +343,7 @@ fn other(folder: &Folder, program: &str, args: &[&str]) -> Option<String> {
     }
 }
 
-/// Content with folders, an empty file, a long name and a link.
+/// Content with folders, an empty file, a long name and a symbolic link.
 fn content(folder: &Folder) {
     fs::create_dir_all(folder.path("set/deep/er")).unwrap();
     folder.write("set/a.bin", &[42; 100_000]);

@@ -1,4 +1,4 @@
-//! What shells and `man` are given.
+//! Completions for shells, and pages for `man`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ fn checked(program: &str, args: &[&str], file: &Path) {
 }
 
 #[test]
-fn each_shell_is_given_a_script() {
+fn each_shell_has_a_script() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = printed(&["completions", shell]);
@@ -81,7 +81,7 @@ fn every_command_has_a_page() {
     let program = std::fs::read_to_string(pages.join("hawser.1")).unwrap();
     assert_eq!(printed(&["man"]), program);
 
-    // What is there stays, all of it, until it is to be overwritten.
+    // Existing pages are kept, all of them, unless overwriting is forced.
     let page = pages.join("hawser-get.1");
     std::fs::write(&page, "mine").unwrap();
     std::fs::remove_file(pages.join("hawser.1")).unwrap();

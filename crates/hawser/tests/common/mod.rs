@@ -1,11 +1,11 @@
-//! Running the program in tests, and judging how it refuses.
+//! Runs the program in tests, and checks how it refuses.
 
-// Each test uses some of this.
+// Each test uses a part of this.
 #![allow(dead_code)]
 
 use std::process::{Command, Output};
 
-/// The program, where no SCION daemon answers: nothing listens at port 1 of the loopback.
+/// The program, with an address of the SCION daemon where nothing listens: port 1 of the loopback.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command.args(args).env("SCION_DAEMON", "127.0.0.1:1");
@@ -24,7 +24,8 @@ pub fn printed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Asserts a failure with the exit code, whose message has these words; nothing else is printed.
+/// Asserts a failure with the exit code, whose message has these words; nothing else may be
+/// printed.
 pub fn failed(output: &Output, code: i32, words: &[&str]) {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{error}");
@@ -34,7 +35,7 @@ pub fn failed(output: &Output, code: i32, words: &[&str]) {
     assert!(output.stdout.is_empty(), "{output:?}");
 }
 
-/// The same, with a message of one line.
+/// Like [`failed`], with a message of one line.
 pub fn refused(output: &Output, code: i32, words: &[&str]) {
     failed(output, code, words);
     let error = String::from_utf8_lossy(&output.stderr);

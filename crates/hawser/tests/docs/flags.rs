@@ -1,11 +1,11 @@
-//! Flags in `docs/` and in `--help` are the same.
+//! `docs/` and `--help` must have the same flags.
 
 use std::collections::BTreeSet;
 
 use crate::common::printed;
 use crate::page::Page;
 
-/// Commands whose every flag has its place on a page.
+/// Commands whose flags must all be on a page.
 const DOCUMENTED: [&[&str]; 9] = [
     &["get"],
     &["seed"],
@@ -23,7 +23,7 @@ const FOREIGN: [&str; 4] = ["--listen-port", "--config", "--release", "--workspa
 
 fn help(command: &[&str]) -> BTreeSet<String> {
     let text = printed(&[command, &["--help"]].concat());
-    // What begins a line of the list, not what texts mention.
+    // Only the beginning of each line: descriptions may mention other flags.
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));
     lines.flat_map(flags).collect()

@@ -1,4 +1,4 @@
-//! README and `docs/`: every command in them is pasted into a shell, in order, and works.
+//! README and `docs/`: pastes every command in them into a shell, in order; each must work.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use self::page::Page;
 use self::paste::{Ended, Shell};
 
-/// Commands that build: what they build is there when tests run.
+/// Build commands, which are not run: their results exist when tests run.
 const BUILDS: [&str; 3] = [
     "cargo run --release -- demo",
     "cargo test --workspace",
@@ -49,7 +49,7 @@ fn every_page_begins_with_a_task_and_a_command() {
 }
 
 #[test]
-fn what_is_not_run_says_why() {
+fn blocks_that_are_not_run_have_a_reason() {
     for page in Page::all() {
         for block in page.blocks.iter().filter(|block| !block.runs) {
             let has_command = |line: &str| line.starts_with("hawser ") || line.starts_with('$');
@@ -64,7 +64,7 @@ fn what_is_not_run_says_why() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for page in Page::all() {
         let folder = root.join(&page.name);

@@ -1,4 +1,4 @@
-//! Pages of Markdown and the blocks of code in them.
+//! Pages of Markdown and their blocks of code.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 /// A page.
 pub struct Page {
-    /// Its path from the root of the repository.
+    /// The page's path from the root of the repository.
     pub name: String,
-    /// All of it.
+    /// The whole text.
     pub text: String,
     /// The fenced blocks.
     pub blocks: Vec<Block>,
@@ -16,11 +16,11 @@ pub struct Page {
 
 /// A fenced block of code.
 pub struct Block {
-    /// The line that opens it, from 1.
+    /// The number of the line that opens the block, from 1.
     pub line: usize,
-    /// Whether it holds commands to run: its language is `sh`.
+    /// Whether the block contains commands to run: its language is `sh`.
     pub runs: bool,
-    /// What is in it.
+    /// The text in the block.
     pub text: String,
 }
 
@@ -44,8 +44,8 @@ impl Page {
         names.into_iter().map(read).collect()
     }
 
-    /// The commands as one script, which announces each block on standard error. Lines that only
-    /// build are left out; any other use of cargo is refused.
+    /// The commands as one script, which prints the name of each block on standard error. Lines
+    /// that only build are left out; any other use of cargo is refused.
     pub fn script(&self, builds: &[&str]) -> String {
         let mut script = String::new();
         for block in self.blocks.iter().filter(|block| block.runs) {
@@ -62,7 +62,7 @@ impl Page {
         script
     }
 
-    /// The targets of links and pictures, without those on the web and on the page itself.
+    /// The targets of links and pictures, without those on the web or on the page itself.
     pub fn links(&self) -> impl Iterator<Item = &str> {
         let targets = self.text.split("](").skip(1);
         let targets = targets.filter_map(|rest| Some(rest.split_once(')')?.0));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-/// A shell in a folder of its own, with labs of its own.
+/// A shell in a temporary folder, with its own labs.
 pub struct Shell {
     folder: TempDir,
 }
@@ -17,11 +17,11 @@ pub struct Shell {
 pub enum Ended {
     /// Every command worked.
     Done,
-    /// This machine lets nobody make the namespaces of a lab.
+    /// Namespaces of a lab are not allowed on this machine.
     NoNamespaces(String),
     /// A command failed.
     Failed {
-        /// Its block.
+        /// The block of the command.
         at: String,
         /// All output.
         output: String,
@@ -43,7 +43,7 @@ impl Shell {
         command
             .current_dir(self.folder.path().join("work"))
             .env("PATH", path)
-            // Labs of the same names outside are none of ours.
+            // Keeps labs of the same names outside apart.
             .env("XDG_RUNTIME_DIR", self.folder.path().join("run"))
             .env_remove("SCION_DAEMON")
             .env_remove("SCION_DAEMON_ADDRESS")
@@ -51,7 +51,7 @@ impl Shell {
         command
     }
 
-    /// Runs a script until a command fails; what it started in the background is ended then.
+    /// Runs a script until a command fails, and then kills its background processes.
     pub fn paste(&self, script: &str) -> Ended {
         let file = self.folder.path().join("output");
         let output = File::create(&file).unwrap();
@@ -68,7 +68,7 @@ impl Shell {
         let mut shell = shell.spawn().unwrap();
         let status = shell.wait().unwrap();
         if let Some(group) = Pid::from_raw(shell.id() as i32) {
-            // Nothing may be left in it.
+            // No process of the script may remain.
             let _ = kill_process_group(group, Signal::KILL);
         }
         let output = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
@@ -89,7 +89,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Whatever a page left up.
+        // Take down labs that a page left up.
         let list = self.command("hawser").args(["lab", "list"]).output();
         let names = list.map(|list| String::from_utf8_lossy(&list.stdout).into_owned());
         for line in names.unwrap_or_default().lines() {

@@ -1,7 +1,7 @@
-//! SCMP errors from an attacker who knows all but what only those on the path see: the victim's
-//! address, its peer's, the interfaces of the paths between them.
+//! SCMP errors from an attacker who knows everything but what is visible only on the path: the
+//! victim's address, its peer's, and the interfaces of the paths between them.
 //!
-//! The attacker is a process of its own inside an AS: this very program, started with [`PLAN`].
+//! The attacker is a separate process inside an AS: this same program, started with [`PLAN`].
 
 use std::env;
 use std::net::UdpSocket;
@@ -30,13 +30,13 @@ links:
 "#;
 pub const B: &str = "1-ff00:0:111";
 pub const ATTACKER: &str = "1-ff00:0:112";
-/// Where a download in A that is alone there listens.
+/// The address of the only download in A.
 pub const LEECHER: &str = "1-ff00:0:110,10.0.1.1:31000";
 
-/// What a flood says, and the AS that it comes from.
+/// Kinds of floods, and the ASes that they come from.
 pub const KINDS: [(&str, &str); 4] = [
     ("interface-down", ATTACKER),
-    // The victim's own AS, of which alone such a report is taken.
+    // The victim's own AS: only its reports of this kind are accepted.
     ("interface-down", B),
     ("unreachable", ATTACKER),
     ("too-big", ATTACKER),
@@ -45,9 +45,9 @@ pub const KINDS: [(&str, &str); 4] = [
 /// SCMP errors against a host that sends to [`LEECHER`].
 pub struct Flood<'a> {
     pub kind: &'a str,
-    /// Packets a second.
+    /// Packets per second.
     pub rate: u32,
-    /// The links that packets are quoted from, in turn.
+    /// The links of the quoted packets, in turn.
     pub links: &'a [u16],
     pub victim: &'a str,
 }
@@ -62,7 +62,7 @@ impl Flood<'_> {
     }
 }
 
-/// Floods for ever, if this process was started for that.
+/// Floods without end if this process was started as an attacker.
 pub fn attack_if_planned() {
     let Ok(plan) = env::var(PLAN) else {
         return;
@@ -99,7 +99,7 @@ async fn attack(
     for (at, packet) in (0..).zip(packets.iter().cycle()) {
         let due = every * at;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
-        // A full buffer or a router that is gone: the next one may arrive.
+        // The socket's buffer is full or the router is gone: the next packet may arrive.
         let _ = socket.send_to(packet, headers.next_hop);
     }
 }
@@ -123,7 +123,8 @@ fn message(kind: &str, link: u16, victim: ScionAddr, peer: ScionAddr) -> Vec<u8>
     message
 }
 
-/// The path over a link with the same number at both ends, zeros for what an attacker cannot know.
+/// The path over a link with the same number at both ends, with zeros for everything that an
+/// attacker cannot know.
 fn path(src: IsdAsn, dst: IsdAsn, link: u16) -> Path {
     let mut raw = (2u32 << 12).to_be_bytes().to_vec();
     raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
@@ -135,11 +136,11 @@ fn path(src: IsdAsn, dst: IsdAsn, link: u16) -> Path {
     }
     let interfaces = [src, dst].map(|isd_as| Interface { isd_as, id: link });
     let info = hawser_path::Path::new(src, dst, interfaces.into(), Metadata::default()).unwrap();
-    // Where it would be handed to; nothing is sent there.
+    // The next hop, to which nothing is sent.
     Path::new(info, raw, Some("10.0.0.1:1".parse().unwrap())).unwrap()
 }
 
-/// The arguments that make this program, a test's or a benchmark's, nothing but an attacker.
+/// The command line that runs this program, a test or a benchmark, as an attacker.
 pub fn this_program(arguments: &[&str]) -> Vec<String> {
     let program = env::current_exe().unwrap();
     let mut command = vec![program.to_str().unwrap().to_owned()];
@@ -147,7 +148,7 @@ pub fn this_program(arguments: &[&str]) -> Vec<String> {
     command
 }
 
-/// Starts a command inside an AS by `exec`, which makes one of words.
+/// Starts a command inside an AS; `exec` makes a command of its words.
 pub fn start(command: &[String], exec: impl FnOnce(&[&str]) -> Command) -> std::process::Child {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let mut command = exec(&words);

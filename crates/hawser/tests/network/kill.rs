@@ -1,8 +1,8 @@
-//! SIGKILL at random moments over everything that a user has running: what should go on goes on,
-//! files are identical, nothing is left.
+//! SIGKILL at random moments against everything that a user runs: the rest must continue, files
+//! must be identical, and nothing may remain.
 //!
-//! `HAWSER_KILL_ROUNDS` says how often (a round per kind of victim when not said),
-//! `HAWSER_KILL_SEED` which moments: a failure prints it.
+//! `HAWSER_KILL_ROUNDS` sets the number of rounds (by default one per kind of victim),
+//! `HAWSER_KILL_SEED` the moments: a failure prints it.
 
 mod bed;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::bed::Bed;
 use crate::support::{eventually, kill, runs};
 
-/// What is killed.
+/// The process to kill.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     Demo,
@@ -45,7 +45,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
+fn random_kills_lose_nothing_and_leave_nothing() {
     let seed = number("HAWSER_KILL_SEED").unwrap_or_else(|| std::process::id().into());
     let rounds = number("HAWSER_KILL_ROUNDS");
     let mut chance = fastrand::Rng::with_seed(seed);
@@ -53,7 +53,7 @@ fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
         return;
     };
     for round in 0..rounds.unwrap_or(VICTIMS.len() as u64) {
-        // Each kind once where nothing else is asked for.
+        // By default each kind once.
         let victim = match rounds {
             None => VICTIMS[round as usize],
             Some(_) => VICTIMS[chance.usize(..VICTIMS.len())],
@@ -100,7 +100,7 @@ fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
                 let mut get = bed.get();
                 std::thread::sleep(after);
                 kill(&[bed.status()["supervisor"]["pid"].as_i64().unwrap()]);
-                // Ends what ran inside: the download and the seeder too.
+                // Also ends the processes inside: the download and the seeder.
                 bed.up();
                 get.wait().unwrap();
                 bed.kill_seed();
@@ -118,14 +118,14 @@ fn is_whole(status: &Value) -> bool {
         .all(|as_| as_["control"]["alive"] == true && as_["routers"][0]["alive"] == true)
 }
 
-/// Kills a command that has a network of its own.
+/// Kills a command that has its own network.
 fn show(bed: &mut Bed, args: &[&str], after: Duration) {
     let (mut child, mark) = bed.show(args);
     end(&mut child, after);
     eventually("the end of all it started", || {
         bed::marked(&mark).is_empty()
     });
-    // At the latest at the next start.
+    // The next start removes the rest.
     bed.status();
     bed.assert_only_own_folders();
 }

@@ -1,4 +1,4 @@
-//! Whole labs: brought up, used, changed, broken, taken down.
+//! Whole labs: brought up, used, changed, damaged, taken down.
 
 mod ends;
 mod restarts;
@@ -45,7 +45,7 @@ fn labs_run_side_by_side() {
         }
         assert!(by.names().contains(&lab.name));
     }
-    // Paths are there as soon as `up` says so.
+    // Paths exist as soon as `up` has ended.
     assert_eq!(four.paths(A, B).len(), 2);
     assert_eq!(seven.paths("1-ff00:0:4", "1-ff00:0:1").len(), 3);
     // The machine's own namespace has none of the devices.
@@ -61,7 +61,7 @@ fn labs_run_side_by_side() {
 }
 
 #[test]
-fn exec_is_the_program_it_runs() {
+fn exec_becomes_the_program_it_runs() {
     let Some(lab) = As::default().up("fig4", "exec") else {
         return;
     };
@@ -76,7 +76,7 @@ fn exec_is_the_program_it_runs() {
         Some(15)
     );
 
-    // As a shell says it of what cannot be run.
+    // The exit codes of a shell for programs that it cannot run.
     for (program, code) in [("no-such-program", 127), ("/etc/passwd", 126)] {
         let output = lab.exec(A, &[program]).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -115,7 +115,7 @@ fn exec_is_the_program_it_runs() {
     );
 }
 
-/// A shell inside the lab reaches its other ASes, but cannot end itself.
+/// A shell inside the lab reaches the lab's other ASes, but cannot take its own lab down.
 fn works_from_inside(lab: &TestLab, isd_as: &str, other: &str) {
     let name = lab.name.as_str();
     let script = "wc -l < /proc/self/net/dev";
@@ -156,7 +156,7 @@ fn hosts_reach_each_other_by_plain_ip() {
             // SAFETY: only makes system calls.
             unsafe {
                 command.pre_exec(move || match TcpStream::connect(host) {
-                    // Nobody listens there, and its kernel says so.
+                    // No program listens there, as its kernel reports.
                     Err(e) if e.kind() == ErrorKind::ConnectionRefused => Ok(()),
                     Err(e) => Err(e),
                     Ok(_) => Err(ErrorKind::AddrInUse.into()),
@@ -174,7 +174,7 @@ fn hosts_reach_each_other_by_plain_ip() {
 }
 
 #[test]
-fn wrong_names_are_refused_in_one_line() {
+fn unknown_names_are_refused_in_one_line() {
     let by = As::default();
     let nowhere = by.refuse(&["lab", "status", "--name", "no-such-lab"]);
     assert!(nowhere.contains("no-such-lab"), "{nowhere}");
@@ -229,7 +229,7 @@ fn broken_topologies_leave_nothing() {
     }
 }
 
-/// A program that does something before it is `hawser`: a line of sh(1).
+/// A program that runs a line of sh(1) before it becomes `hawser`.
 fn wrapper(folder: &Path, before: &str) -> PathBuf {
     let program = folder.join("wrapper");
     let script = format!(
@@ -242,7 +242,7 @@ fn wrapper(folder: &Path, before: &str) -> PathBuf {
 }
 
 #[test]
-fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
+fn a_service_that_fails_at_start_is_named_and_ends_the_lab() {
     let dir = tempfile::tempdir().unwrap();
     let fails = "case \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac";
     let program = wrapper(dir.path(), fails);
@@ -268,7 +268,7 @@ fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
 #[test]
 fn links_that_do_not_come_up_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    // Another port than the neighbour's, on the second link.
+    // A port that is not the neighbour's, on the second link.
     let deaf = "case \"$*\" in router*_111) sed -i s/10.128.0.2:50000/10.128.0.2:50001/ \"$3/topology.json\";; esac";
     let program = wrapper(dir.path(), deaf);
     let name = format!("test-deaf-{}", std::process::id());
@@ -294,7 +294,7 @@ fn links_that_do_not_come_up_are_named() {
     test.down();
 }
 
-/// Sends datagrams from inside an AS over its first link, as fast as it goes.
+/// Sends datagrams from inside an AS over its first link, as fast as possible.
 fn burst(lab: &Lab, packets: usize) {
     let mut command = lab
         .command(A.parse().unwrap(), Command::new("true"))
@@ -323,7 +323,7 @@ fn rates_are_the_kernels_at_both_ends_and_change_at_once() {
         let link = &lab.status().unwrap().links[0];
         (link.a.limit, link.b.limit)
     };
-    // Half a megabyte at once into a queue of 50 ms: at 1 Mbit/s 6 kB.
+    // Half a megabyte at once, into a queue of 50 ms: 6 kB at 1 Mbit/s.
     test.set("1-ff00:0:110#1", &["--rate", "1mbit"]);
     burst(&lab, PACKETS);
     let (Some(a), Some(b)) = limits() else {
@@ -334,7 +334,7 @@ fn rates_are_the_kernels_at_both_ends_and_change_at_once() {
     assert!(a.bytes > 0, "{a:?}");
     assert_eq!(b.drops, 0);
 
-    // Named by its other end, with a queue that takes all of it.
+    // The link is named by its other end; its queue now takes everything.
     test.set("1-ff00:0:111#1", &["--rate", "1gbit"]);
     burst(&lab, PACKETS);
     let wide = limits().0.unwrap();
@@ -344,12 +344,12 @@ fn rates_are_the_kernels_at_both_ends_and_change_at_once() {
     assert_eq!(limits(), (None, None));
     let shape = &test.status()["links"][0]["shape"];
     assert!(shape["rate"].is_null(), "{shape}");
-    // The other link has kept its own.
+    // The other link keeps its rate.
     assert_eq!(test.status()["links"][1]["shape"]["rate"], 300_000_000);
 }
 
 #[test]
-fn a_link_goes_down_and_comes_back() {
+fn a_link_goes_down_and_up_again() {
     let Some(lab) = As::default().up("fig4", "down") else {
         return;
     };
@@ -363,7 +363,7 @@ fn a_link_goes_down_and_comes_back() {
     assert!(left[0].contains("\"interface\":2"), "{left:?}");
     assert!(lab.answers(A, B_HOST));
 
-    // From the other end; other changes leave it down.
+    // Set at the other end; further changes leave the link down.
     lab.set("1-ff00:0:111#2", &["--down"]);
     lab.set("1-ff00:0:111#2", &["--delay", "1ms"]);
     assert!(!lab.answers(A, B_HOST));
@@ -374,7 +374,8 @@ fn a_link_goes_down_and_comes_back() {
     assert!(lab.answers(A, B_HOST));
 }
 
-/// Takes labs down: one that runs, one whose supervisor was killed, one of which everything was.
+/// Takes three labs down: a running one, one whose supervisor was killed, and one whose processes
+/// were all killed.
 fn leaves_nothing(by: &As) {
     type Kill = fn(&TestLab);
     let ways: [(&str, Kill); 3] = [
@@ -405,21 +406,21 @@ fn leaves_nothing(by: &As) {
 }
 
 #[test]
-fn nothing_is_left() {
+fn down_leaves_nothing() {
     leaves_nothing(&As::default());
 }
 
-/// An ordinary user, where the test is root.
+/// Runs commands as an ordinary user; `None` unless the test is root.
 fn nobody(home: &Path) -> Option<As> {
     let own = std::fs::metadata("/proc/self").unwrap();
     if std::os::unix::fs::MetadataExt::uid(&own) != 0 {
         eprintln!("skipped: the other tests run as an ordinary user already");
         return None;
     }
-    // The test's own build may lie where others cannot read.
+    // The test's build may be in a folder that others cannot read.
     let program = home.join("hawser");
-    // By a process of its own: a program that this one has open for writing, and so every child it
-    // forks meanwhile, cannot be run.
+    // Copied by another process: while this one has a program open for writing, neither it nor a
+    // child that it forks meanwhile can run that program.
     let copied = Command::new("cp")
         .args([Path::new(env!("CARGO_BIN_EXE_hawser")), &program])
         .status();

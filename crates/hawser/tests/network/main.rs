@@ -1,7 +1,7 @@
-//! The program in whole networks of its own.
+//! The program in whole networks.
 //!
-//! They need root, or the right to make user namespaces; where there is neither they say that they
-//! were skipped.
+//! The networks need root, or the right to make user namespaces; otherwise the tests print that
+//! they were skipped.
 
 #![allow(clippy::unwrap_used)]
 

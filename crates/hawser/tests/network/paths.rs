@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{As, TestLab};
 
-/// Of fig7a: D, which three paths lead to A from.
+/// D of fig7a, from which three paths lead to A.
 const D: &str = "1-ff00:0:4";
 const A: &str = "1-ff00:0:1";
 const A_HOST: &str = "1-ff00:0:1,10.0.1.1";
@@ -19,7 +19,7 @@ fn error(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What a command in D reports, whatever it exits with.
+/// The JSON report of a command in D, whatever its exit code.
 fn report(lab: &TestLab, args: &[&str], code: i32) -> Value {
     let output = lab.hawser(D, args);
     assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -84,7 +84,7 @@ fn paths_are_listed_chosen_and_probed() {
 }
 
 #[test]
-fn what_becomes_of_every_path_is_explained() {
+fn every_path_has_a_verdict() {
     let Some(lab) = As::default().up("fig7a", "explain") else {
         return;
     };
@@ -132,7 +132,7 @@ fn what_becomes_of_every_path_is_explained() {
         of(3, "left", None),
     ];
     assert_eq!(verdicts(&denied), expected);
-    // What the ACL denies is not even probed.
+    // Paths that the ACL denies are not probed.
     let status: Vec<_> = (0..3).map(|at| &denied["paths"][at]["status"]).collect();
     assert_eq!(
         status,
@@ -173,15 +173,15 @@ fn what_becomes_of_every_path_is_explained() {
 }
 
 #[test]
-fn dead_paths_are_told_from_living_ones() {
+fn dead_paths_are_distinguished_from_working_ones() {
     let Some(lab) = As::default().up("fig7a", "dead") else {
         return;
     };
-    // Between A and B: the two shorter paths share it.
+    // The link between A and B, which the two shorter paths share.
     lab.set("1-ff00:0:1#1", &["--loss", "100%"]);
     let listing = report(&lab, &["paths", A, "-j", "--timeout", "1s"], 0);
     let paths = listing["paths"].as_array().unwrap();
-    // Silence, or the word of a router that has noticed.
+    // Either a timeout, or the SCMP error of a router that has detected the failure.
     let alive: Vec<bool> = paths.iter().map(|p| p["status"] == "alive").collect();
     assert_eq!(alive, [false, false, true], "{listing}");
     let some = lab.hawser(D, &["paths", A, "--timeout", "1s"]);
@@ -222,7 +222,7 @@ fn dead_paths_are_told_from_living_ones() {
         .iter()
         .map(|hop| hop["round_trip_times"][0].is_number())
         .collect();
-    // D's and B's routers stand on this side of the link, and B's towards A too.
+    // D's and B's routers are on this side of the link, also B's router towards A.
     assert_eq!(answered, [true, true, true, false]);
     assert_eq!(trace["hops"][3]["ip"], "");
 }

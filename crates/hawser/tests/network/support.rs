@@ -11,10 +11,10 @@ use serde_json::Value;
 /// The user that a test as root becomes to be an ordinary one: `nobody`.
 pub const NOBODY: u32 = 65534;
 
-/// Who runs `hawser`, and where its labs are.
+/// The user that runs `hawser`, and the place of that user's labs.
 #[derive(Clone, Default)]
 pub struct As {
-    /// An ordinary user's program and runtime folder; none for the test's own.
+    /// An ordinary user's program and runtime folder; `None` for those of the test.
     pub nobody: Option<(PathBuf, PathBuf)>,
 }
 
@@ -37,14 +37,14 @@ impl As {
         self.command(args).output().unwrap()
     }
 
-    /// What it prints when all is well.
+    /// The standard output of a command, which must succeed.
     pub fn print(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The one line by which it refuses, with exit code 1.
+    /// The one line of a command's error, with exit code 1.
     pub fn refuse(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -57,15 +57,15 @@ impl As {
         self.print(&["lab", "list"])
     }
 
-    /// Brings a lab up; none, told, where nobody lets us.
+    /// Brings a lab up; `None`, with a message, where labs are not allowed.
     pub fn up(&self, topology: &str, what: &str) -> Option<TestLab> {
         self.up_with(topology, what, &[])
     }
 
-    /// The same, with more flags.
+    /// Brings a lab up with further flags.
     pub fn up_with(&self, topology: &str, what: &str, flags: &[&str]) -> Option<TestLab> {
         let name = format!("test-{what}-{}", std::process::id());
-        // Whatever becomes of the test, its lab does not outlive it.
+        // The lab must not outlive its test, even if that fails.
         let owner = std::process::id().to_string();
         let mut args = vec!["lab", "up", topology, "--name", &name, "--owner", &owner];
         args.extend(flags);
@@ -94,7 +94,7 @@ fn processes(status: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// A lab that goes with its test.
+/// A lab that is taken down at the end of its test.
 pub struct TestLab {
     pub by: As,
     pub name: String,
@@ -102,13 +102,13 @@ pub struct TestLab {
 
 impl Drop for TestLab {
     fn drop(&mut self) {
-        // Mostly done by the test itself, and then nothing to do.
+        // Has an effect only if the test has not taken the lab down.
         let _ = self.by.run(&["lab", "down", "--name", &self.name]);
     }
 }
 
 impl TestLab {
-    /// How it goes; what has died is told by more than the exit code.
+    /// The lab's status as JSON; checks that the exit code shows dead services.
     pub fn status(&self) -> Value {
         let output = self
             .by
@@ -159,14 +159,14 @@ impl TestLab {
         paths.iter().map(|p| p["hops"].to_string()).collect()
     }
 
-    /// Whether a host answers.
+    /// Whether a host answers an echo.
     pub fn answers(&self, isd_as: &str, host: &str) -> bool {
         self.hawser(isd_as, &["ping", host, "-c", "1"])
             .status
             .success()
     }
 
-    /// Starts something in an AS that runs on by itself, and tells its number.
+    /// Starts a process in an AS that keeps running, and returns its number.
     pub fn leave_behind(&self, isd_as: &str) -> i64 {
         let script = "trap '' HUP; sleep 100000 >/dev/null 2>&1 & echo $!";
         let output = self.exec(isd_as, &["sh", "-c", script]).output().unwrap();
@@ -178,14 +178,14 @@ impl TestLab {
         self.status()["supervisor"]["pid"].as_i64().unwrap()
     }
 
-    /// Its routers and control services.
+    /// The numbers of its router and control service processes.
     pub fn services(&self) -> Vec<i64> {
         let status = self.status();
         let pids = processes(&status).into_iter().map(|p| &p["pid"]);
         pids.filter_map(Value::as_i64).collect()
     }
 
-    /// Asserts that nothing of it is left: it is called once all has ended.
+    /// Asserts that nothing of the lab remains, after it has ended.
     pub fn assert_gone(&self, folder: &Path, processes: &[i64]) {
         for &pid in processes {
             assert!(!runs(pid), "process {pid} of {} still runs", self.name);
@@ -195,7 +195,7 @@ impl TestLab {
     }
 }
 
-/// Whether a process runs; one that waits to be reaped does not.
+/// Whether a process runs; a zombie does not.
 pub fn runs(pid: i64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     let state = stat.ok().and_then(|s| {
@@ -205,7 +205,7 @@ pub fn runs(pid: i64) -> bool {
     !matches!(state, None | Some('Z' | 'X'))
 }
 
-/// Waits until something holds; fails where it never does.
+/// Waits until `holds` returns true, and fails after a minute.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -214,7 +214,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Kills processes without asking, and waits until they have ended.
+/// Kills processes with SIGKILL, and waits until they have ended.
 pub fn kill(pids: &[i64]) {
     for pid in pids {
         let status = Command::new("sh")

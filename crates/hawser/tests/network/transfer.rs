@@ -21,12 +21,12 @@ use crate::support::{As, TestLab, eventually};
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
 
-/// A program that ends with its test.
+/// A program that is killed at the end of its test.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended before.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -49,7 +49,7 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
-    /// Waits for its end, which must be a good one; returns its report and what it logged.
+    /// Waits for its end, which must be successful; returns its report and its log.
     fn end(mut self) -> (Value, String) {
         let mut log = String::new();
         let stderr = self.0.stderr.take().unwrap();
@@ -70,7 +70,7 @@ impl Running {
         Self::seed_with(lab, isd_as, torrent, content, &[])
     }
 
-    /// Starts a seeder with more flags.
+    /// Starts a seeder with further flags.
     fn seed_with(
         lab: &TestLab,
         isd_as: &str,
@@ -82,7 +82,7 @@ impl Running {
         (seeder, ready["listening"].as_str().unwrap().to_owned())
     }
 
-    /// The same; returns all that it tells once it listens.
+    /// Starts a seeder with further flags; returns the JSON that it prints once it listens.
     fn seed_told(
         lab: &TestLab,
         isd_as: &str,
@@ -108,7 +108,7 @@ impl Running {
     }
 }
 
-/// A folder with content, its torrent, and room for the download.
+/// A temporary folder with content, its torrent, and a place for the download.
 struct Files {
     folder: tempfile::TempDir,
 }
@@ -120,7 +120,7 @@ impl Files {
         for (seed, (name, size)) in (1_u64..).zip(files) {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            // No two pieces alike, so that a block at a wrong place shows.
+            // No two pieces are equal, so that a misplaced block is detected.
             let mut bytes = vec![0; *size];
             fastrand::Rng::with_seed(seed).fill(&mut bytes);
             fs::write(path, bytes).unwrap();
@@ -169,7 +169,7 @@ impl Files {
     }
 }
 
-/// Downloads to the end, and returns the report.
+/// Runs a download to its end, and returns the report.
 fn get(lab: &TestLab, isd_as: &str, files: &Files, peer: &str, more: &[&str]) -> Value {
     let mut args = files.get_args(peer);
     args.extend(more.iter().map(|&word| word.to_owned()));
@@ -202,7 +202,7 @@ fn a_file_crosses_two_paths_at_once() {
     let paths = report["paths"].as_array().unwrap();
     assert_eq!(paths.len(), 2, "{report}");
     for path in paths {
-        // Both links are alike: neither may be left nearly unused.
+        // The links are equal: neither may be nearly unused.
         assert!(path["bytes"].as_u64().unwrap() > 4 << 20, "{report}");
     }
     let sent = sent(&lab);
@@ -228,7 +228,7 @@ fn an_interrupted_seeder_ends_quietly() {
 }
 
 #[test]
-fn selection_and_limit_of_paths_are_heeded() {
+fn strategy_and_limit_of_paths_are_obeyed() {
     let Some(lab) = As::default().up("fig7a", "select") else {
         return;
     };
@@ -249,7 +249,7 @@ fn selection_and_limit_of_paths_are_heeded() {
 }
 
 #[test]
-fn folders_arrive_whole_over_lossy_links() {
+fn folders_are_complete_after_lossy_links() {
     let Some(lab) = As::default().up("fig4", "lossy") else {
         return;
     };
@@ -272,7 +272,7 @@ fn folders_arrive_whole_over_lossy_links() {
 }
 
 #[test]
-fn a_link_that_dies_is_done_without_and_used_again() {
+fn a_download_survives_a_dead_link_and_uses_it_again() {
     let Some(lab) = As::default().up("fig4", "link-dies") else {
         return;
     };
@@ -290,7 +290,7 @@ fn a_link_that_dies_is_done_without_and_used_again() {
     lab.set(&format!("{A}#1"), &["--down"]);
     let down = sent(&lab);
     eventually("the other link goes on", || grows_by(1, &down, 2 << 20));
-    // What the router still sends is dropped before it counts.
+    // The link drops what the router still sends before it is counted.
     assert!(!grows_by(0, &down, 1 << 20), "the dead link was used");
     lab.set(&format!("{A}#1"), &["--up"]);
     let up = sent(&lab);
@@ -302,7 +302,7 @@ fn a_link_that_dies_is_done_without_and_used_again() {
 }
 
 #[test]
-fn a_killed_download_goes_on_from_the_disk() {
+fn a_killed_download_resumes_from_the_disk() {
     let Some(lab) = As::default().up("fig4", "killed") else {
         return;
     };
@@ -322,17 +322,17 @@ fn a_killed_download_goes_on_from_the_disk() {
     let report = get(&lab, A, &files, &peer, &[]);
     let resumed = report["resumed_bytes"].as_u64().unwrap();
     let fetched = report["fetched_bytes"].as_u64().unwrap();
-    // What was under way or waited for the disk is lost.
+    // Blocks in flight or waiting for the disk are lost.
     assert!(resumed > 5 << 20, "{report}");
     assert_eq!(resumed + fetched, 30 << 20);
-    // Nor did it cross the network again: headers are less than a fifth.
+    // Resumed content did not cross the network again: headers are less than a fifth.
     let again = sent(&lab).iter().sum::<u64>() - before;
     assert!(again < fetched / 4 * 5, "{again} for {fetched}");
     assert!(files.same("data"));
 }
 
 #[test]
-fn what_was_removed_meanwhile_is_no_success() {
+fn a_download_whose_files_are_removed_fails() {
     let Some(lab) = As::default().up("fig4", "removed") else {
         return;
     };
@@ -354,7 +354,7 @@ fn what_was_removed_meanwhile_is_no_success() {
 }
 
 #[test]
-fn delay_and_loss_are_what_was_asked_for() {
+fn delay_and_loss_are_the_requested_ones() {
     let Some(lab) = As::default().up("fig4", "shape") else {
         return;
     };
@@ -391,7 +391,7 @@ fn delay_and_loss_are_what_was_asked_for() {
 }
 
 #[test]
-fn no_path_and_a_full_disk_are_told_in_one_line() {
+fn no_path_and_a_full_disk_are_reported_in_one_line() {
     let Some(lab) = As::default().up("fig4", "refused") else {
         return;
     };
@@ -405,8 +405,8 @@ fn no_path_and_a_full_disk_are_told_in_one_line() {
     assert!(error.contains("no path to 1-ff00:0:999"), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 
-    // A limit on the size of files stands for a full disk here: making one needs more rights than
-    // the test may have.
+    // A limit on the size of files stands for a full disk, because making a full one needs more
+    // rights than the test may have.
     let command = format!(
         "trap '' XFSZ; ulimit -f 1024; exec {} get {} -o {} --peer {peer}",
         env!("CARGO_BIN_EXE_hawser"),
@@ -420,7 +420,8 @@ fn no_path_and_a_full_disk_are_told_in_one_line() {
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 }
 
-/// What a command that brings labs up itself prints; none, told, where nobody lets us.
+/// The report of a command that brings labs up itself; `None`, with a message, where labs are not
+/// allowed.
 fn report(by: &As, args: &[&str]) -> Option<Value> {
     let output = by.run(args);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -449,7 +450,7 @@ fn the_demo_shows_each_run() {
         assert_eq!(used.len(), paths, "{run}");
         let bytes: u64 = used.iter().map(|p| p["bytes"].as_u64().unwrap()).sum();
         assert!(bytes >= 8 << 20, "{run}");
-        // Two links of 300 Mbit/s: what headers leave is 80 to 95 % of it.
+        // Two links of 300 Mbit/s, of which headers leave 80 to 95 %.
         let ceiling = run["ceiling_mbit"].as_f64().unwrap() / paths as f64;
         assert!((240.0..285.0).contains(&ceiling), "{run}");
         assert!(run["goodput_mbit"].as_f64().unwrap() > 0.0);
@@ -475,7 +476,7 @@ fn an_experiment_compares_its_variants() {
         let ceiling = report["ceiling_mbit"][variant].as_f64().unwrap();
         assert!(goodput > 0.0 && goodput < ceiling, "{report}");
     }
-    // Not a matter of speed: the sum of the limits is three times that of the shared link.
+    // Independent of speed: the sum of the limits is three times that of the shared link.
     assert!(report["ceiling_mbit"]["disjoint"].as_f64() > report["ceiling_mbit"]["naive"].as_f64());
     assert!(report["ratio"].is_number(), "{report}");
     assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));

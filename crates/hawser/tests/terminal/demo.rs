@@ -55,7 +55,7 @@ fn the_screen_is_the_recorded_one() {
             return;
         }
         assert!(status.success() && bars > 0, "{rows:#?}");
-        // Fingerprints have letters too.
+        // Fingerprints contain letters, too.
         let named = |row: &String| match row.strip_prefix("  ").and_then(|row| row.split_once("  "))
         {
             Some((path, rest)) if path.len() == 8 => format!("  PATH {rest}"),

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use crate::peer::{self, Allowance, Content};
 use crate::pty::{Terminal, masked};
 
-/// Asserts what holds of every drawing: nothing twice, nothing wrapped, nothing lost, and nothing
-/// but the bar and the peers after the line printed before.
+/// Asserts what every drawing must satisfy: no row is repeated, wrapped or lost, and the line
+/// printed before is followed only by the bar and the peers.
 fn check(rows: &[String], columns: usize) {
     let all = format!("{rows:#?}");
     let before = rows.iter().position(|row| row == "before").expect(&all);
@@ -33,8 +33,8 @@ fn percent(rows: &[String]) -> Option<u32> {
     before.split_whitespace().next_back()?.parse().ok()
 }
 
-/// Runs a download from two peers, on terminals of these widths one after the other, and returns
-/// the last screen.
+/// Runs a download from two peers, on a terminal that has these widths one after the other, and
+/// returns the last screen.
 fn download(widths: &[u16]) -> Vec<String> {
     let content = Content::new(200);
     let allowance = Allowance::default();
@@ -47,7 +47,7 @@ fn download(widths: &[u16]) -> Vec<String> {
         let wanted = (90 * (turn + 1) / (widths.len() + 1)) as u32;
         let mut drawn = 0;
         terminal.until("progress", |rows| {
-            // What was written before the program saw the new width may stand once.
+            // Rows written before the program saw the new width may be repeated once.
             drawn += 1;
             if drawn > 2 {
                 check(rows, (*width).into());
@@ -64,7 +64,7 @@ fn download(widths: &[u16]) -> Vec<String> {
     rows
 }
 
-/// The recorded screen: nothing of the bars is left.
+/// The recorded screen, without the bars.
 const RECORDED: [&str; 4] = [
     "before",
     "data.bin: # MiB fetched in # s, # Mbit/s",
@@ -111,7 +111,7 @@ fn peers_beyond_the_last_row_are_counted() {
 }
 
 #[test]
-fn log_lines_stand_above_the_bars() {
+fn log_lines_are_above_the_bars() {
     let content = Content::new(64);
     let allowance = Allowance::default();
     let peers = [

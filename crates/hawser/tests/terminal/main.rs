@@ -1,4 +1,4 @@
-//! What a person sees: the program in a pseudo-terminal, its output shown by a terminal emulator.
+//! The screen that a person sees: the program in a pseudo-terminal, with a terminal emulator.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! An IP peer that has everything and sends as much of it as the test lets it (BEP 3).
+//! An IP peer that has all pieces and sends as many blocks as the test allows (BEP 3).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Bytes of a piece: a block each.
+/// Bytes of a piece, which is one block.
 const PIECE: usize = 16 << 10;
 
 /// Content and its torrent.
@@ -18,7 +18,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// `data.bin` of so many pieces.
+    /// `data.bin` with this number of pieces.
     pub fn new(pieces: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data.bin");
@@ -52,18 +52,18 @@ impl Content {
         }
     }
 
-    /// Where a download puts it.
+    /// The folder of a download.
     pub fn downloads(&self) -> PathBuf {
         self.folder.path().join("downloads")
     }
 
-    /// Whether it was downloaded.
+    /// Whether the download is complete.
     pub fn is_there(&self) -> bool {
         std::fs::read(self.downloads().join("data.bin")).unwrap() == self.bytes
     }
 }
 
-/// How many blocks may still be sent, by all peers.
+/// Number of blocks that all peers together may still send.
 #[derive(Clone, Default)]
 pub struct Allowance(Arc<(Mutex<usize>, Condvar)>);
 
@@ -81,7 +81,7 @@ impl Allowance {
     }
 }
 
-/// Starts a peer; it ends with the test.
+/// Starts a peer, which ends with the test.
 pub fn start(content: &Content, allowance: &Allowance) -> SocketAddr {
     start_with(
         content,
@@ -91,7 +91,8 @@ pub fn start(content: &Content, allowance: &Allowance) -> SocketAddr {
     )
 }
 
-/// Starts a peer that sends other bytes than it should; `others` may send once it was dropped.
+/// Starts a peer that sends wrong data; after its connection has ended, `others` may send
+/// everything.
 pub fn start_wrong(content: &Content, allowance: &Allowance, others: &Allowance) -> SocketAddr {
     start_with(content, vec![255; content.bytes.len()], allowance, others)
 }
@@ -108,7 +109,7 @@ fn start_with(
     let (allowance, others) = (allowance.clone(), others.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            // Whatever goes wrong, the downloader has gone.
+            // Fails only when the downloader closes the connection.
             let _ = serve(stream.unwrap(), &bytes, &info_hash, &allowance);
             others.add(usize::MAX);
         }
@@ -158,7 +159,7 @@ fn serve(
     }
 }
 
-/// `hawser get` of the content from these peers, after a line that must stay.
+/// `hawser get` of the content from these peers, after a line that must not be overwritten.
 pub fn get(content: &Content, peers: &[SocketAddr]) -> Command {
     let mut command = Command::new("sh");
     let script = "echo before; exec \"$0\" get \"$@\"";
@@ -172,7 +173,7 @@ pub fn get(content: &Content, peers: &[SocketAddr]) -> Command {
     command
 }
 
-/// Takes away what the environment says of colours and logs.
+/// Removes the environment variables for colours and logs.
 pub fn plain(command: &mut Command) {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
         command.env_remove(name);

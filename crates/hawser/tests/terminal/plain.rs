@@ -1,4 +1,4 @@
-//! Colours and control sequences only where they are wanted.
+//! Colours and control sequences are printed only where they are allowed.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::peer::{self, Allowance, Content};
 use crate::pty::Terminal;
 
-/// Two peers, of which one sends wrong data, so that something is logged.
+/// Two peers, one of which sends wrong data, so that the download logs warnings.
 fn peers(content: &Content) -> [SocketAddr; 2] {
     let (wrong, right) = (Allowance::default(), Allowance::default());
     wrong.add(usize::MAX);
@@ -16,7 +16,7 @@ fn peers(content: &Content) -> [SocketAddr; 2] {
     ]
 }
 
-/// All that a download writes to a terminal with these environment variables.
+/// All bytes that a download writes to a terminal with these environment variables.
 fn written(variables: &[(&str, &str)]) -> String {
     let content = Content::new(32);
     let mut command = peer::get(&content, &peers(&content));
@@ -38,7 +38,7 @@ fn coloured(text: &str) -> bool {
 }
 
 #[test]
-fn colours_are_off_where_they_are_not_wanted() {
+fn the_environment_turns_colours_off() {
     assert!(coloured(&written(&[])));
     for off in [("NO_COLOR", "1"), ("CLICOLOR", "0")] {
         let text = written(&[off]);
@@ -53,7 +53,7 @@ fn a_dumb_terminal_gets_no_control_sequences() {
 }
 
 #[test]
-fn what_is_no_terminal_gets_no_control_sequences() {
+fn without_a_terminal_there_are_no_control_sequences() {
     let content = Content::new(32);
     let mut command: Command = peer::get(&content, &peers(&content));
     command

@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Longest wait for something that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program whose output goes to a terminal.
+/// A program with its output on a terminal.
 pub struct Terminal {
     master: OwnedFd,
     child: Child,
     output: Receiver<Vec<u8>>,
     screen: avt::Terminal,
-    /// Text that is not yet shown: it ends within a character or a sequence.
+    /// Bytes that are not yet shown, because their drawing is not complete.
     pending: Vec<u8>,
-    /// All that was written.
+    /// All bytes that were written.
     pub written: Vec<u8>,
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended before.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -49,13 +49,13 @@ impl Terminal {
         command.stdout(side.try_clone().unwrap()).stderr(side);
         command.stdin(std::process::Stdio::null());
         let child = command.spawn().unwrap();
-        // It holds the terminal's other end open, and with it the output.
+        // The command keeps the terminal's other end open, and with it the output.
         drop(command);
         let mut reader = File::from(master.try_clone().unwrap());
         let (sender, output) = channel();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // An error says that all programs at the other end have ended.
+            // An error means that all programs at the other end have ended.
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
                 if sender.send(buffer[..read].to_vec()).is_err() {
                     return;
@@ -72,14 +72,14 @@ impl Terminal {
         }
     }
 
-    /// Resizes it, as a person does with the mouse.
+    /// Resizes the terminal, as a person does with the mouse.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         set_size(&self.master, columns, rows);
         self.screen.resize(columns.into(), rows.into());
     }
 
-    /// The rows of the screen from the first to the last that is not empty, and those that have
-    /// left it at the top.
+    /// The rows of the screen up to the last that is not empty, after those that have scrolled off
+    /// its top.
     pub fn rows(&self) -> Vec<String> {
         let rows = self.screen.screen().all_lines().map(|line| line.text());
         let mut rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
@@ -89,7 +89,7 @@ impl Terminal {
         rows
     }
 
-    /// Calls `frame` with the rows whenever something was drawn, until it returns true.
+    /// Calls `frame` with the rows after each drawing, until it returns true.
     pub fn until(&mut self, what: &str, mut frame: impl FnMut(&[String]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -111,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// Shows everything until the program ends, calling `frame` as [`Terminal::until`] does.
+    /// Shows all output until the program ends, and calls `frame` as [`Terminal::until`] does.
     pub fn end(&mut self, mut frame: impl FnMut(&[String])) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -146,7 +146,7 @@ fn set_size(master: &OwnedFd, columns: u16, rows: u16) {
     tcsetwinsize(master, size).unwrap();
 }
 
-/// Where the first drawing ends: with the cursor's way back up, `ESC [ n A`.
+/// The end of the first drawing, where the cursor moves up again: `ESC [ n A`.
 fn end_of_drawing(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find_map(|at| {
         let rest = bytes[at..].strip_prefix(b"\x1b[")?;
@@ -155,8 +155,7 @@ fn end_of_drawing(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// A text with every number as `#`, every run of spaces as one, and the same unit of bytes all
-/// over.
+/// The rows with every number as `#`, every run of spaces as one, and one unit of bytes for all.
 pub fn masked(rows: &[String]) -> Vec<String> {
     let mask = |row: &String| {
         let indent = row.len() - row.trim_start().len();

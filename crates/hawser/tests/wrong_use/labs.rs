@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn commands_on_a_lab_that_is_not_up_say_so() {
+fn commands_on_a_missing_lab_name_it() {
     let name = format!("absent-{}", std::process::id());
     for args in [
         vec!["lab", "status", "--name", &name],
@@ -32,7 +32,7 @@ fn commands_on_a_lab_that_is_not_up_say_so() {
 }
 
 #[test]
-fn names_no_lab_can_have_are_wrong_use() {
+fn invalid_lab_names_are_wrong_use() {
     for name in ["../x", "", "a/b", ".hidden"] {
         for command in [&["up", "fig4"][..], &["down"], &["status"]] {
             let output = hawser(&[&["lab"], command, &["--name", name]].concat());
@@ -44,7 +44,7 @@ fn names_no_lab_can_have_are_wrong_use() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_explained() {
+fn invalid_simulations_are_refused() {
     wrong(&["simulate"], &["TOPO", "--generate"]);
     wrong(
         &["simulate", "fig9", "--generate", "9"],
@@ -60,7 +60,7 @@ fn what_cannot_be_simulated_is_explained() {
 }
 
 #[test]
-fn flags_of_the_labs_tools_that_mean_nothing_are_wrong_use() {
+fn invalid_flags_of_lab_tools_are_wrong_use() {
     let capture = ["lab", "capture", "1-ff00:0:1#1"];
     wrong(&capture, &["--write"]);
     wrong(&[&capture[..], &["-w", "x", "-c", "0"]].concat(), &["-c"]);
@@ -86,7 +86,7 @@ fn flags_of_the_labs_tools_that_mean_nothing_are_wrong_use() {
 }
 
 #[test]
-fn iperf3_is_refused_where_it_would_measure_several_links() {
+fn iperf3_is_refused_if_it_would_measure_several_links() {
     let output = hawser(&["demo", "--iperf3"]);
     refused(&output, 2, &["--iperf3", "fig7a", "--topology fig4"]);
 }

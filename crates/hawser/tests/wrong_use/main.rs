@@ -1,4 +1,4 @@
-//! Wrong use and bad input: one clear line, and the exit code that says so.
+//! Wrong use and bad input: one clear line, and the matching exit code.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,12 +21,12 @@ fn torrent(folder: &Path) -> String {
 }
 
 #[test]
-fn no_daemon_is_named_with_the_remedy() {
+fn a_missing_daemon_is_reported_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
     let host = "1-ff00:0:110,10.0.1.1";
     for (args, code) in [
-        // As `scion` exits when it cannot report anything.
+        // The exit code of `scion` when it cannot report anything.
         (vec!["paths", "1-ff00:0:110"], 2),
         (vec!["paths", "1-ff00:0:110", "--json"], 2),
         (vec!["ping", host, "-c", "1"], 2),
@@ -41,7 +41,7 @@ fn no_daemon_is_named_with_the_remedy() {
 }
 
 #[test]
-fn a_daemon_or_folder_that_is_named_must_be_there() {
+fn a_named_daemon_or_folder_must_exist() {
     for (args, name) in [
         (["--sciond", "127.0.0.1:2"], "127.0.0.1:2"),
         (["--config-dir", "/nowhere"], "/nowhere"),
@@ -52,7 +52,7 @@ fn a_daemon_or_folder_that_is_named_must_be_there() {
 }
 
 #[test]
-fn flags_of_a_host_that_mean_nothing_are_wrong_use() {
+fn invalid_flags_of_a_host_are_wrong_use() {
     let (dst, host) = ("1-ff00:0:110", "1-ff00:0:110,10.0.1.1");
     wrong(&["paths", dst, "--sciond", "localhost"], &["HOST:PORT"]);
     wrong(&["paths", dst, "--local", "0.0.0.0"], &["--local"]);
@@ -72,7 +72,7 @@ fn flags_of_a_host_that_mean_nothing_are_wrong_use() {
 }
 
 #[test]
-fn choices_of_paths_that_mean_nothing_are_wrong_use() {
+fn invalid_choices_of_paths_are_wrong_use() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -152,7 +152,7 @@ fn choices_of_paths_that_mean_nothing_are_wrong_use() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_wrong_use_wherever_it_is_named() {
+fn a_missing_file_is_wrong_use_for_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
     let here = folder.path().to_str().unwrap();
@@ -192,7 +192,7 @@ fn a_file_that_is_not_there_is_wrong_use_wherever_it_is_named() {
 }
 
 #[test]
-fn local_inputs_are_looked_at_before_the_network() {
+fn local_inputs_are_checked_before_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
     let file = folder.path().join("file");
@@ -219,7 +219,7 @@ fn local_inputs_are_looked_at_before_the_network() {
 }
 
 #[test]
-fn a_negative_value_is_the_options_own_mistake() {
+fn an_error_about_a_negative_value_names_the_option() {
     let peer = ["--peer", "127.0.0.1:1"];
     let (host, link) = ("1-ff00:0:110,10.0.1.1", "1-ff00:0:110#1");
     for (args, option) in [
@@ -274,7 +274,7 @@ fn a_mistyped_command_is_suggested() {
 }
 
 #[test]
-fn a_daemon_whose_name_is_unknown_is_told_from_one_that_is_not_up() {
+fn an_unknown_daemon_name_and_a_stopped_daemon_have_distinct_errors() {
     // A name that never exists (RFC 6761, section 6.4).
     let name = "nowhere.invalid:30255";
     let output = hawser(&["paths", "1-ff00:0:110", "--sciond", name]);
@@ -284,7 +284,7 @@ fn a_daemon_whose_name_is_unknown_is_told_from_one_that_is_not_up() {
 }
 
 #[test]
-fn what_is_no_as_comes_with_an_example() {
+fn an_invalid_as_is_refused_with_an_example() {
     for text in ["1-ff00:0:11x", "ff00:0:110", "1", "1-ff00:0:110,10.0.1.1"] {
         wrong(
             &["lab", "exec", text, "--", "true"],

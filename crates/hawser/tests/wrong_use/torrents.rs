@@ -1,9 +1,9 @@
-//! Torrents, peers, and what downloads and seeders are given.
+//! Torrents, peers, and arguments of downloads and seeders.
 
 use super::*;
 
 #[test]
-fn an_address_to_listen_at_that_lacks_something_is_explained() {
+fn errors_name_the_missing_part_of_a_listening_address() {
     for (address, hint) in [
         ("127.0.0.1", "127.0.0.1:0"),
         ("31000", "the address is missing"),
@@ -15,7 +15,7 @@ fn an_address_to_listen_at_that_lacks_something_is_explained() {
 }
 
 #[test]
-fn a_peer_that_is_no_address_is_wrong_use() {
+fn an_invalid_peer_address_is_wrong_use() {
     for peer in ["10.0.0.1:0", "1-ff00:0:110", "nonsense"] {
         let output = hawser(&["get", "x.torrent", "--peer", peer]);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -28,7 +28,7 @@ fn a_peer_that_is_no_address_is_wrong_use() {
 }
 
 #[test]
-fn what_is_missing_of_an_ip_peer_is_named() {
+fn errors_name_the_missing_part_of_an_ip_peer() {
     let get = |peer| ["get", "x.torrent", "--peer", peer];
     wrong(&get("10.0.0.1"), &["no port", "10.0.0.1:6881"]);
     wrong(&get("::1"), &["no port", "[::1]:6881"]);
@@ -39,7 +39,7 @@ fn what_is_missing_of_an_ip_peer_is_named() {
 }
 
 #[test]
-fn seeding_that_means_nothing_is_wrong_use() {
+fn invalid_seeding_flags_are_wrong_use() {
     let get = ["get", "x.torrent", "--peer", "10.0.0.1:6881"];
     for (more, hint) in [
         (["--seed-ratio", "0"], "above 0"),
@@ -60,7 +60,7 @@ fn seeding_that_means_nothing_is_wrong_use() {
 }
 
 #[test]
-fn a_torrent_cut_short_is_refused() {
+fn a_truncated_torrent_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
     let bytes = std::fs::read(&torrent).unwrap();
@@ -73,7 +73,7 @@ fn a_torrent_cut_short_is_refused() {
 }
 
 #[test]
-fn names_that_leave_the_folder_are_shown_as_they_are_made_safe() {
+fn unsafe_file_names_are_shown_sanitised() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("evil.torrent");
     let show = || hawser(&["torrent", "show", file.to_str().unwrap()]);
@@ -102,7 +102,7 @@ fn names_that_leave_the_folder_are_shown_as_they_are_made_safe() {
     );
     std::fs::write(&file, text).unwrap();
     refused(&show(), 1, &["evil.torrent", "path"]);
-    // Two pieces where the length wants one.
+    // Two piece hashes where the length requires one.
     let text =
         format!("d4:infod6:lengthi5e4:name1:x12:piece lengthi16384e6:pieces40:{pieces}{pieces}ee");
     std::fs::write(&file, text).unwrap();
@@ -110,7 +110,7 @@ fn names_that_leave_the_folder_are_shown_as_they_are_made_safe() {
 }
 
 #[test]
-fn what_is_no_torrent_yet_is_told_apart_from_a_missing_file() {
+fn unsupported_torrents_and_missing_files_have_distinct_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -128,7 +128,7 @@ fn what_is_no_torrent_yet_is_told_apart_from_a_missing_file() {
         &["get", "--peer", "127.0.0.1:1"],
         &["seed"],
     ] {
-        // `seed` takes the content behind it, `--` keeps `get`'s peers apart.
+        // `seed` takes the content after the torrent; `--` ends `get`'s list of peers.
         let with = |torrent| {
             let content: &[&str] = if command[0] == "seed" { &["x"] } else { &[] };
             hawser(&[command, &["--", torrent], content].concat())
@@ -147,7 +147,7 @@ fn what_is_no_torrent_yet_is_told_apart_from_a_missing_file() {
 }
 
 #[test]
-fn without_a_peer_a_download_says_what_it_does_not_ask_yet() {
+fn without_a_peer_a_download_names_unsupported_sources() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data.bin").display().to_string();
     std::fs::write(&data, vec![42; 50_000]).unwrap();
@@ -175,9 +175,9 @@ fn without_a_peer_a_download_says_what_it_does_not_ask_yet() {
 }
 
 #[test]
-fn a_download_never_goes_over_its_own_torrent() {
+fn a_download_never_overwrites_its_own_torrent() {
     let folder = tempfile::tempdir().unwrap();
-    // Content of the name that the torrent itself has in the folder.
+    // Content with the torrent's own file name in the folder.
     let content = folder.path().join("content");
     std::fs::create_dir(&content).unwrap();
     let inner = content.join("x.torrent");
@@ -200,7 +200,7 @@ fn a_download_never_goes_over_its_own_torrent() {
 }
 
 #[test]
-fn piece_lengths_nobody_reads_are_wrong_use() {
+fn invalid_piece_lengths_are_wrong_use() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data.bin");
     std::fs::write(&file, b"data").unwrap();

@@ -1,4 +1,4 @@
-//! A lab with a seeder, and folders of its own.
+//! A lab with a seeder, in temporary folders.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,13 +13,13 @@ use crate::support::{As, eventually};
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
 
-/// Where the seeder listens, each time it is started.
+/// The seeder's address, the same at each start.
 const LISTEN: &str = "1-ff00:0:111,10.0.2.1:32000";
 const BYTES: usize = 12 << 20;
-/// In the environment of every process, so that none is overlooked.
+/// An environment variable of every process, by which all are found.
 const MARK: &str = "HAWSER_TEST_MARK";
 
-/// The processes that run with a mark.
+/// The running processes with a mark.
 pub fn marked(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -33,7 +33,7 @@ pub fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// The lab, its folders, and what runs in it.
+/// The lab, its folders and its processes.
 pub struct Bed {
     folder: tempfile::TempDir,
     mark: String,
@@ -42,7 +42,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Brings it up; None, told, where nobody lets us.
+    /// Brings the lab up; `None`, with a message, where labs are not allowed.
     pub fn make() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         for name in ["run", "tmp"] {
@@ -109,7 +109,7 @@ impl Bed {
         self.limit();
     }
 
-    /// So that a download takes longer than it is let.
+    /// Makes a download take longer than the time until the kill.
     fn limit(&self) {
         for id in ["#1", "#2"] {
             let interface = format!("{A}{id}");
@@ -142,7 +142,7 @@ impl Bed {
             let mut line = String::new();
             let out = child.stdout.take().unwrap();
             BufReader::new(out).read_line(&mut line).unwrap();
-            // Where the daemon is being started again it ends.
+            // The seeder ends while the daemon is being restarted.
             match line.is_empty() {
                 true => child.wait().map(drop).unwrap(),
                 false => seeder = Some(child),
@@ -154,12 +154,12 @@ impl Bed {
 
     pub fn kill_seed(&mut self) {
         let mut seeder = self.seeder.take().unwrap();
-        // It may have been ended.
+        // The seeder may have ended before.
         let _ = seeder.kill();
         seeder.wait().unwrap();
     }
 
-    /// Starts a download, or goes on with one.
+    /// Starts or resumes a download.
     pub fn get(&self) -> Child {
         let (torrent, into) = (self.path("data.torrent"), self.path("into"));
         let args = ["get", &torrent, "-o", &into, "--peer", LISTEN, "--json"];
@@ -168,7 +168,7 @@ impl Bed {
         command.spawn().unwrap()
     }
 
-    /// Lets a download come to its end, and compares what came.
+    /// Waits for the end of a download, and compares its file with the seeded one.
     pub fn finish(&self, get: impl FnOnce(&Self) -> Child) {
         let output = get(self).wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -177,7 +177,7 @@ impl Bed {
         fs::remove_dir_all(self.path("into")).unwrap();
     }
 
-    /// Starts a command with a network of its own; returns its mark too.
+    /// Starts a command with its own network; returns it with its mark.
     pub fn show(&mut self, args: &[&str]) -> (Child, String) {
         self.shows += 1;
         let mark = format!("show-{}{}", self.mark, self.shows);
@@ -193,13 +193,13 @@ impl Bed {
         names.collect()
     }
 
-    /// Nothing is there but the lab's folder.
+    /// Asserts that only the lab's folder exists.
     pub fn assert_only_own_folders(&self) {
         assert_eq!(self.names("run/hawser/lab"), ["default"]);
         assert_eq!(self.names("tmp"), [""; 0]);
     }
 
-    /// Takes everything down; nothing is left.
+    /// Takes everything down, and asserts that nothing remains.
     pub fn clear(mut self) {
         let down = self.run(&["lab", "down"]);
         assert!(down.status.success(), "{down:?}");
@@ -213,7 +213,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        // After a failure; otherwise there is nothing to do.
+        // Has an effect only after a failure.
         let _ = self.run(&["lab", "down"]);
         if let Some(mut seeder) = self.seeder.take() {
             let _ = seeder.kill();

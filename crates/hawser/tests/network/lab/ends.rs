@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::{A, B, B_HOST, folder};
 use crate::support::{As, TestLab, eventually, kill, runs};
 
-/// A process that a lab can end with.
+/// A process that owns a lab.
 fn owner() -> Child {
     Command::new("sleep").arg("100000").spawn().unwrap()
 }
 
-/// A lab that ends with another process than the test's, and all its processes.
+/// A lab with an owner other than the test, and its processes.
 fn owned(what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
     let by = As::default();
     let (name, pid) = (
@@ -48,12 +48,12 @@ fn a_lab_ends_with_its_owner() {
 }
 
 #[test]
-fn the_next_command_clears_what_a_killed_supervisor_could_not() {
+fn the_next_command_removes_a_lab_whose_supervisor_was_killed() {
     let mut owner = owner();
     if let Some((lab, processes)) = owned("orphan", &owner) {
         let folder = folder(&lab);
         kill(&[lab.supervisor()]);
-        // Its owner may yet take it down.
+        // The owner may still take the lab down.
         lab.by.names();
         assert!(folder.exists());
         owner.kill().unwrap();
@@ -77,7 +77,7 @@ fn an_owner_that_does_not_run_is_refused() {
 }
 
 #[test]
-fn an_interrupted_up_leaves_nothing_that_blocks_the_next() {
+fn an_interrupted_up_does_not_block_the_next() {
     let by = As::default();
     let Some(lab) = by.up("fig4", "cut") else {
         return;
@@ -100,7 +100,7 @@ fn an_interrupted_up_leaves_nothing_that_blocks_the_next() {
         if next.status.success() {
             interrupted += 1;
         } else {
-            // It was up already: then it is whole.
+            // The lab was up already: then it is complete.
             let error = String::from_utf8_lossy(&next.stderr);
             assert!(error.contains("there is a lab"), "{error}");
             assert_eq!(lab.paths(A, B).len(), 2);
@@ -109,7 +109,7 @@ fn an_interrupted_up_leaves_nothing_that_blocks_the_next() {
     assert!(interrupted > 0, "none was interrupted before it was up");
     lab.down();
 
-    // And where no command comes next.
+    // Also without another command.
     let up = ["lab", "up", "fig7a", "--name", &lab.name];
     let mut cut = by.command(&up).stdout(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(20));
@@ -120,7 +120,7 @@ fn an_interrupted_up_leaves_nothing_that_blocks_the_next() {
 }
 
 #[test]
-fn up_mends_a_lab_that_lost_its_supervisor() {
+fn up_replaces_a_lab_that_lost_its_supervisor() {
     let Some(lab) = As::default().up("fig4", "mend") else {
         return;
     };

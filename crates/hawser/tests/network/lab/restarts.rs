@@ -1,4 +1,4 @@
-//! Services that end, and start again.
+//! Services that end and are started again.
 
 use std::process::Stdio;
 
@@ -42,7 +42,7 @@ fn dead_services_are_started_again() {
 }
 
 #[test]
-fn a_service_that_cannot_start_is_tried_again_and_does_not_hinder_down() {
+fn a_service_that_cannot_start_is_retried_and_does_not_block_down() {
     let Some(lab) = As::default().up("fig4", "dead") else {
         return;
     };
@@ -106,7 +106,7 @@ fn restart_ends_services_and_starts_them_again() {
     run(&[A]);
     let last = pids();
     assert!(last[0] != third[0] && last[1] != third[1]);
-    // Nothing of it is an end that status would tell of.
+    // `status` does not count requested restarts.
     assert_eq!(services(&lab, 0)[0]["restarts"], 0);
     eventually("an echo", || lab.answers(A, B_HOST));
 
@@ -123,7 +123,7 @@ fn restart_ends_services_and_starts_them_again() {
 }
 
 #[test]
-fn a_router_started_by_hand_is_seen() {
+fn a_router_started_by_hand_is_shown() {
     let Some(lab) = As::default().up_with("fig4", "hand", &["--no-router", A]) else {
         return;
     };
@@ -146,7 +146,7 @@ fn a_router_started_by_hand_is_seen() {
         .refuse(&["lab", "restart", A, "router", "--name", &lab.name]);
     assert!(refused.contains("--no-router"), "{refused}");
 
-    // In the place of one of the lab's that has died.
+    // The router keeps working when a service of the lab is killed.
     kill(&[pid(&services(&lab, 1)[1])]);
     eventually("an echo", || lab.answers(A, B_HOST));
     let pid = i64::from(child.id());

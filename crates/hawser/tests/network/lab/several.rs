@@ -1,5 +1,5 @@
-//! Labs as scionproto's topologies have them: several routers in an AS, IPv6, peering, and parts
-//! that the user runs.
+//! Labs with the features of scionproto's topologies: several routers in an AS, IPv6, peering, and
+//! services that the user runs.
 
 use std::process::{Child, Stdio};
 
@@ -10,8 +10,8 @@ use crate::support::{As, TestLab, kill, topology};
 const CORE: &str = "1-ff00:0:110";
 const SPREAD: &str = "1-ff00:0:111";
 
-/// Two ISDs; ASes and links of either underlay, an AS of three routers, ends without numbers, small
-/// and large MTUs.
+/// Two ISDs; ASes and links of both underlays, an AS with three routers, link ends without numbers,
+/// small and large MTUs.
 const MIXED: &str = r#"
 ASes:
   "1-ff00:0:110": {core: true, voting: true, authoritative: true, issuing: true, underlay: UDP/IPv6}
@@ -69,7 +69,7 @@ fn every_pair_of_a_mixed_network_answers() {
         .collect();
     let expected = [1, 2, 3].map(|n| format!("br1-ff00_0_111-{n}"));
     assert_eq!(names, expected);
-    // Every interface is counted by the router that has it.
+    // The router of each interface counts its packets.
     for link in lab.status()["links"].as_array().unwrap() {
         for end in [&link["a"], &link["b"]] {
             assert!(end["counters"]["rx_packets"].is_u64(), "{end}");
@@ -79,19 +79,19 @@ fn every_pair_of_a_mixed_network_answers() {
 }
 
 #[test]
-fn a_link_between_some_of_many_routers_goes_down_and_comes_back() {
+fn a_link_of_one_of_several_routers_goes_down_and_up_again() {
     let Some(lab) = up("spread", &[]) else {
         return;
     };
     let leaf = "1-ff00:0:112,10.0.3.1";
     assert!(lab.answers(CORE, leaf));
-    // The only way there, at the third router.
+    // The only link there, at the third router.
     lab.set("1-ff00:0:111#7", &["--down"]);
     assert!(!lab.answers(CORE, leaf));
     assert!(lab.answers(CORE, &format!("{SPREAD},fd00:0:0:2::1")));
     lab.set("1-ff00:0:112#1", &["--up"]);
     assert!(lab.answers(CORE, leaf));
-    // Over IPv6: the addresses that went with the device are there again.
+    // Over IPv6: the addresses that the kernel removed with the device exist again.
     let both = lab.paths(CORE, SPREAD).len();
     lab.set("1-ff00:0:111#1", &["--down"]);
     lab.set("1-ff00:0:111#2", &["--down"]);
@@ -103,7 +103,7 @@ fn a_link_between_some_of_many_routers_goes_down_and_comes_back() {
 }
 
 #[test]
-fn one_router_of_many_dies_alone() {
+fn the_death_of_one_router_does_not_affect_the_others() {
     let Some(lab) = up("onedead", &[]) else {
         return;
     };
@@ -136,7 +136,7 @@ fn run(lab: &TestLab, isd_as: &str, args: &[&str]) -> Own {
     Own(command.spawn().unwrap())
 }
 
-/// Tries until it is so; the test's own time limit ends what never is.
+/// Retries until the condition holds; only the test's time limit ends the loop otherwise.
 fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -149,7 +149,7 @@ fn services_may_be_left_to_the_user() {
     let Some(lab) = up("left", &flags) else {
         return;
     };
-    // Not an error of the lab: `status` ends well.
+    // Not an error of the lab: `status` succeeds.
     let status = lab.status();
     let left = &status["ases"][1];
     for process in [&left["routers"][0], &left["routers"][2], &left["control"]] {
@@ -163,7 +163,7 @@ fn services_may_be_left_to_the_user() {
     assert_eq!(table.matches("not ours").count(), 4, "{table}");
     let host = format!("{SPREAD},fd00:0:0:2::1");
     assert!(!lab.answers(CORE, &host));
-    // Nobody is asked who is not there.
+    // A change skips services that do not run.
     lab.set("1-ff00:0:111#7", &["--down"]);
     lab.set("1-ff00:0:111#7", &["--up"]);
 
@@ -199,7 +199,7 @@ fn a_router_starts_while_one_of_its_links_is_down() {
 }
 
 #[test]
-fn flags_that_cannot_be_are_refused() {
+fn invalid_flags_are_refused() {
     let by = As::default();
     let name = format!("test-flags-{}", std::process::id());
     let up = |flag: &str, value: &str| by.run(&["lab", "up", "fig4", "--name", &name, flag, value]);

@@ -1,4 +1,5 @@
-//! A lab looked into: its logs, a shell in it, its links' traffic, its map, itself as a file.
+//! The tools of a lab: its logs, a shell in it, captures of its links, its map, and its `.topo`
+//! file.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::{A, B, B_HOST};
 use crate::support::{As, TestLab, kill};
 
 #[test]
-fn a_lab_is_looked_into() {
+fn the_tools_of_a_lab_work() {
     let Some(lab) = As::default().up("fig4", "tools") else {
         return;
     };
@@ -26,7 +27,7 @@ fn a_lab_is_looked_into() {
     followed_logs_end_with_the_lab(lab);
 }
 
-/// A command on the lab.
+/// A command for the lab.
 fn on(lab: &TestLab, args: &[&str]) -> Command {
     lab.by.command(&[args, &["--name", &lab.name]].concat())
 }
@@ -39,7 +40,7 @@ fn refuse(lab: &TestLab, args: &[&str]) -> String {
     lab.by.refuse(&[args, &["--name", &lab.name]].concat())
 }
 
-/// The one line by which it refuses wrong use.
+/// The one line of an error of wrong use.
 fn misuse(lab: &TestLab, args: &[&str]) -> String {
     let output = on(lab, args).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
@@ -96,7 +97,7 @@ fn shell(lab: &TestLab) {
     assert!(String::from_utf8_lossy(&none.stderr).contains("/no/such/shell"));
 }
 
-/// A capture that has begun, with its messages.
+/// A running capture, with its messages.
 fn capture(lab: &TestLab, flags: &[&str]) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut child = on(
         lab,
@@ -116,7 +117,7 @@ fn capture(lab: &TestLab, flags: &[&str]) -> (Child, BufReader<std::process::Chi
     (child, messages)
 }
 
-/// What it says at its end.
+/// The messages at the end of a capture.
 fn ended(mut child: Child, mut messages: impl Read) -> String {
     let mut last = String::new();
     messages.read_to_string(&mut last).unwrap();
@@ -127,7 +128,7 @@ fn ended(mut child: Child, mut messages: impl Read) -> String {
 fn captures(lab: &TestLab, folder: &Path) {
     let file = folder.join("a.pcapng");
     let (child, messages) = capture(lab, &["-w", file.to_str().unwrap()]);
-    // SCMP echoes over both links, so over this one too.
+    // SCMP echoes over both links, including the captured one.
     for path in lab.paths(A, B) {
         assert!(!path.is_empty());
         assert!(lab.answers(A, B_HOST));
@@ -154,13 +155,13 @@ fn captures(lab: &TestLab, folder: &Path) {
             .all(|row| row[0] == "1-ff00:0:110#1" && row[2] == "50000"),
         "{read:?}"
     );
-    // Both ways.
+    // In both directions.
     for direction in ["0x00000001", "0x00000002"] {
         assert!(read.iter().any(|row| row[1] == direction), "{read:?}");
     }
 }
 
-/// Rows of fields as tshark reads them; none, told, where there is no tshark.
+/// Rows of fields as tshark reads them; `None`, with a message, if tshark is not installed.
 fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields"]);
@@ -178,7 +179,7 @@ fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
 }
 
 fn ends_of_captures(lab: &TestLab, folder: &Path) {
-    // BFD speaks all the time.
+    // BFD sends packets all the time.
     let file = folder.join("b.pcapng");
     let (child, messages) = capture(lab, &["-w", file.to_str().unwrap(), "-c", "2", "-s", "60"]);
     assert!(ended(child, messages).starts_with("2 packets"));
@@ -206,7 +207,7 @@ fn ends_of_captures(lab: &TestLab, folder: &Path) {
     let (child, messages) = capture(lab, &flags);
     ended(child, messages);
 
-    // Whoever reads along goes away.
+    // The reader of the capture closes the pipe.
     let (mut child, messages) = capture(lab, &["-w", "-"]);
     let mut begin = [0; 4];
     let mut out = child.stdout.take().unwrap();
@@ -260,7 +261,7 @@ fn maps_and_files(lab: &TestLab, folder: &Path) {
     let live = Lab::open(&lab.name).unwrap().network().unwrap();
     assert_eq!(Network::load(&file).unwrap(), live);
 
-    // And up again as it was.
+    // Bring the saved network up again.
     let again = TestLab {
         by: lab.by.clone(),
         name: format!("test-again-{}", std::process::id()),
@@ -324,7 +325,7 @@ fn faults(lab: &TestLab, folder: &Path) {
     }
 }
 
-/// The lab dies with one of its logs followed, and is taken down.
+/// The lab ends while one of its logs is followed.
 fn followed_logs_end_with_the_lab(lab: TestLab) {
     let mut child = on(&lab, &["lab", "logs", "-f"])
         .stdout(Stdio::piped())
@@ -335,7 +336,7 @@ fn followed_logs_end_with_the_lab(lab: TestLab) {
         .lines()
         .map(Result::unwrap);
     lines.find(|line| line.contains("are up")).unwrap();
-    // What comes is printed: this router's neighbour notices.
+    // New lines are printed: this router's neighbour logs its end.
     let router = lab.status()["ases"][1]["routers"][0]["pid"]
         .as_i64()
         .unwrap();
@@ -369,7 +370,7 @@ fn followed_logs_end_with_the_lab(lab: TestLab) {
 }
 
 #[test]
-fn an_ordinary_user_looks_into_a_lab_too() {
+fn the_tools_of_a_lab_work_for_an_ordinary_user() {
     let home = tempfile::tempdir().unwrap();
     let Some(by) = super::nobody(home.path()) else {
         return;

@@ -1,4 +1,4 @@
-//! A download and the simulator decide alike about every path of the same network.
+//! A download and the simulator make the same decision about every path of the same network.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,11 @@ use hawser_topology::Network;
 use super::*;
 use crate::support::topology;
 
-/// Where a seeder and leechers are in a network, and which side chooses the paths.
+/// The places of a seeder and leechers in a network, and the side that chooses the paths.
 struct Scene<'a> {
     by: SelectBy,
     network: Network,
-    /// As `lab up` takes it.
+    /// The argument of `lab up`.
     topology: &'a str,
     name: &'a str,
     seeder: &'a str,
@@ -22,11 +22,11 @@ struct Scene<'a> {
     paths: usize,
 }
 
-/// By leecher and path, in the direction from the side that chooses: what was decided, and why.
+/// Decisions and their reasons, by leecher and path in the direction from the side that chooses.
 type Decisions = BTreeMap<(usize, String), String>;
 
 impl Scene<'_> {
-    /// What the simulator decides before sensing tries anything.
+    /// The simulator's decisions before sensing tries a path.
     fn simulated(&self) -> Decisions {
         let options = Options {
             leechers: self.leechers.len(),
@@ -50,7 +50,7 @@ impl Scene<'_> {
         for one in decided.iter().take_while(|one| !is_sensed(one)) {
             let mut text = one.decision.to_string();
             for leecher in 0..self.leechers.len() {
-                // Hosts are numbered from the seeder on.
+                // The seeder is host 0, and leechers follow.
                 text = text.replace(&format!("host {}", leecher + 1), &name(leecher));
             }
             all.insert((one.leecher - 1, one.path.to_string()), text);
@@ -58,7 +58,8 @@ impl Scene<'_> {
         all
     }
 
-    /// Waits until those that choose in a lab have decided the same, and fails where they never do.
+    /// Waits until the choosing programs in a lab have made the same decisions; fails after a
+    /// minute.
     fn check(&self) {
         let expected = self.simulated();
         assert!(!expected.is_empty());
@@ -97,7 +98,7 @@ impl Scene<'_> {
                 readers.push(decided.follow(&mut leecher, Some(name(number))));
             }
             running.push(leecher);
-            // They come in this order, as in the simulation.
+            // Leechers start in this order, as in the simulation.
             eventually("something is decided about a leecher", || {
                 peers(&decided.lines()).len() > number
             });
@@ -128,7 +129,7 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// Reads what a program logs. With a `name` this is the peer of all decisions.
+    /// Reads a program's log. A `name` replaces the peer of all decisions.
     fn follow(&self, program: &mut Running, name: Option<String>) -> JoinHandle<()> {
         let (stderr, log) = (program.0.stderr.take().unwrap(), self.clone());
         std::thread::spawn(move || {
@@ -141,12 +142,12 @@ impl Log {
     }
 }
 
-/// What leechers are called in both.
+/// The name of a leecher in both.
 fn name(leecher: usize) -> String {
     format!("leecher {leecher}")
 }
 
-/// The peer, the path and the decision of a line of a log.
+/// The peer, the path and the decision in a line of a log.
 fn weighed(line: &str) -> Option<[String; 3]> {
     let (_, fields) = line.split_once("path weighed ")?;
     let (peer, fields) = fields.strip_prefix("peer=")?.split_once(" path=")?;
@@ -154,7 +155,7 @@ fn weighed(line: &str) -> Option<[String; 3]> {
     Some([peer, path, decision].map(str::to_owned))
 }
 
-/// The leechers in the order in which they came.
+/// The leechers in the order in which they started.
 fn peers(decided: &[[String; 3]]) -> Vec<String> {
     let mut peers: Vec<String> = Vec::new();
     for [peer, ..] in decided {
@@ -165,8 +166,8 @@ fn peers(decided: &[[String; 3]]) -> Vec<String> {
     peers
 }
 
-/// What was decided in all after each decision, before sensing tries anything. A link that fails
-/// later changes no state that was before.
+/// All decisions after each single one, before sensing tries a path. A link that fails later does
+/// not change earlier states.
 fn states(decided: &[[String; 3]]) -> Vec<Decisions> {
     let peers = peers(decided);
     let decided = decided

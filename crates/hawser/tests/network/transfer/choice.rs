@@ -1,4 +1,4 @@
-//! Who chooses the paths of a transfer.
+//! The side that chooses the paths of a transfer.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn an_uploader_keeps_two_downloaders_apart() {
     let Some(lab) = As::default().up("fig9", "choice") else {
         return;
     };
-    // Left to themselves both would take the quicker way.
+    // Without the uploader's choice both would take the faster path.
     for id in ["#1", "#2", "#3"] {
         lab.set(&format!("1-ff00:0:3{id}"), &["--delay", "2ms"]);
     }
@@ -43,7 +43,7 @@ fn an_uploader_keeps_two_downloaders_apart() {
 }
 
 #[test]
-fn a_seeder_may_leave_the_choice_to_who_downloads() {
+fn a_seeder_may_leave_the_choice_to_downloaders() {
     let Some(lab) = As::default().up("fig4", "leave") else {
         return;
     };

@@ -1,5 +1,5 @@
-//! What goes wrong around a download while it runs: paths expire, the daemon dies or talks
-//! nonsense, links go down meanwhile.
+//! Faults during a download: paths expire, the daemon dies or sends invalid answers, links go down
+//! meanwhile.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 use super::*;
 
-/// How long segments live in these labs: the control service makes new ones after half of it.
+/// Lifetime of segments in these labs: the control service makes new ones after half of it.
 const LIFETIME: Duration = Duration::from_secs(12);
 
 /// A lab of two links of 3 Mbit/s whose segments live for [`LIFETIME`].
@@ -21,12 +21,12 @@ fn short_lived(what: &str, flags: &[&str]) -> Option<TestLab> {
     Some(lab)
 }
 
-/// What takes such a lab more than twice the life of a segment.
+/// A download that takes such a lab more than twice the lifetime of a segment.
 fn long_download() -> Files {
     Files::new(&[("data", 18 << 20)])
 }
 
-/// Waits until a link has carried so much more.
+/// Waits until a link has carried `more` further bytes.
 fn until_carried(lab: &TestLab, link: usize, more: u64) {
     let before = sent(lab)[link];
     eventually("the link carries the file", || {
@@ -34,20 +34,20 @@ fn until_carried(lab: &TestLab, link: usize, more: u64) {
     });
 }
 
-/// A download that logs what becomes of its connections.
+/// A download that logs the ends of its connections.
 fn leech(lab: &TestLab, env: &[&str], files: &Files, peer: &str) -> Running {
     let mut all = vec!["RUST_LOG=hawser_torrent=debug"];
     all.extend(env);
     Running::start_with(lab, A, &all, &files.get_args(peer))
 }
 
-/// How often the log says that a connection ended before the download did.
+/// The number of connections that ended before the download did.
 fn ended(log: &str) -> usize {
     log.matches("connection ended").count()
 }
 
 #[test]
-fn paths_expire_under_a_download_and_nobody_notices() {
+fn a_download_survives_the_expiry_of_its_paths() {
     let Some(lab) = short_lived("expiry", &[]) else {
         return;
     };
@@ -55,7 +55,7 @@ fn paths_expire_under_a_download_and_nobody_notices() {
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let (report, log) = leech(&lab, &[], &files, &peer).end();
     assert!(files.same("data"));
-    // At this rate it cannot have been otherwise.
+    // The rate of the links implies this duration.
     let lived = report["seconds"].as_f64().unwrap() / LIFETIME.as_secs_f64();
     assert!(lived > 2.0, "too short to show anything: {report}");
     assert_eq!(report["paths"].as_array().unwrap().len(), 2, "{report}");
@@ -63,7 +63,7 @@ fn paths_expire_under_a_download_and_nobody_notices() {
 }
 
 #[test]
-fn a_daemon_that_dies_and_comes_back_stops_no_download() {
+fn a_restart_of_the_daemon_stops_no_download() {
     let Some(lab) = short_lived("daemon-dies", &["--no-control", A]) else {
         return;
     };
@@ -79,9 +79,9 @@ fn a_daemon_that_dies_and_comes_back_stops_no_download() {
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let leecher = leech(&lab, &[], &files, &peer);
     until_carried(&lab, 0, 1 << 20);
-    // SIGKILL.
+    // Sends SIGKILL.
     drop(control);
-    // Nobody tells of other paths now, and the old ones go on.
+    // No source offers other paths now, and the known ones still work.
     let interface = format!("{A}#1");
     lab.set(&interface, &["--down"]);
     until_carried(&lab, 1, 1 << 20);
@@ -95,7 +95,7 @@ fn a_daemon_that_dies_and_comes_back_stops_no_download() {
 }
 
 #[test]
-fn a_daemon_that_is_slow_or_talks_nonsense_stops_no_download() {
+fn a_slow_or_faulty_daemon_stops_no_download() {
     let Some(lab) = short_lived("daemon-mad", &[]) else {
         return;
     };
@@ -119,17 +119,17 @@ fn a_daemon_that_is_slow_or_talks_nonsense_stops_no_download() {
     assert!(files.same("data"));
 }
 
-/// What stands between the programs of an AS and its daemon: another process of these tests.
+/// A proxy between the programs of an AS and its daemon: another process of these tests.
 struct Between {
     process: Running,
     conduct: tempfile::NamedTempFile,
 }
 
-/// Where [`between`] finds what it is to do.
+/// The environment variable with the file that sets the conduct of [`between`].
 const CONDUCT: &str = "HAWSER_TEST_CONDUCT";
 
 impl Between {
-    /// Where it listens.
+    /// The proxy's address.
     const AT: &str = "127.0.0.1:30256";
 
     fn start(lab: &TestLab) -> Self {
@@ -196,7 +196,7 @@ fn between() {
     }
 }
 
-/// Hands on what comes, after doing something to it.
+/// Forwards data after applying `change` to it.
 fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
@@ -205,7 +205,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
             break;
         }
     }
-    // Whoever is gone already need not be told.
+    // A peer that is gone already needs no notice.
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);
 }

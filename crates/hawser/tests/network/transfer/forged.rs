@@ -3,7 +3,7 @@
 use super::*;
 use crate::flood::{self, FOUR_LINKS, Flood, KINDS};
 
-/// The link that the attacker reaches the seeder by.
+/// The link from the attacker to the seeder.
 const FLOODED: usize = 4;
 
 /// Starts floods of all kinds against `victim`.
@@ -31,7 +31,7 @@ fn attacker() {
 }
 
 #[test]
-fn a_flood_of_forged_errors_ends_nothing_and_hides_no_true_one() {
+fn a_flood_of_forged_errors_ends_no_connection_and_hides_no_genuine_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = crate::support::topology(folder.path(), FOUR_LINKS);
     let Some(lab) = As::default().up(&file, "forged") else {
@@ -58,7 +58,7 @@ fn a_flood_of_forged_errors_ends_nothing_and_hides_no_true_one() {
         flooded() > start[FLOODED] + (100 << 10),
         "the floods are over"
     );
-    // A report that is true acts, among thousands that are not.
+    // A genuine report takes effect among thousands of forged ones.
     lab.set(&format!("{A}#1"), &["--down"]);
     let (report, log) = leecher.end();
     assert_eq!(report["fetched_bytes"], 20 << 20);

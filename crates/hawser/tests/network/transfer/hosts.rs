@@ -1,4 +1,4 @@
-//! What hosts and paths a transfer can do with, and what else uses the same files.
+//! Hosts and paths that a transfer supports, and concurrent use of the same files.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn up(text: &str, what: &str) -> Option<TestLab> {
     As::default().up(&file, what)
 }
 
-/// The one path of a report, as interfaces.
+/// The interfaces of the only path in a report.
 fn only_path(report: &Value) -> &Value {
     let paths = report["paths"].as_array().unwrap();
     assert_eq!(paths.len(), 1, "{report}");
@@ -48,7 +48,7 @@ fn a_file_crosses_between_ipv6_hosts() {
     assert!(peer.starts_with(&format!("{B},[fd")), "{peer}");
     let report = get(&lab, A, &files, &peer, &["--paths", "2"]);
     assert!(files.same("data"));
-    // With IPv4 addresses of hosts in the header the other would just do.
+    // With the IPv4 addresses of hosts in the header the other path would just be wide enough.
     let expected = serde_json::json!([format!("{A}#1"), format!("{B}#1")]);
     assert_eq!(*only_path(&report), expected);
 }
@@ -68,11 +68,11 @@ fn a_path_too_narrow_for_quic_is_left() {
     assert!(files.same("data"));
     let expected = serde_json::json!([format!("{A}#1"), format!("{B}#1")]);
     assert_eq!(*only_path(&report), expected);
-    // Two ASes make a header of 80 bytes, three one of 92.
+    // Two ASes result in a header of 80 bytes, three in one of 92.
     let why = "takes SCION packets of 1280 bytes: QUIC needs 1292 (1200 after headers)";
     assert!(log.contains(why), "{log}");
 
-    // Where there is no other it is said, and nothing is tried.
+    // Without another path the error is reported at once.
     lab.set(&format!("{A}#1"), &["--down"]);
     eventually("the narrow path is the only one", || {
         lab.paths(A, B).len() == 1

@@ -5,7 +5,7 @@ use super::*;
 /// The host of B.
 const HOST: &str = "10.0.2.1";
 
-/// Bytes by whom they came from.
+/// Received bytes by peer.
 fn carried(report: &Value) -> Vec<(&str, u64)> {
     let paths = report["paths"].as_array().unwrap();
     let of = |path: &'_ Value| path["bytes"].as_u64().unwrap();
@@ -20,7 +20,8 @@ fn ip_and_scion_peers_serve_one_download() {
     let Some(lab) = As::default().up("fig4", "ip") else {
         return;
     };
-    // Two links of 20 Mbit/s: neither peer could be through alone before the other has begun.
+    // Two links of 20 Mbit/s, so that neither peer can complete the download before the other
+    // begins.
     for link in ["1-ff00:0:110#1", "1-ff00:0:110#2"] {
         lab.set(link, &["--rate", "20mbit"]);
     }
@@ -43,14 +44,14 @@ fn ip_and_scion_peers_serve_one_download() {
         report["fetched_bytes"].as_u64().unwrap() + report["wasted_bytes"].as_u64().unwrap()
     );
 
-    // With IP peers alone nobody asks for a daemon.
+    // With IP peers alone no daemon is needed.
     fs::remove_dir_all(files.downloads()).unwrap();
     let nowhere = ["SCION_DAEMON=127.0.0.1:1"];
     let (report, _) = Running::start_with(&lab, A, &nowhere, &files.get_args(ip)).end();
     assert!(files.same("data"));
     assert_eq!(carried(&report), [(ip, 4 << 20)], "{report}");
 
-    // Whoever comes second is told.
+    // The second program at an address gets an error.
     let more = ["--tcp".to_owned(), ip.to_owned()];
     let mut args: Vec<String> = ["seed"].map(str::to_owned).into();
     args.extend([torrent, content].map(|path| path.to_str().unwrap().to_owned()));
@@ -66,7 +67,7 @@ fn ip_and_scion_peers_serve_one_download() {
 }
 
 #[test]
-fn a_download_goes_on_seeding_to_scion_and_ip_peers() {
+fn a_download_continues_to_seed_to_scion_and_ip_peers() {
     let Some(lab) = As::default().up("fig4", "go-on") else {
         return;
     };
@@ -89,7 +90,7 @@ fn a_download_goes_on_seeding_to_scion_and_ip_peers() {
     assert!(files.same("data"));
     drop(seeder);
 
-    // The same choice of paths as a seeder's: both of them for the only downloader.
+    // Paths are chosen as by a seeder: both paths for the only downloader.
     let [scion, ip] = ["listening", "listening_tcp"].map(|key| report[key].as_str().unwrap());
     let torrent = files.torrent();
     let other = files.folder.path().join("other");
@@ -120,7 +121,7 @@ fn a_download_goes_on_seeding_to_scion_and_ip_peers() {
 }
 
 #[test]
-fn a_seeder_tells_of_a_file_that_shrinks() {
+fn a_seeder_reports_a_file_that_shrinks() {
     let Some(lab) = As::default().up("fig4", "ip-shrinks") else {
         return;
     };
@@ -132,7 +133,7 @@ fn a_seeder_tells_of_a_file_that_shrinks() {
     let mut seeder = Running::start(&lab, B, &args);
     let mut lines = BufReader::new(seeder.0.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    // It listens.
+    // The seeder listens.
     assert!(next()["listening"].is_string());
     let file = fs::File::options().write(true).open(&content);
     file.unwrap().set_len(1 << 20).unwrap();

@@ -1,12 +1,12 @@
-//! Policies of either end.
+//! Policies of both sides.
 
 use super::*;
 
-// Of fig7a: from A to D over B, over B and C, and over E, F and G.
+// ASes of fig7a: paths lead from A to D over B, over B and C, and over E, F and G.
 const A: &str = "1-ff00:0:1";
 const D: &str = "1-ff00:0:4";
 
-/// The hops of the paths that carried blocks, and why the long one did not.
+/// The hops of the paths that carried blocks, and the reason why the long path did not.
 fn paths(report: &Value) -> (Vec<u64>, String) {
     let used = report["paths"].as_array().unwrap();
     let mut hops: Vec<u64> = used.iter().map(|p| p["hops"].as_u64().unwrap()).collect();
@@ -17,7 +17,7 @@ fn paths(report: &Value) -> (Vec<u64>, String) {
     let unused = report["unused_paths"].as_array().unwrap();
     let long = unused.iter().find(|path| path["hops"] == 5);
     let why = long.map(|path| {
-        // What cannot be connected was not decided about.
+        // A path without a connection has no verdict.
         let verdict = path["verdict"].as_str().unwrap_or("none");
         format!("{verdict}: {}", path["reason"].as_str().unwrap())
     });
@@ -25,7 +25,7 @@ fn paths(report: &Value) -> (Vec<u64>, String) {
 }
 
 #[test]
-fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
+fn paths_that_an_acl_denies_carry_nothing_and_have_a_reason() {
     let Some(lab) = As::default().up("fig7a", "policy") else {
         return;
     };
@@ -42,9 +42,9 @@ fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
     let acl = ["--acl", "- 1-ff00:0:6", "--acl", "+"];
     let why = "left: policy: acl entry \"- 1-ff00:0:6\" at 1-ff00:0:6#1";
     let chosen_here = run(&[&disjoint[..], &acl].concat());
-    // Both others leave by the same link, as they have to.
+    // The two other paths share their first link, because there is no alternative.
     assert_eq!(chosen_here, (vec![3, 4], why.to_owned()));
-    // The seeder would use it, and is refused.
+    // The seeder would use the path, and is refused.
     let (hops, said) = run(&acl);
     assert!(!hops.contains(&5), "{hops:?}");
     assert_eq!(said, why);
