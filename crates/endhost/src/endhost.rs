@@ -32,7 +32,7 @@ const FRESH_WAIT: Duration = Duration::from_secs(1);
 pub struct Endhost(Arc<Inner>);
 
 impl Endhost {
-    /// A host in the AS of `daemon`, which keeps paths fresh. Must be called inside a tokio
+    /// A host in the AS of `daemon`, whose paths are kept fresh. Must be called inside a tokio
     /// runtime. [`Endhost::bootstrap`] finds a daemon, or works without one.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Endhost {
         Self::start(Source::Daemon(daemon.into()), None).await
     }
 
-    /// A host in the AS of `source`, with this `address`, which keeps paths fresh.
+    /// A host in the AS of `source`, with this `address`, whose paths are kept fresh.
     pub(crate) async fn start(
         source: Source,
         address: Option<IpAddr>,
@@ -78,8 +78,8 @@ impl Endhost {
         &self.0.topology.routers
     }
 
-    /// The usable paths to `dst`, in the order of their source, at most a minute old. When the
-    /// source takes longer than a second, older paths that still work.
+    /// The usable paths to `dst`, in the order of their source, at most a minute old. If the source
+    /// takes longer than a second, older paths that still work are returned.
     ///
     /// # Errors
     /// [`PathsError`] when there is none, or the source gives no usable answer.
@@ -117,8 +117,8 @@ impl Endhost {
     }
 
     /// Withholds every path that `outage` cuts until the path is offered again at least a second
-    /// later, or [works](Endhost::report_alive). To be called for an SCMP error only if the packet
-    /// it quotes was sent.
+    /// later, or [works](Endhost::report_alive). For an SCMP error, call this only if the packet it
+    /// quotes was sent.
     pub fn report(&self, outage: Outage) {
         self.0.report(outage);
     }

@@ -17,7 +17,7 @@ pub struct LocalAs {
     pub mtu: u16,
 }
 
-/// What a host needs to know about its AS.
+/// Properties of its AS that a host needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocalTopology {
     pub(crate) local: LocalAs,

@@ -96,7 +96,7 @@ async fn an_outage_shows_at_once_and_ends_when_the_daemon_offers_the_path() {
 }
 
 #[tokio::test]
-async fn outages_elsewhere_change_nothing() {
+async fn an_outage_on_another_link_changes_nothing() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);

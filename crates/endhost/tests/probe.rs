@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use self::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
 
-/// What a router does with packets whose alert is set.
+/// The conduct of a router towards packets whose alert is set.
 #[derive(Clone, Copy)]
 enum Conduct {
     /// Answers as the router of the requested interface.

@@ -195,8 +195,8 @@ impl Variant {
         })
     }
 
-    /// The same over plain TCP, which takes the shortest route and has the limits of links but not
-    /// their delay and loss, because border routers make those.
+    /// A variant with one seeder and one leecher over plain TCP, which takes the shortest route and
+    /// has the limits of links but not their delay and loss, because border routers make those.
     pub(crate) fn over_ip(
         name: impl Into<String>,
         network: Network,

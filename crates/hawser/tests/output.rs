@@ -187,7 +187,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_work() {
 }
 
 #[test]
-fn a_topology_is_not_replaced_by_what_is_computed_from_it() {
+fn a_topology_is_not_replaced_by_a_result_computed_from_it() {
     let folder = Folder::new();
     folder.done(&["simulate", "--generate", "3", "-o", "net.topo"]);
     let text = fs::read(folder.path("net.topo")).unwrap();

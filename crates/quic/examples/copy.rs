@@ -22,7 +22,7 @@ type AnyError = Box<dyn Error + Send + Sync>;
 /// Bytes of one request, the most that a failing connection loses.
 const CHUNK: u64 = 1 << 20;
 
-/// How often the path manager learns what each connection carries.
+/// Interval at which the path manager is given the bytes that each connection carried.
 const TICK: Duration = Duration::from_millis(50);
 
 #[tokio::main]
@@ -162,7 +162,7 @@ struct Shared {
     bytes: AtomicU64,
 }
 
-/// What the tasks report.
+/// Reports of the tasks.
 enum Event {
     Connected(SubflowId, Duration),
     Lost(SubflowId, Failure, String),

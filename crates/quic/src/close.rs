@@ -41,7 +41,7 @@ pub enum CloseReason {
     /// The connection's lane ended: the path is down, or packets cannot leave this host.
     #[error(transparent)]
     Lane(#[from] LaneEnd),
-    /// The peer broke the protocol, or forgot the connection.
+    /// The peer violated the protocol, or no longer knows the connection.
     #[error("QUIC: {0}")]
     Protocol(String),
 }

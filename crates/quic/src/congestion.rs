@@ -39,7 +39,7 @@ pub(crate) struct Factory {
 }
 
 impl Factory {
-    /// For a connection over `path`, which takes QUIC packets of `mtu` bytes.
+    /// A factory for a connection over `path`, which takes QUIC packets of `mtu` bytes.
     pub(crate) fn of(path: &Path, mtu: u16) -> Self {
         Self {
             announced: Announced::of(path, mtu),

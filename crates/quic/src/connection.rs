@@ -17,8 +17,8 @@ use crate::tls::PeerKey;
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
 /// last of its streams are gone.
 ///
-/// It never changes its path: its packets that arrive over another path are dropped. Only the
-/// path's bytes are replaced, by fresher ones for the same interfaces.
+/// A connection never changes its path: its packets that arrive over another path are dropped. Only
+/// the path's bytes are replaced, by fresher ones for the same interfaces.
 #[derive(Clone, Debug)]
 pub struct Connection(pub(crate) Arc<Inner>);
 

@@ -20,7 +20,7 @@ const PINGS: usize = 3;
 /// 18.2), and scheduling on a busy host takes time.
 const SHORTEST: Duration = Duration::from_millis(75);
 
-/// A connection as the user of its lane.
+/// The user of a lane: the QUIC connection over it.
 #[derive(Debug)]
 pub(crate) struct Watched {
     connection: WeakConnectionHandle,

@@ -228,7 +228,7 @@ impl Endpoint {
         inner.map(Connection).map_err(closed)
     }
 
-    /// Waits for the next connection a peer has set up; `None` once the endpoint is closed.
+    /// Waits for the next connection that a peer sets up; `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection> {
         self.0.accepted.lock().await.recv().await
     }

@@ -1,4 +1,4 @@
-//! Whether packets sent over a connection are acknowledged.
+//! Records whether packets sent over a connection are acknowledged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -26,7 +26,7 @@ pub(crate) fn address_of(flow: FlowId) -> SocketAddr {
     (ip, PORT).into()
 }
 
-/// The flow with this address, if it is one of a flow.
+/// The flow with this address; `None` if the address is not that of a flow.
 #[inline]
 pub(crate) fn flow_at(addr: SocketAddr) -> Option<FlowId> {
     let SocketAddr::V6(addr) = addr else {

@@ -26,7 +26,7 @@ pub struct RecvStream {
     connection: Arc<Inner>,
 }
 
-/// Why there is no stream, or no more bytes can be sent or received over it.
+/// Why a stream cannot be opened, written or read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -62,7 +62,7 @@ impl SendStream {
     /// Sends all of `bytes`, waiting for room.
     ///
     /// # Errors
-    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    /// [`StreamError`] when the peer stops reading, or the connection is closed.
     pub async fn write_all(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         let result = self.stream.write_all(bytes).await;
         result.map_err(|error| self.error(error))
@@ -71,7 +71,7 @@ impl SendStream {
     /// Sends all of `bytes` without copying them, waiting for room.
     ///
     /// # Errors
-    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    /// [`StreamError`] when the peer stops reading, or the connection is closed.
     pub async fn write_chunk(&mut self, bytes: Bytes) -> Result<(), StreamError> {
         let result = self.stream.write_chunk(bytes).await;
         result.map_err(|error| self.error(error))

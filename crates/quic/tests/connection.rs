@@ -157,7 +157,7 @@ async fn a_peer_that_does_not_answer_is_reported() {
 }
 
 #[tokio::test]
-async fn a_path_to_elsewhere_is_refused() {
+async fn a_path_to_another_as_is_refused() {
     let net = ToyNet::start().await;
     let a = net.a.endhost().await;
     let client = Endpoint::bind(a.clone(), listen(1), Config::default()).unwrap();
@@ -468,6 +468,6 @@ async fn a_connection_does_not_follow_its_peer_to_another_path() {
     let bytes = pattern(10_000);
     assert!(transfer(client, server, &bytes).await == bytes);
     net.conduct.detour.store(true, Ordering::SeqCst);
-    // What the client sends still arrives, but not on the server's path.
+    // The client's packets still arrive, but not on the server's path.
     assert_eq!(server.closed().await, CloseReason::TimedOut(idle));
 }

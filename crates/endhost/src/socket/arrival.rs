@@ -43,7 +43,7 @@ pub struct ReplyPath {
 
 /// An SCMP error that quotes a packet from this socket's address.
 ///
-/// It counts only if the user of the socket finds that the quoted packet was sent: then its
+/// A report counts only if the user of the socket finds that the quoted packet was sent: then its
 /// [`Outage`](crate::Outage), if it has one, must be passed to [`Endhost::report`]. Every other
 /// report must be passed to [`Socket::reject`](super::Socket::reject), which counts it.
 #[derive(Debug)]

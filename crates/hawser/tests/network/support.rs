@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The user that a test as root becomes to be an ordinary one: `nobody`.
+/// The user `nobody`: an ordinary user for tests that run as root.
 pub const NOBODY: u32 = 65534;
 
 /// The user that runs `hawser`, and the place of that user's labs.

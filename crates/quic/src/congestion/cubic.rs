@@ -8,8 +8,8 @@ use super::start::SlowStart;
 
 /// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
 const LEAST_KEPT: f64 = 0.7;
-/// Largest part: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one link still
-/// converge.
+/// Largest part that a loss leaves: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one
+/// link still converge.
 const MOST_KEPT: f64 = 0.8;
 /// Smallest part that the loss at the end of slow start leaves: the last doubling may be too much.
 const START_KEPT: f64 = 0.5;
@@ -192,7 +192,7 @@ struct Curve {
     /// Time zero, moved forward by the time in which the sender had nothing to send.
     epoch: Instant,
     idle_since: Option<Instant>,
-    /// Where the curve is flat (W_max).
+    /// The window at which the curve is flat (W_max).
     plateau: f64,
     /// Seconds until the plateau (K).
     k: f64,

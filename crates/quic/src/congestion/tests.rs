@@ -211,7 +211,7 @@ fn after_persistent_congestion_slow_start_ends_at_the_former_window() {
 }
 
 #[test]
-fn a_spurious_loss_is_taken_back() {
+fn a_spurious_loss_is_undone() {
     let factory = Arc::new(Factory::default());
     let start = Instant::now();
     let mut control = factory.build(start, MTU);
@@ -221,7 +221,7 @@ fn a_spurious_loss_is_taken_back() {
     assert_eq!(control.window(), 7 * u64::from(MTU));
     control.on_spurious_congestion_event();
     assert_eq!(control.window(), 10 * u64::from(MTU));
-    // Only once.
+    // The loss is undone only once.
     control.on_congestion_event(start + 50 * MS, start + 30 * MS, false, true, 0, 0);
     control.on_spurious_congestion_event();
     assert_eq!(control.window(), 7 * u64::from(MTU));

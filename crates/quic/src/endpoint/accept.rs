@@ -68,7 +68,7 @@ pub(super) async fn run(
         };
         let busy = HANDSHAKES - places.available_permits() > BUSY;
         if busy && !incoming.remote_address_validated() && incoming.may_retry() {
-            // It fails only where no retry is allowed.
+            // Fails only where no retry is allowed.
             let _ = incoming.retry();
             continue;
         }

@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const BURST: f64 = 10.0 * MTU as f64;
 const PACE: f64 = 1.25;
 
-/// A link.
+/// A bottleneck link.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     /// Bytes per second.
