@@ -62,7 +62,8 @@ impl Network {
             }
         });
         read.map_err(FileError::at(path))?;
-        Self::parse(&text)
+        let at_path = |what| TopologyError::Invalid(format!("{}: {what}", path.display()));
+        topo::parse(&text).map_err(at_path)
     }
 
     /// The network in the `.topo` format. [`Network::parse`] reads the same network back.
