@@ -92,7 +92,7 @@ pub fn sort(paths: &mut [Path]) {
 /// The path to `dst` that the arguments name, the shortest if several match.
 ///
 /// # Errors
-/// When no path matches, or the user selects none; wrong use, if a fingerprint is ambiguous.
+/// When no path matches, or the user selects none. An ambiguous fingerprint is wrong use.
 pub async fn path(
     host: &Endhost,
     dst: IsdAsn,

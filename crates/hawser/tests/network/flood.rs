@@ -1,5 +1,5 @@
-//! SCMP errors from an attacker who knows everything but what is visible only on the path: the
-//! victim's address, its peer's, and the interfaces of the paths between them.
+//! SCMP errors from an attacker outside the path, who knows what is public: the addresses of the
+//! victim and its peer, and the interfaces of the paths between them.
 //!
 //! The attacker is a separate process inside an AS: this same program, started with [`PLAN`].
 

@@ -11,8 +11,8 @@ use super::*;
 /// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// SCMP errors of an attacker who knows all but what is visible only on the path: they quote
-/// packets from one end of `path` to the other.
+/// SCMP errors of an attacker outside `path`, who knows what is public. They quote packets from one
+/// end of `path` to the other.
 fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
     let there = Headers::new(from, to, path).unwrap();
     let mut quoted = Vec::new();
