@@ -16,7 +16,6 @@ mod io;
 pub mod live;
 mod mac;
 mod onehop;
-mod pace;
 mod port;
 mod reason;
 mod router;

@@ -4,13 +4,13 @@ use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
+use hawser_kernel::pace::{NAP, Pace};
 use hawser_topology::AsDir;
 use rustix::thread::set_current_timer_slack;
 
 use crate::error::RouterError;
 use crate::io::{Signals, Waiting};
 use crate::live::{Reply, Request};
-use crate::pace::{NAP, Pace};
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::switch::Switch;

@@ -5,19 +5,19 @@ use std::time::Duration;
 /// How long to sleep while packets flow. One wake-up per packet costs more than the rest of the
 /// packet's processing; during a nap several packets arrive, and the added delay does not matter to
 /// senders and receivers.
-pub(crate) const NAP: Duration = Duration::from_micros(30);
+pub const NAP: Duration = Duration::from_micros(30);
 
-/// A nap without packets costs twice the credit that a nap with packets gains, so that the router
+/// A nap without packets costs twice the credit that a nap with packets gains, so that a process
 /// naps only while packets arrive more often than it wakes.
 const GAIN: u8 = 1;
 const COST: u8 = 2;
 /// Limits the naps after the end of traffic to four.
 const MAX_CREDIT: u8 = 4 * COST;
 
-/// Decides between naps and blocking. Without traffic a router must block: a lab of many napping
+/// Decides between naps and blocking. Without traffic a process must block: a lab of many napping
 /// routers would use all CPU time. With traffic it must nap, to avoid one wake-up per packet.
-#[derive(Default)]
-pub(crate) struct Pace {
+#[derive(Debug, Default)]
+pub struct Pace {
     credit: u8,
 }
 
