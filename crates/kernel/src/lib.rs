@@ -1,6 +1,6 @@
-//! The system calls that several crates share: netlink round trips, network namespaces, socket
-//! options and error queues that rustix does not have, RPC over Unix sockets; and when to sleep
-//! between them.
+//! The system calls that several crates share: netlink round trips, network namespaces, offloads of
+//! devices, socket options and error queues that rustix does not have, RPC over Unix sockets; and
+//! when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
@@ -9,6 +9,7 @@ pub mod error_queue;
 pub mod interface;
 pub mod namespace;
 pub mod netlink;
+pub mod offload;
 pub mod pace;
 pub mod rpc;
 pub mod socket;

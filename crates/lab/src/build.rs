@@ -4,10 +4,11 @@ use std::net::IpAddr;
 use std::{fmt, io};
 
 use hawser_kernel::namespace::NetNs;
+use hawser_kernel::offload;
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side};
 
-use crate::netlink::{LOOPBACK, Netlink, VethEnd};
+use crate::netlink::{LOOPBACK, LOOPBACK_NAME, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, Plan, Route};
 
 /// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).
@@ -64,6 +65,19 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
     }
     for (i, link) in network.links.iter().enumerate() {
         set_limit(plan, namespaces, i, &link.shape)?;
+    }
+    Ok(())
+}
+
+/// Switches off what carries many packets as one, on the links and between each AS's host and its
+/// routers, which share a namespace.
+pub(crate) fn disable_offloads(plan: &Plan, namespaces: &[NetNs]) -> io::Result<()> {
+    for (at, (as_, namespace)) in plan.ases.iter().zip(namespaces).enumerate() {
+        let ends = plan.links.iter().flat_map(|link| [&link.a, &link.b]);
+        let own = ends.filter(|end| end.owner == at);
+        let devices = own.map(|end| end.device.as_str()).chain([LOOPBACK_NAME]);
+        let disabled = namespace.run(|| devices.into_iter().try_for_each(offload::disable));
+        making(disabled.flatten(), as_.isd_as, "devices without offloads")?;
     }
     Ok(())
 }
@@ -202,6 +216,66 @@ mod tests {
         assert_eq!(rates(), [Some(7_000_000); 2]);
         set_limit(&plan, &namespaces, 0, &Shape::default()).unwrap();
         assert_eq!(rates(), [None; 2]);
+    }
+
+    #[test]
+    fn without_offloads_each_packet_arrives_by_itself() {
+        use std::net::UdpSocket;
+        use std::time::Duration;
+
+        use hawser_kernel::socket::set_option;
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        const SEGMENT: usize = 1000;
+        let network = Network::ready("fig4").unwrap();
+        let plan = Plan::of(&network).unwrap();
+        let namespaces = namespaces(&plan).unwrap();
+        links(&plan, &network, &namespaces).unwrap();
+        // Sends a packet of three segments, and returns the lengths in which they arrive. What is
+        // sent while a device comes up may be lost.
+        let cross = |from: usize, to: usize| {
+            let [source, target] = [from, to].map(|at| plan.ases[at].host);
+            let bind = |at: usize, host| {
+                let socket = namespaces[at].run(|| UdpSocket::bind((host, 0)).unwrap());
+                socket.unwrap()
+            };
+            let (speaker, listener) = (bind(from, source), bind(to, target));
+            let set = |socket, name, value| set_option(socket, libc::SOL_UDP, name, value);
+            set(&speaker, libc::UDP_SEGMENT, SEGMENT as i32).unwrap();
+            set(&listener, libc::UDP_GRO, 1).unwrap();
+            let patience = Some(Duration::from_millis(100));
+            listener.set_read_timeout(patience).unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut buffer = [0; 4 * SEGMENT];
+            let first = loop {
+                speaker.send_to(&[0; 3 * SEGMENT], address).unwrap();
+                if let Ok(length) = listener.recv(&mut buffer) {
+                    break length;
+                }
+            };
+            let mut lengths = vec![first];
+            while lengths.iter().sum::<usize>() < 3 * SEGMENT {
+                lengths.push(listener.recv(&mut buffer).unwrap());
+            }
+            lengths
+        };
+        for ends in [(0, 1), (0, 0)] {
+            assert_eq!(cross(ends.0, ends.1), [3 * SEGMENT]);
+        }
+        disable_offloads(&plan, &namespaces).unwrap();
+        for ends in [(0, 1), (0, 0)] {
+            assert_eq!(cross(ends.0, ends.1), [SEGMENT; 3]);
+        }
+        // A link that was down is without offloads again.
+        for up in [false, true] {
+            set_link_up(&plan, &namespaces, 0, up).unwrap();
+        }
+        for (at, device) in [&plan.links[0].a, &plan.links[0].b].into_iter().enumerate() {
+            let active = namespaces[at].run(|| offload::active(&device.device));
+            assert_eq!(active.unwrap().unwrap(), [""; 0]);
+        }
     }
 
     /// The states of an AS's neighbour entries, as `ATF_` flags of arp(7).

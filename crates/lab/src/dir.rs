@@ -131,6 +131,7 @@ mod tests {
             no_control: vec![first, second],
             segment_lifetime: Some(Duration::from_secs(30)),
             owner: Some(ProcessId::own().unwrap()),
+            no_offload: true,
         };
         dir.write_settings(&settings).unwrap();
         assert_eq!(dir.read_settings().unwrap(), settings);

@@ -128,7 +128,9 @@ impl Lab {
             let lifetime = hawser_topology::format_duration(lifetime);
             format!("--segment-lifetime {lifetime}")
         });
-        Ok(routers.chain(controls).chain(lifetime).collect())
+        let no_offload = settings.no_offload.then(|| "--no-offload".to_owned());
+        let flags = routers.chain(controls).chain(lifetime).chain(no_offload);
+        Ok(flags.collect())
     }
 
     /// The SCION address of an AS's host, IPv6 if the AS's underlay is; `None` if there is no such

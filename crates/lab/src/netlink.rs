@@ -25,8 +25,9 @@ use rustix::io::Errno;
 
 use crate::plan::{Mac, Route};
 
-/// Index of `lo` in every namespace.
+/// Index and name of the loopback device in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;
+pub(crate) const LOOPBACK_NAME: &str = "lo";
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the routing table of local addresses.
 const TABLE_LOCAL: u8 = 255;
 

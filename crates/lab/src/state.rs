@@ -25,6 +25,9 @@ pub(crate) struct Settings {
     /// The lab ends with this process; `None` for a lab without an owner.
     #[serde(default)]
     pub owner: Option<ProcessId>,
+    /// Whether the devices of the lab have no segmentation and receive offloads.
+    #[serde(default)]
+    pub no_offload: bool,
 }
 
 /// A service of an AS.

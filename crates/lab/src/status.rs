@@ -30,6 +30,8 @@ pub struct Status {
     pub running: bool,
     /// Whether it has a separate user namespace.
     pub rootless: bool,
+    /// Whether every packet crosses its devices by itself (`hawser lab up --no-offload`).
+    pub no_offload: bool,
     /// The process that keeps the lab's namespaces open.
     pub supervisor: ProcessStatus,
     /// In the topology's order.
@@ -231,6 +233,7 @@ impl Lab {
             dir: self.dir.path().to_owned(),
             running,
             rootless: state.rootless,
+            no_offload: self.dir.read_settings()?.no_offload,
             supervisor: process_status(Some(state.supervisor), true, running, None),
             ases,
             links,

@@ -163,6 +163,9 @@ impl Supervisor {
         dir.write_state(&state)?;
         phase.end("the namespaces exist");
         build::links(&plan, &network, &namespaces)?;
+        if settings.no_offload {
+            build::disable_offloads(&plan, &namespaces)?;
+        }
         phase.end("the links exist");
         let listener = UnixListener::bind(dir.socket())?;
 

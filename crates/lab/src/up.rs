@@ -42,11 +42,15 @@ pub struct Options {
     /// Number of the process with which the lab ends, even if that is killed; `None` for a lab that
     /// runs until it is taken down.
     pub owner: Option<u32>,
+    /// Whether every packet crosses the lab's devices (links and loopback) by itself, as over network
+    /// cards without segmentation and receive offloads. Otherwise they hand a packet of many
+    /// segments (GSO, up to 64 KiB) over whole.
+    pub no_offload: bool,
 }
 
 impl Options {
-    /// Options for a lab with the default name, run by `program`, with all services and without an
-    /// owner.
+    /// Options for a lab with the default name, run by `program`, with all services and offloads, and
+    /// without an owner.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             name: name::DEFAULT_NAME.to_owned(),
@@ -55,6 +59,7 @@ impl Options {
             no_control: Vec::new(),
             segment_lifetime: None,
             owner: None,
+            no_offload: false,
         }
     }
 
@@ -73,6 +78,7 @@ impl Options {
             no_control: self.no_control.clone(),
             segment_lifetime: self.segment_lifetime,
             owner: owner.transpose()?,
+            no_offload: self.no_offload,
         })
     }
 }

@@ -70,10 +70,14 @@ fn table(status: &Status) -> String {
         );
     }
     let mut text = format!(
-        "lab {} is {state} ({})\n\n",
+        "lab {} is {state} ({})\n",
         status.name,
         status.dir.display()
     );
+    if status.no_offload {
+        text += "without offloads: every packet crosses links and loopback by itself\n";
+    }
+    text.push('\n');
     let processes = status.ases.iter().flat_map(AsStatus::processes);
     let widths = processes.map(|p| process(p).chars().count());
     let width = widths.fold(22, usize::max);

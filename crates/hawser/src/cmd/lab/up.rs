@@ -30,6 +30,10 @@ pub struct UpArgs {
     /// Take the network down when this process ends, however it ends: `--owner $$` in a script
     #[arg(long, value_name = "PID")]
     owner: Option<u32>,
+    /// Make every packet cross links and loopback by itself, as over network cards without
+    /// segmentation offload; otherwise up to 64 KiB of packets cross as one
+    #[arg(long)]
+    no_offload: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -65,6 +69,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         no_control: ases(network, &args.no_control),
         segment_lifetime: args.segment_lifetime,
         owner: args.owner,
+        no_offload: args.no_offload,
     };
     let up = Lab::up(network, &options)?;
     let lab = &up.lab;
