@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use hawser_endhost::lanes::LaneEnd;
-use noq::ConnectionError;
+use noq_proto::ConnectionError;
 use thiserror::Error;
 
 /// The application error code (RFC 9000, 20.2) of a close that the application did not request. The

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_endhost::Path;
-use noq::congestion::{Controller, ControllerFactory};
+use noq_proto::congestion::{Controller, ControllerFactory};
 use noq_proto::RttEstimator;
 
 use self::announced::Announced;

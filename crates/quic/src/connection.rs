@@ -2,12 +2,13 @@
 
 pub(crate) mod inner;
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_path::Fingerprint;
-use noq::{ConnectionError, PathId};
+use noq_proto::{ConnectionError, StreamId};
 
 use self::inner::Inner;
 use crate::close::CloseReason;
@@ -77,7 +78,7 @@ impl Connection {
     /// # Errors
     /// [`StreamError::Closed`] when the connection is closed.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), StreamError> {
-        self.streams(self.0.quic.open_bi().await)
+        self.streams(poll_fn(|cx| self.0.quic.poll_open(cx)).await)
     }
 
     /// Waits for the peer to open a stream in both directions.
@@ -85,26 +86,25 @@ impl Connection {
     /// # Errors
     /// [`StreamError::Closed`] when the connection is closed.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), StreamError> {
-        self.streams(self.0.quic.accept_bi().await)
+        self.streams(poll_fn(|cx| self.0.quic.poll_accept(cx)).await)
     }
 
     fn streams(
         &self,
-        streams: Result<(noq::SendStream, noq::RecvStream), ConnectionError>,
+        id: Result<StreamId, ConnectionError>,
     ) -> Result<(SendStream, RecvStream), StreamError> {
         let connection = &self.0;
         let closed = |error| StreamError::Closed(connection.reason(&error));
-        let (send, receive) = streams.map_err(closed)?;
+        let id = id.map_err(closed)?;
         Ok((
-            SendStream::new(send, Arc::clone(connection)),
-            RecvStream::new(receive, Arc::clone(connection)),
+            SendStream::new(id, Arc::clone(connection)),
+            RecvStream::new(id, Arc::clone(connection)),
         ))
     }
 
     /// Counters and estimates.
     pub fn stats(&self) -> Stats {
-        let all = self.0.quic.stats();
-        let path = self.0.quic.path_stats(PathId::ZERO).unwrap_or_default();
+        let (all, path) = self.0.quic.stats();
         Stats {
             rtt: path.rtt,
             cwnd: path.cwnd,
@@ -126,13 +126,13 @@ impl Connection {
     /// quarter of a second) when a router reports the path down, after the idle timeout when no
     /// packet arrives.
     pub async fn closed(&self) -> CloseReason {
-        let error = self.0.quic.closed().await;
+        let error = poll_fn(|cx| self.0.quic.poll_closed(cx)).await;
         self.0.reason(&error)
     }
 
     /// Why the connection is closed, if it is.
     pub fn close_reason(&self) -> Option<CloseReason> {
-        let error = self.0.quic.close_reason()?;
+        let error = self.0.quic.error()?;
         Some(self.0.reason(&error))
     }
 }

@@ -4,13 +4,13 @@
 //! if nothing that it sends afterwards is acknowledged. Before a connection is established nothing
 //! shows that its path works, and an error ends it at once.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
-use noq::{PathId, WeakConnectionHandle};
 
 use crate::close::CloseReason;
+use crate::driver::Connection;
 use crate::progress::Progress;
 
 /// Pings sent over a doubtful path, one each round trip. Several, because working paths lose
@@ -23,16 +23,16 @@ const SHORTEST: Duration = Duration::from_millis(75);
 /// The user of a lane: the QUIC connection over it.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    connection: WeakConnectionHandle,
+    connection: Weak<Connection>,
     progress: Progress,
     reason: OnceLock<CloseReason>,
 }
 
 impl Watched {
     /// An established connection whose acknowledgements `progress` records.
-    pub(crate) fn new(connection: &noq::Connection, progress: Progress) -> Self {
+    pub(crate) fn new(connection: Weak<Connection>, progress: Progress) -> Self {
         Self {
-            connection: connection.weak_handle(),
+            connection,
             progress,
             reason: OnceLock::new(),
         }
@@ -45,7 +45,7 @@ impl Watched {
         {
             // Inform the peer, in case only the other direction is broken.
             let (code, text) = reason.for_peer();
-            connection.close(code.into(), text.as_bytes());
+            connection.close(code, &text);
         }
     }
 
@@ -54,15 +54,21 @@ impl Watched {
         self.reason.get()
     }
 
+    /// The connection, while it is open.
+    fn open(&self) -> Option<Arc<Connection>> {
+        let connection = self.connection.upgrade()?;
+        connection.error().is_none().then_some(connection)
+    }
+
     /// The verdict; `None` when the connection ends.
     async fn wait(&self, since: Instant, only_large: bool) -> Option<Verdict> {
-        let lost = || Some(self.connection.upgrade()?.stats().lost_packets);
+        let lost = || Some(self.open()?.stats().0.lost_packets);
         let lost_before = lost()?;
         for _ in 0..PINGS {
             let round = {
-                let connection = self.connection.upgrade()?;
-                connection.path(PathId::ZERO)?.ping().ok()?;
-                connection.rtt(PathId::ZERO)?.max(SHORTEST)
+                let connection = self.open()?;
+                connection.ping();
+                connection.stats().1.rtt.max(SHORTEST)
             };
             tokio::time::sleep(round).await;
             if self.progress.is_after(since) {

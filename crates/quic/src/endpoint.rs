@@ -2,6 +2,7 @@
 
 mod accept;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,19 +11,18 @@ use std::time::{Duration, Instant};
 use hawser_endhost::lanes::{Lanes, TOKEN};
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
-use noq::{ClientConfig, EndpointConfig, TokioRuntime};
-use noq_proto::RandomConnectionIdGenerator;
+use noq_proto::{ClientConfig, ConnectionError, EndpointConfig, RandomConnectionIdGenerator};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::accept::{Shared, server_config};
+use self::accept::{HANDSHAKES, Shared, server_config};
 use crate::close::{CloseReason, ENDPOINT_CLOSED, NO_CODE};
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{self, AcceptTask};
+use crate::driver::{self, Driver};
 use crate::connection_id;
-use crate::socket::{QuicSocket, address_of};
 use crate::tls::{Identity, PeerKey, SERVER_NAME};
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
@@ -129,23 +129,21 @@ impl Endpoint {
             }));
         // Replaced for every connection by a configuration with its path's MTU.
         let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU), Factory::default());
-        let quic = noq::Endpoint::new_with_abstract_socket(
-            quic_config,
-            Some(server),
-            Box::new(QuicSocket::new(lanes.clone(), receiver)),
-            Arc::new(TokioRuntime),
-        )
-        .map_err(start)?;
+        let driver = Driver::new(lanes, quic_config, server);
         let shared = Arc::new(Shared {
-            quic,
-            lanes,
+            driver: Arc::clone(&driver),
             identity,
             config,
         });
         let (sender, accepted) = mpsc::channel(accept::WAITING);
+        let (begun, incoming) = mpsc::channel(HANDSHAKES);
+        tokio::spawn(driver::run(Arc::clone(&driver), receiver, begun));
         let task = Arc::new_cyclic(|task| {
-            let accept = accept::run(Arc::clone(&shared), task.clone(), sender);
-            JoinSet::from_iter([accept])
+            let accept = accept::run(Arc::clone(&shared), task.clone(), incoming, sender);
+            AcceptTask {
+                driver,
+                task: JoinSet::from_iter([accept]),
+            }
         });
         Ok(Self(Arc::new(Inner {
             shared,
@@ -156,7 +154,7 @@ impl Endpoint {
 
     /// The address of this endpoint.
     pub fn local_addr(&self) -> ScionAddr {
-        self.0.shared.lanes.socket().local_addr()
+        self.0.shared.driver.lanes().socket().local_addr()
     }
 
     /// The key this endpoint shows to peers.
@@ -166,7 +164,7 @@ impl Endpoint {
 
     /// The number of packets that arrived and were dropped before QUIC saw them, by reason.
     pub fn drops(&self) -> DropCounters {
-        self.0.shared.lanes.socket().drops()
+        self.0.shared.driver.lanes().socket().drops()
     }
 
     /// Checks that `path` leads to `peer` and takes packets as large as QUIC needs, 1200 bytes
@@ -202,27 +200,26 @@ impl Endpoint {
         let began = Instant::now();
         let controllers = Factory::of(&path, mtu);
         let progress = controllers.progress.clone();
-        let lane = shared.lanes.open(peer, path)?;
+        let lane = shared.driver.lanes().open(peer, path)?;
         let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
         client.transport_config(transport(&shared.config, Mtu::Known(mtu), controllers));
         let closed = |reason| ConnectError::Closed { peer, reason };
-        let connecting = shared
-            .quic
-            .connect_with(client, address_of(lane.flow().id), SERVER_NAME)
-            .map_err(|error| match error {
-                noq::ConnectError::EndpointStopping => ConnectError::EndpointClosed,
-                error => closed(CloseReason::Protocol(error.to_string())),
-            })?;
+        let begun = (shared.driver).connect(client, lane.flow().id, SERVER_NAME);
+        let quic = begun
+            .ok_or(ConnectError::EndpointClosed)?
+            .map_err(|error| closed(CloseReason::Protocol(error)))?;
         let timeout = shared.config.handshake_timeout;
         let timed_out = ConnectError::TimedOut { peer, timeout };
-        let quic = tokio::select! {
-            quic = connecting => quic.map_err(|error| match error {
-                noq::ConnectionError::TimedOut => timed_out,
-                error => closed(CloseReason::of(&error, shared.config.idle_timeout)),
-            })?,
+        tokio::select! {
+            connected = poll_fn(|cx| quic.poll_connected(cx)) => {
+                connected.map_err(|error| match error {
+                    ConnectionError::TimedOut => timed_out,
+                    error => closed(CloseReason::of(&error, shared.config.idle_timeout)),
+                })?;
+            }
             end = lane.ended() => return Err(closed(end.into())),
             () = tokio::time::sleep(timeout) => return Err(timed_out),
-        };
+        }
         let (idle, task) = (shared.config.idle_timeout, Arc::clone(&self.0.task));
         let inner = inner::Inner::new(quic, lane, progress, idle, task, began);
         inner.map(Connection).map_err(closed)
@@ -235,8 +232,8 @@ impl Endpoint {
 
     /// Closes all connections, and waits up to a second until the peers are informed.
     pub async fn close(&self) {
-        let quic = &self.0.shared.quic;
-        quic.close(NO_CODE.into(), ENDPOINT_CLOSED.as_bytes());
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, quic.wait_all_draining()).await;
+        let driver = &self.0.shared.driver;
+        driver.close(NO_CODE, ENDPOINT_CLOSED);
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, driver.wait_draining()).await;
     }
 }

@@ -1,28 +1,31 @@
 //! Streams: bytes in order, one direction each.
 
 use std::io;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use noq_proto::StreamId;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::close::CloseReason;
 use crate::connection::inner::Inner;
+use crate::driver::StreamFault;
 
 /// The sending half of a stream. Dropping it finishes it.
 #[derive(Debug)]
 pub struct SendStream {
-    stream: noq::SendStream,
+    id: StreamId,
     connection: Arc<Inner>,
 }
 
 /// The receiving half of a stream. Dropping it before the end tells the peer to stop.
 #[derive(Debug)]
 pub struct RecvStream {
-    stream: noq::RecvStream,
+    id: StreamId,
     connection: Arc<Inner>,
 }
 
@@ -55,26 +58,34 @@ impl From<StreamError> for io::Error {
 }
 
 impl SendStream {
-    pub(crate) fn new(stream: noq::SendStream, connection: Arc<Inner>) -> Self {
-        Self { stream, connection }
+    pub(crate) fn new(id: StreamId, connection: Arc<Inner>) -> Self {
+        Self { id, connection }
     }
 
     /// Sends all of `bytes`, waiting for room.
     ///
     /// # Errors
-    /// [`StreamError`] when the peer stops reading, or the connection is closed.
-    pub async fn write_all(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
-        let result = self.stream.write_all(bytes).await;
-        result.map_err(|error| self.error(error))
+    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StreamError> {
+        let (quic, id) = (&self.connection.quic, self.id);
+        while !bytes.is_empty() {
+            let written = poll_fn(|cx| quic.poll_write_copy(id, cx, bytes)).await;
+            bytes = &bytes[written.map_err(|fault| error(&self.connection, fault))?..];
+        }
+        Ok(())
     }
 
     /// Sends all of `bytes` without copying them, waiting for room.
     ///
     /// # Errors
-    /// [`StreamError`] when the peer stops reading, or the connection is closed.
-    pub async fn write_chunk(&mut self, bytes: Bytes) -> Result<(), StreamError> {
-        let result = self.stream.write_chunk(bytes).await;
-        result.map_err(|error| self.error(error))
+    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_chunk(&mut self, mut bytes: Bytes) -> Result<(), StreamError> {
+        let (quic, id) = (&self.connection.quic, self.id);
+        while !bytes.is_empty() {
+            let written = poll_fn(|cx| quic.poll_write(id, cx, &mut bytes)).await;
+            written.map_err(|fault| error(&self.connection, fault))?;
+        }
+        Ok(())
     }
 
     /// Ends the stream; bytes written before are still delivered.
@@ -82,7 +93,8 @@ impl SendStream {
     /// # Errors
     /// [`StreamError::Finished`] when it was finished before.
     pub fn finish(&mut self) -> Result<(), StreamError> {
-        self.stream.finish().map_err(|_| StreamError::Finished)
+        let finished = self.connection.quic.finish(self.id);
+        finished.map_err(|_| StreamError::Finished)
     }
 
     /// Waits until the peer has received everything up to the end, or stops reading.
@@ -91,30 +103,15 @@ impl SendStream {
     /// [`StreamError::Stopped`] when the peer stops reading, [`StreamError::Closed`] when the
     /// connection closes before.
     pub async fn delivered(&self) -> Result<(), StreamError> {
-        match self.stream.stopped().await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(StreamError::Stopped),
-            Err(error) => Err(self.error(error.into())),
-        }
-    }
-
-    fn error(&self, error: noq::WriteError) -> StreamError {
-        match error {
-            noq::WriteError::Stopped(_) => StreamError::Stopped,
-            noq::WriteError::ConnectionLost(error) => {
-                StreamError::Closed(self.connection.reason(&error))
-            }
-            // Early data is never sent.
-            noq::WriteError::ClosedStream | noq::WriteError::ZeroRttRejected => {
-                StreamError::Finished
-            }
-        }
+        let quic = &self.connection.quic;
+        let delivered = poll_fn(|cx| quic.poll_delivered(self.id, cx)).await;
+        delivered.map_err(|fault| error(&self.connection, fault))
     }
 }
 
 impl RecvStream {
-    pub(crate) fn new(stream: noq::RecvStream, connection: Arc<Inner>) -> Self {
-        Self { stream, connection }
+    pub(crate) fn new(id: StreamId, connection: Arc<Inner>) -> Self {
+        Self { id, connection }
     }
 
     /// The next bytes in order, at most `max`, without copying them; `None` at the end.
@@ -122,30 +119,43 @@ impl RecvStream {
     /// # Errors
     /// [`StreamError`] when the peer reset the stream, or the connection is closed.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
-        let result = self.stream.read_chunk(max).await;
-        result.map_err(|error| self.error(error))
+        let quic = &self.connection.quic;
+        let read = poll_fn(|cx| quic.poll_read(self.id, cx, max)).await;
+        read.map_err(|fault| error(&self.connection, fault))
     }
+}
 
-    fn error(&self, error: noq::ReadError) -> StreamError {
-        match error {
-            noq::ReadError::Reset(_) => StreamError::Reset,
-            noq::ReadError::ConnectionLost(error) => {
-                StreamError::Closed(self.connection.reason(&error))
-            }
-            // Early data is never sent.
-            noq::ReadError::ClosedStream | noq::ReadError::ZeroRttRejected => StreamError::Finished,
-        }
+/// What a fault of a stream of `connection` means.
+fn error(connection: &Inner, fault: StreamFault) -> StreamError {
+    match fault {
+        StreamFault::Stopped => StreamError::Stopped,
+        StreamFault::Reset => StreamError::Reset,
+        StreamFault::Finished => StreamError::Finished,
+        StreamFault::Lost(error) => StreamError::Closed(connection.reason(&error)),
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        // It fails where the stream is finished already.
+        let _ = self.finish();
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        self.connection.quic.stop(self.id);
     }
 }
 
 impl AsyncWrite for SendStream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(cx, buf);
-        result.map_err(|error| self.error(error).into())
+        let written = self.connection.quic.poll_write_copy(self.id, cx, buf);
+        written.map_err(|fault| error(&self.connection, fault).into())
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -160,14 +170,11 @@ impl AsyncWrite for SendStream {
 
 impl AsyncRead for RecvStream {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let result = AsyncRead::poll_read(Pin::new(&mut self.stream), cx, buf);
-        result.map_err(|error| match error.downcast::<noq::ReadError>() {
-            Ok(error) => self.error(error).into(),
-            Err(error) => error,
-        })
+        let read = self.connection.quic.poll_fill(self.id, cx, buf);
+        read.map_err(|fault| error(&self.connection, fault).into())
     }
 }

@@ -90,6 +90,34 @@ impl LaneSender {
         Poll::Ready(result)
     }
 
+    /// Sends the beginning of `contents` over `flow` without waiting, as many payloads of `segment`
+    /// bytes (the last maybe shorter) as one call takes. Returns how many bytes are sent.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the socket has no room: wait for
+    /// [`Socket::writable`](crate::socket::Socket::writable). Everything else as the system says:
+    /// lanes over the flow end, and nothing is sent.
+    pub fn try_send(
+        &mut self,
+        flow: &Arc<Flow>,
+        contents: &[u8],
+        segment: usize,
+        ecn: u8,
+    ) -> io::Result<usize> {
+        let shared = &self.shared;
+        let token = (shared.format.token)(contents);
+        self.token.set(&shared.tokens, token, flow);
+        let headers = flow.headers();
+        let sent = (shared.socket).try_send(&headers, contents, segment, ecn, &mut self.scratch);
+        if let Err(error) = &sent
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            let (flow, message) = (flow.id(), error.to_string());
+            let _ = shared.faults.try_send(Fault::Send { flow, message });
+        }
+        sent
+    }
+
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = &self.shared;
         let writable = self.writable.get_or_insert_with(|| {

@@ -2,7 +2,7 @@ mod link;
 
 use std::time::{Duration, Instant};
 
-use noq::congestion::ControllerFactory;
+use noq_proto::congestion::ControllerFactory;
 use proptest::prelude::*;
 
 use self::link::{Link, MTU, Sender};

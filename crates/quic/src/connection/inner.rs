@@ -5,22 +5,34 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::Lane;
 use hawser_path::Fingerprint;
-use noq::ConnectionError;
+use noq_proto::ConnectionError;
 use rustls::pki_types::CertificateDer;
 use tokio::task::JoinSet;
 
 use crate::close::CloseReason;
 use crate::doubt::Watched;
+use crate::driver::{Driver, Lease};
 use crate::progress::Progress;
 use crate::tls::{self, PeerKey};
 
-/// The task that accepts connections of an endpoint. It ends when neither the endpoint nor a
-/// connection of it is left.
-pub(crate) type AcceptTask = JoinSet<()>;
+/// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:
+/// neither itself nor a connection.
+#[derive(Debug)]
+pub(crate) struct AcceptTask {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) task: JoinSet<()>,
+}
+
+impl Drop for AcceptTask {
+    fn drop(&mut self) {
+        self.task.abort_all();
+        self.driver.retire();
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(super) quic: noq::Connection,
+    pub(crate) quic: Lease,
     pub(super) lane: Lane,
     pub(super) watched: Arc<Watched>,
     pub(super) fingerprint: Fingerprint,
@@ -33,7 +45,7 @@ impl Inner {
     /// The connection `quic`, set up over `lane` since `began`, whose acknowledgements `progress`
     /// records.
     pub(crate) fn new(
-        quic: noq::Connection,
+        quic: Lease,
         lane: Lane,
         progress: Progress,
         idle_timeout: Duration,
@@ -43,7 +55,7 @@ impl Inner {
         // Packets passed in both directions.
         lane.report_alive(began);
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
-        let watched = Arc::new(Watched::new(&quic, progress));
+        let watched = Arc::new(Watched::new(quic.weak(), progress));
         lane.attach(Arc::clone(&watched) as _);
         if let Some(reason) = watched.reason() {
             return Err(reason.clone());
@@ -68,7 +80,7 @@ impl Inner {
     }
 }
 
-fn peer_key(quic: &noq::Connection) -> Result<PeerKey, String> {
+fn peer_key(quic: &Lease) -> Result<PeerKey, String> {
     let chain = quic
         .peer_identity()
         .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());

@@ -1,23 +1,24 @@
 //! Connections that peers set up.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use hawser_endhost::lanes::{Lane, Lanes};
-use noq::ServerConfig;
+use hawser_endhost::lanes::Lane;
+use noq_proto::{Incoming, ServerConfig};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{AcceptTask, Inner};
-use crate::socket::flow_at;
+use crate::driver::{Driver, flow_at};
 use crate::tls::Identity;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
-/// Most handshakes at the same time; further peers must retry.
-const HANDSHAKES: usize = 256;
-/// Handshakes at the same time above which peers must first validate their addresses (RFC 9000,
-/// 8.1.2), which costs a round trip.
+/// Most connections being set up at the same time; peers of more have to try again.
+pub(super) const HANDSHAKES: usize = 256;
+/// While more connections than this are being set up, peers first have to validate their addresses
+/// (RFC 9000, 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
 /// Most established connections that [`Endpoint::accept`](super::Endpoint::accept) has not
 /// returned.
@@ -27,8 +28,7 @@ const EARLY: u64 = 16 << 10;
 
 /// State that all connections of one endpoint need.
 pub(super) struct Shared {
-    pub(super) quic: noq::Endpoint,
-    pub(super) lanes: Lanes,
+    pub(super) driver: Arc<Driver>,
     pub(super) identity: Identity,
     pub(super) config: Config,
 }
@@ -56,27 +56,28 @@ pub(super) fn server_config(
 pub(super) async fn run(
     shared: Arc<Shared>,
     task: Weak<AcceptTask>,
+    mut incoming: mpsc::Receiver<Incoming>,
     accepted: mpsc::Sender<Connection>,
 ) {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
-    while let Some(incoming) = shared.quic.accept().await {
+    let driver = &shared.driver;
+    while let Some(incoming) = incoming.recv().await {
         let flow = flow_at(incoming.remote_address());
-        let Some(lane) = flow.and_then(|flow| shared.lanes.accept(flow)) else {
-            // The flow was evicted because there are many others; the peer retries.
-            incoming.ignore();
+        let Some(lane) = flow.and_then(|flow| driver.lanes().accept(flow)) else {
+            // Its flow was forgotten because of many others; the peer tries again.
+            driver.ignore(incoming);
             continue;
         };
         let busy = HANDSHAKES - places.available_permits() > BUSY;
         if busy && !incoming.remote_address_validated() && incoming.may_retry() {
-            // Fails only where no retry is allowed.
-            let _ = incoming.retry();
+            driver.retry(incoming);
             continue;
         }
         let (Ok(place), false) = (
             Arc::clone(&places).try_acquire_owned(),
             accepted.is_closed(),
         ) else {
-            incoming.refuse();
+            driver.refuse(incoming);
             continue;
         };
         let (shared, task) = (Arc::clone(&shared), task.clone());
@@ -95,7 +96,7 @@ pub(super) async fn run(
 async fn set_up(
     shared: &Shared,
     task: Weak<AcceptTask>,
-    incoming: noq::Incoming,
+    incoming: Incoming,
     lane: Lane,
     _place: OwnedSemaphorePermit,
 ) -> Result<Connection, String> {
@@ -103,7 +104,7 @@ async fn set_up(
     let path = lane.look_up().await;
     let max = lane.max_payload();
     if max < MIN_MTU {
-        incoming.refuse();
+        shared.driver.refuse(incoming);
         return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
     }
     let (mtu, controllers) = match path {
@@ -112,15 +113,16 @@ async fn set_up(
     };
     let progress = controllers.progress.clone();
     let config = server_config(&shared.identity, &shared.config, mtu, controllers);
-    let connecting = incoming.accept_with(Arc::new(config));
-    let connecting = connecting.map_err(|error| error.to_string())?;
-    let quic = tokio::select! {
-        quic = connecting => quic.map_err(|error| error.to_string())?,
+    let quic = shared.driver.accept(incoming, lane.flow().id, config)?;
+    tokio::select! {
+        connected = poll_fn(|cx| quic.poll_connected(cx)) => {
+            connected.map_err(|error| error.to_string())?;
+        }
         end = lane.ended() => return Err(end.to_string()),
         () = tokio::time::sleep(shared.config.handshake_timeout) => {
             return Err("the peer stopped answering".into());
         }
-    };
+    }
     let task = task.upgrade().ok_or("the endpoint is gone")?;
     let inner = Inner::new(
         quic,

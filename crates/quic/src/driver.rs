@@ -1,0 +1,289 @@
+//! QUIC's protocol at work: packets in, packets out, timers.
+//!
+//! One task receives for all connections of an endpoint. It hands a whole receive to the connections
+//! that it is for, then lets each of them answer once. Whoever writes to a stream sends from its own
+//! task, at once; only what the socket has no room for waits for the endpoint's.
+
+mod buffer;
+mod connection;
+mod task;
+mod timers;
+
+use std::collections::HashMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+use hawser_endhost::lanes::{FlowId, LaneSender, Lanes};
+use noq_proto::{
+    ClientConfig, ConnectionEvent, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
+    Incoming, ServerConfig, Transmit,
+};
+use tokio::sync::{Notify, mpsc};
+
+pub(crate) use self::connection::{Connection, Lease, StreamFault};
+pub(crate) use self::task::run;
+use self::timers::Timers;
+
+/// The connections of one endpoint, and what they share.
+pub(crate) struct Driver {
+    lanes: Lanes,
+    protocol: Mutex<Protocol>,
+    timers: Timers,
+    /// Connections with packets that the socket had no room for.
+    blocked: Mutex<Vec<ConnectionHandle>>,
+    /// The task that receives, while it waits.
+    task: Mutex<Option<Waker>>,
+    /// Notified when the last connection has begun to drain.
+    drained: Notify,
+}
+
+struct Protocol {
+    endpoint: Endpoint,
+    connections: HashMap<ConnectionHandle, Arc<Connection>>,
+    /// Connections that are not draining.
+    active: usize,
+    /// No new connections.
+    closed: bool,
+    /// Nothing uses the endpoint: the task ends with the last connection.
+    retired: bool,
+    /// Sends what belongs to no connection.
+    sender: LaneSender,
+}
+
+impl Driver {
+    /// The driver of an endpoint that sends over `lanes`.
+    pub(crate) fn new(lanes: Lanes, config: EndpointConfig, server: ServerConfig) -> Arc<Self> {
+        let sender = lanes.sender();
+        let endpoint = Endpoint::new(Arc::new(config), Some(Arc::new(server)), true);
+        Arc::new(Self {
+            lanes,
+            protocol: Mutex::new(Protocol {
+                endpoint,
+                connections: HashMap::new(),
+                active: 0,
+                closed: false,
+                retired: false,
+                sender,
+            }),
+            timers: Timers::default(),
+            blocked: Mutex::default(),
+            task: Mutex::default(),
+            drained: Notify::new(),
+        })
+    }
+
+    /// The lanes it sends over.
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to set up a connection over the flow `flow`; `None` when the endpoint is closed.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        config: ClientConfig,
+        flow: FlowId,
+        server_name: &str,
+    ) -> Option<Result<Lease, String>> {
+        let now = Instant::now();
+        let mut protocol = self.protocol();
+        if protocol.closed {
+            return None;
+        }
+        let begun = (protocol.endpoint).connect(now, config, address_of(flow), server_name);
+        let (handle, state) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        let connection = Connection::new(Arc::clone(self), handle, state, flow);
+        protocol.add(handle, &connection);
+        drop(protocol);
+        connection.drive(now);
+        Some(Ok(Lease(connection)))
+    }
+
+    /// Goes on with a connection that a peer begins.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        incoming: Incoming,
+        flow: FlowId,
+        config: ServerConfig,
+    ) -> Result<Lease, String> {
+        let now = Instant::now();
+        let mut protocol = self.protocol();
+        let mut response = Vec::new();
+        let config = Some(Arc::new(config));
+        match (protocol.endpoint).accept(incoming, now, &mut response, config) {
+            Ok((handle, state)) => {
+                let connection = Connection::new(Arc::clone(self), handle, state, flow);
+                protocol.add(handle, &connection);
+                drop(protocol);
+                connection.drive(now);
+                Ok(Lease(connection))
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    protocol.respond(&self.lanes, &transmit, &response);
+                }
+                Err(error.cause.to_string())
+            }
+        }
+    }
+
+    /// Turns away a connection that a peer begins.
+    pub(crate) fn refuse(&self, incoming: Incoming) {
+        let (mut protocol, mut response) = (self.protocol(), Vec::new());
+        let transmit = protocol.endpoint.refuse(incoming, &mut response);
+        protocol.respond(&self.lanes, &transmit, &response);
+    }
+
+    /// Lets a peer that begins a connection validate its address first.
+    pub(crate) fn retry(&self, incoming: Incoming) {
+        let (mut protocol, mut response) = (self.protocol(), Vec::new());
+        // It fails only where no retry is allowed.
+        match protocol.endpoint.retry(incoming, &mut response) {
+            Ok(transmit) => protocol.respond(&self.lanes, &transmit, &response),
+            Err(error) => protocol.endpoint.ignore(error.into_incoming()),
+        }
+    }
+
+    /// Forgets a connection that a peer begins; the peer tries again.
+    pub(crate) fn ignore(&self, incoming: Incoming) {
+        self.protocol().endpoint.ignore(incoming);
+    }
+
+    /// Closes all connections, and allows no new ones.
+    pub(crate) fn close(&self, code: u32, reason: &str) {
+        let mut protocol = self.protocol();
+        protocol.closed = true;
+        let connections: Vec<_> = protocol.connections.values().cloned().collect();
+        drop(protocol);
+        for connection in connections {
+            connection.close(code, reason);
+        }
+        self.wake();
+    }
+
+    /// Waits until the peers of all connections are informed of the end.
+    pub(crate) async fn wait_draining(&self) {
+        loop {
+            let drained = self.drained.notified();
+            if self.protocol().active == 0 {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// Lets the task end with the last connection: nothing uses the endpoint any more.
+    pub(crate) fn retire(&self) {
+        self.protocol().retired = true;
+        self.wake();
+    }
+
+    /// Lets the task look again at what there is to do.
+    fn wake(&self) {
+        let task = self
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// What a connection has to tell the endpoint. Called with the connection locked.
+    fn on_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
+        let mut protocol = self.protocol();
+        if event.is_draining() {
+            protocol.active -= 1;
+            if protocol.active == 0 {
+                self.drained.notify_waiters();
+            }
+        }
+        let gone = event.is_drained();
+        let answer = protocol.endpoint.handle_event(handle, event);
+        if gone {
+            protocol.connections.remove(&handle);
+            if protocol.connections.is_empty() && protocol.retired {
+                drop(protocol);
+                self.wake();
+            }
+        }
+        answer
+    }
+
+    /// Notes that the socket had no room for packets of a connection.
+    fn on_blocked(&self, handle: ConnectionHandle) {
+        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        blocked.push(handle);
+        drop(blocked);
+        self.wake();
+    }
+}
+
+impl Protocol {
+    fn add(&mut self, handle: ConnectionHandle, connection: &Arc<Connection>) {
+        self.connections.insert(handle, Arc::clone(connection));
+        self.active += 1;
+    }
+
+    /// Sends what the endpoint itself answers. It is lost when the socket has no room.
+    fn respond(&mut self, lanes: &Lanes, transmit: &Transmit, bytes: &[u8]) {
+        let flow = flow_at(transmit.destination).and_then(|flow| lanes.flow(flow));
+        if let Some(flow) = flow {
+            let _ = self
+                .sender
+                .try_send(&flow, &bytes[..transmit.size], transmit.size, 0);
+        }
+    }
+}
+
+/// The addresses that QUIC knows flows by. It tells peers apart by IP address and port; here every
+/// pair of peer and path has an address of its own, `fd00:5c10::N`, which exists only inside this
+/// process: `N` is the flow's number.
+const PREFIX: u128 = 0xfd00_5c10 << 96;
+/// Any port will do.
+const PORT: u16 = 4242;
+
+/// The address of a flow.
+#[inline]
+fn address_of(flow: FlowId) -> SocketAddr {
+    let ip = Ipv6Addr::from(PREFIX | u128::from(flow.0));
+    (ip, PORT).into()
+}
+
+/// The flow with this address, if it is one of a flow.
+#[inline]
+pub(crate) fn flow_at(addr: SocketAddr) -> Option<FlowId> {
+    let SocketAddr::V6(addr) = addr else {
+        return None;
+    };
+    let bits = u128::from(*addr.ip());
+    let id = bits as u64;
+    (bits == PREFIX | u128::from(id)).then_some(FlowId(id))
+}
+
+/// Where connections that peers begin are put.
+pub(crate) type IncomingSender = mpsc::Sender<Incoming>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_stand_for_flows() {
+        for id in [1, 7, u64::MAX] {
+            assert_eq!(flow_at(address_of(FlowId(id))), Some(FlowId(id)));
+        }
+        assert_ne!(address_of(FlowId(1)), address_of(FlowId(2)));
+        assert_eq!(flow_at("[::1]:4242".parse().unwrap()), None);
+        assert_eq!(flow_at("10.0.0.1:4242".parse().unwrap()), None);
+    }
+}
