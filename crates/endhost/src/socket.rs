@@ -12,8 +12,10 @@ mod receive;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hawser_packet::ScionAddr;
 use noq_udp::{Transmit, UdpSocketState};
@@ -23,7 +25,7 @@ use tokio::io::Interest;
 pub use self::arrival::{Arrival, Datagram, ReplyPath, Report};
 pub use self::bind::BindError;
 pub(crate) use self::bind::source_address;
-use self::errors::{Io, read_errors};
+use self::errors::Io;
 pub use self::reader::DropCounters;
 use self::reader::Reader;
 pub use self::receive::{Packets, ReceiveBuffer};
@@ -61,7 +63,7 @@ impl Socket {
         let refused = |source| BindError::Refused { addr, source };
         let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
         Ok(Self {
-            io: Io::new(socket, host.clone()).map_err(refused)?,
+            io: Io::new(socket, host.clone()),
             offload,
             host: host.clone(),
             reader: Reader {
@@ -147,18 +149,14 @@ impl Socket {
             src_ip: None,
         };
         let io = &self.io.socket;
-        let send = || {
-            io.try_io(Interest::WRITABLE, || {
-                self.offload.try_send(io.into(), &transmit)
-            })
-        };
+        let send = || (self.io).try_send(|| self.offload.try_send(io.into(), &transmit));
         let mut result = send();
         for _ in 0..RETRIES {
             match &result {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
                 _ => break,
             }
-            if !read_errors(&self.io.socket, &self.host) {
+            if !self.io.read_errors() {
                 break;
             }
             // The error was about another packet; send this one again.
@@ -200,18 +198,49 @@ impl Socket {
         buffer: &mut ReceiveBuffer,
     ) -> Poll<io::Result<()>> {
         loop {
-            let io = &self.io.socket;
+            let io = &self.io.registered()?.socket;
             ready!(io.poll_recv_ready(cx))?;
             let received = io.try_io(Interest::READABLE, || {
-                buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta))
+                buffer.fill(|bufs, meta| self.offload.recv((&**io).into(), bufs, meta))
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An error about a packet that was sent does not affect receiving.
-                Err(_) if read_errors(&self.io.socket, &self.host) => {}
+                // An error of a packet that was sent does not concern receiving.
+                Err(_) if self.io.read_errors() => {}
                 done => return Poll::Ready(done),
             }
         }
+    }
+
+    /// Receives as many packets as are there and fit into `buffer`, whose packets must all have been
+    /// taken. Does not wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; everything else as the system says.
+    pub fn try_receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<()> {
+        let io = &self.io.socket;
+        loop {
+            match buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                // An error of a packet that was sent does not concern receiving.
+                Err(_) if self.io.read_errors() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Blocks this thread until packets have arrived, there is room to send if `writable`, `also`
+    /// can be read, or `timeout` is over.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn wait(
+        &self,
+        also: BorrowedFd<'_>,
+        writable: bool,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        self.io.wait(also, writable, timeout)
     }
 
     /// The packets in `buffer` that are for this socket, in order; others are dropped and counted.

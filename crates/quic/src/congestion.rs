@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_endhost::Path;
-use noq_proto::congestion::{Controller, ControllerFactory};
 use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerFactory};
 
 use self::announced::Announced;
 use self::cubic::Cubic;

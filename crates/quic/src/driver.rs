@@ -6,14 +6,17 @@
 
 mod buffer;
 mod connection;
+mod pace;
 mod task;
 mod timers;
 
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::time::Instant;
+use std::{fmt, io};
 
 use hawser_endhost::lanes::{FlowId, LaneSender, Lanes};
 use noq_proto::{
@@ -33,8 +36,10 @@ pub(crate) struct Driver {
     timers: Timers,
     /// Connections with packets that the socket had no room for.
     blocked: Mutex<Vec<ConnectionHandle>>,
-    /// The task that receives, while it waits.
-    task: Mutex<Option<Waker>>,
+    /// Ends the thread's wait.
+    waker: OwnedFd,
+    /// Whether the thread waits.
+    waiting: AtomicBool,
     /// Notified when the last connection has begun to drain.
     drained: Notify,
 }
@@ -54,10 +59,14 @@ struct Protocol {
 
 impl Driver {
     /// The driver of an endpoint that sends over `lanes`.
-    pub(crate) fn new(lanes: Lanes, config: EndpointConfig, server: ServerConfig) -> Arc<Self> {
+    pub(crate) fn new(
+        lanes: Lanes,
+        config: EndpointConfig,
+        server: ServerConfig,
+    ) -> io::Result<Arc<Self>> {
         let sender = lanes.sender();
         let endpoint = Endpoint::new(Arc::new(config), Some(Arc::new(server)), true);
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             lanes,
             protocol: Mutex::new(Protocol {
                 endpoint,
@@ -69,9 +78,10 @@ impl Driver {
             }),
             timers: Timers::default(),
             blocked: Mutex::default(),
-            task: Mutex::default(),
+            waker: task::waker()?,
+            waiting: AtomicBool::new(false),
             drained: Notify::new(),
-        })
+        }))
     }
 
     /// The lanes it sends over.
@@ -80,7 +90,7 @@ impl Driver {
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
-        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.protocol)
     }
 
     /// Begins to set up a connection over the flow `flow`; `None` when the endpoint is closed.
@@ -186,15 +196,11 @@ impl Driver {
         self.wake();
     }
 
-    /// Lets the task look again at what there is to do.
+    /// Lets the thread look again at what there is to do.
     fn wake(&self) {
-        let task = self
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(task) = task {
-            task.wake();
+        if self.waiting.swap(false, Ordering::SeqCst) {
+            // It fails only when it was written to very often and not read.
+            let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
         }
     }
 
@@ -221,9 +227,7 @@ impl Driver {
 
     /// Notes that the socket had no room for packets of a connection.
     fn on_blocked(&self, handle: ConnectionHandle) {
-        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
-        blocked.push(handle);
-        drop(blocked);
+        lock(&self.blocked).push(handle);
         self.wake();
     }
 }
@@ -268,6 +272,17 @@ pub(crate) fn flow_at(addr: SocketAddr) -> Option<FlowId> {
     let bits = u128::from(*addr.ip());
     let id = bits as u64;
     (bits == PREFIX | u128::from(id)).then_some(FlowId(id))
+}
+
+/// Locks `mutex`. Nothing that is locked here is left half way by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lanes.fmt(f)
+    }
 }
 
 /// Where connections that peers begin are put.

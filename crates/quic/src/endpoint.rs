@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
@@ -13,6 +14,7 @@ use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
 use noq_proto::{ClientConfig, ConnectionError, EndpointConfig, RandomConnectionIdGenerator};
 use thiserror::Error;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -21,8 +23,8 @@ use crate::close::{CloseReason, ENDPOINT_CLOSED, NO_CODE};
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{self, AcceptTask};
-use crate::driver::{self, Driver};
 use crate::connection_id;
+use crate::driver::{self, Driver};
 use crate::tls::{Identity, PeerKey, SERVER_NAME};
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
@@ -129,7 +131,7 @@ impl Endpoint {
             }));
         // Replaced for every connection by a configuration with its path's MTU.
         let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU), Factory::default());
-        let driver = Driver::new(lanes, quic_config, server);
+        let driver = Driver::new(lanes, quic_config, server).map_err(start)?;
         let shared = Arc::new(Shared {
             driver: Arc::clone(&driver),
             identity,
@@ -137,7 +139,14 @@ impl Endpoint {
         });
         let (sender, accepted) = mpsc::channel(accept::WAITING);
         let (begun, incoming) = mpsc::channel(HANDSHAKES);
-        tokio::spawn(driver::run(Arc::clone(&driver), receiver, begun));
+        let (driver_of_thread, runtime) = (Arc::clone(&driver), Handle::current());
+        thread::Builder::new()
+            .name("quic".into())
+            .spawn(move || {
+                let _runtime = runtime.enter();
+                driver::run(driver_of_thread, receiver, begun);
+            })
+            .map_err(start)?;
         let task = Arc::new_cyclic(|task| {
             let accept = accept::run(Arc::clone(&shared), task.clone(), incoming, sender);
             AcceptTask {

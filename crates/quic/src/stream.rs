@@ -1,7 +1,7 @@
 //! Streams: bytes in order, one direction each.
 
-use std::io;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

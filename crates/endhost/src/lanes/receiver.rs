@@ -59,6 +59,15 @@ impl LaneReceiver {
         self.shared.socket.poll_receive(cx, &mut self.buffer)
     }
 
+    /// Receives what is there, without waiting. All there was must have been taken from
+    /// [`LaneReceiver::batch`] before.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; everything else as the system says.
+    pub fn try_receive(&mut self) -> io::Result<()> {
+        self.shared.socket.try_receive(&mut self.buffer)
+    }
+
     /// The datagrams received and not yet taken. No lane can be opened while this exists.
     pub fn batch(&mut self) -> Batch<'_> {
         let Self {

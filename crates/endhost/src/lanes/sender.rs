@@ -112,7 +112,7 @@ impl LaneSender {
         if let Err(error) = &sent
             && error.kind() != io::ErrorKind::WouldBlock
         {
-            let (flow, message) = (flow.id(), error.to_string());
+            let (flow, message) = (flow.id, error.to_string());
             let _ = shared.faults.try_send(Fault::Send { flow, message });
         }
         sent

@@ -4,11 +4,13 @@
 
 use std::io;
 use std::net::UdpSocket as StdSocket;
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hawser_kernel::error_queue;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -19,9 +21,19 @@ use crate::endhost::Endhost;
 /// Time between attempts to send when the runtime does not report room in the socket's buffer.
 const RETRY_SEND: Duration = Duration::from_millis(1);
 
-/// A UDP socket, and the task that reads its errors.
+/// A UDP socket.
 #[derive(Debug)]
 pub(super) struct Io {
+    pub(super) socket: StdSocket,
+    host: Endhost,
+    /// Made when a task waits for the socket: the runtime wakes for every packet that comes or has
+    /// gone, which a thread that waits by itself need not pay for.
+    registered: OnceLock<Registered>,
+}
+
+/// A socket that the runtime watches, and the task that reads its errors.
+#[derive(Debug)]
+pub(super) struct Registered {
     pub(super) socket: Arc<UdpSocket>,
     /// Whether there was an error. The runtime takes an error for the end of writing, and
     /// afterwards always reports room to send.
@@ -30,33 +42,86 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Reads the errors of `socket`, a socket of `host`.
-    pub(super) fn new(socket: StdSocket, host: Endhost) -> io::Result<Self> {
-        let socket = Arc::new(UdpSocket::from_std(socket)?);
+    /// The non-blocking socket `socket` of `host`.
+    pub(super) fn new(socket: StdSocket, host: Endhost) -> Self {
+        let registered = OnceLock::new();
+        Self {
+            socket,
+            host,
+            registered,
+        }
+    }
+
+    /// The socket as the runtime watches it.
+    pub(super) fn registered(&self) -> io::Result<&Registered> {
+        if let Some(registered) = self.registered.get() {
+            return Ok(registered);
+        }
+        let socket = Arc::new(UdpSocket::from_std(self.socket.try_clone()?)?);
         let erred = Arc::new(AtomicBool::new(false));
-        let watcher = watch(Arc::clone(&socket), Arc::clone(&erred), host);
-        Ok(Self {
+        let watcher = watch(Arc::clone(&socket), Arc::clone(&erred), self.host.clone());
+        Ok(self.registered.get_or_init(|| Registered {
             socket,
             erred,
             _watcher: JoinSet::from_iter([watcher]),
-        })
+        }))
+    }
+
+    /// Tries to send by `attempt`.
+    pub(super) fn try_send(&self, attempt: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match self.registered.get() {
+            Some(registered) => registered.socket.try_io(Interest::WRITABLE, attempt),
+            None => attempt(),
+        }
     }
 
     /// Waits until there is room to send again.
     pub(super) async fn writable(&self) -> io::Result<()> {
-        if self.erred.load(Ordering::Relaxed) {
+        let registered = self.registered()?;
+        if registered.erred.load(Ordering::Relaxed) {
             tokio::time::sleep(RETRY_SEND).await;
             return Ok(());
         }
-        self.socket.writable().await
+        registered.socket.writable().await
+    }
+
+    /// Reads all errors the kernel keeps; returns whether there was one.
+    pub(super) fn read_errors(&self) -> bool {
+        read_errors(&self.socket, &self.host)
+    }
+
+    /// Blocks until something has arrived, there is room to send (if that is `wanted`), `also` can
+    /// be read, or `timeout` is over.
+    pub(super) fn wait(
+        &self,
+        also: BorrowedFd<'_>,
+        wanted: bool,
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, wanted);
+        let mut entries = [
+            PollFd::new(&self.socket, events),
+            PollFd::from_borrowed_fd(also, PollFlags::IN),
+        ];
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut entries, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        if entries[0].revents().contains(PollFlags::ERR) {
+            self.read_errors();
+        }
+        Ok(())
     }
 }
 
 async fn watch(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
     while socket.ready(Interest::ERROR).await.is_ok() {
         erred.store(true, Ordering::Relaxed);
-        read_errors(&socket, &host);
-        // All errors are read: wait for more.
+        read_errors(&*socket, &host);
+        // All are read: wait for more.
         let _ = socket.try_io(Interest::ERROR, || {
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
@@ -66,10 +131,10 @@ async fn watch(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
 /// Reads all errors that the kernel keeps. Returns whether there was one: then the last call on the
 /// socket may have failed because of it.
 #[cold]
-pub(super) fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
+fn read_errors(socket: impl AsFd, host: &Endhost) -> bool {
     let mut any = false;
     loop {
-        match error_queue::next(socket) {
+        match error_queue::next(socket.as_fd()) {
             Ok(Some((to, error))) => {
                 any = true;
                 if is_unreachable(&error) {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use std::{io, mem};
+use std::{fmt, io, mem};
 
 use bytes::Bytes;
 use hawser_endhost::lanes::{Flow, FlowId, LaneSender};
@@ -162,11 +162,12 @@ impl Connection {
         });
     }
 
-    /// Acts upon the deadline `deadline`, which the timers have dropped.
-    pub(super) fn fire(&self, deadline: Instant, now: Instant) {
+    /// Acts upon the deadline `deadline`, which the timers have dropped, or sends what the socket had
+    /// no room for.
+    pub(super) fn fire(&self, deadline: Option<Instant>, now: Instant) {
         self.update(now, Cause::Time, |state| {
             // Another task may have set a new one since.
-            if state.deadline == Some(deadline) {
+            if deadline.is_some() && state.deadline == deadline {
                 state.deadline = None;
             }
         });
@@ -227,7 +228,9 @@ impl Connection {
 
     /// Asks the peer for an acknowledgement.
     pub(crate) fn ping(&self) {
-        self.update(Instant::now(), Cause::Application, |state| state.quic.ping());
+        self.update(Instant::now(), Cause::Application, |state| {
+            state.quic.ping()
+        });
     }
 
     /// Opens a stream in both directions, when the peer allows one more.
@@ -420,6 +423,12 @@ impl Deref for Lease {
 
     fn deref(&self) -> &Connection {
         &self.0
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease({})", self.handle.0)
     }
 }
 

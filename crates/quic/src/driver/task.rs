@@ -1,24 +1,25 @@
-//! The task that receives for all connections of an endpoint.
+//! The thread that receives for all connections of an endpoint.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Instant;
-use std::{io, mem};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use std::{io, mem, thread};
 
 use bytes::BytesMut;
 use hawser_endhost::lanes::LaneReceiver;
 use noq_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit,
 };
+use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::{Sleep, sleep_until};
 
-use super::{Driver, IncomingSender, address_of};
+use super::pace::{NAP, Pace};
+use super::{Driver, IncomingSender, address_of, lock};
 
-/// Rounds of work before other tasks get their turn.
-const ROUNDS: usize = 16;
+/// Receives before connections may answer. More would only fill the caches.
+const ROUNDS: usize = 4;
 /// Payloads are copied into blocks of this size, in bytes.
 const BLOCK: usize = 64 << 10;
 
@@ -32,14 +33,17 @@ struct Task {
     /// What was received for connections, in order.
     received: Vec<(ConnectionHandle, ConnectionEvent)>,
     response: Vec<u8>,
-    writable: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
-    sleep: Pin<Box<Sleep>>,
-    /// Until when `sleep` sleeps.
-    until: Option<Instant>,
+}
+
+/// What ends the thread's wait: other threads write to it.
+pub(super) fn waker() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Receives until nothing uses the endpoint any more. Connections that peers begin go to `incoming`.
-pub(crate) async fn run(driver: Arc<Driver>, receiver: LaneReceiver, incoming: IncomingSender) {
+pub(crate) fn run(driver: Arc<Driver>, receiver: LaneReceiver, incoming: IncomingSender) {
+    // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
     let mut task = Task {
         driver,
         receiver,
@@ -47,50 +51,104 @@ pub(crate) async fn run(driver: Arc<Driver>, receiver: LaneReceiver, incoming: I
         block: BytesMut::new(),
         received: Vec::new(),
         response: Vec::new(),
-        writable: None,
-        sleep: Box::pin(sleep_until(tokio::time::Instant::now())),
-        until: None,
     };
-    poll_fn(|cx| task.poll(cx)).await;
+    if let Err(error) = task.run() {
+        // Every connection finds out by itself, when nothing arrives.
+        tracing::error!(%error, "cannot receive");
+    }
 }
 
 impl Task {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut waker = (self.driver.task.lock()).unwrap_or_else(PoisonError::into_inner);
-        *waker = Some(cx.waker().clone());
-        drop(waker);
-        for _ in 0..ROUNDS {
-            let received = match self.receiver.poll_receive(cx) {
-                Poll::Ready(Ok(())) => {
-                    self.receive(Instant::now());
-                    true
-                }
-                Poll::Ready(Err(error)) => {
-                    // Every connection finds out by itself, when nothing arrives.
-                    tracing::warn!(%error, "cannot receive");
-                    return Poll::Ready(());
-                }
-                Poll::Pending => false,
-            };
-            let progress = received | self.send_blocked(cx) | self.fire();
+    fn run(&mut self) -> io::Result<()> {
+        let mut pace = Pace::default();
+        let mut waited = Duration::MAX;
+        loop {
+            let packets = self.receive()?;
+            let blocked = mem::take(&mut *lock(&self.driver.blocked));
+            for handle in blocked {
+                self.with(handle, |connection, now| connection.fire(None, now));
+            }
+            while let Some((deadline, handle)) = self.driver.timers.pop(Instant::now()) {
+                self.with(handle, |connection, now| {
+                    connection.fire(Some(deadline), now)
+                });
+            }
             let protocol = self.driver.protocol();
             if protocol.closed {
                 self.incoming = None;
             }
             if protocol.retired && protocol.connections.is_empty() {
-                return Poll::Ready(());
+                return Ok(());
             }
             drop(protocol);
-            if !progress && self.poll_sleep(cx).is_pending() {
-                return Poll::Pending;
-            }
+            pace.note(packets, waited);
+            let began = Instant::now();
+            self.rest(pace.naps(), began)?;
+            waited = began.elapsed();
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 
-    /// Hands what was received to the connections that it is for.
-    fn receive(&mut self, now: Instant) {
+    /// Naps while packets flow; waits where none do.
+    fn rest(&self, naps: bool, now: Instant) -> io::Result<()> {
+        let until = |deadline: Instant| deadline.saturating_duration_since(now);
+        if naps {
+            let time = self.driver.timers.next().map_or(NAP, until).min(NAP);
+            thread::sleep(time);
+            return Ok(());
+        }
+        self.driver.waiting.store(true, Ordering::SeqCst);
+        // What was noted before is not announced by the waker.
+        let blocked = !lock(&self.driver.blocked).is_empty();
+        let timeout = self.driver.timers.next().map(until);
+        let socket = self.driver.lanes.socket();
+        let waited = socket.wait(self.driver.waker.as_fd(), blocked, timeout);
+        self.driver.waiting.store(false, Ordering::SeqCst);
+        let mut count = [0; 8];
+        // Nothing to read when something else ended the wait.
+        let _ = rustix::io::read(&self.driver.waker, &mut count);
+        waited
+    }
+
+    fn with(
+        &self,
+        handle: ConnectionHandle,
+        act: impl FnOnce(&super::connection::Connection, Instant),
+    ) {
+        let connection = self.driver.protocol().connections.get(&handle).cloned();
+        if let Some(connection) = connection {
+            act(&connection, Instant::now());
+        }
+    }
+
+    /// Hands what has arrived to the connections that it is for. Returns how many packets.
+    fn receive(&mut self) -> io::Result<usize> {
+        for _ in 0..ROUNDS {
+            match self.receiver.try_receive() {
+                Ok(()) => self.sort(Instant::now()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let packets = self.received.len();
+        let now = Instant::now();
+        // Stable: packets of one connection stay in order.
+        self.received.sort_by_key(|(handle, _)| *handle);
+        let mut received = self.received.drain(..).peekable();
+        while let Some((handle, first)) = received.next() {
+            let mut events = vec![first];
+            while let Some((_, event)) = received.next_if(|(next, _)| *next == handle) {
+                events.push(event);
+            }
+            let connection = self.driver.protocol().connections.get(&handle).cloned();
+            if let Some(connection) = connection {
+                connection.receive(events, now);
+            }
+        }
+        Ok(packets)
+    }
+
+    /// Finds out which connections the packets of one receive are for.
+    fn sort(&mut self, now: Instant) {
         let mut responses: Vec<(Transmit, Vec<u8>)> = Vec::new();
         let mut protocol = self.driver.protocol();
         for datagram in self.receiver.batch() {
@@ -128,73 +186,5 @@ impl Task {
         for (transmit, bytes) in responses {
             protocol.respond(&self.driver.lanes, &transmit, &bytes);
         }
-        drop(protocol);
-        // Stable: packets of one connection stay in order.
-        self.received.sort_by_key(|(handle, _)| *handle);
-        let mut received = self.received.drain(..).peekable();
-        while let Some((handle, first)) = received.next() {
-            let mut events = vec![first];
-            while let Some((_, event)) = received.next_if(|(next, _)| *next == handle) {
-                events.push(event);
-            }
-            let connection = self.driver.protocol().connections.get(&handle).cloned();
-            if let Some(connection) = connection {
-                connection.receive(events, now);
-            }
-        }
-    }
-
-    /// Lets connections send what the socket had no room for, if it has now.
-    fn send_blocked(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut blocked = (self.driver.blocked.lock()).unwrap_or_else(PoisonError::into_inner);
-        if blocked.is_empty() {
-            return false;
-        }
-        let writable = self.writable.get_or_insert_with(|| {
-            let driver = Arc::clone(&self.driver);
-            Box::pin(async move { driver.lanes.socket().writable().await })
-        });
-        if writable.as_mut().poll(cx).is_pending() {
-            return false;
-        }
-        self.writable = None;
-        let blocked = mem::take(&mut *blocked);
-        self.drive(blocked, Instant::now());
-        true
-    }
-
-    /// Lets connections act whose time has come.
-    fn fire(&mut self) -> bool {
-        let now = Instant::now();
-        let mut fired = false;
-        while let Some((deadline, handle)) = self.driver.timers.pop(now) {
-            let connection = self.driver.protocol().connections.get(&handle).cloned();
-            if let Some(connection) = connection {
-                connection.fire(deadline, now);
-            }
-            fired = true;
-        }
-        fired
-    }
-
-    fn drive(&self, handles: Vec<ConnectionHandle>, now: Instant) {
-        for handle in handles {
-            let connection = self.driver.protocol().connections.get(&handle).cloned();
-            if let Some(connection) = connection {
-                connection.drive(now);
-            }
-        }
-    }
-
-    /// Sleeps until the next deadline; ready when it has come.
-    fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(next) = self.driver.timers.next() else {
-            return Poll::Pending;
-        };
-        if self.until != Some(next) {
-            self.sleep.as_mut().reset(next.into());
-            self.until = Some(next);
-        }
-        self.sleep.as_mut().poll(cx)
     }
 }
