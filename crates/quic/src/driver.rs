@@ -4,14 +4,15 @@
 //! that it is for, then lets each of them answer once. Whoever writes to a stream sends from its own
 //! task, at once; only what the socket has no room for waits for the endpoint's.
 
+mod address;
 mod buffer;
 mod connection;
 mod pace;
 mod task;
 mod timers;
+mod window;
 
 use std::collections::HashMap;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +26,20 @@ use noq_proto::{
 };
 use tokio::sync::{Notify, mpsc};
 
+use self::address::address_of;
+pub(crate) use self::address::flow_at;
 pub(crate) use self::connection::{Connection, Lease, StreamFault};
 pub(crate) use self::task::run;
 use self::timers::Timers;
+use self::window::Budget;
+pub(crate) use self::window::{LARGEST, LEAST};
 
 /// The connections of one endpoint, and what they share.
 pub(crate) struct Driver {
     lanes: Lanes,
     protocol: Mutex<Protocol>,
     timers: Timers,
+    budget: Budget,
     /// Connections with packets that the socket had no room for.
     blocked: Mutex<Vec<ConnectionHandle>>,
     /// Ends the thread's wait.
@@ -77,6 +83,7 @@ impl Driver {
                 sender,
             }),
             timers: Timers::default(),
+            budget: Budget::default(),
             blocked: Mutex::default(),
             waker: task::waker()?,
             waiting: AtomicBool::new(false),
@@ -249,31 +256,6 @@ impl Protocol {
     }
 }
 
-/// The addresses that QUIC knows flows by. It tells peers apart by IP address and port; here every
-/// pair of peer and path has an address of its own, `fd00:5c10::N`, which exists only inside this
-/// process: `N` is the flow's number.
-const PREFIX: u128 = 0xfd00_5c10 << 96;
-/// Any port will do.
-const PORT: u16 = 4242;
-
-/// The address of a flow.
-#[inline]
-fn address_of(flow: FlowId) -> SocketAddr {
-    let ip = Ipv6Addr::from(PREFIX | u128::from(flow.0));
-    (ip, PORT).into()
-}
-
-/// The flow with this address, if it is one of a flow.
-#[inline]
-pub(crate) fn flow_at(addr: SocketAddr) -> Option<FlowId> {
-    let SocketAddr::V6(addr) = addr else {
-        return None;
-    };
-    let bits = u128::from(*addr.ip());
-    let id = bits as u64;
-    (bits == PREFIX | u128::from(id)).then_some(FlowId(id))
-}
-
 /// Locks `mutex`. Nothing that is locked here is left half way by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -287,18 +269,3 @@ impl fmt::Debug for Driver {
 
 /// Where connections that peers begin are put.
 pub(crate) type IncomingSender = mpsc::Sender<Incoming>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_stand_for_flows() {
-        for id in [1, 7, u64::MAX] {
-            assert_eq!(flow_at(address_of(FlowId(id))), Some(FlowId(id)));
-        }
-        assert_ne!(address_of(FlowId(1)), address_of(FlowId(2)));
-        assert_eq!(flow_at("[::1]:4242".parse().unwrap()), None);
-        assert_eq!(flow_at("10.0.0.1:4242".parse().unwrap()), None);
-    }
-}

@@ -6,12 +6,10 @@ use std::time::Duration;
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::congestion::Factory;
+use crate::driver;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;
-/// Flow-control window of a connection and of each of its streams, in bytes: what may be under way
-/// to it and unread. 2.7 Gbit/s over 200 ms.
-pub(crate) const RECEIVE_WINDOW: u64 = 64 << 20;
 /// Most streams the peer may have open at a time.
 const MAX_STREAMS: u32 = 100;
 /// The round-trip time assumed until one is measured. The first packet is sent again after three
@@ -60,7 +58,7 @@ pub(crate) enum Mtu {
 pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let idle = VarInt::try_from(config.idle_timeout.as_millis()).unwrap_or(VarInt::MAX);
-    let window = VarInt::try_from(RECEIVE_WINDOW).unwrap_or(VarInt::MAX);
+    let window = |bytes| VarInt::try_from(bytes).unwrap_or(VarInt::MAX);
     transport
         .max_concurrent_bidi_streams(MAX_STREAMS.into())
         .max_concurrent_uni_streams(0u32.into())
@@ -68,8 +66,9 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         .keep_alive_interval(config.keep_alive)
         .initial_rtt(FIRST_RTT)
         .congestion_controller_factory(Arc::new(congestion))
-        .stream_receive_window(window)
-        .receive_window(window)
+        // The driver adapts the connection's window, which bounds what all its streams hold.
+        .stream_receive_window(window(driver::LARGEST))
+        .receive_window(window(driver::LEAST))
         .datagram_receive_buffer_size(None)
         // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that requests them
         // without checking that it fits: after a lost handshake packet it panics.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use std::{io, mem, thread};
+use std::{io, iter, mem, thread};
 
 use bytes::BytesMut;
 use hawser_endhost::lanes::LaneReceiver;
@@ -15,6 +15,7 @@ use noq_proto::{
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
 
+use super::connection::Connection;
 use super::pace::{NAP, Pace};
 use super::{Driver, IncomingSender, address_of, lock};
 
@@ -109,11 +110,7 @@ impl Task {
         waited
     }
 
-    fn with(
-        &self,
-        handle: ConnectionHandle,
-        act: impl FnOnce(&super::connection::Connection, Instant),
-    ) {
+    fn with(&self, handle: ConnectionHandle, act: impl FnOnce(&Connection, Instant)) {
         let connection = self.driver.protocol().connections.get(&handle).cloned();
         if let Some(connection) = connection {
             act(&connection, Instant::now());
@@ -135,13 +132,12 @@ impl Task {
         self.received.sort_by_key(|(handle, _)| *handle);
         let mut received = self.received.drain(..).peekable();
         while let Some((handle, first)) = received.next() {
-            let mut events = vec![first];
-            while let Some((_, event)) = received.next_if(|(next, _)| *next == handle) {
-                events.push(event);
-            }
             let connection = self.driver.protocol().connections.get(&handle).cloned();
-            if let Some(connection) = connection {
-                connection.receive(events, now);
+            let rest = iter::from_fn(|| received.next_if(|(next, _)| *next == handle));
+            let events = iter::once(first).chain(rest.map(|(_, event)| event));
+            match connection {
+                Some(connection) => connection.receive(events, now),
+                None => events.for_each(drop),
             }
         }
         Ok(packets)

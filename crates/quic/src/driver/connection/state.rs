@@ -1,0 +1,296 @@
+//! The protocol state of a connection, and what waits for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use hawser_endhost::lanes::{Flow, FlowId, LaneSender};
+use noq_proto::{
+    ConnectionError, ConnectionHandle, Event, PathId, ReadError, StreamEvent, StreamId, VarInt,
+};
+
+use crate::driver::Driver;
+use crate::driver::buffer::{End, StreamBuffer};
+use crate::driver::window::ReceiveWindow;
+
+/// The kernel cuts one buffer into at most this many packets.
+const SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+/// Least that may be sent and not yet acknowledged, in bytes.
+const LEAST_SEND_WINDOW: u64 = 1 << 20;
+/// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
+/// repaired, what is under way and what is to go next.
+const SEND_WINDOWS: u64 = 3;
+/// The part of a round trip for which packets that arrive may wait for an answer.
+const PAUSE: u32 = 8;
+/// Longest such wait.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// What the lock of a connection protects.
+pub(super) struct State {
+    pub(super) quic: noq_proto::Connection,
+    sender: LaneSender,
+    /// `None` once it is forgotten, because no lane uses it.
+    flow: Option<Arc<Flow>>,
+    /// Packets, and how far the socket has taken them.
+    packets: Vec<u8>,
+    pending: Option<Pending>,
+    /// When packets were sent last.
+    sent: Instant,
+    /// The deadline that the driver's timers know.
+    pub(super) deadline: Option<Instant>,
+    pub(super) connected: bool,
+    pub(super) error: Option<ConnectionError>,
+    pub(super) streams: HashMap<StreamId, StreamBuffer>,
+    /// Streams that the peer opened and that were not accepted.
+    pub(super) opened: VecDeque<StreamId>,
+    pub(super) window: ReceiveWindow,
+    send_window: u64,
+    pub(super) writers: HashMap<StreamId, Waker>,
+    pub(super) finishing: HashMap<StreamId, Waker>,
+    /// Wait for everything else: set up, opened streams, room for streams, the end.
+    waiting: Vec<Waker>,
+    /// Woken when the lock is released.
+    woken: Vec<Waker>,
+}
+
+/// Why a connection is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Packets arrived.
+    Packets,
+    /// A deadline has come, or the socket has room again.
+    Time,
+    /// The application wants something.
+    Application,
+}
+
+/// Packets that the socket has not taken.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    at: usize,
+    segment: usize,
+    ecn: u8,
+}
+
+/// What is to be done once the lock is released.
+#[derive(Default)]
+pub(super) struct After {
+    /// The socket has no room for what is to be sent.
+    pub(super) blocked: bool,
+    /// The connection's deadline is the earliest of all.
+    pub(super) earliest: bool,
+    pub(super) woken: Vec<Waker>,
+}
+
+impl State {
+    pub(super) fn new(driver: &Driver, quic: noq_proto::Connection, flow: FlowId) -> Self {
+        let now = Instant::now();
+        Self {
+            quic,
+            sender: driver.lanes.sender(),
+            flow: driver.lanes.flow(flow),
+            packets: Vec::new(),
+            pending: None,
+            sent: now,
+            deadline: None,
+            connected: false,
+            error: None,
+            streams: HashMap::new(),
+            opened: VecDeque::new(),
+            window: ReceiveWindow::new(now),
+            send_window: 0,
+            writers: HashMap::new(),
+            finishing: HashMap::new(),
+            waiting: Vec::new(),
+            woken: Vec::new(),
+        }
+    }
+
+    /// Lets the task of `cx` look again when something changes that no stream brings.
+    pub(super) fn wait<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Does everything that follows from a change: packets out, events, timers.
+    pub(super) fn advance(
+        &mut self,
+        driver: &Driver,
+        handle: ConnectionHandle,
+        now: Instant,
+        cause: Cause,
+    ) -> After {
+        let (blocked, pause) = loop {
+            while let Some(event) = self.quic.poll_endpoint_events() {
+                if let Some(answer) = driver.on_event(handle, event) {
+                    self.quic.handle_event(answer);
+                }
+            }
+            while let Some(event) = self.quic.poll() {
+                self.on_event(event);
+            }
+            self.set_windows(driver, now);
+            let pause = (cause == Cause::Packets)
+                .then(|| self.sent + self.pause())
+                .filter(|until| *until > now);
+            let blocked = pause.is_none() && self.send(now).is_err();
+            match self.quic.poll_timeout() {
+                Some(deadline) if deadline <= now => self.quic.handle_timeout(now),
+                _ => break (blocked, pause),
+            }
+        };
+        let deadline = self.quic.poll_timeout().into_iter().chain(pause).min();
+        let before = mem::replace(&mut self.deadline, deadline);
+        After {
+            blocked,
+            earliest: before != deadline && driver.timers.set(handle, before, deadline),
+            woken: mem::take(&mut self.woken),
+        }
+    }
+
+    /// How long after packets were sent those that arrive are not answered: what is answered
+    /// together costs one wake-up of everything on the way.
+    fn pause(&self) -> Duration {
+        match self.connected {
+            true => (self.rtt() / PAUSE).min(LONGEST_PAUSE),
+            false => Duration::ZERO,
+        }
+    }
+
+    fn rtt(&self) -> Duration {
+        self.quic.rtt(PathId::ZERO).unwrap_or_default()
+    }
+
+    /// Sends what there is to send. Fails when the socket has no room.
+    fn send(&mut self, now: Instant) -> io::Result<()> {
+        loop {
+            if let Some(pending) = &mut self.pending {
+                let Some(flow) = &self.flow else {
+                    // No lane uses it: the packets go nowhere.
+                    self.pending = None;
+                    continue;
+                };
+                while pending.at < self.packets.len() {
+                    let rest = &self.packets[pending.at..];
+                    match self
+                        .sender
+                        .try_send(flow, rest, pending.segment, pending.ecn)
+                    {
+                        Ok(sent) => pending.at += sent,
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            return Err(error);
+                        }
+                        // What the system does not take is lost, as packets are. Connections over
+                        // the flow end with the reason.
+                        Err(_) => break,
+                    }
+                }
+                self.pending = None;
+            }
+            self.packets.clear();
+            let Some(transmit) = self.quic.poll_transmit(now, SEGMENTS, &mut self.packets) else {
+                return Ok(());
+            };
+            self.sent = now;
+            self.pending = Some(Pending {
+                at: 0,
+                segment: transmit.segment_size.unwrap_or(transmit.size),
+                ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
+            });
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                self.woken.append(&mut self.waiting);
+            }
+            Event::ConnectionLost { reason } => self.end(reason),
+            Event::Stream(event) => self.on_stream(event),
+            // Nothing here waits for these.
+            _ => {}
+        }
+    }
+
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened { dir } => {
+                while let Some(id) = self.quic.streams().accept(dir) {
+                    self.streams.insert(id, StreamBuffer::default());
+                    self.opened.push_back(id);
+                    self.read(id);
+                }
+                self.woken.append(&mut self.waiting);
+            }
+            StreamEvent::Readable { id } => self.read(id),
+            StreamEvent::Writable { id } => self.woken.extend(self.writers.remove(&id)),
+            StreamEvent::Finished { id } => self.woken.extend(self.finishing.remove(&id)),
+            StreamEvent::Stopped { id, .. } => {
+                self.woken.extend(self.writers.remove(&id));
+                self.woken.extend(self.finishing.remove(&id));
+            }
+            StreamEvent::Available { .. } => self.woken.append(&mut self.waiting),
+        }
+    }
+
+    /// Takes what arrived on a stream out of the protocol.
+    fn read(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let before = stream.len();
+        if let Ok(mut chunks) = self.quic.recv_stream(id).read(false) {
+            loop {
+                match chunks.next(usize::MAX) {
+                    Ok(Some(chunk)) => stream.insert(chunk.offset, chunk.bytes),
+                    Ok(None) => break stream.end(End::Finished),
+                    Err(ReadError::Reset(code)) => break stream.end(End::Reset(code)),
+                    Err(ReadError::Blocked) => break,
+                }
+            }
+            // Reading gives the peer as much more to send; what nobody has read yet takes it back.
+            self.window.on_received((stream.len() - before) as u64);
+            let _ = chunks.finalize();
+        }
+        if stream.is_readable() {
+            self.woken.extend(stream.reader.take());
+        }
+    }
+
+    /// Sets how much may be under way, in both directions.
+    fn set_windows(&mut self, driver: &Driver, now: Instant) {
+        let round_trip = self.rtt();
+        if let Some(window) = self.window.update(now, round_trip, &driver.budget) {
+            let window = VarInt::try_from(window).unwrap_or(VarInt::MAX);
+            self.quic.set_receive_window(window);
+        }
+        let congestion = self.quic.congestion_state(PathId::ZERO);
+        let congestion = congestion.map_or(0, |controller| controller.window());
+        let wanted = (congestion * SEND_WINDOWS).max(LEAST_SEND_WINDOW);
+        if wanted > self.send_window || wanted < self.send_window / 2 {
+            self.send_window = wanted;
+            self.quic.set_send_window(wanted);
+        }
+    }
+
+    /// Ends every wait: the connection is closed.
+    pub(super) fn end(&mut self, error: ConnectionError) {
+        self.error = Some(error);
+        self.woken.append(&mut self.waiting);
+        self.woken
+            .extend(self.writers.drain().map(|(_, waker)| waker));
+        self.woken
+            .extend(self.finishing.drain().map(|(_, waker)| waker));
+        let readers = self
+            .streams
+            .values_mut()
+            .filter_map(|stream| stream.reader.take());
+        self.woken.extend(readers);
+    }
+}
