@@ -59,6 +59,20 @@ impl Socket {
     /// # Errors
     /// [`BindError`] when the address is not usable.
     pub fn bind(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
+        let socket = Self::bind_blocking(host, local)?;
+        let addr = socket.local_addr().host;
+        let registered = socket.io.registered();
+        registered.map_err(|source| BindError::Refused { addr, source })?;
+        Ok(socket)
+    }
+
+    /// Binds a socket as [`Socket::bind`] does, for a thread that waits for it by
+    /// [`Socket::wait`]. The runtime does not watch it until a task waits for it, so errors of
+    /// packets sent are noticed by the next call only.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`].
+    pub fn bind_blocking(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
         let (socket, addr) = bind::bind(host, local)?;
         let refused = |source| BindError::Refused { addr, source };
         let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;

@@ -7,7 +7,6 @@
 mod address;
 mod buffer;
 mod connection;
-mod pace;
 mod task;
 mod timers;
 mod window;

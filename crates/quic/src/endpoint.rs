@@ -114,7 +114,7 @@ impl Endpoint {
         listen: Option<SocketAddr>,
         config: Config,
     ) -> Result<Self, BindError> {
-        let socket = Socket::bind(&host, listen)?;
+        let socket = Socket::bind_blocking(&host, listen)?;
         let identity = Identity::new(&config.alpn)
             .map_err(|error| BindError::Certificate(error.to_string()))?;
         let addr = socket.local_addr();

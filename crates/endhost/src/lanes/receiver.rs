@@ -86,12 +86,6 @@ impl LaneReceiver {
 }
 
 impl Batch<'_> {
-    /// Puts the last datagram back, for the next batch.
-    #[inline]
-    pub fn put_back(&mut self) {
-        self.packets.put_back();
-    }
-
     /// The flow of `datagram`; `None` when nothing can be sent back.
     #[inline]
     fn flow_of(&mut self, datagram: &Datagram<'_>) -> Option<FlowId> {

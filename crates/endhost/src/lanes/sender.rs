@@ -1,9 +1,6 @@
 //! Sending over lanes.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
 use super::flow::Flow;
@@ -15,22 +12,15 @@ use super::tokens::LastToken;
 pub struct LaneSender {
     shared: Arc<Shared>,
     token: LastToken,
-    /// Bytes of the current contents that are already sent.
-    sent: usize,
     scratch: Vec<u8>,
-    writable: Option<Writable>,
 }
-
-type Writable = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
 impl LaneSender {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
             token: LastToken::default(),
-            sent: 0,
             scratch: Vec::new(),
-            writable: None,
         }
     }
 
@@ -46,48 +36,17 @@ impl LaneSender {
             let message = format!("payloads of {segment} bytes: the path takes 1 to {most}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        self.sent = 0;
-        poll_fn(|cx| self.poll_send(cx, lane.flow(), contents, segment, 0)).await
-    }
-
-    /// Sends `contents` over `flow` in payloads of `segment` bytes, the last possibly shorter, with
-    /// the congestion mark `ecn` (two bits). While it is pending it must be called again with the
-    /// same `contents`.
-    ///
-    /// # Errors
-    /// The system's error: lanes over the flow end, and the rest is not sent.
-    pub fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        flow: &Arc<Flow>,
-        contents: &[u8],
-        segment: usize,
-        ecn: u8,
-    ) -> Poll<io::Result<()>> {
-        let Self { shared, token, .. } = self;
-        if self.sent == 0 {
-            token.set(&shared.tokens, (shared.format.token)(contents), flow);
-        }
-        let mut result = Ok(());
-        while self.sent < contents.len() {
-            let rest = &contents[self.sent..];
-            let headers = flow.headers();
-            let scratch = &mut self.scratch;
-            match (self.shared.socket).try_send(&headers, rest, segment, ecn, scratch) {
-                Ok(sent) => self.sent += sent,
+        let mut rest = contents;
+        while !rest.is_empty() {
+            match self.try_send(lane.flow(), rest, segment, 0) {
+                Ok(sent) => rest = &rest[sent..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(self.poll_writable(cx))?;
+                    self.shared.socket.writable().await?;
                 }
-                Err(error) => {
-                    let (flow, message) = (flow.id, error.to_string());
-                    let _ = self.shared.faults.try_send(Fault::Send { flow, message });
-                    result = Err(error);
-                    break;
-                }
+                Err(error) => return Err(error),
             }
         }
-        self.sent = 0;
-        Poll::Ready(result)
+        Ok(())
     }
 
     /// Sends the beginning of `contents` over `flow` without waiting, as many payloads of `segment`
@@ -116,17 +75,6 @@ impl LaneSender {
             let _ = shared.faults.try_send(Fault::Send { flow, message });
         }
         sent
-    }
-
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shared = &self.shared;
-        let writable = self.writable.get_or_insert_with(|| {
-            let shared = Arc::clone(shared);
-            Box::pin(async move { shared.socket.writable().await })
-        });
-        let result = ready!(writable.as_mut().poll(cx));
-        self.writable = None;
-        Poll::Ready(result)
     }
 }
 

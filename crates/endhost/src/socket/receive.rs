@@ -27,8 +27,6 @@ pub struct Packets<'a> {
     bytes: &'a [u8],
     meta: &'a [RecvMeta],
     next: &'a mut (usize, usize),
-    /// Where the last packet taken began.
-    last: (usize, usize),
 }
 
 impl Default for ReceiveBuffer {
@@ -62,17 +60,8 @@ impl ReceiveBuffer {
             reader,
             bytes: &self.bytes,
             meta: &self.meta[..self.pieces],
-            last: self.next,
             next: &mut self.next,
         }
-    }
-}
-
-impl Packets<'_> {
-    /// Puts the last packet taken back.
-    #[inline]
-    pub fn put_back(&mut self) {
-        *self.next = self.last;
     }
 }
 
@@ -85,7 +74,6 @@ impl<'a> Iterator for Packets<'a> {
             let (piece, at) = *self.next;
             let meta = self.meta.get(piece)?;
             let end = (at + meta.stride.max(1)).min(meta.len);
-            self.last = (piece, at);
             *self.next = if end >= meta.len {
                 (piece + 1, 0)
             } else {

@@ -9,6 +9,7 @@ use std::{io, iter, mem, thread};
 
 use bytes::BytesMut;
 use hawser_endhost::lanes::LaneReceiver;
+use hawser_kernel::pace::{NAP, Pace};
 use noq_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit,
 };
@@ -16,7 +17,6 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::connection::Connection;
-use super::pace::{NAP, Pace};
 use super::{Driver, IncomingSender, address_of, lock};
 
 /// Receives before connections may answer. More would only fill the caches.
