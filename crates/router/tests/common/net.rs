@@ -25,8 +25,10 @@ use super::{MTU, udp_between};
 /// Two core ASes, 1-1 and 1-2, with a link between their interfaces 1.
 pub struct Net {
     folder: TempDir,
-    /// The first three bytes of all addresses, different in each test.
+    /// The first three bytes of all addresses but the link's, different in each test.
     block: [u8; 3],
+    /// The first three bytes of the addresses of the link's ends.
+    link_block: [u8; 3],
     /// BFD on the link; disabled unless the test enables it.
     bfd: Bfd,
     /// The control socket of each router, and its thread.
@@ -57,6 +59,20 @@ impl Net {
 
     /// Writes both ASes' folders, with `bfd` on the link.
     pub fn with_bfd(bfd: Bfd) -> Self {
+        Self::on(None, bfd)
+    }
+
+    /// Writes the folders of ASes whose link is between two devices, with addresses that begin with
+    /// `link_block`. BFD is disabled.
+    pub fn between(link_block: [u8; 3]) -> Self {
+        let disabled = Bfd {
+            disable: true,
+            ..Bfd::default()
+        };
+        Self::on(Some(link_block), disabled)
+    }
+
+    fn on(link_block: Option<[u8; 3]>, bfd: Bfd) -> Self {
         static NEXT: AtomicU8 = AtomicU8::new(0);
         let process = std::process::id();
         let block = [
@@ -67,6 +83,7 @@ impl Net {
         let net = Self {
             folder: TempDir::new().unwrap(),
             block,
+            link_block: link_block.unwrap_or(block),
             bfd,
             running: Vec::new(),
         };
@@ -127,7 +144,8 @@ impl Net {
     }
 
     pub fn link_end(&self, number: u8) -> SocketAddr {
-        SocketAddr::new(self.ip(100 + number).into(), 50000)
+        let [a, b, c] = self.link_block;
+        SocketAddr::new(Ipv4Addr::new(a, b, c, 100 + number).into(), 50000)
     }
 
     pub fn topology(&self, number: u8) -> AsTopology {

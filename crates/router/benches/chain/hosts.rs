@@ -1,0 +1,147 @@
+//! The sending and the receiving host, in threads of this process.
+
+use std::io::{ErrorKind, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+use std::{array, thread};
+
+use noq_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::thread::set_current_timer_slack;
+
+use crate::process::thread_time;
+
+/// Number of bytes in flight.
+const WINDOW: u64 = 1 << 20;
+/// Maximum number of bytes, and of packets, of one send.
+const BATCH_BYTES: usize = 65507;
+const BATCH_PACKETS: usize = 64;
+/// How long a host sleeps when there is nothing to do.
+const NAP: Duration = Duration::from_micros(20);
+/// Packets that have not arrived after this time without arrivals are lost.
+const LOSS: Duration = Duration::from_millis(20);
+/// Size of the socket buffers in bytes.
+const BUFFER: usize = 8 << 20;
+
+/// Counts of both hosts.
+#[derive(Default)]
+pub struct Progress {
+    arrived: AtomicU64,
+    lost: AtomicU64,
+    /// CPU time of the sending and of the receiving host, in nanoseconds.
+    cpu: [AtomicU64; 2],
+    stop: AtomicBool,
+}
+
+impl Progress {
+    pub fn arrived(&self) -> u64 {
+        self.arrived.load(Relaxed)
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+
+    /// CPU time of the sending and of the receiving host, in seconds.
+    pub fn cpu_times(&self) -> [f64; 2] {
+        array::from_fn(|host| self.cpu[host].load(Relaxed) as f64 / 1e9)
+    }
+
+    pub fn wait_for_first(&self) {
+        let start = Instant::now();
+        while self.arrived() == 0 {
+            assert!(start.elapsed() < Duration::from_secs(10), "nothing arrives");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn note_cpu(&self, host: usize) {
+        self.cpu[host].store((thread_time() * 1e9) as u64, Relaxed);
+    }
+}
+
+/// Sends copies of `packets` from one host to the other by the router at `start` while `job` runs.
+pub fn exchange<T>(
+    from: UdpSocket,
+    start: SocketAddr,
+    to: UdpSocket,
+    packets: Vec<Vec<u8>>,
+    job: impl FnOnce(&Progress) -> T,
+) -> T {
+    let progress = Progress::default();
+    thread::scope(|scope| {
+        scope.spawn(|| receive(&to, &progress));
+        scope.spawn(|| send(&from, start, &packets, &progress));
+        let result = job(&progress);
+        progress.stop.store(true, Relaxed);
+        result
+    })
+}
+
+/// Sends batches in turn, each of packets of one flow.
+fn send(socket: &UdpSocket, start: SocketAddr, packets: &[Vec<u8>], progress: &Progress) {
+    set_current_timer_slack(Some(NonZeroU64::MIN)).unwrap();
+    let state = UdpSocketState::new(socket.into()).unwrap();
+    state.set_send_buffer_size(socket.into(), BUFFER).unwrap();
+    let length = packets[0].len();
+    let count = (BATCH_BYTES / length).min(BATCH_PACKETS);
+    let batches: Vec<Vec<u8>> = packets.iter().map(|packet| packet.repeat(count)).collect();
+    let window = (WINDOW / length as u64).max(count as u64);
+    let (mut sent, mut last) = (0, (0, Instant::now()));
+    for (number, batch) in batches.iter().cycle().enumerate() {
+        if number % 64 == 0 {
+            progress.note_cpu(0);
+        }
+        while sent + count as u64 > progress.arrived() + progress.lost() + window {
+            let arrived = progress.arrived();
+            if progress.stop.load(Relaxed) {
+                return;
+            } else if arrived != last.0 {
+                last = (arrived, Instant::now());
+            } else if last.1.elapsed() > LOSS {
+                progress.lost.store(sent - arrived, Relaxed);
+            }
+            thread::sleep(NAP);
+        }
+        let transmit = Transmit {
+            destination: start,
+            ecn: None,
+            contents: batch,
+            segment_size: Some(length),
+            src_ip: None,
+        };
+        match state.try_send(socket.into(), &transmit) {
+            Ok(()) => sent += count as u64,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(NAP),
+            Err(error) => panic!("cannot send: {error}"),
+        }
+    }
+}
+
+fn receive(socket: &UdpSocket, progress: &Progress) {
+    set_current_timer_slack(Some(NonZeroU64::MIN)).unwrap();
+    let state = UdpSocketState::new(socket.into()).unwrap();
+    state.set_recv_buffer_size(socket.into(), BUFFER).unwrap();
+    let mut buffers = vec![[0u8; 1 << 16]; 16];
+    let mut meta = [RecvMeta::default(); 16];
+    let mut number = 0u64;
+    while !progress.stop.load(Relaxed) {
+        let mut slices = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+        let mut slices: [IoSliceMut<'_>; 16] = array::from_fn(|_| slices.next().unwrap());
+        match state.recv(socket.into(), &mut slices, &mut meta) {
+            Ok(filled) => {
+                let packets = |meta: &RecvMeta| meta.len.div_ceil(meta.stride.max(1)) as u64;
+                let packets = meta[..filled].iter().map(packets).sum();
+                progress.arrived.fetch_add(packets, Relaxed);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(NAP),
+            Err(error) => panic!("cannot receive: {error}"),
+        }
+        number += 1;
+        if number.is_multiple_of(64) {
+            progress.note_cpu(1);
+        }
+    }
+}
