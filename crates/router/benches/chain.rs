@@ -13,8 +13,9 @@
 //! the kernel does for its packets at the next hop.
 //!
 //! Options: `--seconds S` of each measurement (1), `--rounds N` (5; medians are printed), `--flows N`
-//! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--json FILE`. `HAWSER_OLD` names a `hawser` program whose routers
-//! are measured beside those of this build. It needs root, and `ip` of iproute2.
+//! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--json FILE`. `HAWSER_OLD`
+//! names a `hawser` program whose routers are measured beside those of this build. It needs root,
+//! and `ip` of iproute2.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 

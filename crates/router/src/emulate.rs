@@ -62,10 +62,16 @@ impl Emulator {
         self.shape = shape;
     }
 
+    /// Whether packets may be [lost](Self::loses).
+    #[inline]
+    pub fn is_lossy(&self) -> bool {
+        self.shape.loss > 0.0
+    }
+
     /// Whether the next packet is lost.
     #[inline]
     pub fn loses(&mut self) -> bool {
-        self.shape.loss > 0.0 && self.random.f64() < self.shape.loss
+        self.is_lossy() && self.random.f64() < self.shape.loss
     }
 
     /// Whether packets must be [held](Self::hold) at all.

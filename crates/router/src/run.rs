@@ -25,30 +25,37 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Adds the packet at `range`; returns `false` if its destination differs, its size does not
-    /// fit, or the run would exceed `cap` bytes. An empty run accepts any packet.
+    /// Adds as many as fit of the packets of `length` bytes each at `range`, and returns the number
+    /// of bytes added. None fit if their destination differs or they are too large; the run does
+    /// not exceed `cap` bytes. An empty run accepts at least one packet.
     #[inline]
-    pub fn add(&mut self, to: Option<SocketAddr>, range: Range<usize>, cap: usize) -> bool {
-        let length = range.len();
+    pub fn add(
+        &mut self,
+        to: Option<SocketAddr>,
+        range: Range<usize>,
+        length: usize,
+        cap: usize,
+    ) -> usize {
+        let room = cap.min(MAX_BYTES).saturating_sub(self.bytes) / length.max(1);
+        let mut count = (range.len() / length.max(1)).min(room.min(MAX_PACKETS - self.packets));
         if self.packets == 0 {
             self.to = to;
             self.segment = length;
-        } else if self.ended
-            || length > self.segment
-            || self.packets == MAX_PACKETS
-            || self.bytes + length > cap.min(MAX_BYTES)
-            || self.to != to
-        {
-            return false;
+            count = count.max(1);
+        } else if self.ended || length > self.segment || count == 0 || self.to != to {
+            return 0;
+        } else if length < self.segment {
+            (self.ended, count) = (true, 1);
         }
-        self.ended = length < self.segment;
-        self.bytes += length;
-        self.packets += 1;
+        let bytes = count * length;
+        self.bytes += bytes;
+        self.packets += count;
+        let end = range.start + bytes;
         match self.parts.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.parts.push(range),
+            Some(last) if last.end == range.start => last.end = end,
+            _ => self.parts.push(range.start..end),
         }
-        true
+        bytes
     }
 
     pub fn clear(&mut self) {
@@ -78,7 +85,7 @@ mod tests {
         let mut run = Run::default();
         let taken = places
             .iter()
-            .take_while(|place| run.add(None, (*place).clone(), MAX_BYTES))
+            .take_while(|place| run.add(None, (*place).clone(), place.len(), MAX_BYTES) > 0)
             .count();
         (run, taken)
     }
@@ -105,18 +112,35 @@ mod tests {
     fn another_destination_begins_a_new_run() {
         let mut run = Run::default();
         let (a, b) = ("10.0.0.1:1".parse().ok(), "10.0.0.2:1".parse().ok());
-        assert!(run.add(a, 0..10, MAX_BYTES));
-        assert!(!run.add(b, 10..20, MAX_BYTES));
+        assert_eq!(run.add(a, 0..10, 10, MAX_BYTES), 10);
+        assert_eq!(run.add(b, 10..20, 10, MAX_BYTES), 0);
         run.clear();
-        assert!(run.add(b, 10..20, MAX_BYTES));
+        assert_eq!(run.add(b, 10..20, 10, MAX_BYTES), 10);
         assert_eq!(run.to, b);
     }
 
     #[test]
     fn a_cap_below_one_packet_lets_single_packets_through() {
         let mut run = Run::default();
-        assert!(run.add(None, 0..1400, 1));
-        assert!(!run.add(None, 1400..2800, 1));
+        assert_eq!(run.add(None, 0..2800, 1400, 1), 1400);
+        assert_eq!(run.add(None, 1400..2800, 1400, 1), 0);
+    }
+
+    #[test]
+    fn many_packets_are_added_as_far_as_they_fit() {
+        let mut run = Run::default();
+        assert_eq!(run.add(None, 0..40, 10, 25), 20);
+        assert_eq!(run.add(None, 20..40, 10, 45), 20);
+        assert_eq!(
+            run.add(None, 40..58, 6, 100),
+            6,
+            "the shorter one is the last"
+        );
+        assert_eq!(run.add(None, 46..58, 6, 100), 0);
+        assert_eq!((run.parts.len(), run.bytes), (1, 46));
+        run.clear();
+        assert_eq!(run.add(None, 0..1000, 10, MAX_BYTES), 10 * MAX_PACKETS);
+        assert_eq!(run.packets().count(), MAX_PACKETS);
     }
 
     #[test]

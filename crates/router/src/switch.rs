@@ -9,10 +9,12 @@ use hawser_packet::ScmpError;
 use hawser_packet::number::unreachable;
 
 use crate::bfd::Neighbours;
+use crate::emulate::packets_in;
 use crate::forwarder::Forwarder;
 use crate::io::Inbox;
 use crate::port::{Port, position};
 use crate::reason::{Drops, Reason};
+use crate::repeat::Repeat;
 use crate::transmit::NoRoute;
 use crate::verdict::{Answer, Origin, Verdict};
 
@@ -34,6 +36,7 @@ pub(crate) struct Switch {
     pub neighbours: Neighbours,
     pub drops: Drops,
     inbox: Inbox,
+    repeat: Repeat,
     /// Buffer for the packets that the router itself sends.
     pub scratch: Vec<u8>,
 }
@@ -44,14 +47,23 @@ enum Message {
     Reply(Answer),
 }
 
-/// A received packet in the inbox.
+/// Received packets in the inbox, with the same verdict.
 struct Arrived {
-    /// Index of the port that received it.
+    /// Index of the port that received them.
     port: usize,
     origin: Origin,
-    /// The slot of the inbox that has its underlay source.
+    /// The slot of the inbox that has their underlay source.
     slot: Option<usize>,
     range: Range<usize>,
+    /// Length of each.
+    length: usize,
+}
+
+impl Arrived {
+    #[inline]
+    fn count(&self) -> u64 {
+        packets_in(self.range.len(), self.length).max(1)
+    }
 }
 
 impl Switch {
@@ -64,6 +76,7 @@ impl Switch {
             neighbours,
             drops: Drops::default(),
             inbox: Inbox::new(),
+            repeat: Repeat::default(),
             scratch: Vec::with_capacity(2048),
         };
         for origin in switch.neighbours.origins() {
@@ -84,6 +97,7 @@ impl Switch {
     /// Sets whether BFD finds the router at `origin` up.
     pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
         self.forwarder.set_bfd_up(origin, up);
+        self.repeat.clear();
         // The MTU may have changed while the link was down.
         if up
             && let Origin::Interface(id) = origin
@@ -110,20 +124,32 @@ impl Switch {
             }
         };
         let time = unix_time();
+        // The state may have changed since the last turn.
+        self.repeat.clear();
         let mut packets = 0;
         for slot in 0..count {
             let origin = match port {
                 INTERNAL => self.forwarder.internal_origin(self.inbox.from(slot)),
                 _ => Origin::Interface(id),
             };
-            for range in self.inbox.datagrams(slot) {
-                let packet = Arrived {
+            let mut ranges = self.inbox.datagrams(slot).peekable();
+            while let Some(mut range) = ranges.next() {
+                let length = range.len();
+                let verdict = self.verdict(port, origin, range.clone(), time);
+                let data = &mut self.inbox.data;
+                while let Some(same) =
+                    ranges.next_if(|next| self.repeat.apply(origin, &mut data[next.clone()]))
+                {
+                    range.end = same.end;
+                }
+                let arrived = Arrived {
                     port,
                     origin,
                     slot: Some(slot),
                     range,
+                    length,
                 };
-                packets += usize::from(self.process(packet, time, now));
+                packets += self.carry_out(verdict, arrived, now);
             }
         }
         // BFD packets are not counted here: only those that the session accepts show that the link
@@ -137,57 +163,93 @@ impl Switch {
         (packets, more)
     }
 
-    /// Processes one packet; returns whether it is counted, which is `false` for BFD packets.
+    /// The verdict on the packet at `range`, received by port `port`.
     #[inline]
-    fn process(&mut self, packet: Arrived, time: u64, now: Instant) -> bool {
-        let Arrived { origin, range, .. } = &packet;
-        let port = &mut self.ports[packet.port];
-        port.counters.rx_packets += 1;
-        port.counters.rx_bytes += range.len() as u64;
-        if !port.up {
-            self.drops.add(Reason::InterfaceDown, 1);
-            return true;
+    fn verdict(&mut self, port: usize, origin: Origin, range: Range<usize>, time: u64) -> Verdict {
+        if !self.ports[port].up {
+            return Verdict::Drop(Reason::InterfaceDown);
         }
-        let bytes = &mut self.inbox.data[range.clone()];
-        match self.forwarder.process(time, *origin, bytes) {
+        let packet = &mut self.inbox.data[range];
+        self.repeat.process(&self.forwarder, time, origin, packet)
+    }
+
+    /// Carries out the verdict on packets, of which there are several only if they are forwarded.
+    /// Returns how many are counted: BFD packets are not.
+    #[inline]
+    fn carry_out(&mut self, verdict: Verdict, packets: Arrived, now: Instant) -> usize {
+        let count = packets.count();
+        let (origin, range) = (packets.origin, packets.range.clone());
+        let counters = &mut self.ports[packets.port].counters;
+        if !matches!(verdict, Verdict::Bfd { .. }) {
+            counters.rx_packets += count;
+            counters.rx_bytes += range.len() as u64;
+        }
+        match verdict {
             Verdict::Forward { egress } => match position(&self.ports, egress) {
-                Some(to) => self.enqueue(to, None, packet, now),
-                None => self.drops.add(Reason::UnknownEgress, 1),
+                Some(to) => self.enqueue(to, None, packets, now),
+                None => self.drops.add(Reason::UnknownEgress, count),
             },
             Verdict::Deliver { to } | Verdict::Transit { to } => {
-                self.enqueue(INTERNAL, Some(to), packet, now);
+                self.enqueue(INTERNAL, Some(to), packets, now);
             }
             Verdict::Bfd { at } => {
-                port.counters.rx_packets -= 1;
-                port.counters.rx_bytes -= range.len() as u64;
-                match self.neighbours.receive(*origin, &bytes[at..], now) {
-                    Ok(Some(up)) => self.set_bfd_up(*origin, up),
+                let packet = &self.inbox.data[range];
+                match self.neighbours.receive(origin, &packet[at..], now) {
+                    Ok(Some(up)) => self.set_bfd_up(origin, up),
                     Ok(None) => {}
                     Err(reason) => self.drops.add(reason, 1),
                 }
-                return false;
+                return 0;
             }
-            Verdict::Drop(reason) => self.drops.add(reason, 1),
+            Verdict::Drop(reason) => self.drops.add(reason, count),
             Verdict::Refuse { reason, error } => {
-                self.drops.add(reason, 1);
-                self.send_back(packet, Message::Error(error), now);
+                self.drops.add(reason, count);
+                self.send_back(packets, Message::Error(error), now);
             }
-            Verdict::Answer(answer) => self.send_back(packet, Message::Reply(answer), now),
+            Verdict::Answer(answer) => self.send_back(packets, Message::Reply(answer), now),
         }
-        true
+        count as usize
     }
 
-    /// Adds a packet to those that port `to` sends next.
+    /// Adds packets to those that port `to` sends next, except those that its link loses.
     #[inline]
-    fn enqueue(&mut self, to: usize, address: Option<SocketAddr>, packet: Arrived, now: Instant) {
-        let port = &mut self.ports[to];
-        if port.emulator.loses() {
-            self.drops.add(Reason::EmulatedLoss, 1);
-        } else if !port.run.add(address, packet.range.clone(), port.cap) {
-            self.flush(to, packet.port, now);
-            // An empty run accepts any packet.
-            let port = &mut self.ports[to];
-            port.run.add(address, packet.range, port.cap);
+    fn enqueue(&mut self, to: usize, address: Option<SocketAddr>, packets: Arrived, now: Instant) {
+        let Arrived {
+            port: from,
+            range,
+            length,
+            ..
+        } = packets;
+        if !self.ports[to].emulator.is_lossy() {
+            return self.append(to, address, range, length, from, now);
+        }
+        for start in range.clone().step_by(length) {
+            match self.ports[to].emulator.loses() {
+                true => self.drops.add(Reason::EmulatedLoss, 1),
+                false => self.append(to, address, start..start + length, length, from, now),
+            }
+        }
+    }
+
+    /// Adds the packets of `length` bytes at `range` to those that port `to` sends next.
+    #[inline]
+    fn append(
+        &mut self,
+        to: usize,
+        address: Option<SocketAddr>,
+        mut range: Range<usize>,
+        length: usize,
+        from: usize,
+        now: Instant,
+    ) {
+        loop {
+            let Port { run, cap, .. } = &mut self.ports[to];
+            range.start += run.add(address, range.clone(), length, *cap);
+            if range.is_empty() {
+                return;
+            }
+            // An empty run accepts at least one packet.
+            self.flush(to, from, now);
         }
     }
 
@@ -225,6 +287,7 @@ impl Switch {
                 port,
                 origin,
                 slot: None,
+                length: range.len(),
                 range,
             };
             self.send_back(packet, Message::Error(error), now);

@@ -246,6 +246,31 @@ fn a_link_with_full_loss_passes_nothing_until_it_changes() {
 }
 
 #[test]
+fn a_link_loses_single_packets_of_a_burst() {
+    let net = Net::up();
+    let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let half = Shape { loss: 0.5, ..SHAPE };
+    net.set_link(
+        1,
+        LinkState {
+            up: true,
+            shape: half,
+        },
+    );
+    let packets: Vec<_> = (0..40).map(|i| net.packet(i, DST_PORT, 100)).collect();
+    burst(&one, net.router(1), &packets);
+    let counters = net.counters_after(1, 0, 40);
+    let (sent, lost) = (
+        counters.interfaces[&1].tx_packets,
+        counters.drops["emulated-loss"],
+    );
+    assert!(0 < sent && sent < 40, "{sent}");
+    assert_eq!(sent + lost, 40);
+    let numbers: Vec<_> = (0..sent).map(|_| next(&two).0).collect();
+    assert!(numbers.is_sorted(), "{numbers:?}");
+}
+
+#[test]
 fn a_link_that_is_down_is_reported_and_comes_back() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
