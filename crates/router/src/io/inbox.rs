@@ -1,6 +1,7 @@
 //! Receiving many datagrams in one call.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -8,8 +9,11 @@ use std::os::fd::AsRawFd;
 use hawser_kernel::socket::{address, checked, control_message};
 
 /// Maximum number of buffers that one call fills. Each holds up to 64 KiB of merged datagrams.
-pub(crate) const SLOTS: usize = 8;
+pub(crate) const SLOTS: usize = 44;
 const SLOT: usize = 1 << 16;
+/// Distance between the starts of two slots. At a power of two, the headers in all slots would
+/// compete for the same few lines of the CPU cache.
+const PITCH: usize = SLOT + 1536;
 
 /// Room for the one control message that is requested: a UDP_GRO of one c_int.
 type Control = [u64; 8];
@@ -36,7 +40,7 @@ struct Slot {
 impl Inbox {
     pub fn new() -> Self {
         Self {
-            data: vec![0; SLOTS * SLOT],
+            data: vec![0; SLOTS * PITCH],
             // SAFETY: plain data, for which all zeros is a value.
             slots: unsafe { std::mem::zeroed() },
         }
@@ -50,36 +54,39 @@ impl Inbox {
     /// The error of the system; `WouldBlock` when nothing has arrived.
     pub fn receive(&mut self, socket: &UdpSocket, fill: &mut usize) -> io::Result<(usize, bool)> {
         let wanted = *fill;
-        let mut control = [Control::default(); SLOTS];
-        // SAFETY: plain data, for which all zeros is a value.
-        let mut vectors: [libc::iovec; SLOTS] = unsafe { std::mem::zeroed() };
-        // SAFETY: as above.
-        let mut heads: [libc::mmsghdr; SLOTS] = unsafe { std::mem::zeroed() };
-        for (i, buffer) in self.data.chunks_exact_mut(SLOT).take(wanted).enumerate() {
-            vectors[i] = libc::iovec {
+        // Uninitialised, as mostly few of them are used.
+        let mut control = [const { MaybeUninit::<Control>::uninit() }; SLOTS];
+        let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; SLOTS];
+        let mut heads = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; SLOTS];
+        for (i, buffer) in self.data.chunks_exact_mut(PITCH).take(wanted).enumerate() {
+            let vector = vectors[i].write(libc::iovec {
                 iov_base: buffer.as_mut_ptr().cast(),
                 iov_len: SLOT,
-            };
-            let head = &mut heads[i].msg_hdr;
+            });
+            // SAFETY: plain data, for which all zeros is a value.
+            let head = heads[i].write(unsafe { std::mem::zeroed() });
+            let head = &mut head.msg_hdr;
             head.msg_name = (&raw mut self.slots[i].from).cast();
             head.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            head.msg_iov = &raw mut vectors[i];
+            head.msg_iov = vector;
             head.msg_iovlen = 1;
             head.msg_control = control[i].as_mut_ptr().cast();
             head.msg_controllen = size_of::<Control>() as _;
         }
-        // SAFETY: every pointer in `heads` is to memory that lives until the end of this function,
-        // with its true length.
+        // SAFETY: the first `wanted` of `heads` are initialised, and every pointer in them is to
+        // memory that lives until the end of this function, with its true length.
         let count = checked(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
-                heads.as_mut_ptr(),
+                heads.as_mut_ptr().cast(),
                 wanted as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
         })?;
         for (slot, head) in self.slots.iter_mut().zip(&heads).take(count) {
+            // SAFETY: the kernel fills in only entries that it was given.
+            let head = unsafe { head.assume_init_ref() };
             slot.length = head.msg_len as usize;
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
@@ -91,7 +98,7 @@ impl Inbox {
     /// The ranges of the datagrams of slot `slot` in [`data`](Self::data).
     pub fn datagrams(&self, slot: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let Slot { length, stride, .. } = self.slots[slot];
-        let start = slot * SLOT;
+        let start = slot * PITCH;
         let end = start + length;
         // An empty datagram is a datagram too.
         (0..length.div_ceil(stride).max(1)).map(move |i| {
