@@ -36,7 +36,7 @@ mod report;
 use std::time::Duration;
 
 use hawser_kernel::namespace::is_privileged;
-use hawser_router::Router;
+use hawser_router::{Options, Router};
 use hawser_topology::AsDir;
 
 use self::common::net::Net;
@@ -70,7 +70,7 @@ impl Contestant<'_> {
 }
 
 /// What to measure.
-struct Options {
+struct Arguments {
     time: Duration,
     rounds: usize,
     flows: u32,
@@ -79,7 +79,7 @@ struct Options {
     json: Option<String>,
 }
 
-impl Options {
+impl Arguments {
     fn read() -> Self {
         let words: Vec<String> = std::env::args().collect();
         let value = |name: &str| {
@@ -111,7 +111,7 @@ fn main() {
         println!("skipped: needs root, and `ip` of iproute2");
         return;
     }
-    let options = Options::read();
+    let options = Arguments::read();
     let old = std::env::var("HAWSER_OLD").ok();
     let mut contestants = vec![Contestant::Routers, Contestant::Bare];
     contestants.extend(old.as_deref().map(Contestant::Program));
@@ -135,12 +135,12 @@ fn main() {
 
 /// Runs the border router of the AS in `dir` until it is killed.
 fn run_router(dir: &str) {
-    let router = Router::open(&AsDir::new(dir), None).unwrap();
+    let router = Router::open(&AsDir::new(dir), None, &Options::default()).unwrap();
     router.run().unwrap();
 }
 
 /// Sends for a while through two routers, or what takes their place.
-fn measure(contestant: Contestant<'_>, whole: bool, options: &Options) -> Outcome {
+fn measure(contestant: Contestant<'_>, whole: bool, options: &Arguments) -> Outcome {
     let net = Net::between([10, 200, 0]);
     let links = Links::new(&net, whole);
     let forwarders = [1, 2].map(|number| {

@@ -24,7 +24,8 @@ impl TokenBucket {
     /// Takes a token; returns whether there was one at `now`.
     pub fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.last).as_secs_f64();
-        self.last = now;
+        // Threads may come with times that are slightly out of order.
+        self.last = self.last.max(now);
         self.tokens = (self.tokens + passed * self.rate).min(self.burst);
         let enough = self.tokens >= 1.0;
         if enough {

@@ -5,6 +5,7 @@
 //! noq-udp sends from one contiguous buffer only, while the router sends packets from its receive
 //! buffers without a copy.
 
+mod distribute;
 mod inbox;
 mod process;
 mod socket;
@@ -12,5 +13,5 @@ mod wait;
 
 pub(crate) use self::inbox::{Inbox, SLOTS};
 pub(crate) use self::process::{Signals, release_memory};
-pub(crate) use self::socket::{dropped, has_no_route, largest_payload, open, send};
+pub(crate) use self::socket::{dropped, has_no_route, open, probe, send, set_merging};
 pub(crate) use self::wait::{Waiting, entry};

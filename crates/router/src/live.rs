@@ -70,6 +70,23 @@ pub struct Counters {
     pub bfd: BTreeMap<String, bool>,
 }
 
+impl Counters {
+    /// Adds those of another thread of the router.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (id, more) in &other.interfaces {
+            let sum = self.interfaces.entry(*id).or_default();
+            sum.rx_packets += more.rx_packets;
+            sum.rx_bytes += more.rx_bytes;
+            sum.tx_packets += more.tx_packets;
+            sum.tx_bytes += more.tx_bytes;
+        }
+        for (reason, more) in &other.drops {
+            *self.drops.entry(reason.clone()).or_default() += more;
+        }
+        self.bfd.extend(other.bfd.clone());
+    }
+}
+
 /// Sends `request` to the router at `socket`, and waits for its reply.
 ///
 /// # Errors

@@ -1,46 +1,37 @@
 //! One interface of the router: its socket and the packets that it sends next.
 
-use std::io::IoSlice;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_topology::{LinkState, Shape};
 
-use crate::budget::TokenBucket;
 use crate::emulate::{Emulator, packets_in};
-use crate::io::{SLOTS, largest_payload};
+use crate::io::{SLOTS, probe, set_merging};
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
-use crate::run::{MAX_BYTES, MAX_PACKETS, Run};
+use crate::run::{MAX_BYTES, MAX_PACKETS, Runs};
+use crate::shared::Shared;
 use crate::transmit::{NoRoute, transmit, transmit_bfd};
 
-/// Rate and burst of SCMP errors to one interface: enough to inform every sender within
-/// milliseconds, too few to amplify a flood.
-const ERRORS_PER_SECOND: u32 = 1000;
-const ERRORS_AT_ONCE: u32 = 100;
-/// Rate and burst of SCMP replies to one interface.
-const REPLIES_PER_SECOND: u32 = 10_000;
-const REPLIES_AT_ONCE: u32 = 1000;
-
-/// An interface.
+/// An interface, as one thread has it.
 pub(crate) struct Port {
     /// Number of the interface; 0 is the internal one.
     pub id: u16,
     pub socket: UdpSocket,
-    /// The neighbour, while the socket is not connected to it: there was no route to it when the
-    /// router started.
-    pending: Option<SocketAddr>,
+    /// The underlay address of the neighbour; `None` for the internal interface.
+    pub remote: Option<SocketAddr>,
     /// How many slots of the inbox the next receive fills.
     pub fill: usize,
     pub up: bool,
     /// Packets that are sent next.
-    pub run: Run,
+    pub runs: Runs,
     pub counters: InterfaceCounters,
     pub emulator: Emulator,
-    pub errors: TokenBucket,
-    pub replies: TokenBucket,
-    /// When the last packet other than BFD arrived.
-    pub last_arrival: Option<Instant>,
+    pub shared: Arc<Shared>,
+    /// Whether the kernel merges arriving packets (GRO).
+    pub merges: bool,
     /// Maximum number of bytes of one send.
     pub cap: usize,
     /// The MTU that `topology.json` announces for the link, in bytes.
@@ -54,26 +45,25 @@ pub(crate) fn position(ports: &[Port], id: u16) -> Option<usize> {
 }
 
 impl Port {
-    /// Interface `id` at `socket`, which must be connected to `pending` once there is a route.
+    /// Interface `id` at `socket`, with the neighbour `remote`.
     pub fn new(
         id: u16,
-        (socket, pending): (UdpSocket, Option<SocketAddr>),
+        (socket, remote): (UdpSocket, Option<SocketAddr>),
         announced: u16,
         seed: u64,
-        now: Instant,
+        shared: Arc<Shared>,
     ) -> Self {
         Self {
             id,
             socket,
-            pending,
+            remote,
             fill: SLOTS,
             up: true,
-            run: Run::default(),
+            runs: Runs::default(),
             counters: InterfaceCounters::default(),
             emulator: Emulator::new(Shape::default(), seed),
-            errors: TokenBucket::new(ERRORS_PER_SECOND, ERRORS_AT_ONCE, now),
-            replies: TokenBucket::new(REPLIES_PER_SECOND, REPLIES_AT_ONCE, now),
-            last_arrival: None,
+            shared,
+            merges: true,
             cap: MAX_BYTES,
             announced,
         }
@@ -82,30 +72,39 @@ impl Port {
     /// The largest packet that the link carries, in bytes, and at least the announced MTU, which
     /// hosts rely on. Packets above the announced MTU are accepted, because scionproto's services
     /// send slightly larger ones (and the system fragments packets above the link's MTU).
-    pub fn mtu(&mut self) -> u16 {
+    pub fn mtu(&self) -> u16 {
         // Without a route there is nothing to measure.
-        let possible = match self.is_connected() {
-            true => largest_payload(&self.socket).unwrap_or(0),
-            false => 0,
-        };
+        let possible = self.probe().map_or(0, |(_, payload)| payload);
         let possible = u16::try_from(possible).unwrap_or(u16::MAX);
         possible.max(self.announced)
     }
 
-    /// Whether the socket is connected, or can be now.
-    #[inline]
-    pub fn is_connected(&mut self) -> bool {
-        self.pending.is_none_or(|remote| self.connect(remote))
+    /// The local IP address from which the system sends to the neighbour, and the largest packet
+    /// that reaches it, in bytes.
+    pub fn probe(&self) -> io::Result<(IpAddr, usize)> {
+        let remote = self.remote.ok_or(ErrorKind::NotConnected)?;
+        probe(self.socket.local_addr()?.ip(), remote)
     }
 
+    /// Receives every packet by itself from now on.
     #[cold]
-    fn connect(&mut self, remote: SocketAddr) -> bool {
-        let connected = self.socket.connect(remote).is_ok();
-        if connected {
-            tracing::info!(interface = self.id, %remote, "there is a route to the neighbour now");
-            self.pending = None;
+    pub fn stop_merging(&mut self) {
+        self.merges = false;
+        self.fill = SLOTS;
+        match set_merging(&self.socket, false) {
+            Ok(()) => tracing::info!(
+                interface = self.id,
+                "several flows arrive merged: packets are received one by one"
+            ),
+            Err(error) => tracing::warn!(interface = self.id, %error, "cannot stop merging"),
         }
-        connected
+    }
+
+    /// Whether packets from `from` are the neighbour's; at the internal interface any are accepted.
+    #[inline]
+    pub fn accepts(&self, from: Option<SocketAddr>) -> bool {
+        let address = |at: SocketAddr| (at.ip(), at.port());
+        self.remote.is_none() || self.remote.map(address) == from.map(address)
     }
 
     /// Sets the state of the link. Packets in flight over a link that goes down are lost.
@@ -118,33 +117,35 @@ impl Port {
         }
     }
 
-    /// Sends the packets of the run, or holds them for the link's delay. The caller must clear the
-    /// run.
+    /// Sends the packets of run `index`, or holds them for the link's delay. The caller must clear
+    /// the run.
     pub fn send_run(
         &mut self,
+        index: usize,
         data: &[u8],
         now: Instant,
         drops: &mut Drops,
     ) -> Result<(), NoRoute> {
-        if !self.is_connected() {
-            return Err(NoRoute);
-        }
+        let run = self.runs.at(index);
         if self.emulator.delays() {
-            let mut copy = Vec::with_capacity(self.run.bytes);
-            for part in &self.run.parts {
+            let mut copy = Vec::with_capacity(run.bytes);
+            for part in &run.parts {
                 copy.extend_from_slice(&data[part.clone()]);
             }
-            self.hold(now, self.run.segment, copy, drops);
+            let segment = run.segment;
+            self.hold(now, segment, copy, drops);
             return Ok(());
         }
+        let Some(to) = run.to.or(self.remote) else {
+            return Err(NoRoute);
+        };
         let mut parts = [IoSlice::new(&[]); MAX_PACKETS];
-        let count = self.run.parts.len();
-        for (slice, part) in parts.iter_mut().zip(&self.run.parts) {
+        let count = run.parts.len();
+        for (slice, part) in parts.iter_mut().zip(&run.parts) {
             *slice = IoSlice::new(&data[part.clone()]);
         }
-        let (parts, run) = (&parts[..count], &self.run);
-        let counters = &mut self.counters;
-        transmit(&self.socket, parts, run.segment, run.to, counters, drops)
+        let (parts, counters) = (&parts[..count], &mut self.counters);
+        transmit(&self.socket, parts, run.segment, to, counters, drops)
     }
 
     /// Sends one packet, or holds it for the link's delay.
@@ -174,9 +175,9 @@ impl Port {
     /// link must not look like a flapping one. A packet that cannot be sent is not reported: BFD
     /// detects that.
     pub fn send_bfd(&mut self, packet: &[u8], to: Option<SocketAddr>, now: Instant) {
-        if !self.up || !self.is_connected() {
+        let Some(to) = to.or(self.remote).filter(|_| self.up) else {
             return;
-        }
+        };
         if self.emulator.delays() {
             // A full delay queue drops a BFD packet, like any other.
             let _ = self.emulator.hold(now, packet.len(), packet.to_vec(), true);
@@ -188,18 +189,20 @@ impl Port {
     /// Sends the held packets that are due at `now`.
     pub fn send_due(&mut self, now: Instant, drops: &mut Drops) {
         while let Some(held) = self.emulator.take_due(now) {
-            if held.is_bfd {
-                transmit_bfd(&self.socket, &held.data, None);
-            } else {
-                self.send_now(&held.data, held.segment, None, drops);
+            match self.remote {
+                Some(to) if held.is_bfd => transmit_bfd(&self.socket, &held.data, to),
+                to => self.send_now(&held.data, held.segment, to, drops),
             }
         }
     }
 
     fn send_now(&mut self, data: &[u8], segment: usize, to: Option<SocketAddr>, drops: &mut Drops) {
-        let (parts, connected) = ([IoSlice::new(data)], self.is_connected());
-        let counters = &mut self.counters;
-        if !connected || transmit(&self.socket, &parts, segment, to, counters, drops).is_err() {
+        let (parts, counters) = ([IoSlice::new(data)], &mut self.counters);
+        let sent = match to.or(self.remote) {
+            Some(to) => transmit(&self.socket, &parts, segment, to, counters, drops),
+            None => Err(NoRoute),
+        };
+        if let Err(NoRoute) = sent {
             drops.add(Reason::Unreachable, packets_in(data.len(), segment));
         }
     }

@@ -46,6 +46,8 @@ reasons! {
     ExpiredHop = "expired-hop",
     /// The segment's timestamp is in the future.
     NotYetValid = "not-yet-valid",
+    /// Arrived at an external interface, but not from the neighbour's underlay address.
+    UnknownNeighbour = "unknown-neighbour",
     /// Arrived by another interface than the hop field names.
     WrongIngress = "wrong-ingress",
     /// The hop's egress interface does not exist.

@@ -1,26 +1,59 @@
-//! The router process: sockets around the data plane.
+//! The router process: sockets around the data plane, and its threads.
 
 use std::io::ErrorKind;
-use std::num::NonZeroU64;
-use std::time::{Duration, Instant};
+use std::num::NonZeroU16;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::{iter, thread};
 
-use hawser_kernel::pace::{NAP, Pace};
 use hawser_topology::AsDir;
-use rustix::thread::set_current_timer_slack;
 
 use crate::error::RouterError;
-use crate::io::{Signals, Waiting};
-use crate::live::{Reply, Request};
+use crate::io::Signals;
+use crate::live::{Counters, Reply, Request};
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::switch::Switch;
+use crate::worker::{Worker, lock};
 
-/// After this time without a packet the router releases memory, and blocks until the next one.
-const REST: Duration = Duration::from_secs(1);
+/// How a router runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    threads: NonZeroU16,
+    seed: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: NonZeroU16::MIN,
+            seed: None,
+        }
+    }
+}
+
+impl Options {
+    /// Forwards packets in `threads` threads, 1 by default. All packets of a flow (flow label and
+    /// hosts) are processed by one thread, in order.
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZeroU16) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Draws jitter and loss from `seed`, by default from a random one.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+}
 
 /// A border router of an AS.
 pub struct Router {
-    switch: Switch,
+    /// One for each thread. The first one has the BFD sessions.
+    switches: Vec<Mutex<Switch>>,
     server: Server,
 }
 
@@ -33,15 +66,7 @@ impl Router {
     /// # Errors
     /// [`RouterError`] when the folder is not usable, has no such border router, or an address is
     /// taken.
-    pub fn open(dir: &AsDir, name: Option<&str>) -> Result<Self, RouterError> {
-        Self::open_with_seed(dir, name, fastrand::u64(..))
-    }
-
-    /// As [`open`](Self::open), with jitter and loss drawn from `seed`.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with_seed(dir: &AsDir, name: Option<&str>, seed: u64) -> Result<Self, RouterError> {
+    pub fn open(dir: &AsDir, name: Option<&str>, options: &Options) -> Result<Self, RouterError> {
         let topology = dir.topology()?;
         let setup = Setup::new(dir, &topology, name)?;
         // The control socket comes first: if the router already runs, the error then says so, and
@@ -51,77 +76,105 @@ impl Router {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
-        let switch = setup.open(seed)?;
-        Ok(Self { switch, server })
+        let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+        let switches = setup.open(options.threads.get().into(), seed)?;
+        let switches = switches.into_iter().map(Mutex::new).collect();
+        Ok(Self { switches, server })
     }
 
     /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
     /// are blocked in this thread.
     ///
     /// # Errors
-    /// [`RouterError::Wait`] when the system cannot wait for packets.
+    /// [`RouterError::Wait`] when the system cannot wait for packets or start a thread.
     pub fn run(mut self) -> Result<(), RouterError> {
+        // Threads inherit the blocked signals.
         let signals = Signals::block().map_err(RouterError::Wait)?;
-        // The minimum timer slack: a wait ends on time and not up to 50 µs later.
-        set_current_timer_slack(Some(NonZeroU64::MIN))
-            .map_err(|error| RouterError::Wait(error.into()))?;
-        let mut wait = Waiting::new(signals.descriptor(), self.switch.descriptors());
-        let mut ready = Vec::new();
-        let mut pace = Pace::default();
-        let mut since = Instant::now();
-        // When the router became idle; `None` once memory was released.
-        let mut idle_since = None;
-        loop {
-            wait.set_clients(self.server.descriptors());
-            let due = self.switch.next_due();
-            let until_due = due.map(|due| due.saturating_duration_since(since));
-            let timeout = if pace.naps() {
-                std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
-                Some(Duration::ZERO)
-            } else {
-                let rest = idle_since.map(|idle: Instant| REST.saturating_sub(since - idle));
-                until_due.into_iter().chain(rest).min()
-            };
-            wait.wait(timeout).map_err(RouterError::Wait)?;
-            let now = Instant::now();
+        let (switches, server) = (&self.switches, &mut self.server);
+        thread::scope(|scope| {
+            // Each thread has one end of a connection. The end of a thread, or of the first one,
+            // closes it, which wakes the other.
+            let mut ends = Vec::new();
+            let mut threads = Vec::new();
+            for (number, switch) in switches.iter().enumerate().skip(1) {
+                let (ours, theirs) = UnixStream::pair()?;
+                ends.push(ours);
+                let thread = thread::Builder::new().name(format!("router-{number}"));
+                let work = move || Worker::new(switch, [theirs.as_raw_fd()])?.run();
+                threads.push(thread.spawn_scoped(scope, work)?);
+            }
+            let wakes = ends.iter().map(AsRawFd::as_raw_fd);
+            let wakes = iter::once(signals.descriptor()).chain(wakes);
+            let ended =
+                Worker::new(&switches[0], wakes).and_then(|worker| lead(worker, switches, server));
+            drop(ends);
+            let all = threads.into_iter().map(|thread| {
+                let failed = |_| Err(std::io::Error::other("a thread of the router panicked"));
+                thread.join().unwrap_or_else(failed)
+            });
+            all.fold(ended, std::io::Result::and)
+        })
+        .map_err(RouterError::Wait)
+    }
+}
 
-            if wait.signalled() {
+/// Works in the first thread, and serves the router's control socket, until a signal, a request to
+/// stop, or the end of another thread.
+fn lead(
+    mut worker: Worker<'_>,
+    switches: &[Mutex<Switch>],
+    server: &mut Server,
+) -> std::io::Result<()> {
+    loop {
+        worker.wait.set_clients(server.descriptors());
+        worker.wait()?;
+        if let Some(wake) = worker.wait.woken() {
+            if wake == 0 {
                 tracing::info!("ended by a signal");
-                return Ok(());
             }
-            if wait.client_is_ready() && self.serve() {
-                tracing::info!("ended on request");
-                return Ok(());
+            return Ok(());
+        }
+        if worker.wait.client_is_ready() && serve(switches, server) {
+            tracing::info!("ended on request");
+            return Ok(());
+        }
+        worker.work();
+        let changes = lock(&switches[0]).take_bfd_changes();
+        for (origin, up) in changes {
+            for switch in &switches[1..] {
+                lock(switch).set_bfd_up(origin, up);
             }
-            wait.ready_ports(&mut ready);
-            let packets = self.switch.receive(&mut ready, now);
-            self.switch.send_due(now);
-            pace.note(packets, now - since);
-            if packets > 0 || self.switch.holds_packets() {
-                idle_since = Some(now);
-            } else if idle_since.is_some_and(|idle| now - idle >= REST) {
-                self.switch.release_memory();
-                idle_since = None;
-            }
-            since = Instant::now();
         }
     }
+}
 
-    /// Answers requests; returns whether the router must stop.
-    fn serve(&mut self) -> bool {
-        let mut end = false;
-        let switch = &mut self.switch;
-        self.server.serve(|request| match request {
-            Request::Counters => Reply::Counters(switch.counters()),
-            Request::SetLink { id, state } if switch.set_link(id, &state) => Reply::Done,
-            Request::SetLink { id, .. } => Reply::Error {
-                message: format!("this router has no interface {id}"),
-            },
-            Request::Stop => {
-                end = true;
-                Reply::Done
+/// Answers requests; returns whether the router must stop.
+fn serve(switches: &[Mutex<Switch>], server: &mut Server) -> bool {
+    let mut end = false;
+    server.serve(|request| match request {
+        Request::Counters => {
+            let mut all = Counters::default();
+            for switch in switches {
+                all.add(&lock(switch).counters());
             }
-        });
-        end
-    }
+            Reply::Counters(all)
+        }
+        Request::SetLink { id, state } => {
+            let mut found = true;
+            for switch in switches {
+                found &= lock(switch).set_link(id, &state);
+            }
+            match found {
+                true => Reply::Done,
+                false => Reply::Error {
+                    message: format!("this router has no interface {id}"),
+                },
+            }
+        }
+        Request::Stop => {
+            end = true;
+            Reply::Done
+        }
+    });
+    end
 }

@@ -8,13 +8,17 @@ pub(crate) const MAX_PACKETS: usize = 64;
 /// Maximum number of bytes of one send: the largest UDP payload over IPv4.
 pub(crate) const MAX_BYTES: usize = 65507;
 
-/// Packets of one size, except for a shorter last one, to one address: what UDP segmentation
-/// offload can send in one call. The packets stay in the receive buffers; a run is only a list of
-/// ranges.
+/// Maximum number of runs that grow at a time.
+const RUNS: usize = 8;
+
+/// Packets of one flow and size, except for a shorter last one, to one address: what UDP
+/// segmentation offload can send in one call. The packets stay in the receive buffers; a run is only
+/// a list of ranges.
 #[derive(Default)]
 pub(crate) struct Run {
-    /// The destination of the packets; `None` if the socket is connected.
+    /// The destination of the packets; `None` if it is that of all packets of the port.
     pub to: Option<SocketAddr>,
+    flow: u32,
     /// Length of each packet but the last.
     pub segment: usize,
     pub bytes: usize,
@@ -26,23 +30,16 @@ pub(crate) struct Run {
 
 impl Run {
     /// Adds as many as fit of the packets of `length` bytes each at `range`, and returns the number
-    /// of bytes added. None fit if their destination differs or they are too large; the run does
-    /// not exceed `cap` bytes. An empty run accepts at least one packet.
+    /// of bytes added. None fit if they are too large; the run does not exceed `cap` bytes. An empty
+    /// run accepts at least one packet.
     #[inline]
-    pub fn add(
-        &mut self,
-        to: Option<SocketAddr>,
-        range: Range<usize>,
-        length: usize,
-        cap: usize,
-    ) -> usize {
+    pub fn add(&mut self, range: Range<usize>, length: usize, cap: usize) -> usize {
         let room = cap.min(MAX_BYTES).saturating_sub(self.bytes) / length.max(1);
         let mut count = (range.len() / length.max(1)).min(room.min(MAX_PACKETS - self.packets));
         if self.packets == 0 {
-            self.to = to;
             self.segment = length;
             count = count.max(1);
-        } else if self.ended || length > self.segment || count == 0 || self.to != to {
+        } else if self.ended || length > self.segment || count == 0 {
             return 0;
         } else if length < self.segment {
             (self.ended, count) = (true, 1);
@@ -63,10 +60,6 @@ impl Run {
         (self.bytes, self.packets, self.ended) = (0, 0, false);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.packets == 0
-    }
-
     /// The ranges of the packets, one by one.
     pub fn packets(&self) -> impl Iterator<Item = Range<usize>> {
         self.parts.iter().flat_map(move |part| {
@@ -74,6 +67,47 @@ impl Run {
                 .step_by(self.segment.max(1))
                 .map(move |at| at..(at + self.segment).min(part.end))
         })
+    }
+}
+
+/// The runs that a port sends next, one for each flow: routers must not mix flows in one send, as
+/// the whole of it is processed by one thread of the next router.
+#[derive(Default)]
+pub(crate) struct Runs {
+    runs: [Run; RUNS],
+    used: usize,
+}
+
+impl Runs {
+    /// Index of the run for packets of `flow` to `to`; `None` if all are used for others.
+    #[inline]
+    pub fn position(&mut self, to: Option<SocketAddr>, flow: u32) -> Option<usize> {
+        let mut used = self.runs[..self.used].iter();
+        let known = used.position(|run| run.flow == flow && run.to == to);
+        known.or_else(|| {
+            let run = self.runs.get_mut(self.used)?;
+            (run.to, run.flow) = (to, flow);
+            self.used += 1;
+            Some(self.used - 1)
+        })
+    }
+
+    /// The run at `index`.
+    #[inline]
+    pub fn at(&mut self, index: usize) -> &mut Run {
+        &mut self.runs[index]
+    }
+
+    /// The number of runs that are used.
+    #[inline]
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Forgets all runs, which must be empty.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.used = 0;
     }
 }
 
@@ -85,7 +119,7 @@ mod tests {
         let mut run = Run::default();
         let taken = places
             .iter()
-            .take_while(|place| run.add(None, (*place).clone(), place.len(), MAX_BYTES) > 0)
+            .take_while(|place| run.add((*place).clone(), place.len(), MAX_BYTES) > 0)
             .count();
         (run, taken)
     }
@@ -109,37 +143,40 @@ mod tests {
     }
 
     #[test]
-    fn another_destination_begins_a_new_run() {
-        let mut run = Run::default();
+    fn each_flow_and_destination_has_a_run() {
+        let mut runs = Runs::default();
         let (a, b) = ("10.0.0.1:1".parse().ok(), "10.0.0.2:1".parse().ok());
-        assert_eq!(run.add(a, 0..10, 10, MAX_BYTES), 10);
-        assert_eq!(run.add(b, 10..20, 10, MAX_BYTES), 0);
-        run.clear();
-        assert_eq!(run.add(b, 10..20, 10, MAX_BYTES), 10);
-        assert_eq!(run.to, b);
+        assert_eq!(runs.position(a, 1), Some(0));
+        assert_eq!(runs.position(a, 2), Some(1));
+        assert_eq!(runs.position(b, 1), Some(2));
+        assert_eq!(runs.position(a, 2), Some(1));
+        for flow in 3..RUNS as u32 {
+            assert_eq!(runs.position(b, flow), Some(flow as usize));
+        }
+        assert_eq!(runs.position(b, 100), None);
+        assert_eq!(runs.position(b, 1), Some(2));
+        runs.clear();
+        assert_eq!(runs.position(b, 100), Some(0));
+        assert_eq!((runs.used(), runs.at(0).to), (1, b));
     }
 
     #[test]
     fn a_cap_below_one_packet_lets_single_packets_through() {
         let mut run = Run::default();
-        assert_eq!(run.add(None, 0..2800, 1400, 1), 1400);
-        assert_eq!(run.add(None, 1400..2800, 1400, 1), 0);
+        assert_eq!(run.add(0..2800, 1400, 1), 1400);
+        assert_eq!(run.add(1400..2800, 1400, 1), 0);
     }
 
     #[test]
     fn many_packets_are_added_as_far_as_they_fit() {
         let mut run = Run::default();
-        assert_eq!(run.add(None, 0..40, 10, 25), 20);
-        assert_eq!(run.add(None, 20..40, 10, 45), 20);
-        assert_eq!(
-            run.add(None, 40..58, 6, 100),
-            6,
-            "the shorter one is the last"
-        );
-        assert_eq!(run.add(None, 46..58, 6, 100), 0);
+        assert_eq!(run.add(0..40, 10, 25), 20);
+        assert_eq!(run.add(20..40, 10, 45), 20);
+        assert_eq!(run.add(40..58, 6, 100), 6, "the shorter one is the last");
+        assert_eq!(run.add(46..58, 6, 100), 0);
         assert_eq!((run.parts.len(), run.bytes), (1, 46));
         run.clear();
-        assert_eq!(run.add(None, 0..1000, 10, MAX_BYTES), 10 * MAX_PACKETS);
+        assert_eq!(run.add(0..1000, 10, MAX_BYTES), 10 * MAX_PACKETS);
         assert_eq!(run.packets().count(), MAX_PACKETS);
     }
 

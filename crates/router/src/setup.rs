@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_topology::{AsDir, AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkState};
@@ -11,7 +12,8 @@ use crate::error::RouterError;
 use crate::forwarder::{ExternalInterface, Forwarder, Service};
 use crate::io::open;
 use crate::port::Port;
-use crate::switch::Switch;
+use crate::shared::Shared;
+use crate::switch::{Switch, Thread};
 use crate::verdict::Origin;
 
 /// Maximum number of other routers of the AS: their numbers have one byte.
@@ -70,17 +72,31 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Opens the router's ports; jitter and loss are drawn from `seed`.
-    pub fn open(self, seed: u64) -> Result<Switch, RouterError> {
-        let forwarder = self.forwarder()?;
-        let ports = self.ports(seed)?;
-        let neighbours = self.neighbours(&ports);
-        let mut switch = Switch::new(forwarder, ports, neighbours);
-        for (id, state) in &self.links {
-            // Returns `false` for the links of the AS's other routers, which are skipped.
-            switch.set_link(*id, state);
+    /// Opens the switch of each of `threads` threads; jitter and loss are drawn from `seed`.
+    pub fn open(self, threads: usize, seed: u64) -> Result<Vec<Switch>, RouterError> {
+        let mut forwarder = self.forwarder()?;
+        let ports = self.ports(threads, seed)?;
+        let mut neighbours = Some(self.neighbours(&ports[0]));
+        // The neighbours are down until BFD finds them up.
+        for origin in neighbours.iter().flat_map(Neighbours::origins) {
+            forwarder.set_bfd_up(origin, false);
         }
-        Ok(switch)
+        let mut switches = Vec::new();
+        for (number, ports) in ports.into_iter().enumerate() {
+            let neighbours = neighbours.take();
+            let neighbours = neighbours.unwrap_or_else(|| Neighbours::new(Vec::new()));
+            let thread = Thread {
+                number,
+                count: threads,
+            };
+            let mut switch = Switch::new(forwarder.clone(), ports, neighbours, thread);
+            for (id, state) in &self.links {
+                // Returns `false` for the links of the AS's other routers, which are skipped.
+                switch.set_link(*id, state);
+            }
+            switches.push(switch);
+        }
+        Ok(switches)
     }
 
     fn forwarder(&self) -> Result<Forwarder, RouterError> {
@@ -104,27 +120,37 @@ impl<'a> Setup<'a> {
         Ok(forwarder)
     }
 
-    /// Opens the internal port, then the external ones by interface.
-    fn ports(&self, seed: u64) -> Result<Vec<Port>, RouterError> {
-        let now = Instant::now();
+    /// Opens the ports of each thread: the internal one, then the external ones by interface.
+    fn ports(&self, threads: usize, seed: u64) -> Result<Vec<Vec<Port>>, RouterError> {
         let mut seeds = fastrand::Rng::with_seed(seed);
-        let mut port = |id, local, remote, mtu| {
-            let (socket, pending) = open(local, remote)
-                .map_err(|source| RouterError::Interface { id, local, source })?;
-            if let Some(remote) = pending {
-                tracing::warn!(
-                    interface = id, %remote, "no route to the neighbour: is the link down?"
-                );
+        let mut all: Vec<Vec<Port>> = (0..threads).map(|_| Vec::new()).collect();
+        let mut add = |id, local, remote, mtu| {
+            let sockets = open(local, threads).map_err(|source| RouterError::Interface {
+                id,
+                local,
+                source,
+            })?;
+            let shared = Arc::new(Shared::new(Instant::now()));
+            for (ports, socket) in all.iter_mut().zip(sockets) {
+                let shared = shared.clone();
+                ports.push(Port::new(id, (socket, remote), mtu, seeds.u64(..), shared));
             }
-            let port = Port::new(id, (socket, pending), mtu, seeds.u64(..), now);
-            Ok::<_, RouterError>(port)
+            Ok::<_, RouterError>(())
         };
-        let mut ports = vec![port(0, self.router.internal_addr, None, u16::MAX)?];
+        add(0, self.router.internal_addr, None, u16::MAX)?;
         for (id, link) in &self.router.interfaces {
             let LinkAddresses { local, remote } = link.underlay;
-            ports.push(port(*id, local, Some(remote), link.mtu)?);
+            add(*id, local, Some(remote), link.mtu)?;
         }
-        Ok(ports)
+        for port in all[0].iter().skip(1) {
+            if let (Some(remote), Err(error)) = (port.remote, port.probe()) {
+                tracing::warn!(
+                    interface = port.id, %remote, %error,
+                    "no route to the neighbour: is the link down?"
+                );
+            }
+        }
+        Ok(all)
     }
 
     /// The BFD sessions with the AS's other routers, with scionproto's default intervals, and with
@@ -149,12 +175,11 @@ impl<'a> Setup<'a> {
         let interfaces = self.router.interfaces.iter();
         let links = interfaces.filter(|(_, interface)| !interface.bfd.disable);
         let links = links.map(|(id, interface)| {
-            // The local address in the file may be unspecified; the system has then chosen one.
+            // The local address in the file may be unspecified; the system then chooses one.
             let port = ports.iter().find(|port| port.id == *id);
-            let local = port
-                .and_then(|port| port.socket.local_addr().ok())
-                .unwrap_or(interface.underlay.local);
-            let src = (isd_as, local.ip());
+            let probed = port.and_then(|port| port.probe().ok());
+            let local = probed.map_or(interface.underlay.local.ip(), |(local, _)| local);
+            let src = (isd_as, local);
             let dst = (interface.isd_as, interface.underlay.remote.ip());
             Neighbour {
                 session: session(interface.bfd),

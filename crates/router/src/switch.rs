@@ -10,6 +10,7 @@ use hawser_packet::number::unreachable;
 
 use crate::bfd::Neighbours;
 use crate::emulate::packets_in;
+use crate::flow::{flow, thread};
 use crate::forwarder::Forwarder;
 use crate::io::Inbox;
 use crate::port::{Port, position};
@@ -28,13 +29,24 @@ pub(crate) fn unix_time() -> u64 {
         .map_or(0, |time| time.as_secs())
 }
 
-/// The ports, and the state that forwarding between them needs.
+/// The number of a thread of the router.
+#[derive(Clone, Copy)]
+pub(crate) struct Thread {
+    pub number: usize,
+    /// How many the router has.
+    pub count: usize,
+}
+
+/// The ports of one thread, and the state that forwarding between them needs.
 pub(crate) struct Switch {
     pub forwarder: Forwarder,
     /// The internal one first, then the external ones by interface.
     pub ports: Vec<Port>,
     pub neighbours: Neighbours,
     pub drops: Drops,
+    /// Changes that BFD has found since [`take_bfd_changes`](Self::take_bfd_changes).
+    bfd_changes: Vec<(Origin, bool)>,
+    thread: Thread,
     inbox: Inbox,
     repeat: Repeat,
     /// Buffer for the packets that the router itself sends.
@@ -68,20 +80,24 @@ impl Arrived {
 
 impl Switch {
     /// A switch that forwards between `ports`, the internal one first, then the external ones by
-    /// interface, by the rules of `forwarder`. The `neighbours` are down until BFD finds them up.
-    pub fn new(forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) -> Self {
+    /// interface, by the rules of `forwarder`. The `neighbours` are those of the first thread.
+    pub fn new(
+        forwarder: Forwarder,
+        ports: Vec<Port>,
+        neighbours: Neighbours,
+        thread: Thread,
+    ) -> Self {
         let mut switch = Self {
             forwarder,
             ports,
             neighbours,
             drops: Drops::default(),
+            bfd_changes: Vec::new(),
+            thread,
             inbox: Inbox::new(),
             repeat: Repeat::default(),
             scratch: Vec::with_capacity(2048),
         };
-        for origin in switch.neighbours.origins() {
-            switch.forwarder.set_bfd_up(origin, false);
-        }
         for port in 1..switch.ports.len() {
             switch.measure_mtu(port);
         }
@@ -92,6 +108,17 @@ impl Switch {
     pub fn measure_mtu(&mut self, port: usize) {
         let port = &mut self.ports[port];
         self.forwarder.set_mtu(port.id, port.mtu());
+    }
+
+    /// What BFD has found since the last call, for the switches of the other threads.
+    pub fn take_bfd_changes(&mut self) -> Vec<(Origin, bool)> {
+        std::mem::take(&mut self.bfd_changes)
+    }
+
+    /// Sets whether the own BFD session finds the router at `origin` up.
+    pub fn change_bfd(&mut self, origin: Origin, up: bool) {
+        self.bfd_changes.push((origin, up));
+        self.set_bfd_up(origin, up);
     }
 
     /// Sets whether BFD finds the router at `origin` up.
@@ -118,7 +145,6 @@ impl Switch {
             Ok(received) => received,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
             Err(error) => {
-                // Caused by an ICMP message about an earlier packet; the system reports it once.
                 tracing::debug!(%error, interface = id, "cannot receive");
                 return (0, true);
             }
@@ -128,13 +154,23 @@ impl Switch {
         self.repeat.clear();
         let mut packets = 0;
         for slot in 0..count {
+            let from = self.inbox.from(slot);
             let origin = match port {
-                INTERNAL => self.forwarder.internal_origin(self.inbox.from(slot)),
+                INTERNAL => self.forwarder.internal_origin(from),
                 _ => Origin::Interface(id),
             };
             let mut ranges = self.inbox.datagrams(slot).peekable();
+            if !self.ports[port].accepts(from) {
+                let count = ranges.count() as u64;
+                self.drops.add(Reason::UnknownNeighbour, count);
+                continue;
+            }
+            let start = ranges.peek().map_or(0, |first| first.start);
             while let Some(mut range) = ranges.next() {
                 let length = range.len();
+                if range.start > start {
+                    self.check_flow(port, range.clone());
+                }
                 let verdict = self.verdict(port, origin, range.clone(), time);
                 let data = &mut self.inbox.data;
                 while let Some(same) =
@@ -155,12 +191,24 @@ impl Switch {
         // BFD packets are not counted here: only those that the session accepts show that the link
         // works.
         if packets > 0 {
-            self.ports[port].last_arrival = Some(now);
+            self.ports[port].shared.note_arrival(now);
         }
         for to in 0..self.ports.len() {
             self.flush(to, port, now);
         }
         (packets, more)
+    }
+
+    /// Checks that this thread processes the flow of a packet that the kernel has merged with a
+    /// previous one: the kernel distributes merged packets by the first of them. If another thread
+    /// does, the flow may lose its order, so that no more packets may be merged at this port.
+    #[inline]
+    fn check_flow(&mut self, port: usize, range: Range<usize>) {
+        let Thread { number, count } = self.thread;
+        let port = &mut self.ports[port];
+        if count > 1 && port.merges && thread(&self.inbox.data[range], count) != number {
+            port.stop_merging();
+        }
     }
 
     /// The verdict on the packet at `range`, received by port `port`.
@@ -195,7 +243,7 @@ impl Switch {
             Verdict::Bfd { at } => {
                 let packet = &self.inbox.data[range];
                 match self.neighbours.receive(origin, &packet[at..], now) {
-                    Ok(Some(up)) => self.set_bfd_up(origin, up),
+                    Ok(Some(up)) => self.change_bfd(origin, up),
                     Ok(None) => {}
                     Err(reason) => self.drops.add(reason, 1),
                 }
@@ -242,37 +290,50 @@ impl Switch {
         from: usize,
         now: Instant,
     ) {
+        let flow = flow(&self.inbox.data[range.clone()]);
+        let index = self.ports[to].runs.position(address, flow);
+        let index = index.or_else(|| {
+            self.flush(to, from, now);
+            self.ports[to].runs.position(address, flow)
+        });
+        let Some(index) = index else { return };
         loop {
-            let Port { run, cap, .. } = &mut self.ports[to];
-            range.start += run.add(address, range.clone(), length, *cap);
+            let Port { runs, cap, .. } = &mut self.ports[to];
+            range.start += runs.at(index).add(range.clone(), length, *cap);
             if range.is_empty() {
                 return;
             }
             // An empty run accepts at least one packet.
-            self.flush(to, from, now);
+            self.flush_run(to, index, from, now);
         }
     }
 
     /// Sends the packets that are queued at port `to`, all received by port `from`.
     #[inline]
     fn flush(&mut self, to: usize, from: usize, now: Instant) {
+        for index in 0..self.ports[to].runs.used() {
+            self.flush_run(to, index, from, now);
+        }
+        self.ports[to].runs.clear();
+    }
+
+    /// Sends the packets of one run of port `to`, all received by port `from`.
+    #[inline]
+    fn flush_run(&mut self, to: usize, index: usize, from: usize, now: Instant) {
         let port = &mut self.ports[to];
-        if port.run.is_empty() {
-            return;
+        if let Err(NoRoute) = port.send_run(index, &self.inbox.data, now, &mut self.drops) {
+            self.report_unreachable(to, index, from, now);
         }
-        if let Err(NoRoute) = port.send_run(&self.inbox.data, now, &mut self.drops) {
-            self.report_unreachable(to, from, now);
-        }
-        self.ports[to].run.clear();
+        self.ports[to].runs.at(index).clear();
     }
 
     /// Sends SCMP errors to the sources of the packets whose destination host is unreachable. Not
     /// for other routers of the AS: BFD detects those.
     #[cold]
-    fn report_unreachable(&mut self, to: usize, port: usize, now: Instant) {
-        let ranges: Vec<_> = self.ports[to].run.packets().collect();
+    fn report_unreachable(&mut self, to: usize, index: usize, port: usize, now: Instant) {
+        let run = self.ports[to].runs.at(index);
+        let (ranges, host): (Vec<_>, _) = (run.packets().collect(), run.to);
         self.drops.add(Reason::Unreachable, ranges.len() as u64);
-        let host = self.ports[to].run.to;
         if to != INTERNAL || self.forwarder.internal_origin(host) != Origin::Host {
             return;
         }
@@ -300,8 +361,8 @@ impl Switch {
         let (port, origin) = (&mut self.ports[packet.port], packet.origin);
         let bytes = &self.inbox.data[packet.range];
         let allowed = match message {
-            Message::Error(_) => port.errors.take(now),
-            Message::Reply(_) => port.replies.take(now),
+            Message::Error(_) => port.shared.may_send_error(now),
+            Message::Reply(_) => port.shared.may_send_reply(now),
         };
         if !allowed {
             return self.drops.add(Reason::ScmpRateLimited, 1);
@@ -311,7 +372,7 @@ impl Switch {
             Message::Error(error) => forwarder.write_error(origin, bytes, error, out),
             Message::Reply(answer) => forwarder.write_answer(origin, bytes, answer, out),
         };
-        // Only the internal port is not connected and needs an address.
+        // The neighbour at an external port is known.
         let slot = packet.slot.filter(|_| packet.port == INTERNAL);
         let to = slot.and_then(|slot| self.inbox.from(slot));
         match written {

@@ -11,22 +11,21 @@ use crate::reason::{Drops, Reason};
 /// The system has no route to the destination of the packets.
 pub(crate) struct NoRoute;
 
-/// Sends the packets of `segment` bytes, the last perhaps shorter, in `parts` to `to`, which is
-/// `None` if the socket is connected. If the buffer is full or the system refuses the packets, they
-/// are dropped.
+/// Sends the packets of `segment` bytes, the last perhaps shorter, in `parts` to `to`. If the buffer
+/// is full or the system refuses the packets, they are dropped.
 #[inline]
 pub(crate) fn transmit(
     socket: &UdpSocket,
     parts: &[IoSlice<'_>],
     segment: usize,
-    to: Option<SocketAddr>,
+    to: SocketAddr,
     counters: &mut InterfaceCounters,
     drops: &mut Drops,
 ) -> Result<(), NoRoute> {
     let bytes = parts.iter().map(|part| part.len()).sum();
     let packets = packets_in(bytes, segment);
     let offload = (packets > 1).then_some(segment as u16);
-    match send(socket, parts, offload, to) {
+    match io::send(socket, parts, offload, to) {
         Ok(()) => {
             counters.tx_packets += packets;
             counters.tx_bytes += bytes as u64;
@@ -45,7 +44,7 @@ pub(crate) fn transmit(
             }
         }
         Err(error) => {
-            tracing::debug!(%error, ?to, "cannot send");
+            tracing::debug!(%error, %to, "cannot send");
             drops.add(Reason::SendFailed, packets);
         }
     }
@@ -53,27 +52,8 @@ pub(crate) fn transmit(
 }
 
 /// Sends a BFD packet, which is not counted.
-pub(crate) fn transmit_bfd(socket: &UdpSocket, packet: &[u8], to: Option<SocketAddr>) {
-    if let Err(error) = send(socket, &[IoSlice::new(packet)], None, to) {
-        tracing::trace!(%error, ?to, "cannot send a BFD packet");
-    }
-}
-
-/// Sends, and tries again after the error of an ICMP message about an earlier packet: the system
-/// reports that once, in place of the next send.
-#[inline]
-fn send(
-    socket: &UdpSocket,
-    parts: &[IoSlice<'_>],
-    segment: Option<u16>,
-    to: Option<SocketAddr>,
-) -> std::io::Result<()> {
-    use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    let sent = io::send(socket, parts, segment, to);
-    match sent.as_ref().map_err(std::io::Error::kind) {
-        Err(ConnectionRefused | HostUnreachable | NetworkUnreachable) => {
-            io::send(socket, parts, segment, to)
-        }
-        _ => sent,
+pub(crate) fn transmit_bfd(socket: &UdpSocket, packet: &[u8], to: SocketAddr) {
+    if let Err(error) = io::send(socket, &[IoSlice::new(packet)], None, to) {
+        tracing::trace!(%error, %to, "cannot send a BFD packet");
     }
 }

@@ -100,12 +100,12 @@ impl Switch {
         let last_arrival = |origin| match origin {
             Origin::Interface(id) => {
                 let port = &ports[position(ports, id)?];
-                port.last_arrival.filter(|_| port.up)
+                port.shared.last_arrival().filter(|_| port.up)
             }
             Origin::Sibling(_) | Origin::Host => None,
         };
         for origin in self.neighbours.expire(now, last_arrival) {
-            self.set_bfd_up(origin, false);
+            self.change_bfd(origin, false);
         }
         let (key, time) = (&self.forwarder.key, unix_time());
         let out = &mut self.scratch;

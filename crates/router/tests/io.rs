@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hawser_kernel::rpc::RpcError;
 use hawser_router::live::{self, Reply, Request};
-use hawser_router::{Router, RouterError};
+use hawser_router::{Options, Router, RouterError};
 use hawser_topology::{LinkState, Shape};
 use noq_udp::{RecvMeta, UdpSocketState};
 use sciparse::address::addr::ScionAddr;
@@ -362,7 +362,9 @@ fn the_routers_answer_pings_over_their_sockets() {
 #[test]
 fn a_second_router_for_a_folder_is_refused() {
     let net = Net::up();
-    let second = Router::open(&net.dir(1), None).err().unwrap();
+    let second = Router::open(&net.dir(1), None, &Options::default())
+        .err()
+        .unwrap();
     assert!(matches!(second, RouterError::Running { .. }), "{second}");
     assert!(second.to_string().contains("already"), "{second}");
 
@@ -373,7 +375,7 @@ fn a_second_router_for_a_folder_is_refused() {
     }
     let gone = live::call(&net.dir(1).router_socket(), &Request::Counters);
     assert!(matches!(gone, Err(RpcError::Connect { .. })));
-    drop(Router::open(&net.dir(1), None).unwrap());
+    drop(Router::open(&net.dir(1), None, &Options::default()).unwrap());
 }
 
 #[test]
@@ -382,7 +384,7 @@ fn the_socket_of_a_killed_router_is_replaced() {
     let socket = net.dir(1).router_socket();
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
-    drop(Router::open(&net.dir(1), None).unwrap());
+    drop(Router::open(&net.dir(1), None, &Options::default()).unwrap());
     assert!(!socket.exists());
 }
 
@@ -412,7 +414,7 @@ fn invalid_requests_are_answered_with_an_error() {
 fn unsuitable_topologies_are_refused() {
     let net = Net::new();
     let dir = net.dir(1);
-    let open = || Router::open(&dir, None).err().unwrap();
+    let open = || Router::open(&dir, None, &Options::default()).err().unwrap();
     let mut topology = net.topology(1);
     let router = topology.border_routers["br1"].clone();
 
@@ -426,12 +428,14 @@ fn unsuitable_topologies_are_refused() {
         refused.to_string().contains("say which one of br1, br2"),
         "{refused}"
     );
-    let refused = Router::open(&dir, Some("br3")).err().unwrap();
+    let refused = Router::open(&dir, Some("br3"), &Options::default())
+        .err()
+        .unwrap();
     assert!(
         refused.to_string().contains("has no border router br3: "),
         "{refused}"
     );
-    drop(Router::open(&dir, Some("br2")).unwrap());
+    drop(Router::open(&dir, Some("br2"), &Options::default()).unwrap());
 
     topology.border_routers.clear();
     dir.write_topology(&topology).unwrap();
@@ -457,5 +461,5 @@ fn unsuitable_topologies_are_refused() {
         "{refused}"
     );
     drop(taken);
-    drop(Router::open(&dir, None).unwrap());
+    drop(Router::open(&dir, None, &Options::default()).unwrap());
 }

@@ -3,6 +3,7 @@
 mod startup;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use hawser_control::Control;
 use hawser_endhost::responder;
-use hawser_router::Router;
+use hawser_router::{Options, Router};
 use hawser_topology::{AsDir, AsTopology};
 
 use super::quantity::lifetime;
@@ -27,6 +28,9 @@ pub enum RouterCommand {
         /// The router's name in topology.json, where the AS has several
         #[arg(long, value_name = "NAME")]
         id: Option<String>,
+        /// Threads that forward packets; each flow stays in one of them
+        #[arg(long, value_name = "N", default_value = "1")]
+        threads: NonZeroU16,
     },
 }
 
@@ -60,9 +64,10 @@ pub enum InternalCommand {
 
 /// Runs `hawser router run`.
 pub fn router(command: RouterCommand) -> Result<(), Failure> {
-    let RouterCommand::Run { dir, id } = command;
+    let RouterCommand::Run { dir, id, threads } = command;
     files::check_input(&dir)?;
-    let router = Router::open(&AsDir::new(dir), id.as_deref())?;
+    let options = Options::default().with_threads(threads);
+    let router = Router::open(&AsDir::new(dir), id.as_deref(), &options)?;
     startup::forget();
     Ok(router.run()?)
 }

@@ -1,61 +1,77 @@
 //! The router's UDP sockets, and sending many datagrams in one call.
 
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use hawser_kernel::socket::{checked, option, set_option, set_receive_buffer, set_send_buffer};
-use rustix::net::SocketAddrAny;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, bind, socket_with, sockopt,
+};
+
+use super::distribute::distribute;
 
 /// Size in bytes of a socket's receive and of its send buffer: more than 50 ms at 1 Gbit/s. The
 /// packets in the queue of a link's rate limit count against the send buffer.
 const BUFFER: usize = 8 << 20;
 
-/// Opens a non-blocking socket at `local`, connected to `remote` if given, that merges received
-/// datagrams and has large buffers.
+/// Opens `count` non-blocking sockets at `local`, which merge received datagrams and have large
+/// buffers. Each packet arrives at one of them, as [`flow::thread`](crate::flow::thread) says.
 ///
-/// Also returns `remote` if there is no route to it, as while the link is down: the caller must
-/// connect the socket later. Until then it is connected to itself, so that it receives nothing from
-/// other sources.
-pub(crate) fn open(
-    local: SocketAddr,
-    remote: Option<SocketAddr>,
-) -> io::Result<(UdpSocket, Option<SocketAddr>)> {
-    let socket = UdpSocket::bind(local)?;
-    let mut pending = None;
-    if let Some(remote) = remote {
-        match socket.connect(remote) {
-            Err(error) if has_no_route(&error) => {
-                socket.connect(local)?;
-                pending = Some(remote);
-            }
-            connected => connected?,
+/// The sockets are not connected: the kernel would deliver all packets to the first connected one.
+pub(crate) fn open(local: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+    // The first one is bound exclusively: another program must not have the address.
+    let first = UdpSocket::bind(local)?;
+    let local = first.local_addr()?;
+    let mut sockets = vec![first];
+    if count > 1 {
+        sockopt::set_socket_reuseport(&sockets[0], true)?;
+        for _ in 1..count {
+            sockets.push(bind_another(local)?);
         }
+        distribute(&sockets[0], count)?;
     }
-    socket.set_nonblocking(true)?;
-    set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
-    set_receive_buffer(&socket, BUFFER)?;
-    set_send_buffer(&socket, BUFFER)?;
-    Ok((socket, pending))
+    for socket in &sockets {
+        socket.set_nonblocking(true)?;
+        set_merging(socket, true)?;
+        set_receive_buffer(socket, BUFFER)?;
+        set_send_buffer(socket, BUFFER)?;
+    }
+    Ok(sockets)
 }
 
-/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or if that
-/// is `None` to the address that the socket is connected to. Does not block.
+/// Binds one more socket to an address of this process.
+fn bind_another(local: SocketAddr) -> io::Result<UdpSocket> {
+    let family = match local {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &local)?;
+    Ok(socket.into())
+}
+
+/// Sets whether the kernel merges datagrams that arrive at `socket` (GRO).
+pub(crate) fn set_merging(socket: &UdpSocket, on: bool) -> io::Result<()> {
+    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, on.into())
+}
+
+/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`. Does not
+/// block.
 pub(crate) fn send(
     socket: &UdpSocket,
     parts: &[IoSlice<'_>],
     segment: Option<u16>,
-    to: Option<SocketAddr>,
+    to: SocketAddr,
 ) -> io::Result<()> {
     // SAFETY: plain data, for which all zeros is a value.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
     // Room for one control message of two bytes.
     let mut control = [0u64; 4];
-    let name = to.map(SocketAddrAny::from);
-    if let Some(name) = &name {
-        head.msg_name = name.as_ptr().cast_mut().cast();
-        head.msg_namelen = name.addr_len();
-    }
+    let name = SocketAddrAny::from(to);
+    head.msg_name = name.as_ptr().cast_mut().cast();
+    head.msg_namelen = name.addr_len();
     // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to the memory
     // that name and parts point to.
     head.msg_iov = parts.as_ptr().cast_mut().cast();
@@ -89,15 +105,19 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
     )
 }
 
-/// The largest UDP payload in bytes that reaches the address that `socket` is connected to without
-/// fragmentation: the path MTU minus the IP and UDP headers.
-pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
-    let (level, name, headers) = match socket.local_addr()? {
+/// The local IP address from which the system sends to `remote`, and the largest UDP payload in
+/// bytes that reaches it without fragmentation: the path MTU minus the IP and UDP headers. `local`
+/// is the sender's address; it may be unspecified.
+pub(crate) fn probe(local: IpAddr, remote: SocketAddr) -> io::Result<(IpAddr, usize)> {
+    let socket = UdpSocket::bind((local, 0))?;
+    socket.connect(remote)?;
+    let (level, name, headers) = match remote {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
     };
-    let mtu = i32::from_ne_bytes(option(socket, level, name)?);
-    Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
+    let mtu = i32::from_ne_bytes(option(&socket, level, name)?);
+    let payload = usize::try_from(mtu).unwrap_or(0).saturating_sub(headers);
+    Ok((socket.local_addr()?.ip(), payload))
 }
 
 /// The number of datagrams that the kernel has dropped at `socket` because its buffer was full or a
@@ -108,4 +128,53 @@ pub(crate) fn dropped(socket: &UdpSocket) -> io::Result<u64> {
     let info: [u8; 64] = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
     let (values, _) = info.as_chunks();
     Ok(u64::from(u32::from_ne_bytes(values[DROPS])))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flow;
+
+    #[test]
+    fn the_kernel_and_the_router_agree_on_the_thread_of_a_packet() {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        for count in [1, 2, 3] {
+            let sockets = open(local, count).unwrap();
+            let to = sockets[0].local_addr().unwrap();
+            let sender = UdpSocket::bind(local).unwrap();
+            let mut random = fastrand::Rng::with_seed(1);
+            for socket in &sockets {
+                socket.set_nonblocking(false).unwrap();
+                socket
+                    .set_read_timeout(Some(Duration::from_secs(10)))
+                    .unwrap();
+            }
+            for length in (0..60).chain([36; 40]) {
+                let mut packet = vec![0; length];
+                random.fill(&mut packet);
+                if random.bool() && length > 4 {
+                    packet[4] = 203;
+                }
+                sender.send_to(&packet, to).unwrap();
+                let mut got = [0; 100];
+                // It arrives there, or the call fails after the timeout.
+                let thread = flow::thread(&packet, count);
+                let received = sockets[thread].recv(&mut got).unwrap();
+                assert_eq!(got[..received], packet);
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_in_use_is_refused() {
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let local = other.local_addr().unwrap();
+        assert!(open(local, 2).is_err());
+        drop(other);
+        let sockets = open(local, 2).unwrap();
+        assert!(open(local, 2).is_err());
+        drop(sockets);
+    }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use hawser_kernel::socket::checked;
 
-/// The descriptors that the router waits for: signals, its ports, then clients of the control
-/// socket.
+/// The descriptors that a thread of the router waits for: those that end it, its ports, then clients
+/// of the control socket.
 pub(crate) struct Waiting {
     entries: Vec<libc::pollfd>,
+    /// Index of the first port.
+    ports: usize,
     /// Index of the first client.
     clients: usize,
 }
@@ -24,15 +26,16 @@ pub(crate) fn entry(descriptor: RawFd, events: libc::c_short) -> libc::pollfd {
 }
 
 impl Waiting {
-    /// Waits for `signals` and `ports`. The descriptors must stay open: a closed one is reported as
+    /// Waits for `wakes` and `ports`. The descriptors must stay open: a closed one is reported as
     /// ready.
-    pub fn new(signals: RawFd, ports: impl Iterator<Item = RawFd>) -> Self {
-        let entries: Vec<_> = std::iter::once(signals)
-            .chain(ports)
-            .map(|descriptor| entry(descriptor, libc::POLLIN))
-            .collect();
+    pub fn new(wakes: impl IntoIterator<Item = RawFd>, ports: impl Iterator<Item = RawFd>) -> Self {
+        let wait = |descriptor| entry(descriptor, libc::POLLIN);
+        let mut entries: Vec<_> = wakes.into_iter().map(wait).collect();
+        let first = entries.len();
+        entries.extend(ports.map(wait));
         Self {
             clients: entries.len(),
+            ports: first,
             entries,
         }
     }
@@ -70,14 +73,15 @@ impl Waiting {
         }
     }
 
-    /// Whether a signal has arrived.
-    pub fn signalled(&self) -> bool {
-        self.entries[0].revents != 0
+    /// The index of a descriptor among `wakes` that is ready.
+    pub fn woken(&self) -> Option<usize> {
+        let mut wakes = self.entries[..self.ports].iter();
+        wakes.position(|entry| entry.revents != 0)
     }
 
     /// Sets `ready` to the indices of the ports that have packets or have failed.
     pub fn ready_ports(&self, ready: &mut Vec<usize>) {
-        let ports = self.entries[1..self.clients].iter().enumerate();
+        let ports = self.entries[self.ports..self.clients].iter().enumerate();
         ready.clear();
         ready.extend(ports.filter_map(|(port, entry)| (entry.revents != 0).then_some(port)));
     }

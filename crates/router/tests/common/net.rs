@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_router::live::{self, Reply, Request};
-use hawser_router::{Counters, Router, RouterError};
+use hawser_router::{Counters, Options, Router, RouterError};
 use hawser_topology::{
     AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState, LinkTo,
     Shape,
@@ -31,6 +31,8 @@ pub struct Net {
     link_block: [u8; 3],
     /// BFD on the link; disabled unless the test enables it.
     bfd: Bfd,
+    /// Number of threads of each router.
+    pub threads: u16,
     /// The control socket of each router, and its thread.
     running: Vec<(PathBuf, JoinHandle<Result<(), RouterError>>)>,
 }
@@ -85,6 +87,7 @@ impl Net {
             block,
             link_block: link_block.unwrap_or(block),
             bfd,
+            threads: 1,
             running: Vec::new(),
         };
         for number in [1, 2] {
@@ -105,14 +108,20 @@ impl Net {
     }
 
     pub fn start(&mut self, number: u8) {
-        let router = Router::open_with_seed(&self.dir(number), None, 7).unwrap();
+        let router = Router::open(&self.dir(number), None, &self.options()).unwrap();
         self.run(number, router, self.dir(number).router_socket());
     }
 
     /// Starts the router `name` of an AS with several.
     pub fn start_named(&mut self, number: u8, name: &str) {
-        let router = Router::open_with_seed(&self.dir(number), Some(name), 7).unwrap();
+        let router = Router::open(&self.dir(number), Some(name), &self.options()).unwrap();
         self.run(number, router, self.dir(number).router_socket_of(name));
+    }
+
+    fn options(&self) -> Options {
+        Options::default()
+            .with_seed(7)
+            .with_threads(self.threads.try_into().unwrap())
     }
 
     /// Runs `router` in a thread with the number of its AS in its name.

@@ -1,0 +1,98 @@
+//! One thread of a router: the loop around its switch.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser_kernel::pace::{NAP, Pace};
+use rustix::thread::set_current_timer_slack;
+
+use crate::io::Waiting;
+use crate::switch::Switch;
+
+/// After this time without a packet a thread releases memory, and blocks until the next one.
+const REST: Duration = Duration::from_secs(1);
+
+/// The switch of one thread. The others lock it to change the state of links, or to read counters;
+/// its own thread locks it while it works, not while it waits.
+pub(crate) fn lock(switch: &Mutex<Switch>) -> MutexGuard<'_, Switch> {
+    switch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread of the router.
+pub(crate) struct Worker<'a> {
+    switch: &'a Mutex<Switch>,
+    pub wait: Waiting,
+    pace: Pace,
+    /// When the thread last began to wait.
+    since: Instant,
+    /// When the thread became idle; `None` once memory was released.
+    idle_since: Option<Instant>,
+    /// The ports that have packets.
+    ready: Vec<usize>,
+}
+
+impl<'a> Worker<'a> {
+    /// The worker of the calling thread, which also waits for the descriptors `wakes`.
+    pub fn new(
+        switch: &'a Mutex<Switch>,
+        wakes: impl IntoIterator<Item = RawFd>,
+    ) -> io::Result<Self> {
+        // The minimum timer slack: a wait ends on time and not up to 50 µs later.
+        set_current_timer_slack(Some(NonZeroU64::MIN))?;
+        let wait = Waiting::new(wakes, lock(switch).descriptors());
+        Ok(Self {
+            switch,
+            wait,
+            pace: Pace::default(),
+            since: Instant::now(),
+            idle_since: None,
+            ready: Vec::new(),
+        })
+    }
+
+    /// Works until one of the descriptors `wakes` is ready.
+    pub fn run(mut self) -> io::Result<()> {
+        loop {
+            self.wait()?;
+            if self.wait.woken().is_some() {
+                return Ok(());
+            }
+            self.work();
+        }
+    }
+
+    /// Waits until there may be something to do.
+    pub fn wait(&mut self) -> io::Result<()> {
+        let due = lock(self.switch).next_due();
+        let until_due = due.map(|due| due.saturating_duration_since(self.since));
+        let timeout = if self.pace.naps() {
+            std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
+            Some(Duration::ZERO)
+        } else {
+            let idle = self.idle_since;
+            let rest = idle.map(|idle| REST.saturating_sub(self.since - idle));
+            until_due.into_iter().chain(rest).min()
+        };
+        self.wait.wait(timeout)
+    }
+
+    /// Forwards the packets that have arrived, and does what is due.
+    pub fn work(&mut self) {
+        let now = Instant::now();
+        let mut switch = lock(self.switch);
+        self.wait.ready_ports(&mut self.ready);
+        let packets = switch.receive(&mut self.ready, now);
+        switch.send_due(now);
+        self.pace.note(packets, now - self.since);
+        if packets > 0 || switch.holds_packets() {
+            self.idle_since = Some(now);
+        } else if self.idle_since.is_some_and(|idle| now - idle >= REST) {
+            switch.release_memory();
+            self.idle_since = None;
+        }
+        self.since = Instant::now();
+    }
+}
