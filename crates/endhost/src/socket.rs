@@ -12,6 +12,7 @@ mod receive;
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
@@ -123,10 +124,7 @@ impl Socket {
     ) -> io::Result<usize> {
         let stride = headers.overhead() + segment;
         let offload = self.offload.max_gso_segments().get();
-        let segments = (MAX_DATAGRAM / stride)
-            .min(MAX_SEGMENTS)
-            .min(offload)
-            .max(1);
+        let segments = self.max_segments(headers, segment).get();
         let sent = &contents[..contents.len().min(segments * segment)];
         scratch.clear();
         for payload in sent.chunks(segment.max(1)) {
@@ -142,6 +140,13 @@ impl Socket {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => Ok(sent.len()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Most payloads of `segment` bytes that one call of [`Socket::try_send`] takes.
+    pub(crate) fn max_segments(&self, headers: &Headers, segment: usize) -> NonZeroUsize {
+        let fit = MAX_DATAGRAM / (headers.overhead() + segment);
+        let fit = NonZeroUsize::new(fit.min(MAX_SEGMENTS)).unwrap_or(NonZeroUsize::MIN);
+        fit.min(self.offload.max_gso_segments())
     }
 
     /// Sends finished packets to `next_hop`: several of `stride` bytes, the last possibly shorter,

@@ -10,17 +10,19 @@ impl Checksum {
     /// padded with zero.
     #[inline]
     pub fn add_bytes(mut self, bytes: &[u8]) -> Self {
-        // Adds 32-bit words in 64 bits: no carry is lost below 2^32 words, and the compiler
-        // vectorises the loop.
-        let mut words = bytes.chunks_exact(4);
-        self.0 += words
-            .by_ref()
-            .map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]])))
-            .sum::<u64>();
-        let mut last = [0; 4];
-        let rest = words.remainder();
+        // Ones' complement sums may be taken over longer words and folded later (RFC 1071, 2 (C)).
+        // The two halves of a word are summed apart: no carry is lost below 2^32 words, and the
+        // compiler vectorises the loop.
+        let (words, rest) = bytes.as_chunks();
+        let halves = words.iter().fold((0, 0), |(low, high), word| {
+            let word = u64::from_ne_bytes(*word);
+            (low + (word & u64::from(u32::MAX)), high + (word >> 32))
+        });
+        self.0 += halves.0 + halves.1;
+        let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        self.0 += u64::from(u32::from_ne_bytes(last));
+        let last = u64::from_ne_bytes(last);
+        self.0 += (last & u64::from(u32::MAX)) + (last >> 32);
         self
     }
 

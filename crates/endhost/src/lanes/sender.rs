@@ -1,5 +1,6 @@
 //! Sending over lanes.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -47,6 +48,11 @@ impl LaneSender {
             }
         }
         Ok(())
+    }
+
+    /// Most payloads of `segment` bytes that one call of [`LaneSender::try_send`] sends over `flow`.
+    pub fn max_segments(&self, flow: &Flow, segment: usize) -> NonZeroUsize {
+        (self.shared.socket).max_segments(&flow.headers(), segment)
     }
 
     /// Sends the beginning of `contents` over `flow` without waiting, as many payloads of `segment`

@@ -16,8 +16,6 @@ use crate::driver::Driver;
 use crate::driver::buffer::{End, StreamBuffer};
 use crate::driver::window::ReceiveWindow;
 
-/// The kernel cuts one buffer into at most this many packets.
-const SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 /// Least that may be sent and not yet acknowledged, in bytes.
 const LEAST_SEND_WINDOW: u64 = 1 << 20;
 /// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
@@ -193,7 +191,12 @@ impl State {
                 self.pending = None;
             }
             self.packets.clear();
-            let Some(transmit) = self.quic.poll_transmit(now, SEGMENTS, &mut self.packets) else {
+            // What one call of the kernel takes: a rest would be a small batch for every router.
+            let batch = self.flow.as_ref().map_or(NonZeroUsize::MIN, |flow| {
+                let mtu = self.quic.current_mtu();
+                self.sender.max_segments(flow, mtu.into())
+            });
+            let Some(transmit) = self.quic.poll_transmit(now, batch, &mut self.packets) else {
                 return Ok(());
             };
             self.sent = now;
