@@ -1,8 +1,9 @@
 //! QUIC's protocol at work: packets in, packets out, timers.
 //!
-//! One task receives for all connections of an endpoint. It hands a whole receive to the connections
-//! that it is for, then lets each of them answer once. Whoever writes to a stream sends from its own
-//! task, at once; only what the socket has no room for waits for the endpoint's.
+//! One thread receives for all connections of an endpoint. It hands a whole receive to the connections
+//! that it is for, then lets each of them answer once; where there are processors to spare, more
+//! threads share that work, each with connections of its own. A task that writes to a stream sends at
+//! once; only what the socket has no room for waits for the receiving thread.
 
 mod address;
 mod buffer;
@@ -10,6 +11,7 @@ mod connection;
 mod task;
 mod timers;
 mod window;
+mod workers;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -32,6 +34,7 @@ pub(crate) use self::task::run;
 use self::timers::Timers;
 use self::window::Budget;
 pub(crate) use self::window::{LARGEST, LEAST};
+pub(crate) use self::workers::Workers;
 
 /// The connections of one endpoint, and what they share.
 pub(crate) struct Driver {

@@ -24,7 +24,7 @@ use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{self, AcceptTask};
 use crate::connection_id;
-use crate::driver::{self, Driver};
+use crate::driver::{self, Driver, Workers};
 use crate::tls::{Identity, PeerKey, SERVER_NAME};
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
@@ -139,12 +139,13 @@ impl Endpoint {
         });
         let (sender, accepted) = mpsc::channel(accept::WAITING);
         let (begun, incoming) = mpsc::channel(HANDSHAKES);
+        let workers = Workers::start(shared.config.workers).map_err(start)?;
         let (driver_of_thread, runtime) = (Arc::clone(&driver), Handle::current());
         thread::Builder::new()
             .name("quic".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                driver::run(driver_of_thread, receiver, begun);
+                driver::run(driver_of_thread, receiver, workers, begun);
             })
             .map_err(start)?;
         let task = Arc::new_cyclic(|task| {

@@ -1,6 +1,7 @@
 //! The settings of endpoints and connections.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
@@ -32,6 +33,9 @@ pub struct Config {
     /// A router reports a dead link only in answer to a packet, so this bounds the time in which a
     /// side that only receives does not notice one.
     pub keep_alive: Option<Duration>,
+    /// Threads that decrypt and answer packets beside the one that receives them, each for
+    /// connections of its own. By default a quarter of the processors, 7 at most: none below four.
+    pub workers: usize,
 }
 
 impl Default for Config {
@@ -41,6 +45,9 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),
             keep_alive: Some(Duration::from_millis(250)),
+            workers: thread::available_parallelism()
+                .map_or(0, |count| count.get() / 4)
+                .min(7),
         }
     }
 }

@@ -64,6 +64,30 @@ async fn transfer(from: &Connection, to: &Connection, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_share_the_threads_of_an_endpoint() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let config = Config {
+        workers: 2,
+        ..Config::default()
+    };
+    let pair = connect(&host, &host, config).await;
+    let (client, server) = &pair.ends;
+    let mut transfers = tokio::task::JoinSet::new();
+    for length in [1 << 20, 3 << 20, 2 << 20, 5] {
+        let path = host.paths(host.local_as()).await.unwrap().remove(0);
+        let peer = server.local_addr();
+        let (there, here) = tokio::join!(client.connect(peer, path), server.accept());
+        transfers.spawn(async move {
+            let (there, here, sent) = (there.unwrap(), here.unwrap(), pattern(length));
+            assert!(transfer(&there, &here, &sent).await == sent);
+            assert!(transfer(&here, &there, &sent).await == sent);
+        });
+    }
+    transfers.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn large_content_crosses_one_stream_inside_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;

@@ -17,6 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::connection::Connection;
+use super::workers::Workers;
 use super::{Driver, IncomingSender, address_of, lock};
 
 /// Receives before connections may answer. More would only fill the caches.
@@ -27,6 +28,7 @@ const BLOCK: usize = 64 << 10;
 struct Task {
     driver: Arc<Driver>,
     receiver: LaneReceiver,
+    workers: Workers,
     /// `None` once the endpoint is closed.
     incoming: Option<IncomingSender>,
     /// Where payloads are copied to, many to one allocation.
@@ -42,12 +44,19 @@ pub(super) fn waker() -> io::Result<OwnedFd> {
 }
 
 /// Receives until nothing uses the endpoint any more. Connections that peers begin go to `incoming`.
-pub(crate) fn run(driver: Arc<Driver>, receiver: LaneReceiver, incoming: IncomingSender) {
+/// The threads of `workers` help to take packets in.
+pub(crate) fn run(
+    driver: Arc<Driver>,
+    receiver: LaneReceiver,
+    workers: Workers,
+    incoming: IncomingSender,
+) {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
     let mut task = Task {
         driver,
         receiver,
+        workers,
         incoming: Some(incoming),
         block: BytesMut::new(),
         received: Vec::new(),
@@ -127,7 +136,6 @@ impl Task {
             }
         }
         let packets = self.received.len();
-        let now = Instant::now();
         // Stable: packets of one connection stay in order.
         self.received.sort_by_key(|(handle, _)| *handle);
         let mut received = self.received.drain(..).peekable();
@@ -136,7 +144,7 @@ impl Task {
             let rest = iter::from_fn(|| received.next_if(|(next, _)| *next == handle));
             let events = iter::once(first).chain(rest.map(|(_, event)| event));
             match connection {
-                Some(connection) => connection.receive(events, now),
+                Some(connection) => self.workers.receive(handle, connection, events),
                 None => events.for_each(drop),
             }
         }

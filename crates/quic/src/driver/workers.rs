@@ -1,0 +1,115 @@
+//! Threads that take packets in beside the one that receives them.
+//!
+//! All packets of a connection are taken in by one thread, in the order in which they arrived.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+use std::{io, mem, thread};
+
+use noq_proto::{ConnectionEvent, ConnectionHandle};
+
+use super::connection::Connection;
+use super::lock;
+
+/// Most batches that wait for a thread. The one that receives waits for more room, and the socket's
+/// buffer drops what it does not hold.
+const WAITING: usize = 64;
+
+/// Packets for one connection, in order.
+struct Batch {
+    connection: Arc<Connection>,
+    events: Vec<ConnectionEvent>,
+}
+
+#[derive(Default)]
+struct Queue {
+    batches: Vec<Batch>,
+    closed: bool,
+}
+
+/// What the receiving thread and one worker share.
+#[derive(Default)]
+struct Worker {
+    queue: Mutex<Queue>,
+    /// Notified when a batch is added or taken, and at the end.
+    changed: Condvar,
+}
+
+/// The threads. They end when this is dropped, once all they were given is done.
+#[derive(Default)]
+pub(crate) struct Workers(Vec<Arc<Worker>>);
+
+impl Workers {
+    /// Starts `count` threads.
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        // If a thread cannot be started, dropping this ends those before it.
+        let mut workers = Self::default();
+        let runtime = tokio::runtime::Handle::current();
+        for number in 1..=count {
+            let (worker, runtime) = (Arc::new(Worker::default()), runtime.clone());
+            let of_thread = Arc::clone(&worker);
+            thread::Builder::new()
+                .name(format!("quic-{number}"))
+                .spawn(move || {
+                    let _runtime = runtime.enter();
+                    of_thread.run();
+                })?;
+            workers.0.push(worker);
+        }
+        Ok(workers)
+    }
+
+    /// Lets the thread of a connection take `events` in; the calling thread if it is that.
+    pub(super) fn receive(
+        &self,
+        handle: ConnectionHandle,
+        connection: Arc<Connection>,
+        events: impl Iterator<Item = ConnectionEvent>,
+    ) {
+        match (handle.0 % (self.0.len() + 1)).checked_sub(1) {
+            None => connection.receive(events, Instant::now()),
+            Some(worker) => self.0[worker].add(Batch {
+                connection,
+                events: events.collect(),
+            }),
+        }
+    }
+}
+
+impl Worker {
+    fn add(&self, batch: Batch) {
+        let queue = lock(&self.queue);
+        let full = |queue: &mut Queue| queue.batches.len() >= WAITING;
+        let queue = self.changed.wait_while(queue, full);
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        queue.batches.push(batch);
+        self.changed.notify_one();
+    }
+
+    fn run(&self) {
+        loop {
+            let queue = lock(&self.queue);
+            let idle = |queue: &mut Queue| queue.batches.is_empty() && !queue.closed;
+            let queue = self.changed.wait_while(queue, idle);
+            let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+            let batches = mem::take(&mut queue.batches);
+            drop(queue);
+            if batches.is_empty() {
+                return;
+            }
+            self.changed.notify_one();
+            for Batch { connection, events } in batches {
+                connection.receive(events.into_iter(), Instant::now());
+            }
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in &self.0 {
+            lock(&worker.queue).closed = true;
+            worker.changed.notify_one();
+        }
+    }
+}
