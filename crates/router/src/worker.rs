@@ -30,7 +30,7 @@ pub(crate) struct Worker<'a> {
     since: Instant,
     /// When the thread became idle; `None` once memory was released.
     idle_since: Option<Instant>,
-    /// The ports that have packets.
+    /// The ports that have packets; after work, those that may have more.
     ready: Vec<usize>,
 }
 
@@ -68,7 +68,10 @@ impl<'a> Worker<'a> {
     pub fn wait(&mut self) -> io::Result<()> {
         let due = lock(self.switch).next_due();
         let until_due = due.map(|due| due.saturating_duration_since(self.since));
-        let timeout = if self.pace.naps() {
+        let timeout = if !self.ready.is_empty() {
+            // A nap would only delay the packets that are there already.
+            Some(Duration::ZERO)
+        } else if self.pace.naps() {
             std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
             Some(Duration::ZERO)
         } else {
