@@ -5,17 +5,21 @@
 //!
 //! Each side is a network namespace, as in a lab: the host and its router share one, and a veth pair
 //! is the link. Packets have 1472 bytes, and the host sends them in batches (GSO). Every router is a
-//! process of its own. Links either carry a batch whole, or the kernel cuts it into single packets
+//! process of its own. Devices either carry a batch whole, or the kernel cuts it into single packets
 //! before each device ("per packet").
+//!
+//! In the last two cases one router is the bottleneck: its host's batches reach it whole, the link
+//! carries single packets of 16 flows, and the device at its far end drops them, so that most of the
+//! CPU time is left to the router. It has one thread, then two.
 //!
 //! The host keeps a fixed number of packets in flight, so that it does not overload the routers: only
 //! packets that arrive are counted. CPU time is that of each process, which includes the work that
 //! the kernel does for its packets at the next hop.
 //!
 //! Options: `--seconds S` of each measurement (1), `--rounds N` (5; medians are printed), `--flows N`
-//! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--json FILE`. `HAWSER_OLD`
-//! names a `hawser` program whose routers are measured beside those of this build. It needs root,
-//! and `ip` of iproute2.
+//! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--case NAME`, `--json FILE`.
+//! `HAWSER_OLD` names a `hawser` program whose routers are measured beside those of this build. It
+//! needs root, and `ip` of iproute2.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -33,6 +37,8 @@ mod process;
 #[path = "chain/report.rs"]
 mod report;
 
+use std::iter;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use hawser_kernel::namespace::is_privileged;
@@ -41,12 +47,63 @@ use hawser_topology::AsDir;
 
 use self::common::net::Net;
 use self::common::{DST_PORT, SRC_PORT};
+use self::hosts::End;
 use self::links::Links;
 use self::process::{Process, machine_time};
 use self::report::{Outcome, Report};
 
 /// Time in which queues fill before a measurement starts.
 const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Where packets are forwarded.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    /// Whether the loopback device, and the link, carry batches whole.
+    whole: [bool; 2],
+    routers: u8,
+    threads: u16,
+    /// Minimum number of flows.
+    flows: u32,
+    /// Number of bytes in flight: with more threads than cores, one that waits for its turn must
+    /// not stop the others.
+    window: u64,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        name: "batches",
+        whole: [true, true],
+        routers: 2,
+        threads: 1,
+        flows: 1,
+        window: 1 << 20,
+    },
+    Case {
+        name: "per packet",
+        whole: [false, false],
+        routers: 2,
+        threads: 1,
+        flows: 1,
+        window: 1 << 20,
+    },
+    Case {
+        name: "one thread",
+        whole: [true, false],
+        routers: 1,
+        threads: 1,
+        flows: 16,
+        window: 4 << 20,
+    },
+    Case {
+        name: "two threads",
+        whole: [true, false],
+        routers: 1,
+        threads: 2,
+        flows: 16,
+        window: 4 << 20,
+    },
+];
 
 /// What forwards the packets.
 #[derive(Clone, Copy, PartialEq)]
@@ -76,6 +133,7 @@ struct Arguments {
     flows: u32,
     size: usize,
     only: Option<String>,
+    case: Option<String>,
     json: Option<String>,
 }
 
@@ -95,6 +153,7 @@ impl Arguments {
             flows: number("--flows", 1.0) as u32,
             size: number("--size", 1472.0) as usize,
             only: value("--only"),
+            case: value("--case"),
             json: value("--json"),
         }
     }
@@ -103,7 +162,7 @@ impl Arguments {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["router", dir] => return run_router(dir),
+        ["router", dir, threads] => return run_router(dir, threads.parse().unwrap()),
         ["bare", from, by, to] => return bare::forward([from, by, to].map(|a| a.parse().unwrap())),
         _ => {}
     }
@@ -118,12 +177,19 @@ fn main() {
     if let Some(only) = &options.only {
         contestants.retain(|contestant| contestant.name() == only);
     }
+    let mut cases = CASES.to_vec();
+    if let Some(name) = &options.case {
+        cases.retain(|case| case.name.contains(name));
+    }
     let mut report = Report::default();
-    for whole in [true, false] {
-        for _ in 0..options.rounds {
+    for _ in 0..options.rounds {
+        for case in &cases {
             for contestant in &contestants {
-                let outcome = measure(*contestant, whole, &options);
-                report.add(whole, contestant.name(), outcome);
+                // Only the routers of this build are known to have threads.
+                if case.routers == 2 || *contestant == Contestant::Routers {
+                    let outcome = measure(case, *contestant, &options);
+                    report.add(case.name, contestant.name(), outcome);
+                }
             }
         }
     }
@@ -134,38 +200,23 @@ fn main() {
 }
 
 /// Runs the border router of the AS in `dir` until it is killed.
-fn run_router(dir: &str) {
-    let router = Router::open(&AsDir::new(dir), None, &Options::default()).unwrap();
+fn run_router(dir: &str, threads: NonZeroU16) {
+    let options = Options::default().with_threads(threads);
+    let router = Router::open(&AsDir::new(dir), None, &options).unwrap();
     router.run().unwrap();
 }
 
-/// Sends for a while through two routers, or what takes their place.
-fn measure(contestant: Contestant<'_>, whole: bool, options: &Arguments) -> Outcome {
+/// Sends for a while through routers, or what takes their place.
+fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outcome {
     let net = Net::between([10, 200, 0]);
-    let links = Links::new(&net, whole);
-    let forwarders = [1, 2].map(|number| {
-        let forwarder = match contestant {
-            Contestant::Routers => Process::of_this_program("router").arg(net.dir(number).path()),
-            Contestant::Program(path) => Process::new(path)
-                .arg("router")
-                .arg("run")
-                .arg(net.dir(number).path()),
-            Contestant::Bare => {
-                let (from, to) = match number {
-                    1 => (net.router(1), net.link_end(2)),
-                    _ => (net.link_end(2), (net.ip(20), DST_PORT).into()),
-                };
-                let by = if number == 1 { net.link_end(1) } else { from };
-                [from, by, to]
-                    .iter()
-                    .fold(Process::of_this_program("bare"), |process, address| {
-                        process.arg(address.to_string())
-                    })
-            }
-        };
-        forwarder.start(links.namespace(number))
-    });
-    let packets: Vec<Vec<u8>> = (0..options.flows)
+    let links = Links::new(&net, case.whole);
+    let forwarders: Vec<Process> = (1..=case.routers)
+        .map(|number| {
+            let forwarder = forwarder(&net, number, case, contestant);
+            forwarder.start(links.namespace(number))
+        })
+        .collect();
+    let packets: Vec<Vec<u8>> = (0..options.flows.max(case.flows))
         .map(|flow| {
             let empty = net.packet(0, DST_PORT, 2).len() - 2;
             let mut packet = net.packet(0, DST_PORT, options.size - empty);
@@ -173,11 +224,15 @@ fn measure(contestant: Contestant<'_>, whole: bool, options: &Arguments) -> Outc
             packet
         })
         .collect();
-    let [from, to] = [(1, SRC_PORT), (2, DST_PORT)].map(|(number, port)| {
-        let open = || net.host(number, port);
-        links.namespace(number).run(open).unwrap()
-    });
-    hosts::exchange(from, net.router(1), to, packets, |progress| {
+    let from = links.namespace(1).run(|| net.host(1, SRC_PORT)).unwrap();
+    let end = match case.routers {
+        1 => End::Drop(links.drop_at_far_end(&net)),
+        _ => {
+            let to = links.namespace(2).run(|| net.host(2, DST_PORT));
+            End::Receive(to.unwrap())
+        }
+    };
+    hosts::exchange(from, net.router(1), case.window, end, packets, |progress| {
         progress.wait_for_first();
         std::thread::sleep(WARM_UP);
         let before = Sample::take(&forwarders, progress);
@@ -186,23 +241,47 @@ fn measure(contestant: Contestant<'_>, whole: bool, options: &Arguments) -> Outc
     })
 }
 
+/// The command that forwards in place of router `number`.
+fn forwarder(net: &Net, number: u8, case: &Case, contestant: Contestant<'_>) -> Process {
+    let dir = net.dir(number);
+    match contestant {
+        Contestant::Routers => Process::of_this_program("router")
+            .arg(dir.path())
+            .arg(case.threads.to_string()),
+        Contestant::Program(path) => Process::new(path).arg("router").arg("run").arg(dir.path()),
+        Contestant::Bare => {
+            let ends = match number {
+                1 => [net.router(1), net.link_end(1), net.link_end(2)],
+                _ => [
+                    net.link_end(2),
+                    net.link_end(2),
+                    (net.ip(20), DST_PORT).into(),
+                ],
+            };
+            let process = Process::of_this_program("bare");
+            ends.iter()
+                .fold(process, |process, end| process.arg(end.to_string()))
+        }
+    }
+}
+
 /// All counts at one moment.
 struct Sample {
     at: std::time::Instant,
     packets: u64,
     lost: u64,
-    forwarders: [f64; 2],
+    forwarders: Vec<f64>,
     hosts: [f64; 2],
     machine: f64,
 }
 
 impl Sample {
-    fn take(forwarders: &[Process; 2], progress: &hosts::Progress) -> Self {
+    fn take(forwarders: &[Process], progress: &hosts::Progress) -> Self {
         Self {
             at: std::time::Instant::now(),
             packets: progress.arrived(),
             lost: progress.lost(),
-            forwarders: [0, 1].map(|at| forwarders[at].cpu_time()),
+            forwarders: forwarders.iter().map(Process::cpu_time).collect(),
             hosts: progress.cpu_times(),
             machine: machine_time(),
         }
@@ -217,7 +296,9 @@ impl Sample {
             gbit_per_second: gigabytes * 8.0 / seconds,
             packets_per_second: packets / seconds,
             lost_packets: (self.lost - before.lost) as f64,
-            routers: [0, 1].map(|at| each(self.forwarders[at], before.forwarders[at])),
+            routers: iter::zip(&self.forwarders, &before.forwarders)
+                .map(|(now, then)| each(*now, *then))
+                .collect(),
             hosts: [0, 1].map(|at| each(self.hosts[at], before.hosts[at])),
             machine: each(self.machine, before.machine),
         }

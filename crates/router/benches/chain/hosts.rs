@@ -1,5 +1,6 @@
 //! The sending and the receiving host, in threads of this process.
 
+use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
@@ -11,10 +12,9 @@ use std::{array, thread};
 use noq_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::thread::set_current_timer_slack;
 
+use crate::links;
 use crate::process::thread_time;
 
-/// Number of bytes in flight.
-const WINDOW: u64 = 1 << 20;
 /// Maximum number of bytes, and of packets, of one send.
 const BATCH_BYTES: usize = 65507;
 const BATCH_PACKETS: usize = 64;
@@ -25,6 +25,14 @@ const LOSS: Duration = Duration::from_millis(20);
 /// Size of the socket buffers in bytes.
 const BUFFER: usize = 8 << 20;
 
+/// Where the packets end.
+pub enum End {
+    /// At a host that receives them.
+    Receive(UdpSocket),
+    /// At a device that drops them, which the statistics of devices in this file count.
+    Drop(File),
+}
+
 /// Counts of both hosts.
 #[derive(Default)]
 pub struct Progress {
@@ -33,11 +41,16 @@ pub struct Progress {
     /// CPU time of the sending and of the receiving host, in nanoseconds.
     cpu: [AtomicU64; 2],
     stop: AtomicBool,
+    /// The statistics of the devices at the end, if they drop the packets.
+    devices: Option<File>,
 }
 
 impl Progress {
     pub fn arrived(&self) -> u64 {
-        self.arrived.load(Relaxed)
+        match &self.devices {
+            Some(devices) => links::received(devices),
+            None => self.arrived.load(Relaxed),
+        }
     }
 
     pub fn lost(&self) -> u64 {
@@ -62,18 +75,29 @@ impl Progress {
     }
 }
 
-/// Sends copies of `packets` from one host to the other by the router at `start` while `job` runs.
+/// Sends copies of `packets` from one host to the other by the router at `start` while `job` runs,
+/// with `window` bytes in flight.
 pub fn exchange<T>(
     from: UdpSocket,
     start: SocketAddr,
-    to: UdpSocket,
+    window: u64,
+    end: End,
     packets: Vec<Vec<u8>>,
     job: impl FnOnce(&Progress) -> T,
 ) -> T {
-    let progress = Progress::default();
+    let mut progress = Progress::default();
+    let to = match end {
+        End::Receive(to) => Some(to),
+        End::Drop(devices) => {
+            progress.devices = Some(devices);
+            None
+        }
+    };
     thread::scope(|scope| {
-        scope.spawn(|| receive(&to, &progress));
-        scope.spawn(|| send(&from, start, &packets, &progress));
+        if let Some(to) = &to {
+            scope.spawn(|| receive(to, &progress));
+        }
+        scope.spawn(|| send(&from, start, window, &packets, &progress));
         let result = job(&progress);
         progress.stop.store(true, Relaxed);
         result
@@ -81,25 +105,34 @@ pub fn exchange<T>(
 }
 
 /// Sends batches in turn, each of packets of one flow.
-fn send(socket: &UdpSocket, start: SocketAddr, packets: &[Vec<u8>], progress: &Progress) {
+fn send(
+    socket: &UdpSocket,
+    start: SocketAddr,
+    window: u64,
+    packets: &[Vec<u8>],
+    progress: &Progress,
+) {
     set_current_timer_slack(Some(NonZeroU64::MIN)).unwrap();
     let state = UdpSocketState::new(socket.into()).unwrap();
     state.set_send_buffer_size(socket.into(), BUFFER).unwrap();
     let length = packets[0].len();
     let count = (BATCH_BYTES / length).min(BATCH_PACKETS);
     let batches: Vec<Vec<u8>> = packets.iter().map(|packet| packet.repeat(count)).collect();
-    let window = (WINDOW / length as u64).max(count as u64);
-    let (mut sent, mut last) = (0, (0, Instant::now()));
+    let window = (window / length as u64).max(count as u64);
+    let mut sent = 0;
+    // The number of packets that had arrived, and when that was seen first.
+    let mut last = (0, Instant::now());
     for (number, batch) in batches.iter().cycle().enumerate() {
         if number % 64 == 0 {
             progress.note_cpu(0);
         }
-        while sent + count as u64 > progress.arrived() + progress.lost() + window {
+        while sent + count as u64 > last.0 + progress.lost() + window {
             let arrived = progress.arrived();
             if progress.stop.load(Relaxed) {
                 return;
             } else if arrived != last.0 {
                 last = (arrived, Instant::now());
+                continue;
             } else if last.1.elapsed() > LOSS {
                 progress.lost.store(sent - arrived, Relaxed);
             }

@@ -1,6 +1,8 @@
 //! Two network namespaces with a veth pair between them.
 
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use hawser_kernel::namespace::NetNs;
@@ -20,9 +22,9 @@ pub fn has_ip() -> bool {
 }
 
 impl Links {
-    /// Namespaces with the addresses of `net`. Devices carry batches whole, or else no segmentation
-    /// and receive offloads.
-    pub fn new(net: &Net, whole: bool) -> Self {
+    /// Namespaces with the addresses of `net`. The loopback device, and the link, carry batches
+    /// `whole`, or else have no segmentation and receive offloads.
+    pub fn new(net: &Net, whole: [bool; 2]) -> Self {
         let links = Self([1, 2].map(|_| NetNs::create().unwrap()));
         let far = links.0[1].as_fd().as_raw_fd();
         let far = format!("/proc/{}/fd/{far}", std::process::id());
@@ -31,7 +33,7 @@ impl Links {
         for (number, namespace) in (1..).zip(&links.0) {
             let end = net.link_end(number).ip();
             ip(namespace, &format!("addr add {end}/24 dev {DEVICE}"));
-            for device in ["lo", DEVICE] {
+            for (device, whole) in ["lo", DEVICE].into_iter().zip(whole) {
                 ip(namespace, &format!("link set {device} up"));
                 if !whole {
                     namespace.run(|| offload::disable(device)).unwrap().unwrap();
@@ -41,10 +43,34 @@ impl Links {
         links
     }
 
+    /// Makes the far end of the link drop all packets, as they are for another Ethernet address, and
+    /// returns the statistics of its devices, for [`received`].
+    pub fn drop_at_far_end(&self, net: &Net) -> File {
+        let end = net.link_end(2).ip();
+        let other = "lladdr 02:00:00:00:00:01 nud permanent";
+        ip(
+            &self.0[0],
+            &format!("neigh replace {end} dev {DEVICE} {other}"),
+        );
+        let open = || File::open("/proc/thread-self/net/dev");
+        self.0[1].run(open).unwrap().unwrap()
+    }
+
     /// The namespace of AS `number`.
     pub fn namespace(&self, number: u8) -> &NetNs {
         &self.0[usize::from(number) - 1]
     }
+}
+
+/// The number of packets that a link's device has received (proc(5), `/proc/net/dev`).
+pub fn received(devices: &File) -> u64 {
+    let mut text = [0; 1 << 12];
+    let length = devices.read_at(&mut text, 0).unwrap();
+    let text = std::str::from_utf8(&text[..length]).unwrap();
+    let mut lines = text.lines().map(str::trim_start);
+    let values = lines.find_map(|line| line.strip_prefix(DEVICE)?.strip_prefix(':'));
+    let packets = values.unwrap().split_whitespace().nth(1);
+    packets.unwrap().parse().unwrap()
 }
 
 fn ip(namespace: &NetNs, command: &str) {

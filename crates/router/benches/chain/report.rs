@@ -1,7 +1,5 @@
 //! The table of all measurements.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 /// The result of one measurement.
@@ -9,8 +7,8 @@ pub struct Outcome {
     pub gbit_per_second: f64,
     pub packets_per_second: f64,
     pub lost_packets: f64,
-    /// CPU seconds per GB of the first and of the second router.
-    pub routers: [f64; 2],
+    /// CPU seconds per GB of each router.
+    pub routers: Vec<f64>,
     /// CPU seconds per GB of the sending and of the receiving host.
     pub hosts: [f64; 2],
     /// CPU seconds per GB of the whole machine.
@@ -20,7 +18,7 @@ pub struct Outcome {
 impl Outcome {
     /// Gbit that a CPU second of a router forwards.
     fn gbit_per_cpu_second(&self) -> f64 {
-        16.0 / (self.routers[0] + self.routers[1])
+        8.0 * self.routers.len() as f64 / self.routers.iter().sum::<f64>()
     }
 
     /// All values with their names.
@@ -30,7 +28,10 @@ impl Outcome {
             ("packets_per_second", self.packets_per_second),
             ("gbit_per_cpu_second", self.gbit_per_cpu_second()),
             ("router_1_cpu_per_gb", self.routers[0]),
-            ("router_2_cpu_per_gb", self.routers[1]),
+            (
+                "router_2_cpu_per_gb",
+                self.routers.get(1).copied().unwrap_or_default(),
+            ),
             ("sender_cpu_per_gb", self.hosts[0]),
             ("receiver_cpu_per_gb", self.hosts[1]),
             ("machine_cpu_per_gb", self.machine),
@@ -39,13 +40,16 @@ impl Outcome {
     }
 }
 
-/// All measurements, by how batches cross the links and by contestant.
+/// All measurements, by case and contestant, in the order of the first ones.
 #[derive(Default)]
-pub struct Report(BTreeMap<(bool, &'static str), Vec<Outcome>>);
+pub struct Report(Vec<((&'static str, &'static str), Vec<Outcome>)>);
 
 impl Report {
-    pub fn add(&mut self, whole: bool, name: &'static str, outcome: Outcome) {
-        self.0.entry((whole, name)).or_default().push(outcome);
+    pub fn add(&mut self, case: &'static str, name: &'static str, outcome: Outcome) {
+        match self.0.iter_mut().find(|(of, _)| *of == (case, name)) {
+            Some((_, outcomes)) => outcomes.push(outcome),
+            None => self.0.push(((case, name), vec![outcome])),
+        }
     }
 
     /// Prints the medians, and the spread of the rates.
@@ -62,12 +66,11 @@ impl Report {
             "all s/GB",
             "lost",
         );
-        for ((whole, name), outcomes) in self.0.iter().rev() {
-            let how = if *whole { "batches" } else { "per packet" };
+        for ((case, name), outcomes) in &self.0 {
             let [rate, packets, per_cpu, r1, r2, h1, h2, all, lost] = summary(outcomes);
             println!(
                 "{:20} {:7.2} {:>16} {:10.0} {:9.1}  {:15}  {:15} {:8.3} {:6.0}",
-                format!("{how}, {name}"),
+                format!("{case}, {name}"),
                 rate.median,
                 format!("({:.2}-{:.2})", rate.lowest, rate.highest),
                 packets.median,
@@ -82,8 +85,8 @@ impl Report {
 
     /// Writes the medians and the extremes as JSON.
     pub fn write(&self, file: &str) {
-        let rows = self.0.iter().map(|((whole, name), outcomes)| {
-            let mut row = json!({ "batches_whole": whole, "name": name });
+        let rows = self.0.iter().map(|((case, name), outcomes)| {
+            let mut row = json!({ "case": case, "name": name });
             let names = outcomes[0].values().map(|(name, _)| name);
             for (name, value) in names.into_iter().zip(summary(outcomes)) {
                 let Spread {
