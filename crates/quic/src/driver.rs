@@ -188,6 +188,20 @@ impl Driver {
         self.wake();
     }
 
+    /// Ends all connections without informing their peers, and allows no new ones: nothing is received
+    /// any more, and no timer expires.
+    pub(crate) fn abandon(&self, reason: &str) {
+        let mut protocol = self.protocol();
+        protocol.closed = true;
+        protocol.active = 0;
+        let connections: Vec<_> = protocol.connections.drain().collect();
+        drop(protocol);
+        for (_, connection) in connections {
+            connection.abandon(reason);
+        }
+        self.drained.notify_waiters();
+    }
+
     /// Waits until the peers of all connections are informed of the end.
     pub(crate) async fn wait_draining(&self) {
         loop {
@@ -217,7 +231,7 @@ impl Driver {
     fn on_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
         let mut protocol = self.protocol();
         if event.is_draining() {
-            protocol.active -= 1;
+            protocol.active = protocol.active.saturating_sub(1);
             if protocol.active == 0 {
                 self.drained.notify_waiters();
             }

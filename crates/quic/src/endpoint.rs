@@ -247,3 +247,39 @@ impl Endpoint {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, driver.wait_draining()).await;
     }
 }
+
+#[cfg(test)]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../../endhost/tests/toy/mod.rs"]
+mod toy;
+
+#[cfg(test)]
+mod tests {
+    use super::toy::{ToyDaemon, isd_as, own_ip};
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn connections_end_when_nothing_is_received_any_more() {
+        let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+        let host = daemon.endhost().await;
+        let bind = |last| {
+            let listen = Some((own_ip(last), 0).into());
+            Endpoint::bind(host.clone(), listen, Config::default()).unwrap()
+        };
+        let (client, server) = (bind(1), bind(2));
+        let path = host.paths(host.local_as()).await.unwrap().remove(0);
+        let again = path.clone();
+        let peer = server.local_addr();
+        let (there, _here) = tokio::join!(client.connect(peer, path), server.accept());
+        let there = there.unwrap();
+        client.0.shared.driver.abandon("this host cannot receive");
+        let reason = there.closed().await;
+        assert!(
+            reason.to_string().ends_with("this host cannot receive"),
+            "{reason}"
+        );
+        let refused = client.connect(peer, again).await;
+        assert_eq!(refused.err(), Some(ConnectError::EndpointClosed));
+        client.close().await;
+    }
+}

@@ -3,15 +3,18 @@
 mod state;
 mod streams;
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
+use std::{fmt, mem};
 
 use bytes::Bytes;
 use hawser_endhost::lanes::FlowId;
-use noq_proto::{ConnectionError, ConnectionEvent, ConnectionHandle, PathId, PathStats};
+use noq_proto::{
+    ConnectionError, ConnectionEvent, ConnectionHandle, PathId, PathStats, TransportError,
+    TransportErrorCode,
+};
 
 use self::state::{Cause, State};
 pub(crate) use self::streams::StreamFault;
@@ -117,6 +120,18 @@ impl Connection {
                 state.end(ConnectionError::LocallyClosed);
             }
         });
+    }
+
+    /// Ends the connection without informing the peer.
+    pub(super) fn abandon(&self, reason: &str) {
+        let mut state = self.lock();
+        if state.error.is_none() {
+            let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason.into());
+            state.end(error.into());
+        }
+        let woken = mem::take(&mut state.woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// The peer's certificates.

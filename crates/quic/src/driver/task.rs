@@ -63,8 +63,17 @@ pub(crate) fn run(
         response: Vec::new(),
     };
     if let Err(error) = task.run() {
-        // Every connection finds out by itself, when nothing arrives.
         tracing::error!(%error, "cannot receive");
+        task.driver
+            .abandon(&format!("this host cannot receive: {error}"));
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.driver.abandon("the thread of the endpoint panicked");
+        }
     }
 }
 

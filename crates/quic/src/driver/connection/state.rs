@@ -51,7 +51,7 @@ pub(super) struct State {
     /// Wait for everything else: set up, opened streams, room for streams, the end.
     waiting: Vec<Waker>,
     /// Woken when the lock is released.
-    woken: Vec<Waker>,
+    pub(super) woken: Vec<Waker>,
 }
 
 /// Why a connection is looked at.
