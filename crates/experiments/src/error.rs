@@ -9,6 +9,9 @@ pub enum ExperimentError {
     /// The experiment cannot be run as requested. The text names the request and the remedy.
     #[error("{0}")]
     Request(String),
+    /// A program is not installed. The text names the remedy.
+    #[error("{0}")]
+    Missing(&'static str),
     /// A step failed. The text names the step and the cause.
     #[error("{0}")]
     Step(String),

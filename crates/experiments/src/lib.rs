@@ -3,13 +3,15 @@
 //! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]) is made. Nothing here prints: an observer receives the progress as [`Event`]s.
+//! ([`plot`]) is made. [`throughput`] and [`scale`] measure
+//! speed and its cost instead. Nothing here prints: an observer receives the progress as [`Event`]s.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
 mod catalog;
 mod ceiling;
 mod content;
+mod cpu;
 mod cross;
 mod error;
 mod experiment;
@@ -19,9 +21,11 @@ pub mod plot;
 mod report;
 mod run;
 mod samples;
+pub mod scale;
 mod scratch;
 mod session;
 mod stage;
+pub mod throughput;
 mod transfer;
 
 pub use self::catalog::{CATALOG, DEMO_TOPOLOGIES, Entry, demo};

@@ -57,7 +57,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-fn spread(values: &[f64]) -> f64 {
+/// Largest less smallest value, divided by the median.
+pub(crate) fn spread(values: &[f64]) -> f64 {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
     (largest - smallest) / median(values)

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use hawser_torrent::CreateOptions;
 
 use crate::ceiling::{PathCost, ceiling};
 use crate::content::Content;
@@ -23,6 +24,22 @@ pub(crate) struct Load {
     pub content: Content,
     /// The `.torrent` file.
     pub torrent: PathBuf,
+}
+
+impl Load {
+    /// Hashes the file into a torrent in `folder`, beside earlier ones.
+    pub fn new(
+        content: Content,
+        folder: &Path,
+        options: &CreateOptions,
+        hashing: impl FnMut(u64, u64),
+    ) -> Result<Self, ExperimentError> {
+        let document = hawser_torrent::create(&content.path, options, hashing)
+            .map_err(ExperimentError::step)?;
+        let torrent = folder.join(format!("{}.torrent", content.bytes));
+        std::fs::write(&torrent, document).during(torrent.display())?;
+        Ok(Self { content, torrent })
+    }
 }
 
 /// The measurements of a run.

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open, statvfs};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -11,6 +11,9 @@ use crate::error::{During, ExperimentError};
 
 /// The prefix of the names of such folders.
 const PREFIX: &str = "hawser-scratch-";
+
+/// Where Linux systems mount a tmpfs for all users.
+const MEMORY: &str = "/dev/shm";
 
 /// A folder under the temporary directory. Dropping it removes it; if this process is killed, the
 /// next [`sweep`] does: a lock on the folder (flock(2)) shows that its process runs.
@@ -24,6 +27,17 @@ impl Scratch {
     /// Makes a folder.
     pub fn create() -> Result<Self, ExperimentError> {
         Self::create_in(&std::env::temp_dir())
+    }
+
+    /// Makes a folder in memory (tmpfs), if this system has one with room for `bytes`; otherwise like
+    /// [`Scratch::create`].
+    pub fn in_memory(bytes: u64) -> Result<Self, ExperimentError> {
+        let memory = Path::new(MEMORY);
+        let room = statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+        match room > bytes {
+            true => Self::create_in(memory),
+            false => Self::create(),
+        }
     }
 
     fn create_in(parent: &Path) -> Result<Self, ExperimentError> {
@@ -57,6 +71,7 @@ impl Scratch {
 /// Removes the folders of this user's sessions whose process was killed.
 pub fn sweep() {
     sweep_in(&std::env::temp_dir());
+    sweep_in(Path::new(MEMORY));
 }
 
 fn sweep_in(parent: &Path) {

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hawser_torrent::CreateOptions;
 
 use crate::content::Content;
-use crate::error::{During, ExperimentError};
+use crate::error::ExperimentError;
 use crate::experiment::{Experiment, Variant};
 use crate::run::{Load, Run, run};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
+
+/// How long plain TCP is measured.
+const PLAIN_TCP_TIME: Duration = Duration::from_secs(5);
 
 /// How an experiment is run.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +32,8 @@ pub struct Options {
     /// Whether plain TCP is measured too, with `iperf3` over [`Experiment::direct_link`]: for
     /// experiments on one network.
     pub plain_tcp: bool,
+    /// Whether every packet crosses the network by itself ([`hawser_lab::Options::no_offload`]).
+    pub no_offload: bool,
 }
 
 /// Progress of a session.
@@ -96,24 +102,6 @@ pub struct Session<'a> {
     loads: BTreeMap<u64, Load>,
 }
 
-impl Load {
-    /// Hashes the file into a torrent in `folder`.
-    fn new(
-        content: Content,
-        folder: &Path,
-        observe: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Self, ExperimentError> {
-        let bytes = content.bytes;
-        observe(Event::Content { bytes });
-        let hashing = |done, total| observe(Event::Hashing { done, total });
-        let document = hawser_torrent::create(&content.path, &CreateOptions::default(), hashing)
-            .map_err(ExperimentError::step)?;
-        let torrent = folder.join(format!("{bytes}.torrent"));
-        std::fs::write(&torrent, document).during(torrent.display())?;
-        Ok(Self { content, torrent })
-    }
-}
-
 impl<'a> Session<'a> {
     /// Makes and hashes the files. Blocks until both are done.
     ///
@@ -129,7 +117,7 @@ impl<'a> Session<'a> {
         let mut loads = BTreeMap::new();
         let bytes: Vec<u64> = match &options.file {
             Some(file) => {
-                let load = Load::new(Content::existing(file)?, folder.path(), observe)?;
+                let load = load(Content::existing(file)?, folder.path(), observe)?;
                 let bytes = load.content.bytes;
                 loads.insert(bytes, load);
                 vec![bytes; experiment.variants.len()]
@@ -140,9 +128,9 @@ impl<'a> Session<'a> {
             }
         };
         for &size in &bytes {
-            if let Entry::Vacant(load) = loads.entry(size) {
+            if let Entry::Vacant(entry) = loads.entry(size) {
                 let content = Content::generate(folder.path(), size)?;
-                load.insert(Load::new(content, folder.path(), observe)?);
+                entry.insert(load(content, folder.path(), observe)?);
             }
         }
         Ok(Self {
@@ -199,7 +187,8 @@ impl<'a> Session<'a> {
             let link = experiment.direct_link().filter(|_| options.plain_tcp);
             if let Some((from, to)) = link {
                 observe(Event::PlainTcp);
-                plain_tcp_mbit = Some(stage.iperf3(from, to).await?);
+                let carried = stage.iperf3(from, to, PLAIN_TCP_TIME).await?;
+                plain_tcp_mbit = Some(carried.gbit() * 1e3);
             }
             stage.take_down()?;
         }
@@ -218,7 +207,12 @@ impl<'a> Session<'a> {
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<Stage, ExperimentError> {
         let name = self.experiment.name;
-        let mut stage = Stage::set(&variant.network, name, &self.options.program)?;
+        let mut stage = Stage::set(
+            &variant.network,
+            name,
+            &self.options.program,
+            self.options.no_offload,
+        )?;
         observe(Event::NetworkUp);
         for seeder in &variant.seeders {
             let (torrent, content) = (&load.torrent, &load.content.path);
@@ -228,4 +222,16 @@ impl<'a> Session<'a> {
         }
         Ok(stage)
     }
+}
+
+/// Hashes the file into a torrent in `folder`.
+fn load(
+    content: Content,
+    folder: &Path,
+    observe: &mut dyn FnMut(Event<'_>),
+) -> Result<Load, ExperimentError> {
+    let bytes = content.bytes;
+    observe(Event::Content { bytes });
+    let hashing = |done, total| observe(Event::Hashing { done, total });
+    Load::new(content, folder, &CreateOptions::default(), hashing)
 }

@@ -1,5 +1,7 @@
 //! A network for one run or session, with seeders, on which downloads and cross traffic run.
 
+mod carry;
+
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +14,9 @@ use hawser_path::Interface;
 use hawser_topology::{AsDir, IsdAsn, Network};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdout};
 
+pub use self::carry::Carried;
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;
 use crate::scratch;
@@ -27,13 +30,20 @@ pub struct Stage {
     seeders: Vec<Child>,
     /// The seeders' addresses, in the order of the seeders.
     addresses: Vec<String>,
+    /// Other servers, which run until the end, and their output, without which they would end.
+    servers: Vec<(Child, BufReader<ChildStdout>)>,
     down: bool,
 }
 
 impl Stage {
     /// Brings the network up; the lab's name begins with `name`. The network ends with this
-    /// process, even if that is killed.
-    pub fn set(network: &Network, name: &str, program: &Path) -> Result<Self, ExperimentError> {
+    /// process, even if that is killed. With `no_offload`, every packet crosses it by itself.
+    pub fn set(
+        network: &Network,
+        name: &str,
+        program: &Path,
+        no_offload: bool,
+    ) -> Result<Self, ExperimentError> {
         // Remove labs and folders of sessions whose process was killed.
         Lab::sweep().map_err(ExperimentError::step)?;
         scratch::sweep();
@@ -41,6 +51,7 @@ impl Stage {
         let options = Options {
             name: format!("{name}-{own}"),
             owner: Some(own),
+            no_offload,
             ..Options::new(program)
         };
         let up = Lab::up(network, &options).map_err(ExperimentError::step)?;
@@ -49,6 +60,7 @@ impl Stage {
             program: program.to_owned(),
             seeders: Vec::new(),
             addresses: Vec::new(),
+            servers: Vec::new(),
             down: false,
         };
         match up.dead_links.first() {
@@ -97,6 +109,11 @@ impl Stage {
         Ok(address.to_owned())
     }
 
+    /// The number of seeders that were started.
+    pub fn seeders(&self) -> usize {
+        self.seeders.len()
+    }
+
     /// Downloads from a seeder; with `show`, the download draws on this process's standard error.
     pub async fn get(
         &self,
@@ -114,27 +131,6 @@ impl Stage {
         let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
         let text = output(&self.lab, download.isd_as, command, messages).await?;
         serde_json::from_str(&text).during("reading the download's report")
-    }
-
-    /// Measures plain TCP from one AS to another, in Mbit/s.
-    pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, ExperimentError> {
-        let host = self.host(to)?.to_string();
-        let mut server = Command::new("iperf3");
-        server.args(["--server", "--one-off", "--json"]);
-        server.stdin(Stdio::null()).stdout(Stdio::null());
-        let _server = start(&self.lab, to, server)
-            .map_err(|e| ExperimentError::Step(format!("{e}: install the program iperf3")))?;
-        // The server does not report when it listens.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let mut client = Command::new("iperf3");
-        client.args(["--client", &host, "--time", "5", "--json"]);
-        let messages = Messages::of(&mut client)?;
-        let text = output(&self.lab, from, client, Some(messages)).await?;
-        let json: Value = serde_json::from_str(&text).during("reading the report of iperf3")?;
-        json["end"]["sum_received"]["bits_per_second"]
-            .as_f64()
-            .map(|bits| bits / 1e6)
-            .ok_or_else(|| ExperimentError::step("iperf3 reports no rate"))
     }
 
     /// Sends UDP of `rate` bit/s (Ethernet frames) out of an interface to the router at its other
@@ -167,6 +163,7 @@ impl Stage {
     pub fn take_down(mut self) -> Result<(), ExperimentError> {
         self.down = true;
         self.seeders.clear();
+        self.servers.clear();
         self.lab.down().map_err(ExperimentError::step)
     }
 

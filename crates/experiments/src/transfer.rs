@@ -29,6 +29,9 @@ pub struct TransferReport {
     pub seconds: f64,
     /// Time for checking the files on disk.
     pub check_seconds: f64,
+    /// Processor time of this process so far, in seconds.
+    #[serde(default)]
+    pub cpu_seconds: f64,
     /// Fetched file bits per second, in Mbit/s.
     pub goodput_mbit: f64,
     /// The paths that carried blocks.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, get, lab, man, paths, ping, seed, service, simulate, torrent, traceroute,
+    bench, demo, get, lab, man, paths, perf, ping, seed, service, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -27,6 +27,9 @@ pub enum Command {
     Ping(ping::PingArgs),
     /// Show the border routers on a path, and the round-trip time to each
     Traceroute(traceroute::TracerouteArgs),
+    /// Measure throughput to a host, from memory to memory
+    #[command(subcommand)]
+    Perf(perf::PerfCommand),
     /// Make and show .torrent files
     #[command(subcommand)]
     Torrent(torrent::TorrentCommand),
@@ -80,6 +83,7 @@ impl Command {
             Self::Paths(args) => paths::run(args).map_err(Failure::like_scion),
             Self::Ping(args) => ping::run(args).map_err(Failure::like_scion),
             Self::Traceroute(args) => traceroute::run(args).map_err(Failure::like_scion),
+            Self::Perf(command) => perf::run(command).map(done),
             Self::Torrent(command) => torrent::run(command).map(done),
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),

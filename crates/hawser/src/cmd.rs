@@ -13,6 +13,7 @@ mod network;
 mod news;
 mod path_text;
 pub mod paths;
+pub mod perf;
 pub mod ping;
 mod policy;
 mod print;

@@ -6,7 +6,7 @@ use std::{fmt, io};
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::offload;
 use hawser_limit::LinkLimit;
-use hawser_topology::{IsdAsn, Network, Shape, Side};
+use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
 
 use crate::netlink::{LOOPBACK, LOOPBACK_NAME, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, Plan, Route};
@@ -14,6 +14,8 @@ use crate::plan::{AsPlan, LinkPlan, Plan, Route};
 /// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
+/// The least MTU with which a device has IPv6 addresses (RFC 8200, section 5).
+const MIN_MTU: u32 = 1280;
 
 /// Adds the object that could not be created to an error.
 fn making<T, E: fmt::Display>(
@@ -39,8 +41,10 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
         let socket = ns.run(Netlink::open).flatten();
         sockets.push(making(socket, as_.isd_as, "a netlink socket")?);
     }
-    for (as_, socket) in plan.ases.iter().zip(&mut sockets) {
+    for (at, (as_, socket)) in plan.ases.iter().zip(&mut sockets).enumerate() {
         making(host(as_, socket), as_.isd_as, "its addresses")?;
+        let made = socket.set_mtu(LOOPBACK, inner_mtu(plan, at));
+        making(made, as_.isd_as, "its network")?;
     }
     for link in &plan.links {
         let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
@@ -67,6 +71,16 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
         set_limit(plan, namespaces, i, &link.shape)?;
     }
     Ok(())
+}
+
+/// The MTU of the loopback device, which stands for the network inside an AS: as large as SCION
+/// packets of the AS and of its links need, and no larger, so that plain IP inside an AS has packets
+/// of the same size.
+fn inner_mtu(plan: &Plan, at: usize) -> u32 {
+    let inside = u32::from(plan.ases[at].topology.mtu) + u32::from(Underlay::Ipv6.headers());
+    let ends = |link: &&LinkPlan| [&link.a, &link.b].iter().any(|end| end.owner == at);
+    let links = plan.links.iter().filter(ends).map(|link| link.mtu);
+    links.fold(inside, u32::max).max(MIN_MTU)
 }
 
 /// Switches off what carries many packets as one, on the links and between each AS's host and its
@@ -219,6 +233,31 @@ mod tests {
     }
 
     #[test]
+    fn the_network_inside_an_as_has_its_mtu() {
+        let mut network = Network::ready("fig4").unwrap();
+        network.ases[0].mtu = 9000;
+        network.links[0].mtu = 4000;
+        let plan = Plan::of(&network).unwrap();
+        assert_eq!(inner_mtu(&plan, 0), 9000 + 48);
+        assert_eq!(inner_mtu(&plan, 1), 4000 + 28);
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let namespaces = namespaces(&plan).unwrap();
+        links(&plan, &network, &namespaces).unwrap();
+        let host = plan.ases[1].host;
+        let send = || {
+            let socket = std::net::UdpSocket::bind((host, 0)).unwrap();
+            let value = libc::IP_PMTUDISC_DO;
+            let (level, name) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
+            hawser_kernel::socket::set_option(&socket, level, name, value).unwrap();
+            [4000, 4001].map(|size| socket.send_to(&vec![0; size], (host, 9)).is_ok())
+        };
+        assert_eq!(namespaces[1].run(send).unwrap(), [true, false]);
+    }
+
+    #[test]
     fn without_offloads_each_packet_arrives_by_itself() {
         use std::net::UdpSocket;
         use std::time::Duration;
@@ -268,7 +307,7 @@ mod tests {
         for ends in [(0, 1), (0, 0)] {
             assert_eq!(cross(ends.0, ends.1), [SEGMENT; 3]);
         }
-        // A link that was down is without offloads again.
+        // A link that was down has no offloads afterwards either.
         for up in [false, true] {
             set_link_up(&plan, &namespaces, 0, up).unwrap();
         }

@@ -106,6 +106,14 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Sets the MTU of a device, in bytes.
+    pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![LinkAttribute::Mtu(mtu)];
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Sets a device up or down. A device that goes down keeps its IPv4 addresses and loses its IPv6
     /// addresses, neighbours and routes.
     pub fn set_up(&mut self, index: u32, up: bool) -> io::Result<()> {

@@ -28,7 +28,7 @@ const PAPER: (i32, i32) = (2, 4);
 
 /// Colours that people with any colour vision can distinguish and that stand out on white: those of
 /// Okabe and Ito (2008) without yellow. Further lines repeat them, with marks.
-const COLOURS: [RGBColor; 7] = [
+pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -38,7 +38,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 /// Colour of axes, ceilings and small print.
-const GREY: RGBColor = RGBColor(90, 90, 90);
+pub const GREY: RGBColor = RGBColor(90, 90, 90);
 /// Colour of the grid.
 const PALE: RGBColor = RGBColor(225, 225, 225);
 /// Colour of the time of cross traffic.
@@ -55,8 +55,10 @@ fn look(index: usize) -> (RGBColor, bool) {
     (COLOURS[index % COLOURS.len()], index >= COLOURS.len())
 }
 
-type Drawn = Result<(), Box<dyn Error>>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Whether something was drawn.
+pub type Drawn = Result<(), Box<dyn Error>>;
+/// A part of a picture.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The SVG document of a figure.
 pub fn svg(figure: &Figure) -> Result<String, Box<dyn Error>> {

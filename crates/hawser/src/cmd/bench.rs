@@ -1,12 +1,18 @@
-//! `hawser bench`: the papers' experiments as commands.
+//! `hawser bench`: the papers' experiments and measurements of speed as commands.
+
+mod scale;
+mod throughput;
 
 use std::path::PathBuf;
 
+use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_experiments::{
     CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
 };
 
+use self::scale::ScaleArgs;
+use self::throughput::ThroughputArgs;
 use super::experiment::{self, failure};
 use super::quantity::size;
 use super::{print, process};
@@ -16,10 +22,13 @@ use crate::out::{errln, outln};
 use crate::output::Output;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub speed: Option<SpeedCommand>,
     /// The experiment
-    #[arg(value_parser = experiment())]
-    pub experiment: &'static Entry,
+    #[arg(value_parser = experiment(), required = true)]
+    pub experiment: Option<&'static Entry>,
     /// Run each variant this many times
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeat: u16,
@@ -39,9 +48,22 @@ pub struct BenchArgs {
     /// Replace the figure if the file exists
     #[arg(long, requires = "plot")]
     pub force: bool,
+    /// Make every packet cross the network by itself, as `lab up --no-offload` does
+    #[arg(long)]
+    pub no_offload: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,
+}
+
+/// Measurements of speed, which have arguments of their own.
+#[derive(Subcommand)]
+pub enum SpeedCommand {
+    /// Compare UDP, TCP, TLS, QUIC and BitTorrent, over plain IP and SCION: goodput and processor
+    /// time
+    Throughput(ThroughputArgs),
+    /// Vary paths, peers, torrents, sizes and pieces of downloads: processor time per byte
+    Scale(ScaleArgs),
 }
 
 /// Reads an experiment's name; help and completions list them all.
@@ -65,13 +87,26 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Runs `hawser bench`, and always takes its networks down.
-pub fn run(args: BenchArgs) -> Result<(), Failure> {
-    let experiment = arranged(&args)?;
+pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
+    match (args.speed.take(), args.experiment) {
+        (Some(SpeedCommand::Throughput(args)), _) => throughput::run(args),
+        (Some(SpeedCommand::Scale(args)), _) => scale::run(args),
+        (None, Some(entry)) => run_experiment(entry, &args),
+        // The arguments do not allow it.
+        (None, None) => Err(Failure::usage(
+            "name an experiment: see `hawser bench --help`",
+        )),
+    }
+}
+
+fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
+    let experiment = arranged(entry, args)?;
     // Checked before the experiment, which takes minutes.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
     let options = Options {
         program: process::program()?,
         repeat: args.repeat,
+        no_offload: args.no_offload,
         ..Options::default()
     };
     let outcome = experiment::run(&experiment, &options, &mut |event| {
@@ -96,8 +131,8 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
 }
 
 /// The experiment with the changes that the arguments request.
-fn arranged(args: &BenchArgs) -> Result<Experiment, Failure> {
-    let experiment = args.experiment.experiment(args.cross).map_err(failure)?;
+fn arranged(entry: &Entry, args: &BenchArgs) -> Result<Experiment, Failure> {
+    let experiment = entry.experiment(args.cross).map_err(failure)?;
     let experiment = experiment.with_variants(&args.variant).map_err(failure)?;
     match args.size {
         None => Ok(experiment),

@@ -60,6 +60,7 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
         file: args.file,
         show_downloads: true,
         plain_tcp: args.iperf3,
+        no_offload: false,
     };
     let outcome = experiment::run(&demo, &options, &mut |event| show(&demo, event))?;
     let report = DemoReport::new(&demo, &outcome);

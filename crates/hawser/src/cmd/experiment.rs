@@ -28,9 +28,19 @@ pub fn run(
     })
     .map_err(failure)?;
     drop(work);
+    until_interrupted(session.run(observe))
+}
+
+/// Waits for an experiment, unless it is interrupted: then everything is taken down.
+///
+/// # Errors
+/// When it fails or is interrupted.
+pub fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, ExperimentError>>,
+) -> Result<T, Failure> {
     process::small_runtime()?.block_on(async {
         tokio::select! {
-            outcome = session.run(observe) => outcome.map_err(failure),
+            done = work => done.map_err(failure),
             interrupted = process::interrupted() => {
                 interrupted?;
                 Err(Failure::job("interrupted: everything was taken down"))

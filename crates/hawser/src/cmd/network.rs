@@ -133,7 +133,14 @@ impl fmt::Display for Addresses {
     }
 }
 
-fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<SocketAddr>, Failure> {
+/// The address of this host that `listen` names.
+///
+/// # Errors
+/// Wrong use, if it is in another AS.
+pub fn listen_address(
+    listen: Option<Listen>,
+    host: &Endhost,
+) -> Result<Option<SocketAddr>, Failure> {
     match listen {
         None => Ok(None),
         Some(Listen::Ip(address)) => Ok(Some(address)),

@@ -2,22 +2,24 @@
 
 mod startup;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use hawser_control::Control;
 use hawser_endhost::responder;
+use hawser_perf::plain::{self, Plain};
 use hawser_router::{Options, Router};
 use hawser_topology::{AsDir, AsTopology};
 
 use super::quantity::lifetime;
-use super::{files, process};
+use super::{files, print, process};
 use crate::failure::Failure;
-use crate::out::errln;
+use crate::out::{errln, outln};
 
 #[derive(Subcommand)]
 pub enum RouterCommand {
@@ -60,6 +62,33 @@ pub enum InternalCommand {
         rate: u64,
         millis: u64,
     },
+    /// Receives a baseline over plain IP: prints its address, then what arrived
+    PlainReceive { kind: PlainKind, listen: SocketAddr },
+    /// Sends a baseline over plain IP for a time (ms): prints what was sent
+    PlainSend {
+        kind: PlainKind,
+        to: SocketAddr,
+        millis: u64,
+        /// Bytes of payload in each datagram
+        #[arg(default_value_t = 1472)]
+        payload: u16,
+    },
+}
+
+/// A baseline over plain IP.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum PlainKind {
+    Udp,
+    Tls,
+}
+
+impl PlainKind {
+    fn with_payload(self, payload: u16) -> Plain {
+        match self {
+            Self::Udp => Plain::Udp { payload },
+            Self::Tls => Plain::Tls,
+        }
+    }
 }
 
 /// Runs `hawser router run`.
@@ -132,13 +161,33 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             millis,
         } => {
             let time = Duration::from_millis(millis);
-            match hawser_experiments::send_cross_traffic(from, to, rate, time) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    errln!("hawser: {error}");
-                    ExitCode::FAILURE
-                }
-            }
+            report(hawser_experiments::send_cross_traffic(from, to, rate, time))
+        }
+        InternalCommand::PlainReceive { kind, listen } => {
+            let kind = kind.with_payload(0);
+            let received = plain::receive(kind, listen, |at| outln!("{at}"));
+            report(received.map_err(Failure::job).and_then(|r| print::json(&r)))
+        }
+        InternalCommand::PlainSend {
+            kind,
+            to,
+            millis,
+            payload,
+        } => {
+            let time = Duration::from_millis(millis);
+            let sent = plain::send(kind.with_payload(payload), to, time);
+            report(sent.map_err(Failure::job).and_then(|s| print::json(&s)))
+        }
+    }
+}
+
+/// The exit code of a process that hawser started; prints why it failed.
+fn report(result: Result<(), impl Display>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            errln!("hawser: {error}");
+            ExitCode::FAILURE
         }
     }
 }

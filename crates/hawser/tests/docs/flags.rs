@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 9] = [
+const DOCUMENTED: [&[&str]; 12] = [
     &["get"],
     &["seed"],
     &["torrent", "create"],
@@ -14,6 +14,9 @@ const DOCUMENTED: [&[&str]; 9] = [
     &["ping"],
     &["demo"],
     &["bench"],
+    &["bench", "throughput"],
+    &["bench", "scale"],
+    &["perf", "send"],
     &["simulate"],
     &["lab", "up"],
 ];

@@ -9,5 +9,6 @@ mod flood;
 mod kill;
 mod lab;
 mod paths;
+mod speed;
 mod support;
 mod transfer;

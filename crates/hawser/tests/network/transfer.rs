@@ -422,7 +422,7 @@ fn no_path_and_a_full_disk_are_reported_in_one_line() {
 
 /// The report of a command that brings labs up itself; `None`, with a message, where labs are not
 /// allowed.
-fn report(by: &As, args: &[&str]) -> Option<Value> {
+pub fn report(by: &As, args: &[&str]) -> Option<Value> {
     let output = by.run(args);
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("user namespaces are not allowed here") {

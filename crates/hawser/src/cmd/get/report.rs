@@ -126,6 +126,7 @@ pub fn report(
         uploaded_bytes: summary.uploaded_bytes,
         seconds,
         check_seconds: summary.check_time.as_secs_f64(),
+        cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
         goodput_mbit: if seconds > 0.0 {
             summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
         } else {
@@ -224,6 +225,7 @@ mod tests {
             uploaded_bytes: 0,
             seconds: 0.0,
             check_seconds: 0.0,
+            cpu_seconds: 0.0,
             goodput_mbit: 0.0,
             paths: Vec::new(),
             unused_paths: (0..unused).map(|number| path(number, "limit")).collect(),

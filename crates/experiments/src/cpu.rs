@@ -1,0 +1,74 @@
+//! Processor time of running processes.
+
+use rustix::param::clock_ticks_per_second;
+
+/// Least share of the processor time of all that a process must have used to be reported: idle ones
+/// use some too, for keeping sessions alive.
+const IDLE: f64 = 0.02;
+
+/// Measures the processor time of processes from its creation on.
+#[derive(Debug)]
+pub struct Meter(Vec<(u32, f64)>);
+
+impl Meter {
+    /// Begins to measure.
+    pub fn new(processes: impl IntoIterator<Item = u32>) -> Self {
+        let processes = processes.into_iter();
+        Self(
+            processes
+                .filter_map(|pid| Some((pid, seconds(pid)?)))
+                .collect(),
+        )
+    }
+
+    /// Seconds of processor time since the beginning, of each process that took part.
+    pub fn used(&self) -> Vec<f64> {
+        let used = self.0.iter();
+        let used = used.filter_map(|&(pid, before)| Some(seconds(pid)? - before));
+        let mut used: Vec<f64> = used.collect();
+        let all: f64 = used.iter().sum();
+        used.retain(|used| *used > IDLE * all);
+        used
+    }
+}
+
+/// Processor time of a process so far, in seconds; `None` if it has ended.
+fn seconds(pid: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    ticks(&stat).map(|ticks| ticks as f64 / clock_ticks_per_second() as f64)
+}
+
+/// User and system time (proc_pid_stat(5), fields 14 and 15), in clock ticks.
+fn ticks(stat: &str) -> Option<u64> {
+    // The name of the program, in parentheses, may contain spaces and parentheses.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(next()? + next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 31 11 0 0 20 0 1 0 5 1 1";
+        assert_eq!(ticks(stat), Some(42));
+        for wrong in ["", "7 (a", "7 (a) S 1 2"] {
+            assert_eq!(ticks(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_uses_time() {
+        let own = std::process::id();
+        let meter = Meter::new([own, u32::MAX]);
+        let before = seconds(own).unwrap();
+        let mut work = 0u64;
+        while seconds(own).unwrap() == before {
+            work = std::hint::black_box(work.wrapping_add(1));
+        }
+        assert_eq!(meter.used().len(), 1);
+    }
+}

@@ -1,0 +1,256 @@
+//! Transfers between two ASes by other means than a download, and the processor time of all.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use hawser_topology::IsdAsn;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStdout};
+
+use super::{Messages, Stage, output, start};
+use crate::cpu::Meter;
+use crate::error::{During, ExperimentError};
+use crate::experiment::Download;
+use crate::transfer::{TransferPath, TransferReport};
+
+/// Longest wait for an `iperf3` server to listen, which it does not report, and the time between two
+/// attempts.
+const ATTEMPTS: u32 = 20;
+const ATTEMPT: Duration = Duration::from_millis(100);
+
+/// What a transfer has carried, and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Carried {
+    /// Bytes without headers, as they arrived.
+    pub bytes: u64,
+    /// The time it took.
+    pub seconds: f64,
+    /// Processor time of the sending process, in seconds.
+    pub sender: f64,
+    /// Processor time of the receiving process, in seconds.
+    pub receiver: f64,
+    /// Processor time of each border router that has spent any, in seconds.
+    pub routers: Vec<f64>,
+    /// Number of paths that have carried anything.
+    pub paths: usize,
+}
+
+impl Carried {
+    /// Gigabits per second.
+    pub fn gbit(&self) -> f64 {
+        self.bytes as f64 * 8e-9 / self.seconds.max(1e-9)
+    }
+}
+
+/// What `hawser perf send --json` prints.
+#[derive(Deserialize)]
+struct PerfReport {
+    received_bytes: u64,
+    seconds: f64,
+    sender_cpu_seconds: f64,
+    receiver_cpu_seconds: f64,
+}
+
+/// What `hawser internal plain-receive` prints after its address.
+#[derive(Deserialize)]
+struct PlainReceived {
+    bytes: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+/// What `hawser internal plain-send` prints.
+#[derive(Deserialize)]
+struct PlainSent {
+    cpu_seconds: f64,
+}
+
+impl Stage {
+    /// Starts a server for [`Stage::perf`], and returns its address.
+    pub async fn serve_perf(&mut self, isd_as: IsdAsn) -> Result<String, ExperimentError> {
+        let mut command = Command::new(&self.program);
+        command.args(["perf", "serve", "--json"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let messages = Messages::of(&mut command)?;
+        let mut child = start(&self.lab, isd_as, command)?;
+        let out = child.stdout.take();
+        let (line, out) = first_line(out).await?;
+        self.servers.push((child, out));
+        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = ready["listening"].as_str().map(str::to_owned);
+        address.ok_or_else(|| ExperimentError::Step(messages.into_last()))
+    }
+
+    /// Sends to a server of [`Stage::serve_perf`] for `time`, with further arguments of `hawser perf
+    /// send`.
+    pub async fn perf(
+        &self,
+        from: IsdAsn,
+        server: &str,
+        time: Duration,
+        args: &[&str],
+    ) -> Result<Carried, ExperimentError> {
+        let mut command = Command::new(&self.program);
+        command.args(["perf", "send", server, "--json", "--time"]);
+        command.arg(format!("{}ms", time.as_millis())).args(args);
+        let messages = Messages::of(&mut command)?;
+        let meter = self.meter_routers()?;
+        let text = output(&self.lab, from, command, Some(messages)).await?;
+        let report: PerfReport =
+            serde_json::from_str(&text).during("reading the report of hawser perf")?;
+        Ok(Carried {
+            bytes: report.received_bytes,
+            seconds: report.seconds,
+            sender: report.sender_cpu_seconds,
+            receiver: report.receiver_cpu_seconds,
+            routers: meter.used(),
+            paths: 1,
+        })
+    }
+
+    /// Sends over plain IP for `time`: `kind` is `tls`, or `udp` with datagrams of `payload` bytes.
+    pub async fn plain(
+        &self,
+        (from, to): (IsdAsn, IsdAsn),
+        kind: &str,
+        payload: u16,
+        time: Duration,
+    ) -> Result<Carried, ExperimentError> {
+        let listen = SocketAddr::new(self.host(to)?, 0).to_string();
+        let mut receiver = Command::new(&self.program);
+        receiver.args(["internal", "plain-receive", kind, &listen]);
+        receiver.stdin(Stdio::null()).stdout(Stdio::piped());
+        let messages = Messages::of(&mut receiver)?;
+        let mut receiver = start(&self.lab, to, receiver)?;
+        let (address, mut rest) = first_line(receiver.stdout.take()).await?;
+        let mut sender = Command::new(&self.program);
+        sender.args(["internal", "plain-send", kind, address.trim()]);
+        sender.args([time.as_millis().to_string(), payload.to_string()]);
+        let sender_messages = Messages::of(&mut sender)?;
+        let sent = output(&self.lab, from, sender, Some(sender_messages)).await?;
+        let mut received = String::new();
+        let read = rest.read_to_string(&mut received).await;
+        read.during("reading what the receiver counted")?;
+        let status = receiver.wait().await.during("waiting for the receiver")?;
+        if !status.success() {
+            return Err(ExperimentError::Step(messages.into_last()));
+        }
+        let sent: PlainSent = serde_json::from_str(&sent).during("reading what was sent")?;
+        let received: PlainReceived =
+            serde_json::from_str(&received).during("reading what arrived")?;
+        Ok(Carried {
+            bytes: received.bytes,
+            seconds: received.seconds,
+            sender: sent.cpu_seconds,
+            receiver: received.cpu_seconds,
+            routers: Vec::new(),
+            paths: 1,
+        })
+    }
+
+    /// Sends by plain TCP for `time`, with `iperf3`.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Missing`] if that program is not installed.
+    pub async fn iperf3(
+        &self,
+        from: IsdAsn,
+        to: IsdAsn,
+        time: Duration,
+    ) -> Result<Carried, ExperimentError> {
+        let mut server = Command::new("iperf3");
+        server.args(["--server", "--one-off", "--json"]);
+        server.stdin(Stdio::null()).stdout(Stdio::null());
+        let installed = Command::new("iperf3").arg("--version").output();
+        if installed.is_err() {
+            return Err(ExperimentError::Missing("install the program iperf3"));
+        }
+        let _server = start(&self.lab, to, server)?;
+        let host = self.host(to)?.to_string();
+        let mut attempts = 0;
+        let text = loop {
+            let mut client = Command::new("iperf3");
+            let seconds = time.as_secs().max(1).to_string();
+            client.args(["--client", &host, "--time", &seconds, "--json"]);
+            let client = output(&self.lab, from, client, None);
+            match client.await {
+                Ok(text) => break text,
+                Err(_) if attempts < ATTEMPTS => tokio::time::sleep(ATTEMPT).await,
+                Err(error) => return Err(error),
+            }
+            attempts += 1;
+        };
+        let json: Value = serde_json::from_str(&text).during("reading the report of iperf3")?;
+        let end = &json["end"];
+        let number = |value: &Value| {
+            let number = value.as_f64();
+            number.ok_or_else(|| ExperimentError::step("iperf3 reports no rate"))
+        };
+        let sent = number(&end["sum_sent"]["seconds"])?;
+        let used = |value: &Value| Ok::<_, ExperimentError>(number(value)? / 100.0 * sent);
+        let cpu = &end["cpu_utilization_percent"];
+        Ok(Carried {
+            bytes: number(&end["sum_received"]["bytes"])? as u64,
+            seconds: number(&end["sum_received"]["seconds"])?,
+            sender: used(&cpu["host_total"])?,
+            receiver: used(&cpu["remote_total"])?,
+            routers: Vec::new(),
+            paths: 1,
+        })
+    }
+
+    /// Runs downloads at once, each of a torrent from a seeder, into `folder`.
+    pub async fn downloads(
+        &self,
+        downloads: &[(Download, &Path)],
+        folder: &Path,
+    ) -> Result<Carried, ExperimentError> {
+        let into = tempfile::tempdir_in(folder).during("making a folder for downloads")?;
+        let seeders = self.seeders.iter().filter_map(Child::id);
+        let seeders = Meter::new(seeders);
+        let routers = self.meter_routers()?;
+        let get = |(download, torrent): &(Download, &Path)| {
+            let (stage, into) = (self, into.path());
+            let (download, torrent) = (download.clone(), torrent.to_path_buf());
+            async move { stage.get(&download, &torrent, into, false).await }
+        };
+        let reports = try_join_all(downloads.iter().map(get)).await?;
+        let carried = |path: &&TransferPath| path.bytes > 0;
+        let paths = |report: &TransferReport| report.paths.iter().filter(carried).count();
+        Ok(Carried {
+            bytes: reports.iter().map(|report| report.fetched_bytes).sum(),
+            seconds: reports
+                .iter()
+                .map(|report| report.seconds)
+                .fold(0.0, f64::max),
+            sender: seeders.used().iter().sum(),
+            receiver: reports.iter().map(|report| report.cpu_seconds).sum(),
+            routers: routers.used(),
+            paths: reports.iter().map(paths).max().unwrap_or(0),
+        })
+    }
+
+    /// Begins to measure the processor time of all border routers.
+    fn meter_routers(&self) -> Result<Meter, ExperimentError> {
+        let status = self.lab.status().map_err(ExperimentError::step)?;
+        let routers = status.ases.iter().flat_map(|as_| &as_.routers);
+        let processes = routers.filter_map(|router| router.process.pid?.try_into().ok());
+        Ok(Meter::new(processes))
+    }
+}
+
+/// The first line of a program's output, and the rest.
+async fn first_line(
+    out: Option<ChildStdout>,
+) -> Result<(String, BufReader<ChildStdout>), ExperimentError> {
+    let out = out.ok_or_else(|| ExperimentError::step("a program has no standard output"))?;
+    let (mut line, mut out) = (String::new(), BufReader::new(out));
+    let read = out.read_line(&mut line).await;
+    read.during("reading the address of a server")?;
+    Ok((line, out))
+}

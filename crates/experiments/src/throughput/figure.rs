@@ -1,0 +1,183 @@
+//! The figure of a [`Table`]: for each course, a bar of goodput and a bar of processor time for each
+//! carrier.
+
+use std::error::Error;
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::table::{Row, Table};
+use crate::error::{During, ExperimentError};
+use crate::plot::{Area, COLOURS, Drawn, GREY};
+
+/// Width of the picture, in pixels.
+const WIDTH: u32 = 960;
+/// Heights of the heading, of the name of a course, and of a bar with its gap.
+const HEADING: i32 = 76;
+const COURSE: i32 = 34;
+const ROW: i32 = 22;
+/// Begin and width of the bars of goodput and of processor time, and the right edge of names.
+const GOODPUT: (i32, i32) = (130, 330);
+const CPU: (i32, i32) = (580, 290);
+const NAME: i32 = 122;
+/// Half the height of a bar.
+const HALF: i32 = 7;
+
+/// Draws the figure; returns an SVG document.
+///
+/// # Errors
+/// [`ExperimentError::Step`] if it cannot be drawn.
+pub fn draw(table: &Table) -> Result<String, ExperimentError> {
+    svg(table).during("drawing the figure")
+}
+
+fn svg(table: &Table) -> Result<String, Box<dyn Error>> {
+    let courses = table.rows.chunk_by(|a, b| a.course == b.course);
+    let height = courses.clone().map(|rows| COURSE + ROW * rows.len() as i32);
+    let height = HEADING + height.sum::<i32>() + ROW;
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, height as u32)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let largest = |of: &dyn Fn(&Row) -> Option<f64>| {
+            table.rows.iter().filter_map(of).fold(1e-9, f64::max)
+        };
+        let picture = Picture {
+            area: &area,
+            goodput: largest(&|row| row.gbit),
+            cpu: largest(&|row| Some(row.cpu_per_gb.as_ref()?.all)),
+        };
+        picture.heading(table)?;
+        let mut y = HEADING;
+        for rows in courses {
+            y += COURSE / 2;
+            picture.text((20, y), 15, BLACK, HPos::Left, &rows[0].course.to_string())?;
+            y += COURSE / 2;
+            for row in rows {
+                picture.row(y, row)?;
+                y += ROW;
+            }
+        }
+        area.present()?;
+    }
+    Ok(text)
+}
+
+struct Picture<'a, 'b> {
+    area: &'a Area<'b>,
+    /// The largest values, for the scales.
+    goodput: f64,
+    cpu: f64,
+}
+
+impl Picture<'_, '_> {
+    fn heading(&self, table: &Table) -> Drawn {
+        self.text((20, 20), 18, BLACK, HPos::Left, table.experiment)?;
+        let runs = match table.repeat {
+            1 => "the only run".to_owned(),
+            runs => format!("medians of {runs} runs, line: smallest to largest"),
+        };
+        let goodput = format!("goodput (Gbit/s): {runs}");
+        self.text((GOODPUT.0, 46), 12, GREY, HPos::Left, &goodput)?;
+        self.text(
+            (CPU.0, 46),
+            12,
+            GREY,
+            HPos::Left,
+            "processor time (s per GB):",
+        )?;
+        let parts = ["sender", "receiver", "border routers"];
+        for (index, part) in parts.into_iter().enumerate() {
+            let x = CPU.0 + 100 * index as i32;
+            let corners = [(x, 58), (x + 10, 68)];
+            self.area
+                .draw(&Rectangle::new(corners, COLOURS[index].filled()))?;
+            self.text((x + 16, 63), 12, GREY, HPos::Left, part)?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, y: i32, row: &Row) -> Drawn {
+        self.text((NAME, y), 13, BLACK, HPos::Right, &row.carrier.to_string())?;
+        let (Some(gbit), Some(cpu)) = (row.gbit, &row.cpu_per_gb) else {
+            let why = row.failure.as_deref().unwrap_or("not measured");
+            return self.text((GOODPUT.0, y), 12, GREY, HPos::Left, why);
+        };
+        let goodput = |value: f64| GOODPUT.0 + (f64::from(GOODPUT.1) * value / self.goodput) as i32;
+        self.bar(y, GOODPUT.0, goodput(gbit), COLOURS[0])?;
+        let smallest = row.runs_gbit.iter().copied().fold(gbit, f64::min);
+        let largest = row.runs_gbit.iter().copied().fold(gbit, f64::max);
+        let ends = [(goodput(smallest), y), (goodput(largest), y)];
+        self.area
+            .draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
+        let beside = goodput(largest).max(goodput(gbit)) + 6;
+        self.text((beside, y), 12, BLACK, HPos::Left, &format!("{gbit:.2}"))?;
+        let scale = f64::from(CPU.1) / self.cpu;
+        let parts = [cpu.sender, cpu.receiver, cpu.routers.iter().sum()];
+        let mut x = f64::from(CPU.0);
+        for (part, colour) in parts.into_iter().zip(COLOURS) {
+            let end = x + part * scale;
+            self.bar(y, x as i32, end as i32, colour)?;
+            x = end;
+        }
+        let text = format!("{:.2}", cpu.all);
+        self.text((x as i32 + 6, y), 12, BLACK, HPos::Left, &text)
+    }
+
+    fn bar(&self, y: i32, from: i32, to: i32, colour: RGBColor) -> Drawn {
+        let corners = [(from, y - HALF), (to, y + HALF)];
+        Ok(self.area.draw(&Rectangle::new(corners, colour.filled()))?)
+    }
+
+    fn text(&self, at: (i32, i32), size: i32, colour: RGBColor, side: HPos, text: &str) -> Drawn {
+        let font = ("sans-serif", size).into_font().color(&colour);
+        let style = font.pos(Pos::new(side, VPos::Center));
+        Ok(self.area.draw(&Text::new(text, at, style))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Carried;
+    use crate::throughput::{Carrier, Course};
+
+    #[test]
+    fn every_course_and_carrier_is_drawn() {
+        let run = Carried {
+            bytes: 1_000_000_000,
+            seconds: 2.0,
+            sender: 1.0,
+            receiver: 1.0,
+            routers: vec![0.5],
+            paths: 1,
+        };
+        let row = |course, carrier| Row::new(course, carrier, std::slice::from_ref(&run), None);
+        let [first, second, ..] = Course::TELLING;
+        let missing = Some("iperf3 is missing".to_owned());
+        let table = Table {
+            experiment: "throughput",
+            repeat: 1,
+            seconds: 1.0,
+            bytes: 1,
+            rows: vec![
+                row(first, Carrier::Quic),
+                Row::new(first, Carrier::Tcp, &[], missing),
+                row(second, Carrier::Torrent(1)),
+            ],
+        };
+        let text = draw(&table).unwrap();
+        let names = [
+            first.to_string(),
+            second.to_string(),
+            "torrent-1".to_owned(),
+        ];
+        for name in names
+            .iter()
+            .map(String::as_str)
+            .chain(["4.00", "2.50", "iperf3 is missing"])
+        {
+            assert!(text.contains(name), "{name} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `hawser bench throughput`: means of transfer compared, on several courses.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hawser_experiments::throughput::{Carrier, Course, Matrix, Progress, Row, Table, draw};
+use hawser_topology::parse_duration;
+
+use crate::cmd::experiment::{failure, until_interrupted};
+use crate::cmd::quantity::size;
+use crate::cmd::{print, process};
+use crate::failure::Failure;
+use crate::out::{errln, outln};
+use crate::output::Output;
+
+#[derive(clap::Args)]
+pub struct ThroughputArgs {
+    /// Measure these only: udp, tcp (iperf3), tls and torrent-ip over plain IP; scion (packets),
+    /// quic, torrent-1, torrent-2, torrent-4 and torrent-8 (paths) over SCION
+    #[arg(long, value_name = "CARRIER,...", value_delimiter = ',')]
+    only: Vec<Carrier>,
+    /// Border routers between the hosts: 0 for two hosts of one AS, or 2 to 8, since each AS has one
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = routers)]
+    routers: Vec<u8>,
+    /// Largest IP packets, in bytes: 1500, 9000
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1300..=9000))]
+    mtu: Vec<u16>,
+    /// Make every packet cross the network by itself, as `lab up --no-offload` does
+    #[arg(long)]
+    no_offload: bool,
+    /// Measure 0, 2 and 4 routers with both MTUs, with and without offloads: half an hour
+    #[arg(long, conflicts_with_all = ["routers", "mtu", "no_offload"])]
+    all: bool,
+    /// Run each this many times
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+    /// How long each sends
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = at_least_a_second)]
+    time: Duration,
+    /// What BitTorrent transfers in this time, in memory
+    #[arg(long, value_name = "N", default_value = "500MB", value_parser = size)]
+    size: u64,
+    /// Draw the result: an SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Replace the figure if the file exists
+    #[arg(long, requires = "plot")]
+    force: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a number of border routers.
+fn routers(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(count @ (0 | 2..=8)) => Ok(count),
+        Ok(1) => Err("a path between two ASes crosses at least 2 border routers".to_owned()),
+        _ => Err("write 0, or 2 to 8".to_owned()),
+    }
+}
+
+fn at_least_a_second(text: &str) -> Result<Duration, String> {
+    match parse_duration(text).map_err(|error| error.to_string())? {
+        time if time < Duration::from_secs(1) => Err("at least 1s".to_owned()),
+        time => Ok(time),
+    }
+}
+
+impl ThroughputArgs {
+    /// The requested courses: without a request those that show most.
+    fn courses(&self) -> Vec<Course> {
+        let some = |given: &[u8], default: &[u8]| match given {
+            [] => default.to_vec(),
+            given => given.to_vec(),
+        };
+        let (routers, mtus, offloads) = if self.all {
+            let both = &[true, false][..];
+            (Course::ROUTERS.to_vec(), Course::MTUS.to_vec(), both)
+        } else if self.routers.is_empty() && self.mtu.is_empty() && !self.no_offload {
+            return Course::TELLING.to_vec();
+        } else {
+            let mtus = match &self.mtu[..] {
+                [] => vec![1500],
+                given => given.to_vec(),
+            };
+            let offload = if self.no_offload { &[false] } else { &[true] };
+            (some(&self.routers, &[2]), mtus, &offload[..])
+        };
+        let mut courses = Vec::new();
+        for &routers in &routers {
+            for &mtu in &mtus {
+                courses.extend(offloads.iter().map(|on| Course::new(routers, mtu, *on)));
+            }
+        }
+        courses
+    }
+}
+
+/// Runs `hawser bench throughput`, and always takes its networks down.
+pub fn run(args: ThroughputArgs) -> Result<(), Failure> {
+    // Checked before the measurement, which takes minutes.
+    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let matrix = Matrix {
+        program: process::program()?,
+        courses: args.courses(),
+        carriers: match &args.only[..] {
+            [] => Carrier::ALL.to_vec(),
+            only => only.to_vec(),
+        },
+        repeat: args.repeat,
+        time: args.time,
+        bytes: args.size,
+    };
+    let mut observe = |progress: Progress<'_>| match progress {
+        Progress::Course(course) => errln!("{course}"),
+        Progress::Run {
+            turn,
+            carrier,
+            gbit,
+        } => errln!("  {turn}/{}: {carrier} {gbit:.2} Gbit/s", matrix.repeat),
+        Progress::Failed { carrier, why } => errln!("  {carrier}: {why}"),
+        _ => {}
+    };
+    let table = until_interrupted(matrix.run(&mut observe))?;
+    let plotted = plot.map_or(Ok(()), |file| {
+        file.write(draw(&table).map_err(failure)?.as_bytes())
+    });
+    // Print the results even if the figure cannot be drawn.
+    match args.json {
+        true => print::json(&table)?,
+        false => print_table(&table),
+    }
+    plotted
+}
+
+fn print_table(table: &Table) {
+    for rows in table.rows.chunk_by(|a, b| a.course == b.course) {
+        outln!("{}", rows[0].course);
+        outln!(
+            "  {:<11} {:>4} {:>8} {:>7}   CPU s/GB: {:>6} {:>8} {:>7} {:>6}",
+            "carrier",
+            "runs",
+            "Gbit/s",
+            "spread",
+            "sender",
+            "receiver",
+            "routers",
+            "all"
+        );
+        for row in rows {
+            outln!("  {}", line(row));
+        }
+    }
+}
+
+fn line(row: &Row) -> String {
+    let name = row.carrier.to_string();
+    let (Some(gbit), Some(spread), Some(cpu)) = (row.gbit, row.spread, &row.cpu_per_gb) else {
+        let why = row.failure.as_deref().unwrap_or("not measured");
+        return format!("{name:<11} {why}");
+    };
+    let (runs, percent) = (row.runs_gbit.len(), 100.0 * spread);
+    let routers: f64 = cpu.routers.iter().sum();
+    let failure = row.failure.as_deref().unwrap_or_default();
+    let text = format!(
+        "{name:<11} {runs:>4} {gbit:>8.2} {percent:>6.1}%             {:>6.2} {:>8.2} {routers:>7.2} {:>6.2}  {failure}",
+        cpu.sender, cpu.receiver, cpu.all
+    );
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: ThroughputArgs,
+    }
+
+    fn courses(args: &[&str]) -> Vec<String> {
+        let args = ["throughput"].iter().chain(args);
+        let command = Command::try_parse_from(args).unwrap();
+        let courses = command.args.courses().into_iter();
+        courses.map(|course| course.to_string()).collect()
+    }
+
+    #[test]
+    fn courses_are_those_requested() {
+        assert_eq!(courses(&[]).len(), Course::TELLING.len());
+        assert_eq!(courses(&["--all"]).len(), 12);
+        assert_eq!(courses(&["--routers", "0,4"]).len(), 2);
+        let one = ["--mtu", "9000", "--no-offload"];
+        assert_eq!(courses(&one), ["2 routers, MTU 9000, offloads off"]);
+    }
+
+    #[test]
+    fn one_router_is_refused_with_the_reason() {
+        assert!(routers("1").unwrap_err().contains("at least 2"));
+        assert!(routers("9").is_err());
+        assert_eq!(routers("0"), Ok(0));
+    }
+}

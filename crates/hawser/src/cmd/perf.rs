@@ -1,0 +1,150 @@
+//! `hawser perf`: throughput to a host over one path, from memory to memory.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use hawser_endhost::ScionAddr;
+use hawser_perf::{Mode, Options, Report, Server, measure};
+use hawser_topology::parse_duration;
+use serde_json::json;
+
+use super::address::{Listen, listen};
+use super::choose::{self, ChoiceArgs};
+use super::network::{HostArgs, listen_address};
+use super::print::{self, FormatArgs};
+use super::quantity::{RateArg, rate_or_none};
+use super::{path_text, process};
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{errln, outln};
+
+#[derive(Subcommand)]
+pub enum PerfCommand {
+    /// Receive what others send, until interrupted
+    Serve(ServeArgs),
+    /// Send to a server, and report how much arrived
+    Send(SendArgs),
+}
+
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    listen: Option<Listen>,
+    /// Print JSON: one object when listening, and one for each test
+    #[arg(long)]
+    json: bool,
+    #[command(flatten, next_help_heading = "This host")]
+    host: HostArgs,
+}
+
+#[derive(clap::Args)]
+pub struct SendArgs {
+    /// The server, as `hawser perf serve` prints it
+    #[arg(value_name = "ADDR")]
+    server: ScionAddr,
+    /// How long to send
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    time: Duration,
+    /// Send SCION/UDP packets at this rate (their headers counted), without congestion control; none
+    /// is as fast as the server answers. Without this flag a QUIC stream is sent
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    raw: Option<RateArg>,
+    /// Bytes of each raw packet, SCION headers included [default: as many as the path takes]
+    #[arg(long, value_name = "N", requires = "raw")]
+    packet_size: Option<u16>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+    #[command(flatten, next_help_heading = "This host")]
+    host: HostArgs,
+}
+
+/// Runs `hawser perf`.
+pub fn run(command: PerfCommand) -> Result<(), Failure> {
+    process::runtime()?.block_on(async {
+        match command {
+            PerfCommand::Serve(args) => serve(args).await,
+            PerfCommand::Send(args) => send(args).await,
+        }
+    })
+}
+
+async fn serve(args: ServeArgs) -> Result<(), Failure> {
+    let host = args.host.join().await?;
+    let listen = listen_address(args.listen, &host)?;
+    let server = Server::bind(host, listen)?;
+    let address = server.local_addr();
+    match args.json {
+        true => print::json(&json!({"listening": address.to_string()}))?,
+        false => outln!("receiving at {address}"),
+    }
+    let tests = server.run(|served| {
+        let peer = served.peer;
+        match served.received {
+            Err(error) => errln!("hawser: {peer}: {error}"),
+            Ok(received) if args.json => {
+                let object = json!({"peer": peer.to_string(), "received": received});
+                outln!("{object}");
+            }
+            Ok(received) => {
+                let mbit = received.bytes as f64 * 8e-6 / received.seconds.max(1e-9);
+                outln!("{peer}: {}", format::mbit(mbit));
+            }
+        }
+    });
+    tokio::select! {
+        () = tests => {}
+        interrupted = process::interrupted() => interrupted?,
+    }
+    server.close().await;
+    Ok(())
+}
+
+async fn send(args: SendArgs) -> Result<(), Failure> {
+    args.choice.epic.refuse()?;
+    let (human, paint) = (args.format.is_human(), args.format.paint());
+    let host = args.host.join().await?;
+    let path = choose::path(&host, args.server.isd_as, &args.choice, false, paint).await?;
+    if human {
+        outln!("Using path:\n  {}\n", path_text::line(&path, paint));
+    }
+    let options = Options {
+        mode: match args.raw {
+            None => Mode::Quic,
+            Some(RateArg(rate)) => Mode::Raw {
+                packet: args.packet_size,
+                rate,
+            },
+        },
+        time: args.time,
+    };
+    let report = tokio::select! {
+        report = measure(&host, args.server, path, &options) => report?,
+        interrupted = process::interrupted() => {
+            interrupted?;
+            return Err(Failure::job("interrupted: there is no result"));
+        }
+    };
+    if !args.format.document(&report)? {
+        print_report(&report);
+    }
+    Ok(())
+}
+
+fn print_report(report: &Report) {
+    let goodput = format::mbit(report.goodput_mbit);
+    outln!("{goodput} received in {:.2} s", report.seconds);
+    if let (Some(sent), Some(received)) = (report.sent_packets, report.received_packets) {
+        let lost = sent.saturating_sub(received);
+        let share = 100.0 * lost as f64 / sent.max(1) as f64;
+        outln!("{lost} of {sent} packets lost ({share:.2} %)");
+    }
+    let per_gb = |seconds: f64| seconds * 1e9 / report.received_bytes.max(1) as f64;
+    outln!(
+        "processor time per GB: {:.2} s here, {:.2} s there",
+        per_gb(report.sender_cpu_seconds),
+        per_gb(report.receiver_cpu_seconds)
+    );
+}

@@ -1,0 +1,66 @@
+//! Measurements of speed: carriers and axes run, and report what they carried.
+
+use serde_json::Value;
+
+use crate::support::As;
+use crate::transfer::report;
+
+/// The median goodput and the processor time of all processes of a row, which must be there.
+fn figures(row: &Value) -> (f64, f64) {
+    assert_eq!(row["failure"], Value::Null, "{row}");
+    let cpu = &row["cpu_per_gb"];
+    let all = ["sender", "receiver"].map(|side| cpu[side].as_f64().unwrap());
+    (row["gbit"].as_f64().unwrap(), all.iter().sum())
+}
+
+#[test]
+fn carriers_are_compared_on_a_course() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("throughput.svg");
+    let mut args = vec!["bench", "throughput", "--repeat", "1", "--size", "8MiB"];
+    args.extend(["--no-offload", "--json", "--plot", figure.to_str().unwrap()]);
+    let carriers = "udp,tls,torrent-ip,scion,quic,torrent-1,torrent-2";
+    args.extend(["--only", carriers]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let rows = table["rows"].as_array().unwrap();
+    let names: Vec<_> = rows
+        .iter()
+        .map(|r| r["carrier"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.join(","), carriers);
+    for row in rows {
+        assert_eq!(
+            (&row["routers"], &row["offload"]),
+            (&2.into(), &false.into())
+        );
+        let (gbit, cpu) = figures(row);
+        assert!(gbit > 0.0 && cpu > 0.0, "{row}");
+    }
+    assert_eq!(rows[6]["paths"], 2);
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn downloads_are_compared_as_they_grow() {
+    let mut args = vec![
+        "bench", "scale", "--repeat", "1", "--size", "8MiB", "--json",
+    ];
+    args.extend(["--only", "peers"]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let rows = table["rows"].as_array().unwrap();
+    let peers: Vec<_> = rows
+        .iter()
+        .map(|row| row["peers"].as_u64().unwrap())
+        .collect();
+    assert_eq!(peers, [4, 16]);
+    let (_, base) = figures(&table["base"]);
+    for row in rows {
+        let ratio = row["ratio"].as_f64().unwrap();
+        assert!((ratio - figures(row).1 / base).abs() < 1e-9, "{row}");
+        assert_eq!(row["flat"], (ratio - 1.0).abs() <= 0.15, "{row}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Baselines over plain IP, without SCION: what this machine does at best.
+
+mod tls;
+mod udp;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu::cpu_time;
+use crate::error::PerfError;
+use crate::message::Received;
+
+/// A baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// UDP with segmentation offload (GSO) and its counterpart at the receiver (GRO), with bounded
+    /// data in flight.
+    Udp {
+        /// Bytes of payload in each datagram.
+        payload: u16,
+    },
+    /// TLS 1.3 over TCP.
+    Tls,
+}
+
+/// What the sender of a baseline has used.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct PlainSent {
+    /// Bytes sent, without headers.
+    pub bytes: u64,
+    /// Processor time of the process, in seconds.
+    pub cpu_seconds: f64,
+}
+
+/// Receives one test at `listen`. Reports the address it listens at before it waits.
+///
+/// # Errors
+/// [`PerfError::System`] when the system refuses, [`PerfError::Message`] when the sender's TLS is
+/// not valid.
+pub fn receive(
+    kind: Plain,
+    listen: SocketAddr,
+    listening: impl FnOnce(SocketAddr),
+) -> Result<Received, PerfError> {
+    let cpu = cpu_time();
+    let received = match kind {
+        Plain::Udp { .. } => udp::receive(listen, listening),
+        Plain::Tls => tls::receive(listen, listening),
+    };
+    Ok(Received {
+        cpu_seconds: (cpu_time() - cpu).as_secs_f64(),
+        ..received?
+    })
+}
+
+/// Sends to a receiver for `time`.
+///
+/// # Errors
+/// As [`receive`].
+pub fn send(kind: Plain, to: SocketAddr, time: Duration) -> Result<PlainSent, PerfError> {
+    let cpu = cpu_time();
+    let bytes = match kind {
+        Plain::Udp { payload } => udp::send(to, payload.into(), time),
+        Plain::Tls => tls::send(to, time),
+    };
+    Ok(PlainSent {
+        bytes: bytes?,
+        cpu_seconds: (cpu_time() - cpu).as_secs_f64(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn what_is_sent_arrives() {
+        for kind in [Plain::Tls, Plain::Udp { payload: 1000 }] {
+            let (address, listening) = mpsc::channel();
+            let any = "127.0.0.1:0".parse().unwrap();
+            let receiver =
+                std::thread::spawn(move || receive(kind, any, |at| address.send(at).unwrap()));
+            let to = listening.recv().unwrap();
+            let sent = send(kind, to, Duration::from_millis(20)).unwrap();
+            let received = receiver.join().unwrap().unwrap();
+            assert!(received.bytes > 0, "{kind:?}");
+            assert!(received.bytes <= sent.bytes, "{kind:?}");
+            if kind == Plain::Tls {
+                assert_eq!(received.bytes, sent.bytes);
+            }
+        }
+    }
+}
