@@ -12,6 +12,7 @@ use noq_proto::{ConnectionError, StreamId};
 
 use self::inner::Inner;
 use crate::close::CloseReason;
+use crate::congestion::CongestionState;
 use crate::stream::{RecvStream, SendStream, StreamError};
 use crate::tls::PeerKey;
 
@@ -29,6 +30,8 @@ pub struct Connection(pub(crate) Arc<Inner>);
 pub struct Stats {
     /// Smoothed round-trip time.
     pub rtt: Duration,
+    /// How congestion is controlled, with the reason.
+    pub congestion: CongestionState,
     /// Congestion window, in bytes.
     pub cwnd: u64,
     /// Bytes of QUIC packets received.
@@ -107,6 +110,7 @@ impl Connection {
         let (all, path) = self.0.quic.stats();
         Stats {
             rtt: path.rtt,
+            congestion: self.0.congestion.get(),
             cwnd: path.cwnd,
             bytes_received: all.udp_rx.bytes,
             packets_sent: all.sent_packets,

@@ -208,8 +208,8 @@ impl Endpoint {
         let shared = &self.0.shared;
         let mtu = self.mtu(peer, &path)?;
         let began = Instant::now();
-        let controllers = Factory::of(&path, mtu);
-        let progress = controllers.progress.clone();
+        let controllers = Factory::of(&path, mtu, shared.config.congestion);
+        let records = controllers.records.clone();
         let lane = shared.driver.lanes().open(peer, path)?;
         let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
         client.transport_config(transport(&shared.config, Mtu::Known(mtu), controllers));
@@ -231,7 +231,7 @@ impl Endpoint {
             () = tokio::time::sleep(timeout) => return Err(timed_out),
         }
         let (idle, task) = (shared.config.idle_timeout, Arc::clone(&self.0.task));
-        let inner = inner::Inner::new(quic, lane, progress, idle, task, began);
+        let inner = inner::Inner::new(quic, lane, records, idle, task, began);
         inner.map(Connection).map_err(closed)
     }
 

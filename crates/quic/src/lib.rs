@@ -5,8 +5,9 @@
 //! the path down and nothing gets through, the connection closes with the reason, long before the
 //! idle timeout.
 //!
-//! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
-//! 9406); slow start takes into account the bandwidth that the ASes on the path announce.
+//! Congestion is controlled per connection, so per path: by CUBIC (RFC 9438) with HyStart++ (RFC
+//! 9406), or by BBRv3 (draft-ietf-ccwg-bbr) where packets are lost without a queue. Both take into
+//! account the bandwidth that the ASes on the path announce.
 
 mod close;
 mod congestion;
@@ -21,6 +22,7 @@ mod tls;
 mod transport;
 
 pub use self::close::{CloseReason, NO_CODE};
+pub use self::congestion::{Algorithm, Congestion, CongestionReason, CongestionState};
 pub use self::connection::{Connection, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};
 pub use self::stream::{RecvStream, SendStream, StreamError};

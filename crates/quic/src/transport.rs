@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
-use crate::congestion::Factory;
+use crate::congestion::{Congestion, Factory};
 use crate::driver;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
@@ -36,6 +36,8 @@ pub struct Config {
     /// Threads that decrypt and answer packets beside the one that receives them, each for
     /// connections of its own. By default a quarter of the processors, 7 at most: none below four.
     pub workers: usize,
+    /// How connections control congestion; [`Congestion::Auto`] by default.
+    pub congestion: Congestion,
 }
 
 impl Default for Config {
@@ -48,6 +50,7 @@ impl Default for Config {
             workers: thread::available_parallelism()
                 .map_or(0, |count| count.get() / 4)
                 .min(7),
+            congestion: Congestion::Auto,
         }
     }
 }

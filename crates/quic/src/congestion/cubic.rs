@@ -17,6 +17,8 @@ const START_KEPT: f64 = 0.5;
 const INITIAL: (u64, u64) = (10, 14_720);
 /// Packets per cubic second (RFC 9438, 5.1).
 const C: f64 = 0.4;
+/// What is sent in a round trip while there is enough to send, in windows.
+const PACE: f64 = 1.25;
 /// The first window is the announced bandwidth-delay product divided by this. noq paces it over a
 /// round trip, so it takes that share of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
@@ -67,6 +69,32 @@ impl Cubic {
             rounds: Rounds::default(),
             recovery: None,
         }
+    }
+
+    /// Continues after another controller with a window that fills the path.
+    pub(super) fn resume(&mut self, now: Instant, window: u64) {
+        let window = (window as f64).max(self.least());
+        self.window = window;
+        self.plateau = Some(window);
+        let mtu = f64::from(self.mtu);
+        self.phase = Phase::Avoidance(Curve::new(now, window, window, window, mtu));
+        self.recovery = Some(now);
+    }
+
+    /// Records an acknowledgement while another controller is at work.
+    pub(super) fn observe(&mut self, now: Instant, sent: Instant, bytes: u64) {
+        self.rounds.acked(now, sent, bytes);
+    }
+
+    /// What it knows of the path.
+    pub(super) fn rounds(&self) -> &Rounds {
+        &self.rounds
+    }
+
+    /// Bytes per second to send: a quarter more than a window each round trip (RFC 9002, 7.7).
+    pub(super) fn pacing_rate(&self) -> Option<f64> {
+        let rtt = self.rounds.smoothed.filter(|rtt| !rtt.is_zero())?;
+        Some(PACE * self.window / rtt.as_secs_f64())
     }
 
     /// The first window, in bytes.

@@ -4,6 +4,16 @@ use std::time::{Duration, Instant};
 
 /// Samples after which a round's shortest round-trip time counts (RFC 9406, `N_RTT_SAMPLE`).
 const SAMPLES: u32 = 8;
+/// The round-trip time has grown when it is longer by an eighth, within these bounds (RFC 9406,
+/// 4.3).
+const MIN_GROWN: Duration = Duration::from_millis(4);
+const MAX_GROWN: Duration = Duration::from_millis(16);
+const GROWN: u32 = 8;
+
+/// Whether a round-trip time of `now` shows that a queue has grown since it was `since`.
+pub(super) fn grown(since: Duration, now: Duration) -> bool {
+    now >= since.saturating_add((since / GROWN).clamp(MIN_GROWN, MAX_GROWN))
+}
 
 /// Round-trip times, and the rate at which packets arrive.
 #[derive(Debug, Clone, Default)]

@@ -2,13 +2,8 @@
 
 use std::time::Duration;
 
-use super::round::Rounds;
+use super::round::{Rounds, grown};
 
-/// The round-trip time has grown when it is longer by an eighth, within these bounds (RFC 9406,
-/// 4.3).
-const MIN_GROWN: Duration = Duration::from_millis(4);
-const MAX_GROWN: Duration = Duration::from_millis(16);
-const GROWN: u32 = 8;
 /// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
 const GENTLE: f64 = 4.0;
 /// Divisor beyond the announced bandwidth. A quarter would still overshoot the short queue of a
@@ -60,10 +55,7 @@ impl SlowStart {
             return None;
         }
         let bytes = bytes as f64;
-        let grown = |since: Duration| {
-            let least = since + (since / GROWN).clamp(MIN_GROWN, MAX_GROWN);
-            rounds.present().is_some_and(|now| now >= least)
-        };
+        let grown = |since| rounds.present().is_some_and(|now| grown(since, now));
         if let (Some(announced), Some(min)) = (announced, rounds.min)
             && window >= announced as f64 * min.as_secs_f64()
         {

@@ -10,9 +10,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::task::JoinSet;
 
 use crate::close::CloseReason;
+use crate::congestion::{Choice, Records};
 use crate::doubt::Watched;
 use crate::driver::{Driver, Lease};
-use crate::progress::Progress;
 use crate::tls::{self, PeerKey};
 
 /// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:
@@ -37,17 +37,18 @@ pub(crate) struct Inner {
     pub(super) watched: Arc<Watched>,
     pub(super) fingerprint: Fingerprint,
     pub(super) key: PeerKey,
+    pub(super) congestion: Choice,
     idle_timeout: Duration,
     _task: Arc<AcceptTask>,
 }
 
 impl Inner {
-    /// The connection `quic`, set up over `lane` since `began`, whose acknowledgements `progress`
-    /// records.
+    /// The connection `quic`, set up over `lane` since `began`, whose congestion controller writes
+    /// `records`.
     pub(crate) fn new(
         quic: Lease,
         lane: Lane,
-        progress: Progress,
+        records: Records,
         idle_timeout: Duration,
         task: Arc<AcceptTask>,
         began: Instant,
@@ -55,7 +56,7 @@ impl Inner {
         // Packets passed in both directions.
         lane.report_alive(began);
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
-        let watched = Arc::new(Watched::new(quic.weak(), progress));
+        let watched = Arc::new(Watched::new(quic.weak(), records.progress));
         lane.attach(Arc::clone(&watched) as _);
         if let Some(reason) = watched.reason() {
             return Err(reason.clone());
@@ -66,6 +67,7 @@ impl Inner {
             lane,
             watched,
             key,
+            congestion: records.choice,
             idle_timeout,
             _task: task,
         }))

@@ -107,11 +107,12 @@ async fn set_up(
         shared.driver.refuse(incoming);
         return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
     }
+    let setting = shared.config.congestion;
     let (mtu, controllers) = match path {
-        Some(path) => (Mtu::Known(max), Factory::of(&path, max)),
-        None => (Mtu::UpTo(max), Factory::default()),
+        Some(path) => (Mtu::Known(max), Factory::of(&path, max, setting)),
+        None => (Mtu::UpTo(max), Factory::unknown(setting)),
     };
-    let progress = controllers.progress.clone();
+    let records = controllers.records.clone();
     let config = server_config(&shared.identity, &shared.config, mtu, controllers);
     let quic = shared.driver.accept(incoming, lane.flow().id, config)?;
     tokio::select! {
@@ -124,13 +125,6 @@ async fn set_up(
         }
     }
     let task = task.upgrade().ok_or("the endpoint is gone")?;
-    let inner = Inner::new(
-        quic,
-        lane,
-        progress,
-        shared.config.idle_timeout,
-        task,
-        began,
-    );
+    let inner = Inner::new(quic, lane, records, shared.config.idle_timeout, task, began);
     inner.map(Connection).map_err(|reason| reason.to_string())
 }

@@ -25,6 +25,9 @@ const SEND_WINDOWS: u64 = 3;
 const PAUSE: u32 = 8;
 /// Longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// Longest time for which packets are paced together. The protocol's pacer would have each sent when
+/// its time comes.
+const LONGEST_BATCH: Duration = Duration::from_micros(500);
 
 /// What the lock of a connection protects.
 pub(super) struct State {
@@ -134,7 +137,7 @@ impl State {
             }
             self.set_windows(driver, now);
             let pause = (cause == Cause::Packets)
-                .then(|| self.sent + self.pause())
+                .then(|| self.sent + self.pause(LONGEST_PAUSE))
                 .filter(|until| *until > now);
             let blocked = pause.is_none() && self.send(now).is_err();
             match self.quic.poll_timeout() {
@@ -142,7 +145,9 @@ impl State {
                 _ => break (blocked, pause),
             }
         };
-        let deadline = self.quic.poll_timeout().into_iter().chain(pause).min();
+        let batch = self.sent + self.pause(LONGEST_BATCH);
+        let timeout = self.quic.poll_timeout().map(|timeout| timeout.max(batch));
+        let deadline = timeout.into_iter().chain(pause).min();
         let before = mem::replace(&mut self.deadline, deadline);
         After {
             blocked,
@@ -151,11 +156,11 @@ impl State {
         }
     }
 
-    /// How long after packets were sent those that arrive are not answered: what is answered
-    /// together costs one wake-up of everything on the way.
-    fn pause(&self) -> Duration {
+    /// How long to wait after packets were sent, at most `longest`: what is answered or sent together
+    /// costs one wake-up of everything on the way.
+    fn pause(&self, longest: Duration) -> Duration {
         match self.connected {
-            true => (self.rtt() / PAUSE).min(LONGEST_PAUSE),
+            true => (self.rtt() / PAUSE).min(longest),
             false => Duration::ZERO,
         }
     }

@@ -1,0 +1,143 @@
+//! Probing for bandwidth: Down, Cruise, Refill, Up, and again (5.3.3).
+
+use std::time::{Duration, Instant};
+
+use super::{Bbr, KEPT, State, TOLERATED, is_too_much};
+use crate::congestion::delivery::{Loss, Sample};
+
+/// Time between two probes: at least this, and a random part of as much again as the second.
+const WAIT: Duration = Duration::from_secs(2);
+const MORE_WAIT: Duration = Duration::from_secs(1);
+/// Rounds between two probes at most, so that flows of Reno get their share (5.3.3.5.3).
+const MOST_ROUNDS: u64 = 62;
+/// Doublings of the growth of the long-term window, at most.
+const MOST_DOUBLINGS: u32 = 30;
+
+impl Bbr {
+    /// Goes on in the cycle (5.3.3.6).
+    pub(super) fn update_probing(&mut self, now: Instant, sample: &Sample) {
+        if !self.full_bw_reached {
+            return;
+        }
+        self.adapt_long_term(sample);
+        match self.state {
+            State::Down | State::Cruise if self.is_time_to_probe(now) => self.start_refill(),
+            State::Down if self.is_time_to_cruise() => self.enter(State::Cruise),
+            State::Refill if self.round_start => {
+                self.probing = true;
+                self.start_up();
+                self.full_bw = sample.rate.unwrap_or_default();
+            }
+            State::Up => self.go_down_when_full(now, sample),
+            _ => {}
+        }
+    }
+
+    /// Learns from probing how much the path takes (5.3.3.6).
+    fn adapt_long_term(&mut self, sample: &Sample) {
+        if self.stopping && self.round_start {
+            self.probing = false;
+            self.stopping = false;
+            if !matches!(self.state, State::Startup | State::Drain) && !sample.app_limited {
+                self.max_bw.advance();
+            }
+        }
+        let too_much = is_too_much(sample.lost, sample.in_flight_then);
+        let Some(bound) = self.long_window().filter(|_| !too_much) else {
+            return;
+        };
+        self.long_window = bound.max(sample.in_flight_then);
+        if self.state == State::Up {
+            self.raise_long_term(sample);
+        }
+    }
+
+    fn raise_long_term(&mut self, sample: &Sample) {
+        if !self.limited || self.window < self.long_window {
+            return;
+        }
+        self.up_acked += sample.acked;
+        if self.up_acked >= self.up_cost {
+            let more = self.up_acked / self.up_cost;
+            self.up_acked -= more * self.up_cost;
+            self.long_window += more * self.mtu;
+        }
+        if self.round_start {
+            self.raise_slope();
+        }
+    }
+
+    /// Doubles, each round, the packets by which the long-term window grows.
+    fn raise_slope(&mut self) {
+        let packets = 1u64 << self.up_rounds;
+        self.up_rounds = (self.up_rounds + 1).min(MOST_DOUBLINGS);
+        self.up_cost = (self.window / packets).max(1);
+    }
+
+    fn is_time_to_probe(&self, now: Instant) -> bool {
+        let waited = now.saturating_duration_since(self.cycle_at) > self.probe_wait;
+        let reno = self.holds(self.bw, 1.0).min(self.window) / self.mtu;
+        waited || (reno > 0 && self.rounds_since_probe >= reno.min(self.most_rounds))
+    }
+
+    fn is_time_to_cruise(&self) -> bool {
+        self.in_flight <= self.with_headroom() && self.in_flight <= self.target(1.0)
+    }
+
+    /// Ends Up when the bandwidth no longer grows, unless the window is what keeps it.
+    fn go_down_when_full(&mut self, now: Instant, sample: &Sample) {
+        if self.limited && self.window >= self.long_window {
+            self.reset_full_bandwidth();
+            self.full_bw = sample.rate.unwrap_or_default();
+        } else if self.full_bw_now {
+            self.start_down(now);
+        }
+    }
+
+    fn start_refill(&mut self) {
+        self.reset_short_term();
+        self.up_rounds = 0;
+        self.up_acked = 0;
+        self.stopping = false;
+        self.start_round();
+        self.enter(State::Refill);
+    }
+
+    pub(super) fn start_up(&mut self) {
+        self.stopping = false;
+        self.start_round();
+        self.reset_full_bandwidth();
+        self.enter(State::Up);
+        self.raise_slope();
+    }
+
+    pub(super) fn start_down(&mut self, now: Instant) {
+        self.losses.bytes = 0;
+        self.latest_bw = 0.0;
+        self.latest_delivered = 0;
+        self.up_cost = u64::MAX;
+        self.rounds_since_probe = self.random.u64(0..2);
+        self.most_rounds = MOST_ROUNDS + self.random.u64(0..2);
+        self.probe_wait = WAIT + MORE_WAIT.mul_f64(self.random.f64());
+        self.cycle_at = now;
+        self.stopping = true;
+        self.start_round();
+        self.enter(State::Down);
+    }
+
+    /// A probe has lost too much: `loss` is the packet at which that was so (5.5.10.2).
+    pub(super) fn probed_too_much(&mut self, now: Instant, loss: &Loss) {
+        self.probing = false;
+        if !loss.app_limited {
+            // What was in flight when the tolerated part was reached.
+            let before = loss.in_flight_then.saturating_sub(loss.bytes) as f64;
+            let lost = loss.lost.saturating_sub(loss.bytes) as f64;
+            let more = (TOLERATED * before - lost) / (1.0 - TOLERATED);
+            let target = self.holds(self.bw, 1.0).min(self.window) as f64;
+            self.long_window = (before + more).max(KEPT * target) as u64;
+        }
+        if self.state == State::Up {
+            self.start_down(now);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Which controller suits a path, by what its losses look like.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Shortest round-trip time at which losses without a queue matter: over a shorter one CUBIC makes
+/// up for them soon enough.
+const LONG: Duration = Duration::from_millis(10);
+/// Rounds with such losses, less those with a queue, after which BBR takes over.
+const TO_BBR: i32 = 3;
+/// A queue that delays less is not told from chance.
+const QUEUE: Duration = Duration::from_millis(4);
+/// Time for which the longest round-trip time counts, at least.
+const LONGEST_AGE: Duration = Duration::from_secs(5);
+/// Most that one kind of losses weighs more than the other. CUBIC takes over again when losses with
+/// a queue weigh that much: BBR's own probing builds a queue in about one round of five.
+const MOST: i32 = 6;
+
+/// Which congestion control a connection uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// BBR where packets are lost without a queue at a long round-trip time, CUBIC elsewhere.
+    #[default]
+    Auto,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBRv3 (draft-ietf-ccwg-bbr).
+    Bbr,
+}
+
+/// A congestion control algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// BBRv3 (draft-ietf-ccwg-bbr).
+    Bbr,
+}
+
+/// The algorithm that a connection uses, with the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub struct CongestionState {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Why it is used.
+    pub reason: CongestionReason,
+}
+
+/// Why a connection uses an algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum CongestionReason {
+    /// The setting names it.
+    Requested,
+    /// No other suits the path better so far.
+    #[default]
+    Default,
+    /// Packets were lost while the round-trip time was near its shortest.
+    LossWithoutQueue {
+        /// The shortest round-trip time.
+        rtt: Duration,
+    },
+    /// Packets were lost when the round-trip time had grown, after a time in which they were not.
+    LossWithQueue {
+        /// The shortest round-trip time.
+        rtt: Duration,
+    },
+}
+
+impl Algorithm {
+    /// Its name, as `--congestion` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+impl fmt::Display for CongestionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requested => f.write_str("requested"),
+            Self::Default => f.write_str("no losses that another suits better"),
+            Self::LossWithoutQueue { rtt } => write!(
+                f,
+                "packets are lost without a queue, at a round-trip time of {} ms",
+                rtt.as_millis()
+            ),
+            Self::LossWithQueue { rtt } => write!(
+                f,
+                "packets are lost when a queue is full, which adds to a round-trip time of {} ms",
+                rtt.as_millis()
+            ),
+        }
+    }
+}
+
+/// What the losses of a path have shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Evidence {
+    /// Rounds with losses: without a queue, less those with one.
+    balance: i32,
+    /// Losses of packets sent before this time belong to a round that is counted.
+    counted: Option<Instant>,
+    /// The longest round-trip time since `longest_at`, and in the time before it.
+    longest: Duration,
+    longest_before: Duration,
+    longest_at: Option<Instant>,
+    /// The round-trip time of the last acknowledgement.
+    last: Option<Duration>,
+}
+
+impl Evidence {
+    /// Records the round-trip time of an acknowledgement.
+    pub(super) fn acked(&mut self, now: Instant, rtt: Duration) {
+        self.last = Some(rtt);
+        let old = |at: Instant| now.saturating_duration_since(at) > LONGEST_AGE;
+        if self.longest_at.is_none_or(old) {
+            (self.longest_before, self.longest) = (self.longest, rtt);
+            self.longest_at = Some(now);
+        }
+        self.longest = self.longest.max(rtt);
+    }
+
+    /// Whether a full queue explains a loss now, when `min` is the shortest round-trip time: the
+    /// last one is near the longest.
+    fn is_queue_full(&self, min: Duration) -> bool {
+        let queue = |rtt: Duration| rtt.saturating_sub(min);
+        let now = self.last.map(queue).unwrap_or_default();
+        let most = queue(self.longest.max(self.longest_before));
+        now >= QUEUE && now >= most * 3 / 4
+    }
+
+    /// Counts a loss of packets, the last of them sent at `sent`, where `min` is the shortest
+    /// round-trip time. Returns what to use from now on instead of `current`.
+    pub(super) fn lost(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        current: Algorithm,
+        min: Duration,
+    ) -> Option<CongestionState> {
+        if min < LONG || self.counted.is_some_and(|counted| sent <= counted) {
+            return None;
+        }
+        self.counted = Some(now);
+        let step = if self.is_queue_full(min) { -1 } else { 1 };
+        self.balance = (self.balance + step).clamp(-MOST, MOST);
+        let (algorithm, reason) = match current {
+            Algorithm::Cubic if self.balance >= TO_BBR => (
+                Algorithm::Bbr,
+                CongestionReason::LossWithoutQueue { rtt: min },
+            ),
+            Algorithm::Bbr if self.balance <= -MOST => (
+                Algorithm::Cubic,
+                CongestionReason::LossWithQueue { rtt: min },
+            ),
+            _ => return None,
+        };
+        Some(CongestionState { algorithm, reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Feeds `losses`, a round-trip time each, of a path of `min`; returns what is used at the end.
+    fn after(min: Duration, losses: &[Duration]) -> Algorithm {
+        let (mut evidence, mut now) = (Evidence::default(), Instant::now());
+        let mut algorithm = Algorithm::Cubic;
+        for &rtt in losses {
+            now += rtt;
+            evidence.acked(now, min);
+            evidence.acked(now, rtt);
+            let change = evidence.lost(now, now - rtt / 2, algorithm, min);
+            algorithm = change.map_or(algorithm, |state| state.algorithm);
+            // The rest of the same round.
+            let again = evidence.lost(now + rtt / 4, now - rtt / 4, algorithm, min);
+            assert_eq!(again, None);
+        }
+        algorithm
+    }
+
+    #[test]
+    fn losses_without_a_queue_on_a_long_path_are_for_bbr() {
+        assert_eq!(after(194 * MS, &[196 * MS; 2]), Algorithm::Cubic);
+        assert_eq!(after(194 * MS, &[196 * MS; 3]), Algorithm::Bbr);
+        assert_eq!(after(25 * MS, &[26 * MS; 3]), Algorithm::Bbr);
+        assert_eq!(after(5 * MS, &[5 * MS; 30]), Algorithm::Cubic);
+    }
+
+    #[test]
+    fn losses_with_a_queue_are_for_cubic() {
+        assert_eq!(after(100 * MS, &[130 * MS; 30]), Algorithm::Cubic);
+        let mut losses = vec![101 * MS; 20];
+        losses.extend([150 * MS; 11]);
+        assert_eq!(after(100 * MS, &losses), Algorithm::Bbr);
+        losses.push(150 * MS);
+        assert_eq!(after(100 * MS, &losses), Algorithm::Cubic);
+    }
+}
