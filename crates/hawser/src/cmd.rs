@@ -3,6 +3,7 @@
 mod address;
 pub mod bench;
 mod choose;
+mod congestion;
 pub mod demo;
 mod experiment;
 mod files;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_path::{Fingerprint, Interface};
+use hawser_quic::CongestionState;
 
 use crate::address::PeerAddr;
 use crate::limits::Seeded;
@@ -251,6 +252,8 @@ pub struct SeedPeer {
     pub rate: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
+    /// How the rate to it is controlled, with the reason; `None` for an IP peer.
+    pub congestion: Option<CongestionState>,
     /// Why the path is used or waits; `None` if the peer chooses, or the path is not known here.
     pub decision: Option<Decision>,
 }

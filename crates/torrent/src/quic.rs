@@ -45,6 +45,10 @@ impl Connection for QuicConnection {
         self.connection.stats().rtt
     }
 
+    fn congestion(&self) -> Option<quic::CongestionState> {
+        Some(self.connection.stats().congestion)
+    }
+
     fn close(&self, code: CloseCode, text: &str) {
         self.connection.close(code as u32, text);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
+use hawser_quic::CongestionState;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -82,6 +83,11 @@ pub(crate) trait Connection: Send + Sync + 'static {
 
     /// Smoothed round-trip time.
     fn rtt(&self) -> Duration;
+
+    /// How the rate to the peer is controlled; `None` where the system does that.
+    fn congestion(&self) -> Option<CongestionState> {
+        None
+    }
 
     /// Closes it at once. Over QUIC the peer receives `code` and `text`, over TCP nothing.
     fn close(&self, code: CloseCode, text: &str);

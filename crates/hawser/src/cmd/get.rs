@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_path::{Policy, Select, SlotOptions};
-use hawser_quic::Config;
+use hawser_quic::{Config, Congestion};
 use hawser_torrent::{Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, SelectBy};
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
 use super::address::{Listen, listen, tcp};
+use super::congestion::congestion;
 use super::network::{HostArgs, Sockets};
 use super::policy::{self, PolicyArgs};
 use super::select::SelectArgs;
@@ -73,6 +74,9 @@ pub struct GetArgs {
     /// Do not try paths that share links with those in use
     #[arg(long)]
     pub no_sensing: bool,
+    /// Congestion control of every path on which this side sends [default: auto]
+    #[arg(long, value_name = "ALGORITHM", value_parser = congestion())]
+    pub congestion: Option<Congestion>,
     /// Add the progress to the JSON object, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,
@@ -167,6 +171,7 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     }
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
+        congestion: args.congestion.unwrap_or_default(),
         ..Config::default()
     };
     let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;

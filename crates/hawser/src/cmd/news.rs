@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hawser_path::Fingerprint;
+use hawser_quic::CongestionState;
 use hawser_torrent::{ChangedFile, PeerAddr};
 
 use crate::out::{errln, outln, plain};
@@ -12,6 +13,8 @@ use crate::out::{errln, outln, plain};
 pub struct News {
     /// The decision on each path to each peer.
     paths: BTreeMap<(String, Fingerprint), String>,
+    /// The congestion control of each path to each peer.
+    congestion: BTreeMap<(String, Fingerprint), CongestionState>,
     /// Files that changed.
     changed: Vec<ChangedFile>,
 }
@@ -22,6 +25,19 @@ impl News {
         let key = (peer.to_string(), path);
         let before = self.paths.insert(key, why.to_owned());
         before.as_deref() != Some(why)
+    }
+
+    /// Whether this congestion control of a path differs from the last report, or else from the
+    /// one that every path begins with.
+    pub fn is_new_congestion(
+        &mut self,
+        peer: PeerAddr,
+        path: Fingerprint,
+        state: CongestionState,
+    ) -> bool {
+        let key = (peer.to_string(), path);
+        let before = self.congestion.insert(key, state);
+        before.unwrap_or_default() != state
     }
 
     /// Reports the files of `changed` whose change was not yet reported: as JSON objects on

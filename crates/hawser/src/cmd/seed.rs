@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::{Policy, Select};
-use hawser_quic::Config;
+use hawser_quic::{Config, Congestion};
 use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
 
 use super::address::{Listen, listen, tcp};
+use super::congestion::congestion;
 use super::network::{HostArgs, Sockets};
 use super::news::News;
 use super::policy::{self, PolicyArgs};
@@ -57,11 +58,14 @@ pub struct SeedArgs {
     /// Do not try paths that share links with those assigned
     #[arg(long)]
     pub no_sensing: bool,
+    /// Congestion control of every path on which this side sends [default: auto]
+    #[arg(long, value_name = "ALGORITHM", value_parser = congestion())]
+    pub congestion: Option<Congestion>,
     /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
     /// Print JSON: one object when listening, and with --verbose one whenever the decision on
-    /// a path changes
+    /// a path, or its congestion control, changes
     #[arg(long)]
     pub json: bool,
     #[command(flatten, next_help_heading = "This host")]
@@ -69,7 +73,7 @@ pub struct SeedArgs {
 }
 
 /// Flags of a seeder that need a SCION network, by their names in clap.
-const SCION_FLAGS: [&str; 11] = [
+const SCION_FLAGS: [&str; 12] = [
     "sciond",
     "config_dir",
     "local",
@@ -81,6 +85,7 @@ const SCION_FLAGS: [&str; 11] = [
     "select",
     "carbon",
     "no_sensing",
+    "congestion",
 ];
 
 impl SeedArgs {
@@ -99,6 +104,7 @@ impl SeedArgs {
             self.select.is_some(),
             self.carbon.is_some(),
             self.no_sensing,
+            self.congestion.is_some(),
         ];
         let mut flags = SCION_FLAGS.iter().zip(given);
         let (flag, _) = flags.find(|(_, given)| *given)?;
@@ -131,7 +137,11 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             Ok(host) => (Some(host), None),
             Err(why) => (None, Some(why)),
         };
-        let sockets = Sockets::open(host, Config::default(), args.listen, args.tcp).await?;
+        let config = Config {
+            congestion: args.congestion.unwrap_or_default(),
+            ..Config::default()
+        };
+        let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
@@ -219,7 +229,7 @@ async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     }))
 }
 
-/// Prints the decision on each path for which it is new.
+/// Prints the decision on each path for which it is new, and its congestion control.
 fn report(news: &mut News, progress: &SeedProgress, json: bool) {
     let used = progress.peers.iter();
     let used = used.filter_map(|one| Some((one.peer, one.fingerprint, one.decision.as_ref()?)));
@@ -240,6 +250,30 @@ fn report(news: &mut News, progress: &SeedProgress, json: bool) {
             outln!("{object}");
         } else {
             errln!("{peer} over {}: {}", path.short(), plain(&why));
+        }
+    }
+    for one in &progress.peers {
+        let Some(congestion) = one.congestion else {
+            continue;
+        };
+        if !news.is_new_congestion(one.peer, one.fingerprint, congestion) {
+            continue;
+        }
+        let (name, reason) = (congestion.algorithm.name(), congestion.reason);
+        if json {
+            let object = serde_json::json!({
+                "peer": one.peer.to_string(),
+                "fingerprint": one.fingerprint.to_string(),
+                "congestion": name,
+                "reason": reason.to_string(),
+            });
+            outln!("{object}");
+        } else {
+            errln!(
+                "{} over {}: congestion control {name}: {reason}",
+                one.peer,
+                one.fingerprint.short()
+            );
         }
     }
 }

@@ -172,6 +172,7 @@ impl<T: Transport> Swarm<T> {
                 bytes: conn.uploaded(),
                 rate: bits(conn.shown_up.rate),
                 rtt: Some(conn.connection.rtt()),
+                congestion: conn.connection.congestion(),
                 decision: self
                     .uploads
                     .decision(conn.group, conn.connection.fingerprint())
