@@ -1,6 +1,7 @@
 //! The experiments, by name.
 
 mod choice;
+mod far;
 mod load;
 
 pub use self::choice::{DEMO_TOPOLOGIES, demo};
@@ -80,6 +81,16 @@ pub const CATALOG: &[Entry] = &[
         name: "unequal",
         summary: "Paths that differ in rate and delay, and a bad one beside good ones",
         build: |_| load::unequal(),
+    },
+    Entry {
+        name: "distance",
+        summary: "1 Gbit/s at 25, 100 and 194 ms, with 0, 0.01 and 0.1 % loss, one path and two",
+        build: |_| far::distance(),
+    },
+    Entry {
+        name: "fairness",
+        summary: "One path beside a TCP flow of the kernel, CUBIC and BBR, on a link of 100 Mbit/s",
+        build: |_| far::fairness(),
     },
 ];
 

@@ -86,7 +86,7 @@ impl PathCost {
     }
 
     /// File bits per bit on the wire.
-    fn efficiency(&self) -> f64 {
+    pub fn efficiency(&self) -> f64 {
         self.payload / self.frame
     }
 }

@@ -22,6 +22,8 @@ pub struct Experiment {
     pub bytes: u64,
     /// The time of cross traffic, if there is any.
     pub window: Option<Window>,
+    /// Seconds at the start of a download that do not count for its goodput.
+    pub settled: Option<f64>,
     /// Whether all variants run one after the other on one network with the same seeders, those of
     /// the first variant. Otherwise each run has its own network.
     pub one_network: bool,
@@ -59,12 +61,39 @@ pub struct Variant {
     pub downloads: Vec<Download>,
     /// The interfaces at which cross traffic leaves, each with its rate in bit/s.
     pub cross: Vec<(Interface, u64)>,
+    /// A TCP flow of the kernel beside the downloads.
+    pub rival: Option<Rival>,
     /// The paper's measurement, in Mbit/s.
     pub paper_mbit: Option<f64>,
     /// Bytes of each download, if they differ from the experiment's.
     pub bytes: Option<u64>,
     /// Whether seeders are IP peers to the leechers.
     pub over_ip: bool,
+}
+
+/// A TCP flow of the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Rival {
+    /// The interface at which it leaves, to the other end of the link.
+    pub interface: Interface,
+    /// Its congestion control, by the kernel's name.
+    pub algorithm: &'static str,
+    /// Seconds by which it precedes the download; negative if it follows.
+    pub lead: f64,
+}
+
+impl Rival {
+    /// Seconds for which both run before their rates count, and then for which they count.
+    const TIMES: (f64, f64) = (5.0, 20.0);
+
+    /// The time in which the rates count, in seconds from the start of the download.
+    pub(crate) fn window(&self) -> Window {
+        let from = (-self.lead).max(0.0) + Self::TIMES.0;
+        Window {
+            from,
+            to: from + Self::TIMES.1,
+        }
+    }
 }
 
 /// A download.
@@ -104,6 +133,7 @@ impl Experiment {
             paper_ratio,
             bytes,
             window: None,
+            settled: None,
             one_network: false,
         }
     }
@@ -189,6 +219,7 @@ impl Variant {
                 args,
             }],
             cross: Vec::new(),
+            rival: None,
             paper_mbit: None,
             bytes: None,
             over_ip: false,
@@ -216,6 +247,12 @@ impl Variant {
     /// Sets the bytes of each download of this variant.
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
+        self
+    }
+
+    /// Lets a TCP flow of the kernel run beside the download.
+    pub(crate) fn with_rival(mut self, rival: Rival) -> Self {
+        self.rival = Some(rival);
         self
     }
 

@@ -12,25 +12,25 @@ pub struct LinkSpec {
     /// Limit, in Mbit/s.
     pub mbit: f64,
     /// One-way delay, in milliseconds.
-    pub millis: u32,
+    pub millis: f64,
     /// Share of packets lost, in percent.
     pub loss: f64,
 }
 
 impl LinkSpec {
     /// A link without loss.
-    pub fn new(mbit: f64, millis: u32) -> Self {
+    pub fn new(mbit: f64, millis: impl Into<f64>) -> Self {
         Self {
             mbit,
-            millis,
+            millis: millis.into(),
             loss: 0.0,
         }
     }
 
     fn keys(&self) -> String {
         let kbit = (self.mbit * 1e3).round();
-        let (millis, loss) = (self.millis, self.loss);
-        format!("rate: {kbit}kbit, delay: {millis}ms, loss: {loss}%")
+        let (micros, loss) = ((self.millis * 1e3).round(), self.loss);
+        format!("rate: {kbit}kbit, delay: {micros}us, loss: {loss}%")
     }
 }
 

@@ -33,6 +33,14 @@ pub struct Report {
     /// were reached for a second; null if never.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub recovered_seconds: BTreeMap<String, Vec<Option<f64>>>,
+    /// Beside a TCP flow of the kernel: that flow's goodput in the same time, in Mbit/s.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rival_mbit: BTreeMap<String, Vec<f64>>,
+    /// Beside a TCP flow of the kernel: bits on the link for each of the flow's.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub share: BTreeMap<String, Vec<f64>>,
+    /// The most memory that one of the programs used in any run, in bytes, by variant.
+    pub peak_memory: BTreeMap<String, u64>,
     /// The headline ratio, of medians; null when one of its variants was not run.
     pub ratio: Option<f64>,
     /// The definition of `ratio`.
@@ -87,6 +95,16 @@ impl Report {
                     .map(|(_, s)| Some(*s).filter(|s| s.is_finite()));
                 report.recovered_seconds.insert(name(), seconds.collect());
             }
+            let rivals: Vec<_> = runs.iter().filter_map(|run| run.rival).collect();
+            if !rivals.is_empty() {
+                let (mbit, share) = rivals.into_iter().unzip();
+                report.rival_mbit.insert(name(), mbit);
+                report.share.insert(name(), share);
+            }
+            let memory = runs.iter().map(|run| run.peak_memory).max();
+            report
+                .peak_memory
+                .insert(name(), memory.unwrap_or_default());
             report.order.push(name());
             report.bytes.insert(name(), *bytes);
             report.spread.insert(name(), spread(&goodput));

@@ -9,7 +9,7 @@ use hawser_torrent::CreateOptions;
 use crate::ceiling::{PathCost, ceiling};
 use crate::content::Content;
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Download, Variant, Window};
+use crate::experiment::{Download, Experiment, Rival, Variant, Window};
 use crate::samples::Samples;
 use crate::stage::Stage;
 use crate::transfer::{TransferPath, TransferReport};
@@ -55,6 +55,11 @@ pub struct Run {
     /// With a window: the goodput before it, and the seconds after it until nine tenths of that
     /// goodput were reached again, infinite if never.
     pub around: Option<(f64, f64)>,
+    /// Beside a TCP flow of the kernel: that flow's goodput in the same time, in Mbit/s, and the bits
+    /// on the link that the download had for each of the flow's.
+    pub rival: Option<(f64, f64)>,
+    /// The most memory that one of the programs used, in bytes.
+    pub peak_memory: u64,
     /// Whether every downloaded file equals the seeded one.
     pub identical: bool,
     /// The paths of all downloads that carried blocks.
@@ -66,14 +71,13 @@ pub struct Run {
 /// Runs a variant on a stage whose seeders listen; with `show`, downloads draw their progress.
 pub(crate) async fn run(
     stage: &Stage,
+    experiment: &Experiment,
     variant: &Variant,
     load: &Load,
-    window: Option<Window>,
     folder: &Path,
     show: bool,
 ) -> Result<Run, ExperimentError> {
-    let downloads = variant.downloads.iter();
-    let downloads = downloads.map(|download| fetch(stage, download, load, folder, show));
+    let window = experiment.window;
     let cross = window.iter().flat_map(|window| {
         let sources = variant.cross.iter();
         sources.map(move |&(interface, rate)| async move {
@@ -82,33 +86,76 @@ pub(crate) async fn run(
             stage.cross_traffic(interface, rate, time).await
         })
     });
-    let (fetched, _) = tokio::try_join!(try_join_all(downloads), try_join_all(cross))?;
-    let (reports, identical): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
-    let identical = identical.into_iter().all(|identical| identical);
-    measure(variant, reports, identical, window)
+    let mut ready = None;
+    if let Some(rival) = &variant.rival {
+        ready = Some(
+            stage
+                .prepare_rival(rival, rival.window().to + rival.lead)
+                .await?,
+        );
+    }
+    let lead = variant.rival.map_or(0.0, |rival| rival.lead);
+    let after = |seconds: f64| tokio::time::sleep(Duration::from_secs_f64(seconds.max(0.0)));
+    let rival = async {
+        after(-lead).await;
+        match ready {
+            Some(ready) => stage.run_rival(ready).await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let downloads = async {
+        after(lead).await;
+        let downloads = variant.downloads.iter();
+        let downloads = downloads.map(|download| fetch(stage, download, load, folder, show));
+        try_join_all(downloads).await
+    };
+    let (fetched, rival, _) = tokio::try_join!(downloads, rival, try_join_all(cross))?;
+    let mut run = measure(experiment, variant, fetched)?;
+    run.peak_memory = stage
+        .peak_memory()
+        .into_iter()
+        .fold(run.peak_memory, u64::max);
+    if let (Some(rival), Some(carried)) = (variant.rival, rival) {
+        compare(&mut run, variant, rival, &carried)?;
+    }
+    Ok(run)
 }
 
-/// Runs one download; returns its report, and whether the file is identical to the seeded one.
+/// What one download showed.
+struct Fetched {
+    report: TransferReport,
+    /// The most memory that it used, in bytes.
+    peak_memory: u64,
+    /// Whether the file is identical to the seeded one.
+    identical: bool,
+}
+
 async fn fetch(
     stage: &Stage,
     download: &Download,
     load: &Load,
     folder: &Path,
     show: bool,
-) -> Result<(TransferReport, bool), ExperimentError> {
+) -> Result<Fetched, ExperimentError> {
     let into = tempfile::tempdir_in(folder).during("making a folder for the download")?;
     let report = stage.get(download, &load.torrent, into.path(), show);
-    let report = report.await?;
+    let (report, peak_memory) = report.await?;
     let identical = load.content.matches(&into.path().join(&report.name))?;
-    Ok((report, identical))
+    Ok(Fetched {
+        report,
+        peak_memory,
+        identical,
+    })
 }
 
 fn measure(
+    experiment: &Experiment,
     variant: &Variant,
-    reports: Vec<TransferReport>,
-    identical: bool,
-    window: Option<Window>,
+    fetched: Vec<Fetched>,
 ) -> Result<Run, ExperimentError> {
+    let identical = fetched.iter().all(|one| one.identical);
+    let peak_memory = fetched.iter().map(|one| one.peak_memory).max();
+    let reports: Vec<_> = fetched.into_iter().map(|one| one.report).collect();
     let series: Vec<_> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = Samples::sum(&series);
     let bytes: u64 = reports.iter().map(|r| r.fetched_bytes).sum();
@@ -120,23 +167,67 @@ fn measure(
         goodput_mbit: bytes as f64 * 8e-6 / seconds.max(1e-9),
         ceiling_mbit: ceiling.map(|bits| bits / 1e6),
         around: None,
+        rival: None,
+        peak_memory: peak_memory.unwrap_or_default(),
         identical,
         paths,
         samples,
     };
-    if let Some(window) = window {
-        if seconds < window.to {
-            return Err(ExperimentError::Request(format!(
-                "{}: the download was through after {seconds:.1} s, before the congestion ended: \
-                 give it more with --size",
-                variant.name
-            )));
-        }
+    if let Some(window) = experiment.window {
+        refuse_early_end(variant, &run, window)?;
         let before = run.samples.rate(SETTLED, window.from);
         run.goodput_mbit = run.samples.rate(window.from, window.to);
         run.around = Some((before, run.samples.recovery(window.to, 0.9 * before)));
     }
+    if let Some(from) = experiment.settled {
+        refuse_early_end(
+            variant,
+            &run,
+            Window {
+                from,
+                to: from + 1.0,
+            },
+        )?;
+        run.goodput_mbit = run.samples.rate(from, run.samples.end());
+    }
     Ok(run)
+}
+
+/// Compares a download with what a rival carried in the same time.
+fn compare(
+    run: &mut Run,
+    variant: &Variant,
+    rival: Rival,
+    carried: &Samples,
+) -> Result<(), ExperimentError> {
+    let window = rival.window();
+    refuse_early_end(variant, run, window)?;
+    let theirs = carried.rate(window.from + rival.lead, window.to + rival.lead);
+    run.goodput_mbit = run.samples.rate(window.from, window.to);
+    let (Some(ours), Some(tcp)) = (
+        run.paths.first().map(PathCost::of).transpose()?,
+        PathCost::plain_tcp(
+            &variant.network,
+            rival.interface.isd_as,
+            variant.downloads[0].isd_as,
+        ),
+    ) else {
+        return Err(ExperimentError::step("the download used no path"));
+    };
+    let on_link = run.goodput_mbit / ours.efficiency();
+    run.rival = Some((theirs, on_link * tcp.efficiency() / theirs));
+    Ok(())
+}
+
+/// Refuses a download that ended before what was to be measured.
+fn refuse_early_end(variant: &Variant, run: &Run, window: Window) -> Result<(), ExperimentError> {
+    if run.seconds >= window.to {
+        return Ok(());
+    }
+    Err(ExperimentError::Request(format!(
+        "{}: the download was through after {:.1} s, before second {}: give it more with --size",
+        variant.name, run.seconds, window.to
+    )))
 }
 
 /// The costs of the used paths; `None` where plain IP has no route.

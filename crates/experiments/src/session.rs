@@ -160,16 +160,8 @@ impl<'a> Session<'a> {
                     None => self.set_up(variant, load, observe).await?,
                 };
                 observe(Event::Started { variant });
-                let (window, folder) = (experiment.window, self.folder.path());
-                let run = run(
-                    &stage,
-                    variant,
-                    load,
-                    window,
-                    folder,
-                    options.show_downloads,
-                )
-                .await?;
+                let (folder, show) = (self.folder.path(), options.show_downloads);
+                let run = run(&stage, experiment, variant, load, folder, show).await?;
                 match experiment.one_network {
                     true => kept = Some(stage),
                     false => stage.take_down()?,

@@ -1,6 +1,7 @@
 //! A network for one run or session, with seeders, on which downloads and cross traffic run.
 
 mod carry;
+mod rival;
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
-use hawser_topology::{AsDir, IsdAsn, Network};
+use hawser_topology::{self as topology, AsDir, IsdAsn, Network};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout};
@@ -19,8 +20,11 @@ use tokio::process::{Child, ChildStdout};
 pub use self::carry::Carried;
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;
-use crate::scratch;
 use crate::transfer::TransferReport;
+use crate::{memory, scratch};
+
+/// Time between two looks at a running program.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A lab and the seeders in it. Dropping it takes everything down.
 #[derive(Debug)]
@@ -115,13 +119,14 @@ impl Stage {
     }
 
     /// Downloads from a seeder; with `show`, the download draws on this process's standard error.
+    /// Returns its report, and the most memory that it used, in bytes.
     pub async fn get(
         &self,
         download: &Download,
         torrent: &Path,
         into: &Path,
         show: bool,
-    ) -> Result<TransferReport, ExperimentError> {
+    ) -> Result<(TransferReport, u64), ExperimentError> {
         let seeder = self.addresses.get(download.seeder);
         let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
         let mut command = Command::new(&self.program);
@@ -129,8 +134,13 @@ impl Stage {
         command.args(["--peer", seeder, "--json", "--samples"]);
         command.args(&download.args);
         let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
-        let text = output(&self.lab, download.isd_as, command, messages).await?;
-        serde_json::from_str(&text).during("reading the download's report")
+        let mut peak = 0;
+        let text = watched(&self.lab, download.isd_as, command, messages, |pid| {
+            peak = memory::peak(pid).unwrap_or(0).max(peak);
+        });
+        let text = text.await?;
+        let report = serde_json::from_str(&text).during("reading the download's report")?;
+        Ok((report, peak))
     }
 
     /// Sends UDP of `rate` bit/s (Ethernet frames) out of an interface to the router at its other
@@ -141,13 +151,7 @@ impl Stage {
         rate: u64,
         time: Duration,
     ) -> Result<(), ExperimentError> {
-        let folder = self.lab.dir().join(hawser_topology::as_folder(from.isd_as));
-        let topology = AsDir::new(folder).topology();
-        let topology = topology.map_err(ExperimentError::step)?;
-        let mut routers = topology.border_routers.values();
-        let link = routers
-            .find_map(|router| router.interfaces.get(&from.id))
-            .ok_or_else(|| ExperimentError::Step(format!("there is no interface {from}")))?;
+        let link = self.link_at(from)?;
         let mut command = Command::new(&self.program);
         command.args(["internal", "cross-traffic"]);
         command.arg(link.underlay.local.ip().to_string());
@@ -157,6 +161,23 @@ impl Stage {
         let messages = Messages::of(&mut command)?;
         let output = output(&self.lab, from.isd_as, command, Some(messages));
         output.await.map(drop)
+    }
+
+    /// The link at an interface.
+    fn link_at(&self, at: Interface) -> Result<topology::Interface, ExperimentError> {
+        let folder = self.lab.dir().join(topology::as_folder(at.isd_as));
+        let own = AsDir::new(folder).topology();
+        let own = own.map_err(ExperimentError::step)?;
+        let mut routers = own.border_routers.into_values();
+        routers
+            .find_map(|mut router| router.interfaces.remove(&at.id))
+            .ok_or_else(|| ExperimentError::Step(format!("there is no interface {at}")))
+    }
+
+    /// The most memory that each seeder has used so far, in bytes.
+    pub fn peak_memory(&self) -> Vec<u64> {
+        let seeders = self.seeders.iter().filter_map(Child::id);
+        seeders.filter_map(memory::peak).collect()
     }
 
     /// Takes the network and the seeders down.
@@ -199,12 +220,34 @@ fn start(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<Child, Experimen
 async fn output(
     lab: &Lab,
     isd_as: IsdAsn,
+    command: Command,
+    messages: Option<Messages>,
+) -> Result<String, ExperimentError> {
+    watched(lab, isd_as, command, messages, |_| ()).await
+}
+
+/// As [`output`]; calls `look` with the program's process again and again while it runs.
+async fn watched(
+    lab: &Lab,
+    isd_as: IsdAsn,
     mut command: Command,
     messages: Option<Messages>,
+    mut look: impl FnMut(u32),
 ) -> Result<String, ExperimentError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let name = name(&command);
-    let output = start(lab, isd_as, command)?.wait_with_output().await;
+    let child = start(lab, isd_as, command)?;
+    let pid = child.id();
+    let looking = async {
+        loop {
+            pid.into_iter().for_each(&mut look);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    let output = tokio::select! {
+        output = child.wait_with_output() => output,
+        () = looking => return Err(ExperimentError::step("nothing ends a watch")),
+    };
     let output = output.during(format_args!("running {name}"))?;
     if !output.status.success() {
         let why = messages.map_or_else(|| output.status.to_string(), Messages::into_last);

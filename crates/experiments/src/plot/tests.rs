@@ -42,6 +42,8 @@ fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) 
         goodput_mbit: mbit,
         ceiling_mbit,
         around: None,
+        rival: None,
+        peak_memory: 0,
         identical: true,
         paths: Vec::new(),
         samples: Samples(samples),

@@ -167,6 +167,11 @@ fn print_table(report: &Report) {
         let paper = mbit(report.paper_mbit.get(name).copied());
         let measured = format!("{runs:>5} {goodput:>14} {spread:>7.1}%");
         outln!("{name:<width$} {measured} {ceiling:>14} {reached:>9} {paper:>14}");
+        if let Some(rival) = report.rival_mbit.get(name) {
+            let (rival, share) = (median(rival), median(&report.share[name]));
+            let (space, rival) = (" ".repeat(width), format::mbit(rival));
+            outln!("{space}  beside {rival}, {share:.2} bits on the link for each of the other's");
+        }
         if let Some(before) = report.before_mbit.get(name) {
             let before = format::mbit(median(before));
             let mut seconds = report.recovered_seconds[name].iter();

@@ -1,0 +1,89 @@
+//! Experiments on congestion control: far paths that lose packets, and rivals from the kernel.
+
+use hawser_path::Interface;
+
+use super::{FIG4, MB, ratio};
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Experiment, Rival, Variant, select};
+use crate::network::{LinkSpec, parallel};
+
+/// Rate of the links of [`distance`], in Mbit/s.
+const FAR: f64 = 1000.0;
+/// Seconds of a far download that do not count: two connections and slow start.
+const SETTLED: f64 = 10.0;
+/// Bytes for each path of a far download: about 20 s.
+const FAR_BYTES: u64 = 2000 * MB;
+/// Rate of the link of [`fairness`], in Mbit/s.
+const SHARED: f64 = 100.0;
+/// Where the kernel lists its congestion controls.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// Seconds by which one of two flows precedes the other.
+const LEAD: f64 = 5.0;
+
+/// One way in milliseconds, so that there and back is what the names say.
+const DELAYS: [(&str, f64); 3] = [("25ms", 12.5), ("100ms", 50.0), ("194ms", 97.0)];
+/// In percent.
+const LOSSES: [(&str, f64); 3] = [("", 0.0), ("-0.01%", 0.01), ("-0.1%", 0.1)];
+
+pub(super) fn distance() -> Result<Experiment, ExperimentError> {
+    let variant = |(delay, millis): (&str, f64), (loss_name, loss): (&str, f64), paths: u16| {
+        let link = LinkSpec {
+            loss,
+            ..LinkSpec::new(FAR, millis)
+        };
+        let network = parallel(&vec![link; paths.into()])?;
+        let twice = if paths > 1 { "-x2" } else { "" };
+        let name = format!("{delay}{loss_name}{twice}");
+        let one = Variant::single(name, network, FIG4, select("disjoint", paths))?;
+        Ok::<_, ExperimentError>(one.with_bytes(FAR_BYTES * u64::from(paths)))
+    };
+    let mut variants = Vec::new();
+    for delay in DELAYS {
+        for loss in LOSSES {
+            variants.push(variant(delay, loss, 1)?);
+        }
+    }
+    for loss in LOSSES {
+        variants.push(variant(DELAYS[2], loss, 2)?);
+    }
+    Ok(Experiment {
+        settled: Some(SETTLED),
+        ..Experiment::new(
+            "distance",
+            "1 Gbit/s at three round-trip times and three rates of loss, at the longest over two paths too; goodput after the first 10 s",
+            0,
+            variants,
+            ratio("194ms-x2", "194ms"),
+        )
+    })
+}
+
+pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
+    // Border routers make the delay, which the kernel's flow would not have.
+    let network = parallel(&[LinkSpec::new(SHARED, 0.0)])?;
+    let end = "1-ff00:0:111#1";
+    let interface: Interface = end.parse().during(end)?;
+    let mut variants = Vec::new();
+    let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
+    let bbr = available
+        .split_whitespace()
+        .find_map(|name| (name == "bbr").then_some("bbr"));
+    for algorithm in ["cubic"].into_iter().chain(bbr) {
+        for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
+            let name = format!("{algorithm}-{order}");
+            let one = Variant::single(name, network.clone(), FIG4, select("shortest", 1))?;
+            variants.push(one.with_rival(Rival {
+                interface,
+                algorithm,
+                lead,
+            }));
+        }
+    }
+    Ok(Experiment::new(
+        "fairness",
+        "beside one TCP flow of the kernel (CUBIC, and BBR where it has that) on a link of 100 Mbit/s, which starts 5 s after or before; goodput while both run",
+        320 * MB,
+        variants,
+        ratio("cubic-after", "cubic-before"),
+    ))
+}
