@@ -33,6 +33,7 @@ pub use self::catalog::{CATALOG, DEMO_TOPOLOGIES, Entry, demo};
 pub use self::cross::send as send_cross_traffic;
 pub use self::error::ExperimentError;
 pub use self::experiment::{Download, Experiment, Headline, Rival, Variant, Window};
+pub use self::memory::peak as peak_memory;
 pub use self::report::{DemoReport, DemoRun, PathUse, Report, median};
 pub use self::run::Run;
 pub use self::scratch::sweep;

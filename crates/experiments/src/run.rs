@@ -124,8 +124,6 @@ pub(crate) async fn run(
 /// What one download showed.
 struct Fetched {
     report: TransferReport,
-    /// The most memory that it used, in bytes.
-    peak_memory: u64,
     /// Whether the file is identical to the seeded one.
     identical: bool,
 }
@@ -139,13 +137,9 @@ async fn fetch(
 ) -> Result<Fetched, ExperimentError> {
     let into = tempfile::tempdir_in(folder).during("making a folder for the download")?;
     let report = stage.get(download, &load.torrent, into.path(), show);
-    let (report, peak_memory) = report.await?;
+    let report = report.await?;
     let identical = load.content.matches(&into.path().join(&report.name))?;
-    Ok(Fetched {
-        report,
-        peak_memory,
-        identical,
-    })
+    Ok(Fetched { report, identical })
 }
 
 fn measure(
@@ -154,8 +148,8 @@ fn measure(
     fetched: Vec<Fetched>,
 ) -> Result<Run, ExperimentError> {
     let identical = fetched.iter().all(|one| one.identical);
-    let peak_memory = fetched.iter().map(|one| one.peak_memory).max();
     let reports: Vec<_> = fetched.into_iter().map(|one| one.report).collect();
+    let peak_memory = reports.iter().map(|r| r.peak_memory).max();
     let series: Vec<_> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = Samples::sum(&series);
     let bytes: u64 = reports.iter().map(|r| r.fetched_bytes).sum();

@@ -23,9 +23,6 @@ use crate::experiment::Download;
 use crate::transfer::TransferReport;
 use crate::{memory, scratch};
 
-/// Time between two looks at a running program.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
 /// A lab and the seeders in it. Dropping it takes everything down.
 #[derive(Debug)]
 pub struct Stage {
@@ -119,14 +116,13 @@ impl Stage {
     }
 
     /// Downloads from a seeder; with `show`, the download draws on this process's standard error.
-    /// Returns its report, and the most memory that it used, in bytes.
     pub async fn get(
         &self,
         download: &Download,
         torrent: &Path,
         into: &Path,
         show: bool,
-    ) -> Result<(TransferReport, u64), ExperimentError> {
+    ) -> Result<TransferReport, ExperimentError> {
         let seeder = self.addresses.get(download.seeder);
         let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
         let mut command = Command::new(&self.program);
@@ -134,13 +130,8 @@ impl Stage {
         command.args(["--peer", seeder, "--json", "--samples"]);
         command.args(&download.args);
         let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
-        let mut peak = 0;
-        let text = watched(&self.lab, download.isd_as, command, messages, |pid| {
-            peak = memory::peak(pid).unwrap_or(0).max(peak);
-        });
-        let text = text.await?;
-        let report = serde_json::from_str(&text).during("reading the download's report")?;
-        Ok((report, peak))
+        let text = output(&self.lab, download.isd_as, command, messages).await?;
+        serde_json::from_str(&text).during("reading the download's report")
     }
 
     /// Sends UDP of `rate` bit/s (Ethernet frames) out of an interface to the router at its other
@@ -220,34 +211,12 @@ fn start(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<Child, Experimen
 async fn output(
     lab: &Lab,
     isd_as: IsdAsn,
-    command: Command,
-    messages: Option<Messages>,
-) -> Result<String, ExperimentError> {
-    watched(lab, isd_as, command, messages, |_| ()).await
-}
-
-/// As [`output`]; calls `look` with the program's process again and again while it runs.
-async fn watched(
-    lab: &Lab,
-    isd_as: IsdAsn,
     mut command: Command,
     messages: Option<Messages>,
-    mut look: impl FnMut(u32),
 ) -> Result<String, ExperimentError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let name = name(&command);
-    let child = start(lab, isd_as, command)?;
-    let pid = child.id();
-    let looking = async {
-        loop {
-            pid.into_iter().for_each(&mut look);
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    let output = tokio::select! {
-        output = child.wait_with_output() => output,
-        () = looking => return Err(ExperimentError::step("nothing ends a watch")),
-    };
+    let output = start(lab, isd_as, command)?.wait_with_output().await;
     let output = output.during(format_args!("running {name}"))?;
     if !output.status.success() {
         let why = messages.map_or_else(|| output.status.to_string(), Messages::into_last);

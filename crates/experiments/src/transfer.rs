@@ -32,6 +32,9 @@ pub struct TransferReport {
     /// Processor time of this process so far, in seconds.
     #[serde(default)]
     pub cpu_seconds: f64,
+    /// The most memory that this process used, in bytes.
+    #[serde(default)]
+    pub peak_memory: u64,
     /// Fetched file bits per second, in Mbit/s.
     pub goodput_mbit: f64,
     /// The paths that carried blocks.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hawser_endhost::{Endhost, Path};
-use hawser_experiments::{Sample, TransferPath, TransferReport};
+use hawser_experiments::{Sample, TransferPath, TransferReport, peak_memory};
 use hawser_path::{Fingerprint, Interface};
 use hawser_torrent::{PeerAddr, Progress, Summary};
 use tokio::sync::watch;
@@ -127,6 +127,7 @@ pub fn report(
         seconds,
         check_seconds: summary.check_time.as_secs_f64(),
         cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
+        peak_memory: peak_memory(std::process::id()).unwrap_or_default(),
         goodput_mbit: if seconds > 0.0 {
             summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
         } else {
@@ -226,6 +227,7 @@ mod tests {
             seconds: 0.0,
             check_seconds: 0.0,
             cpu_seconds: 0.0,
+            peak_memory: 0,
             goodput_mbit: 0.0,
             paths: Vec::new(),
             unused_paths: (0..unused).map(|number| path(number, "limit")).collect(),
