@@ -4,13 +4,13 @@
 //! `cargo bench -p hawser-router --bench chain [-- OPTIONS]`
 //!
 //! Each side is a network namespace, as in a lab: the host and its router share one, and a veth pair
-//! is the link. Packets have 1472 bytes, and the host sends them in batches (GSO). Every router is a
-//! process of its own. Devices either carry a batch whole, or the kernel cuts it into single packets
+//! is the link. Packets have 1472 bytes, and the host sends them in batches (GSO), which the kernel
+//! does not copy, so that the host takes little CPU time. Every router is a process of its own. Devices either carry a batch whole, or the kernel cuts it into single packets
 //! before each device ("per packet").
 //!
-//! In the last two cases one router is the bottleneck: its host's batches reach it whole, the link
-//! carries single packets of 16 flows, and the device at its far end drops them, so that most of the
-//! CPU time is left to the router. It has one thread, then two.
+//! In the last two cases one router is the bottleneck: it sends the packets of 64 flows one by one, as
+//! to a link of 1 Mbit/s (the bench does not set up the link's limit itself), and the device at the far
+//! end drops them, so that most of the CPU time is left to the router. It has one thread, then two.
 //!
 //! The host keeps a fixed number of packets in flight, so that it does not overload the routers: only
 //! packets that arrive are counted. CPU time is that of each process, which includes the work that
@@ -37,15 +37,16 @@ mod process;
 #[path = "chain/report.rs"]
 mod report;
 
+use std::collections::BTreeMap;
 use std::iter;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
 use hawser_kernel::namespace::is_privileged;
 use hawser_router::{Options, Router};
-use hawser_topology::AsDir;
+use hawser_topology::{AsDir, LinkState, Shape};
 
-use self::common::net::Net;
+use self::common::net::{Net, SHAPE};
 use self::common::{DST_PORT, SRC_PORT};
 use self::hosts::End;
 use self::links::Links;
@@ -59,49 +60,55 @@ const WARM_UP: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
-    /// Whether the loopback device, and the link, carry batches whole.
-    whole: [bool; 2],
+    /// Whether devices carry batches whole.
+    whole: bool,
     routers: u8,
+    /// Threads of each router.
     threads: u16,
+    /// The rate of the link in bit/s, from which the router concludes how much it may send at once.
+    rate: Option<u64>,
     /// Minimum number of flows.
     flows: u32,
-    /// Number of bytes in flight: with more threads than cores, one that waits for its turn must
-    /// not stop the others.
+    /// Number of bytes in flight.
     window: u64,
 }
 
 const CASES: [Case; 4] = [
     Case {
         name: "batches",
-        whole: [true, true],
+        whole: true,
         routers: 2,
         threads: 1,
+        rate: None,
         flows: 1,
         window: 1 << 20,
     },
     Case {
         name: "per packet",
-        whole: [false, false],
+        whole: false,
         routers: 2,
         threads: 1,
+        rate: None,
         flows: 1,
         window: 1 << 20,
     },
     Case {
         name: "one thread",
-        whole: [true, false],
+        whole: true,
         routers: 1,
         threads: 1,
-        flows: 16,
-        window: 4 << 20,
+        rate: Some(1_000_000),
+        flows: 64,
+        window: 3 << 20,
     },
     Case {
         name: "two threads",
-        whole: [true, false],
+        whole: true,
         routers: 1,
         threads: 2,
-        flows: 16,
-        window: 4 << 20,
+        rate: Some(1_000_000),
+        flows: 64,
+        window: 3 << 20,
     },
 ];
 
@@ -209,6 +216,14 @@ fn run_router(dir: &str, threads: NonZeroU16) {
 /// Sends for a while through routers, or what takes their place.
 fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outcome {
     let net = Net::between([10, 200, 0]);
+    let shape = Shape {
+        rate: case.rate,
+        ..SHAPE
+    };
+    let state = LinkState { up: true, shape };
+    net.dir(1)
+        .write_links(&BTreeMap::from([(1, state)]))
+        .unwrap();
     let links = Links::new(&net, case.whole);
     let forwarders: Vec<Process> = (1..=case.routers)
         .map(|number| {

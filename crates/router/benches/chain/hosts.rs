@@ -4,12 +4,16 @@ use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 use std::{array, thread};
 
-use noq_udp::{RecvMeta, Transmit, UdpSocketState};
+use hawser_kernel::socket::set_option;
+use noq_udp::{RecvMeta, UdpSocketState};
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 
 use crate::links;
@@ -18,8 +22,12 @@ use crate::process::thread_time;
 /// Maximum number of bytes, and of packets, of one send.
 const BATCH_BYTES: usize = 65507;
 const BATCH_PACKETS: usize = 64;
+/// Distance between batches in the file.
+const BATCH_PITCH: u64 = 1 << 16;
 /// How long a host sleeps when there is nothing to do.
 const NAP: Duration = Duration::from_micros(20);
+/// How long the sending host sleeps if devices count the packets: reading their statistics is slow.
+const LONG_NAP: Duration = Duration::from_micros(300);
 /// Packets that have not arrived after this time without arrivals are lost.
 const LOSS: Duration = Duration::from_millis(20);
 /// Size of the socket buffers in bytes.
@@ -117,12 +125,22 @@ fn send(
     state.set_send_buffer_size(socket.into(), BUFFER).unwrap();
     let length = packets[0].len();
     let count = (BATCH_BYTES / length).min(BATCH_PACKETS);
-    let batches: Vec<Vec<u8>> = packets.iter().map(|packet| packet.repeat(count)).collect();
+    // Batches are sent from a file in memory: the kernel does not copy them.
+    let batches = File::from(memfd_create("batches", MemfdFlags::CLOEXEC).unwrap());
+    for (number, packet) in packets.iter().enumerate() {
+        let batch = packet.repeat(count);
+        batches
+            .write_all_at(&batch, number as u64 * BATCH_PITCH)
+            .unwrap();
+    }
+    socket.connect(start).unwrap();
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, length as i32).unwrap();
+    let nap = progress.devices.as_ref().map_or(NAP, |_| LONG_NAP);
     let window = (window / length as u64).max(count as u64);
     let mut sent = 0;
     // The number of packets that had arrived, and when that was seen first.
     let mut last = (0, Instant::now());
-    for (number, batch) in batches.iter().cycle().enumerate() {
+    for number in 0.. {
         if number % 64 == 0 {
             progress.note_cpu(0);
         }
@@ -136,18 +154,12 @@ fn send(
             } else if last.1.elapsed() > LOSS {
                 progress.lost.store(sent - arrived, Relaxed);
             }
-            thread::sleep(NAP);
+            thread::sleep(nap);
         }
-        let transmit = Transmit {
-            destination: start,
-            ecn: None,
-            contents: batch,
-            segment_size: Some(length),
-            src_ip: None,
-        };
-        match state.try_send(socket.into(), &transmit) {
-            Ok(()) => sent += count as u64,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(NAP),
+        let mut offset = (number % packets.len()) as u64 * BATCH_PITCH;
+        match sendfile(socket, &batches, Some(&mut offset), count * length) {
+            Ok(_) => sent += count as u64,
+            Err(Errno::AGAIN) => thread::sleep(nap),
             Err(error) => panic!("cannot send: {error}"),
         }
     }

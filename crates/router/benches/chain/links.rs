@@ -22,9 +22,9 @@ pub fn has_ip() -> bool {
 }
 
 impl Links {
-    /// Namespaces with the addresses of `net`. The loopback device, and the link, carry batches
-    /// `whole`, or else have no segmentation and receive offloads.
-    pub fn new(net: &Net, whole: [bool; 2]) -> Self {
+    /// Namespaces with the addresses of `net`. Devices carry batches `whole`, or else
+    /// have no segmentation and receive offloads.
+    pub fn new(net: &Net, whole: bool) -> Self {
         let links = Self([1, 2].map(|_| NetNs::create().unwrap()));
         let far = links.0[1].as_fd().as_raw_fd();
         let far = format!("/proc/{}/fd/{far}", std::process::id());
@@ -33,7 +33,7 @@ impl Links {
         for (number, namespace) in (1..).zip(&links.0) {
             let end = net.link_end(number).ip();
             ip(namespace, &format!("addr add {end}/24 dev {DEVICE}"));
-            for (device, whole) in ["lo", DEVICE].into_iter().zip(whole) {
+            for device in ["lo", DEVICE] {
                 ip(namespace, &format!("link set {device} up"));
                 if !whole {
                     namespace.run(|| offload::disable(device)).unwrap().unwrap();
