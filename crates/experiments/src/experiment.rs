@@ -74,8 +74,8 @@ pub struct Variant {
 /// A TCP flow of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Rival {
-    /// The interface at which it leaves, to the other end of the link.
-    pub interface: Interface,
+    /// The ASes of its ends.
+    pub ends: (IsdAsn, IsdAsn),
     /// Its congestion control, by the kernel's name.
     pub algorithm: &'static str,
     /// Seconds by which it precedes the download; negative if it follows.
@@ -84,7 +84,7 @@ pub struct Rival {
 
 impl Rival {
     /// Seconds for which both run before their rates count, and then for which they count.
-    const TIMES: (f64, f64) = (5.0, 20.0);
+    const TIMES: (f64, f64) = (10.0, 20.0);
 
     /// The time in which the rates count, in seconds from the start of the download.
     pub(crate) fn window(&self) -> Window {

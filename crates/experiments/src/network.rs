@@ -41,6 +41,18 @@ pub fn parallel(links: &[LinkSpec]) -> Result<Network, ExperimentError> {
     core(110..=111, links)
 }
 
+/// The seeder's AS 1-ff00:0:111 and the leecher's AS 1-ff00:0:110 with 1-ff00:0:112 between them, and
+/// `link` from there to the leecher. A TCP flow from the seeder's AS meets the queue of that link in
+/// another host, as it would on a real one: in its own, the kernel keeps it from filling a queue.
+pub fn behind(link: LinkSpec) -> Result<Network, ExperimentError> {
+    let fast = LinkSpec::new(10_000.0, 0);
+    let links = [("111#1", "112#1", fast), ("112#2", "110#1", link)];
+    core(
+        110..=112,
+        links.map(|(a, b, link)| (a.into(), b.into(), link)),
+    )
+}
+
 /// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
 /// from there two paths to the seeder's AS 1-ff00:0:111: path 1 directly, path 2 over 1-ff00:0:113,
 /// so that path 1 is the shortest. All links have the same limit, so two paths carry no more than

@@ -200,11 +200,7 @@ fn compare(
     run.goodput_mbit = run.samples.rate(window.from, window.to);
     let (Some(ours), Some(tcp)) = (
         run.paths.first().map(PathCost::of).transpose()?,
-        PathCost::plain_tcp(
-            &variant.network,
-            rival.interface.isd_as,
-            variant.downloads[0].isd_as,
-        ),
+        PathCost::plain_tcp(&variant.network, rival.ends.0, rival.ends.1),
     ) else {
         return Err(ExperimentError::step("the download used no path"));
     };

@@ -1,11 +1,9 @@
 //! Experiments on congestion control: far paths that lose packets, and rivals from the kernel.
 
-use hawser_path::Interface;
-
 use super::{FIG4, MB, ratio};
-use crate::error::{During, ExperimentError};
+use crate::error::ExperimentError;
 use crate::experiment::{Experiment, Rival, Variant, select};
-use crate::network::{LinkSpec, parallel};
+use crate::network::{LinkSpec, behind, parallel};
 
 /// Rate of the links of [`distance`], in Mbit/s.
 const FAR: f64 = 1000.0;
@@ -60,9 +58,7 @@ pub(super) fn distance() -> Result<Experiment, ExperimentError> {
 
 pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
     // Border routers make the delay, which the kernel's flow would not have.
-    let network = parallel(&[LinkSpec::new(SHARED, 0.0)])?;
-    let end = "1-ff00:0:111#1";
-    let interface: Interface = end.parse().during(end)?;
+    let network = behind(LinkSpec::new(SHARED, 0))?;
     let mut variants = Vec::new();
     let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
     let bbr = available
@@ -72,8 +68,9 @@ pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
         for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
             let name = format!("{algorithm}-{order}");
             let one = Variant::single(name, network.clone(), FIG4, select("shortest", 1))?;
+            let ends = (one.seeders[0], one.downloads[0].isd_as);
             variants.push(one.with_rival(Rival {
-                interface,
+                ends,
                 algorithm,
                 lead,
             }));
@@ -82,7 +79,7 @@ pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
     Ok(Experiment::new(
         "fairness",
         "beside one TCP flow of the kernel (CUBIC, and BBR where it has that) on a link of 100 Mbit/s, which starts 5 s after or before; goodput while both run",
-        320 * MB,
+        400 * MB,
         variants,
         ratio("cubic-after", "cubic-before"),
     ))

@@ -23,24 +23,22 @@ pub struct Ready {
 }
 
 impl Stage {
-    /// Prepares a TCP flow out of the interface of `rival`, for `seconds`, rounded up.
+    /// Prepares a TCP flow that lasts `seconds`, rounded up.
     pub async fn prepare_rival(
         &self,
         rival: &Rival,
         seconds: f64,
     ) -> Result<Ready, ExperimentError> {
-        let from = rival.interface.isd_as;
-        let link = self.link_at(rival.interface)?;
-        let [here, there] =
-            [link.underlay.local, link.underlay.remote].map(|at| at.ip().to_string());
+        let (from, to) = rival.ends;
+        let there = self.host(to)?.to_string();
         let mut server = Command::new("iperf3");
         server.args(["--server", "--one-off", "--bind", &there]);
         server.stdin(Stdio::null()).stdout(Stdio::null());
-        let server = start(&self.lab, link.isd_as, server)
+        let server = start(&self.lab, to, server)
             .map_err(|e| ExperimentError::Step(format!("{e}: install the program iperf3")))?;
         tokio::time::sleep(LISTENS).await;
         let mut client = Command::new("iperf3");
-        client.args(["--client", &there, "--bind", &here, "--json"]);
+        client.args(["--client", &there, "--json"]);
         client.args(["--congestion", rival.algorithm]);
         client.args(["--time", &seconds.ceil().to_string()]);
         Ok(Ready {
