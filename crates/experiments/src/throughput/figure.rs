@@ -14,7 +14,7 @@ use crate::plot::{Area, COLOURS, Drawn, GREY};
 const WIDTH: u32 = 960;
 /// Heights of the heading, of the name of a course, and of a bar with its gap.
 const HEADING: i32 = 76;
-const COURSE: i32 = 34;
+const COURSE: i32 = 44;
 const ROW: i32 = 22;
 /// Begin and width of the bars of goodput and of processor time, and the right edge of names.
 const GOODPUT: (i32, i32) = (130, 330);

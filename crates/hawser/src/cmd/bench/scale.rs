@@ -103,7 +103,7 @@ fn line(row: &Row) -> String {
         return format!("{axis:<9} {value:>8} {why}");
     };
     let (runs, percent) = (row.runs_gbit.len(), 100.0 * spread);
-    let routers: f64 = cpu.routers.iter().sum();
+    let routers = cpu.routers.iter().fold(0.0, |all, one| all + one);
     let ratio = row
         .ratio
         .map_or(String::new(), |ratio| format!("{ratio:.2}"));

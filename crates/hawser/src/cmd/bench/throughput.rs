@@ -161,7 +161,7 @@ fn line(row: &Row) -> String {
         return format!("{name:<11} {why}");
     };
     let (runs, percent) = (row.runs_gbit.len(), 100.0 * spread);
-    let routers: f64 = cpu.routers.iter().sum();
+    let routers = cpu.routers.iter().fold(0.0, |all, one| all + one);
     let failure = row.failure.as_deref().unwrap_or_default();
     let text = format!(
         "{name:<11} {runs:>4} {gbit:>8.2} {percent:>6.1}%             {:>6.2} {:>8.2} {routers:>7.2} {:>6.2}  {failure}",
