@@ -249,7 +249,6 @@ impl Endpoint {
 }
 
 #[cfg(test)]
-#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;
 
