@@ -29,7 +29,11 @@ pub fn hash_ranges<D: Digest>(
 where
     Output<D>: Send,
 {
-    for_each(count, |index| files.hash::<D>(range(index)), each)
+    for_each(
+        count,
+        |index, buffer| files.hash::<D>(range(index), buffer),
+        each,
+    )
 }
 
 /// Verifies every range for which `is_wanted` is true and that is not a hole (a part of a file that
@@ -50,7 +54,7 @@ where
 {
     let first = ranges.range(0).end;
     let zeros = hash_zeros::<R::Hasher>(first);
-    let work = |index: u32| {
+    let work = |index: u32, buffer: &mut Vec<u8>| {
         let Some(expected) = ranges.expected(index).filter(|_| is_wanted(index)) else {
             return Ok(false);
         };
@@ -62,7 +66,7 @@ where
                 length => expected == hash_zeros::<R::Hasher>(length),
             });
         }
-        match files.hash::<R::Hasher>(range) {
+        match files.hash::<R::Hasher>(range, buffer) {
             Ok(hash) => Ok(hash == expected),
             // The file does not exist yet, or does not have its full length yet.
             Err(StoreError::Io { source, .. })
@@ -79,11 +83,11 @@ where
     for_each(ranges.count(), work, each)
 }
 
-/// Runs `work` on each of `0..count`, on all cores, and passes the results to `each` on this
-/// thread. Ends with the first error, or when `each` returns `false`.
+/// Runs `work` on each of `0..count`, on all cores, each with a buffer of its own, and passes the
+/// results to `each` on this thread. Ends with the first error, or when `each` returns `false`.
 fn for_each<T: Send>(
     count: u32,
-    work: impl Fn(u32) -> Result<T, StoreError> + Sync,
+    work: impl Fn(u32, &mut Vec<u8>) -> Result<T, StoreError> + Sync,
     mut each: impl FnMut(u32, T) -> bool,
 ) -> Result<(), StoreError> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -94,9 +98,10 @@ fn for_each<T: Send>(
         for _ in 0..threads.min(count as usize) {
             let (results, next, stop, work) = (results.clone(), &next, &stop, &work);
             scope.spawn(move || {
+                let mut buffer = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count || results.send((index, work(index))).is_err() {
+                    if index >= count || results.send((index, work(index, &mut buffer))).is_err() {
                         break;
                     }
                 }
@@ -116,24 +121,31 @@ fn for_each<T: Send>(
 }
 
 impl Files {
-    /// The hash of `bytes` as they are on disk.
-    pub(crate) fn hash<D: Digest>(&self, bytes: Range<u64>) -> Result<Output<D>, StoreError> {
+    /// The hash of `bytes` as they are on disk, read by way of `buffer`.
+    pub(crate) fn hash<D: Digest>(
+        &self,
+        bytes: Range<u64>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Output<D>, StoreError> {
         let mut hasher = D::new();
-        self.hash_into(&mut hasher, bytes)?;
+        self.hash_into(&mut hasher, bytes, buffer)?;
         Ok(hasher.finalize())
     }
 
-    /// Feeds `bytes` into `hasher`.
+    /// Feeds `bytes` into `hasher`, read by way of `buffer`.
     pub(crate) fn hash_into(
         &self,
         hasher: &mut impl Digest,
         bytes: Range<u64>,
+        buffer: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
-        let length = bytes.end.saturating_sub(bytes.start);
-        let mut buffer = vec![0; length.min(CHUNK) as usize];
         let mut at = bytes.start;
         while at < bytes.end {
-            let chunk = &mut buffer[..(bytes.end - at).min(CHUNK) as usize];
+            let chunk = (bytes.end - at).min(CHUNK) as usize;
+            if buffer.len() < chunk {
+                buffer.resize(chunk, 0);
+            }
+            let chunk = &mut buffer[..chunk];
             self.read_at(at, chunk)?;
             hasher.update(&*chunk);
             at += chunk.len() as u64;

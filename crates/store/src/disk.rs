@@ -1,10 +1,12 @@
 //! The threads that write and verify, so that no async task waits for a disk.
 //!
-//! Bytes are written at their position as soon as they arrive. They are hashed at once if they
-//! follow the bytes of their range already hashed; bytes that arrive out of order are read back
-//! from the page cache once the gap before them is closed. So no range is held in memory.
+//! Bytes are written at their position as soon as they arrive, in one system call for all that
+//! wait and follow each other. They are hashed at once, while they are in the processor's cache, if
+//! they follow the bytes of their range already hashed; bytes that arrive out of order are read
+//! back from the page cache once the gap before them is closed. So no range is held in memory.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,6 +22,12 @@ use crate::range::{Hash, Ranges};
 
 /// Most threads: more do not write faster.
 const MAX_THREADS: usize = 4;
+
+/// Most jobs taken from the queue at once: enough to write a connection's blocks in one call.
+const AT_ONCE: usize = 64;
+
+/// Most bytes written in one call before they are hashed: few enough to stay in the cache.
+const MAX_RUN: usize = 256 << 10;
 
 /// A report of a disk thread; `H` is the hash of a range.
 #[derive(Debug)]
@@ -80,6 +88,7 @@ impl Disk {
                 files: Arc::clone(files),
                 ranges: Arc::clone(ranges),
                 hashers: HashMap::new(),
+                buffer: Vec::new(),
             };
             let thread = std::thread::Builder::new()
                 .name(format!("disk-{number}"))
@@ -130,38 +139,94 @@ struct Worker<R: Ranges> {
     ranges: Arc<R>,
     /// The hasher of each range under way, and the number of bytes it has hashed.
     hashers: HashMap<u32, (R::Hasher, u64)>,
+    /// For what is read back.
+    buffer: Vec<u8>,
+}
+
+/// Data to be written from one position of a range on.
+struct Run {
+    begin: u64,
+    length: usize,
+    parts: Vec<Bytes>,
+    /// Held until the data is written.
+    _reservations: Vec<Reservation>,
+}
+
+impl Run {
+    /// The write at the front of `jobs`, with those of the same range that continue it.
+    fn take(
+        range: u32,
+        (begin, data, reservation): (u64, Bytes, Reservation),
+        jobs: &mut Peekable<impl Iterator<Item = (u32, Job)>>,
+    ) -> Self {
+        let mut run = Self {
+            begin,
+            length: data.len(),
+            parts: vec![data],
+            _reservations: vec![reservation],
+        };
+        while let Some((_, job)) = jobs.next_if(|(next, job)| *next == range && run.continues(job))
+        {
+            if let Job::Write(_, data, reservation) = job {
+                run.length += data.len();
+                run.parts.push(data);
+                run._reservations.push(reservation);
+            }
+        }
+        run
+    }
+
+    /// Whether `job` writes the bytes behind it.
+    fn continues(&self, job: &Job) -> bool {
+        matches!(job, Job::Write(begin, data, _)
+            if *begin == self.begin + self.length as u64 && self.length + data.len() <= MAX_RUN)
+    }
 }
 
 impl<R: Ranges> Worker<R> {
     fn run(mut self, jobs: &Receiver<(u32, Job)>, report: &impl Fn(DiskEvent<Hash<R>>)) {
-        for (range, job) in jobs {
-            let done = match job {
-                Job::Write(begin, data, _reservation) => {
-                    self.write(range, begin, &data).map(|()| None)
-                }
-                Job::Check => self.check(range).map(Some),
-                Job::Digest(block) => self.digest(range, block).map(Some),
-            };
-            match done {
-                Ok(None) => {}
-                Ok(Some(event)) => report(event),
-                Err(error) => return report(DiskEvent::Failed(error)),
+        let mut batch = Vec::with_capacity(AT_ONCE);
+        while let Ok(first) = jobs.recv() {
+            batch.push(first);
+            batch.extend(jobs.try_iter().take(AT_ONCE - 1));
+            // The jobs of one range stay in order.
+            batch.sort_by_key(|(range, _)| *range);
+            if let Err(error) = self.work(batch.drain(..).peekable(), report) {
+                return report(DiskEvent::Failed(error));
             }
         }
     }
 
-    fn write(&mut self, range: u32, begin: u64, data: &[u8]) -> Result<(), StoreError> {
+    fn work(
+        &mut self,
+        mut jobs: Peekable<impl Iterator<Item = (u32, Job)>>,
+        report: &impl Fn(DiskEvent<Hash<R>>),
+    ) -> Result<(), StoreError> {
+        while let Some((range, job)) = jobs.next() {
+            match job {
+                Job::Write(begin, data, reservation) => {
+                    let run = Run::take(range, (begin, data, reservation), &mut jobs);
+                    self.write(range, &run)?;
+                }
+                Job::Check => report(self.check(range)?),
+                Job::Digest(block) => report(self.digest(range, block)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, range: u32, run: &Run) -> Result<(), StoreError> {
         let start = self.ranges.range(range).start;
-        self.files.write_at(start + begin, data)?;
+        self.files.write_run(start + run.begin, &run.parts)?;
         let fresh = || (R::Hasher::new(), 0);
         let (hasher, hashed) = self.hashers.entry(range).or_insert_with(fresh);
-        if begin < *hashed {
+        if run.begin < *hashed {
             // The range is fetched again: the bytes hashed are no longer those on disk.
             (*hasher, *hashed) = fresh();
         }
-        if *hashed == begin {
-            hasher.update(data);
-            *hashed += data.len() as u64;
+        if *hashed == run.begin {
+            run.parts.iter().for_each(|part| hasher.update(part));
+            *hashed += run.length as u64;
         }
         Ok(())
     }
@@ -169,10 +234,10 @@ impl<R: Ranges> Worker<R> {
     fn check(&mut self, range: u32) -> Result<DiskEvent<Hash<R>>, StoreError> {
         let bytes = self.ranges.range(range);
         let hash = match self.hashers.remove(&range) {
-            None => self.files.hash::<R::Hasher>(bytes)?,
+            None => self.files.hash::<R::Hasher>(bytes, &mut self.buffer)?,
             Some((mut hasher, hashed)) => {
                 let rest = bytes.start + hashed..bytes.end;
-                self.files.hash_into(&mut hasher, rest)?;
+                self.files.hash_into(&mut hasher, rest, &mut self.buffer)?;
                 hasher.finalize()
             }
         };
@@ -180,12 +245,15 @@ impl<R: Ranges> Worker<R> {
         Ok(DiskEvent::Checked { range, is_right })
     }
 
-    fn digest(&self, range: u32, block: u64) -> Result<DiskEvent<Hash<R>>, StoreError> {
+    fn digest(&mut self, range: u32, block: u64) -> Result<DiskEvent<Hash<R>>, StoreError> {
         let mut left = self.ranges.range(range);
         let mut digests = Vec::new();
         while !left.is_empty() {
             let end = left.end.min(left.start + block.max(1));
-            digests.push(self.files.hash::<R::Hasher>(left.start..end)?);
+            digests.push(
+                self.files
+                    .hash::<R::Hasher>(left.start..end, &mut self.buffer)?,
+            );
             left.start = end;
         }
         Ok(DiskEvent::Digests { range, digests })

@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::SeekFrom;
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
@@ -15,6 +14,13 @@ use crate::folder::Folder;
 use crate::handles::Handles;
 use crate::layout::Layout;
 use crate::mark::Mark;
+use crate::vectored::{self, Parts, PartsMut};
+
+/// Length in bytes from which space is reserved for a file: smaller ones have few extents anyway.
+const MIN_RESERVED: u64 = 1 << 20;
+
+/// The type of file systems in memory, in `statfs` (`TMPFS_MAGIC`).
+const TMPFS: i64 = 0x0102_1994;
 
 /// The files of a [`Layout`] below one folder. Reads and writes go to positions in the run of bytes
 /// that the files make up; any number of threads may use it at once.
@@ -96,8 +102,8 @@ impl Files {
         Ok(files)
     }
 
-    /// Creates every file with its full length without taking space (sparse), then the symbolic
-    /// links; what exists already stays. Files that did not have their full length get the mark of
+    /// Creates every file with its full length, then the symbolic links; what exists already stays.
+    /// Space is reserved where the disk has enough; else the files are sparse until written. Files that did not have their full length get the mark of
     /// an unfinished download. Does nothing on later calls, or if the files are for reading only.
     ///
     /// # Errors
@@ -131,6 +137,7 @@ impl Files {
             writable.mark.put_on(&file);
             let grown = file.set_len(entry.length);
             grown.map_err(|error| self.failed("grow", index, error))?;
+            reserve(&file, entry.length);
         }
         Ok(())
     }
@@ -175,36 +182,45 @@ impl Files {
     /// # Errors
     /// If a file does not exist, is too short, or cannot be read.
     pub fn read_at(&self, start: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
-        let mut rest = buffer;
-        for span in self.layout.spans(start..start + rest.len() as u64) {
-            let (part, next) = rest.split_at_mut(span.length as usize);
-            rest = next;
+        self.read_run(start, &mut [buffer])
+    }
+
+    /// Fills `buffers`, one behind the other, with the bytes from position `start` on.
+    ///
+    /// # Errors
+    /// If a file does not exist, is too short, or cannot be read.
+    pub fn read_run(&self, start: u64, buffers: &mut [&mut [u8]]) -> Result<(), StoreError> {
+        let length: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let mut rest = PartsMut::new(buffers);
+        for span in self.layout.spans(start..start + length) {
+            let mut parts = rest.take(span.length);
             if self.layout.entries[span.entry].padding {
-                part.fill(0);
+                parts.iter_mut().for_each(|part| part.fill(0));
                 continue;
             }
             let file = self.handle(span.entry)?;
-            file.read_exact_at(part, span.offset)
+            vectored::read_exact(&file, &mut parts, span.offset)
                 .map_err(|error| self.failed("read", span.entry, error))?;
         }
         Ok(())
     }
 
-    /// Writes `bytes` from position `start` on. Creates all files before the first write.
+    /// Writes `parts`, one behind the other, from position `start` on. Creates all files before the
+    /// first write.
     ///
     /// # Errors
     /// If the disk is full or a file cannot be written.
-    pub fn write_at(&self, start: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn write_run(&self, start: u64, parts: &[impl AsRef<[u8]>]) -> Result<(), StoreError> {
         self.create_all()?;
-        let mut rest = bytes;
-        for span in self.layout.spans(start..start + rest.len() as u64) {
-            let (part, next) = rest.split_at(span.length as usize);
-            rest = next;
+        let length: u64 = parts.iter().map(|part| part.as_ref().len() as u64).sum();
+        let mut rest = Parts::new(parts);
+        for span in self.layout.spans(start..start + length) {
+            let mut parts = rest.take(span.length);
             if self.layout.entries[span.entry].padding {
                 continue;
             }
             let file = self.handle(span.entry)?;
-            file.write_all_at(part, span.offset)
+            vectored::write_all(&file, &mut parts, span.offset)
                 .map_err(|error| self.failed("write", span.entry, error))?;
         }
         Ok(())
@@ -258,6 +274,24 @@ impl Files {
                 File::open(&path).map_err(|error| StoreError::io("open", &path, error))
             }
         }
+    }
+}
+
+/// Reserves the space of a file of `length` bytes, if the disk has as much: its pieces, which
+/// arrive in any order, then lie in few extents. Bytes not written yet still count as holes.
+fn reserve(file: &File, length: u64) {
+    let Ok(disk) = rustix::fs::fstatfs(file) else {
+        return;
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_bsize.unsigned_abs());
+    // Memory has no extents, and reserving pages costs about half as much as writing them.
+    if length < MIN_RESERVED || free < length || disk.f_type == TMPFS {
+        return;
+    }
+    let reserved = rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length);
+    if let Err(error) = reserved {
+        // Writes take the space then, and report a full disk.
+        tracing::debug!(%error, "no space is reserved");
     }
 }
 

@@ -25,6 +25,7 @@ mod range;
 mod stamp;
 mod survey;
 mod target;
+mod vectored;
 mod watch;
 
 pub use self::budget::{Account, Budget, Reservation};

@@ -19,8 +19,8 @@ fn bytes_cross_file_boundaries_both_ways() {
     let layout = layout(&[("t/a", 5), ("t/empty", 0), ("t/sub/b", 7), ("t/c", 3000)]);
     let files = writable(dir.path(), layout);
     let bytes: Vec<u8> = (0..3012u32).map(|i| i as u8).collect();
-    files.write_at(0, &bytes[..9]).unwrap();
-    files.write_at(9, &bytes[9..]).unwrap();
+    files.write_run(0, &[&bytes[..9]]).unwrap();
+    files.write_run(9, &[&bytes[9..]]).unwrap();
     let mut back = vec![0; bytes.len()];
     files.read_at(0, &mut back).unwrap();
     assert_eq!(back, bytes);
@@ -35,7 +35,7 @@ fn padding_reads_as_zeros_and_is_never_on_disk() {
     let layout =
         Layout::new(entries.map(|(path, length, padding)| (PathBuf::from(path), length, padding)));
     let files = writable(dir.path(), layout);
-    files.write_at(0, b"abcXXXXXde").unwrap();
+    files.write_run(0, &[b"abcXXXXXde"]).unwrap();
     let mut back = [1; 10];
     files.read_at(0, &mut back).unwrap();
     assert_eq!(&back, b"abc\0\0\0\0\0de");
@@ -52,7 +52,7 @@ fn files_are_sparse_until_written() {
     let metadata = fs::metadata(dir.path().join("big")).unwrap();
     assert_eq!(metadata.len(), 1 << 40);
     assert_eq!(metadata.blocks(), 0);
-    files.write_at(1 << 39, b"x").unwrap();
+    files.write_run(1 << 39, &[b"x"]).unwrap();
     assert!(files.is_hole(0..1024).unwrap());
     assert!(!files.is_hole(1 << 39..(1 << 39) + 1024).unwrap());
 }
@@ -64,7 +64,7 @@ fn more_files_than_handles_work() {
     let entries: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 2)).collect();
     let files = writable(dir.path(), layout(&entries));
     let bytes: Vec<u8> = (0..names.len() * 2).map(|i| i as u8).collect();
-    files.write_at(0, &bytes).unwrap();
+    files.write_run(0, &[&bytes]).unwrap();
     let mut back = vec![0; bytes.len()];
     files.read_at(0, &mut back).unwrap();
     assert_eq!(back, bytes);
@@ -104,7 +104,7 @@ fn a_symlink_created_later_is_refused_too() {
     files.close(0);
     fs::remove_dir_all(dir.path().join("t")).unwrap();
     symlink(outside.path(), dir.path().join("t")).unwrap();
-    let error = files.write_at(0, b"overrun").unwrap_err();
+    let error = files.write_run(0, &[b"overrun"]).unwrap_err();
     assert!(matches!(error, StoreError::LeadsOut { .. }), "{error}");
     assert_eq!(fs::read(outside.path().join("a")).unwrap(), b"keep me");
 }
@@ -115,7 +115,7 @@ fn symlinks_that_stay_inside_are_followed() {
     fs::create_dir(dir.path().join("real")).unwrap();
     symlink("real", dir.path().join("t")).unwrap();
     let files = writable(dir.path(), layout(&[("t/a", 2)]));
-    files.write_at(0, b"hi").unwrap();
+    files.write_run(0, &[b"hi"]).unwrap();
     assert_eq!(fs::read(dir.path().join("real/a")).unwrap(), b"hi");
 }
 
@@ -146,8 +146,8 @@ fn checking_finds_right_ranges_even_in_holes() {
     let files = writable(dir.path(), layout(&[("f", 10_000)]));
     let mut content = vec![0; 10_000];
     content[2048..3072].fill(7);
-    files.write_at(2048, &[7; 1024]).unwrap();
-    files.write_at(4096, &[9; 10]).unwrap();
+    files.write_run(2048, &[[7; 1024]]).unwrap();
+    files.write_run(4096, &[[9; 10]]).unwrap();
     let pieces = Pieces::of(&content, 1024);
     let verified = |wanted: fn(u32) -> bool| {
         let mut verified = Vec::new();
@@ -173,7 +173,7 @@ fn symlinks_are_created_and_replace_nothing() {
     let link = dir.path().join("set/link");
     // The second time the link exists already.
     for _ in 0..2 {
-        open().unwrap().write_at(0, b"hello").unwrap();
+        open().unwrap().write_run(0, &[b"hello"]).unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("d/file"));
         assert_eq!(fs::read(&link).unwrap(), b"hello");
     }
@@ -203,7 +203,7 @@ fn a_lock_leaves_nothing_unless_something_was_written() {
     assert!(root.join("t/sub/a").exists());
     let files = open();
     let lock = Lock::acquire(&files, true).unwrap();
-    files.write_at(0, b"x").unwrap();
+    files.write_run(0, &[b"x"]).unwrap();
     drop(lock);
     assert_eq!(fs::metadata(root.join("t/b")).unwrap().len(), 5);
 }
