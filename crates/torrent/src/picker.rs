@@ -13,12 +13,12 @@ mod rarity;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use self::begun::Begun;
 use self::conn::{Asked, Conn};
-use self::piece::BlockRef;
+use self::piece::{Block, BlockRef};
 pub(crate) use self::piece::{ConnId, GroupId};
 use self::rarity::Rarity;
 use crate::bitfield::Bitfield;
@@ -36,6 +36,8 @@ pub(crate) struct Picker {
     untouched: u64,
     begun: Begun,
     conns: HashMap<ConnId, Conn>,
+    /// Connections that may have late blocks.
+    late: BTreeSet<ConnId>,
     rng: fastrand::Rng,
 }
 
@@ -69,6 +71,7 @@ impl Picker {
             untouched,
             begun: Begun::default(),
             conns: HashMap::new(),
+            late: BTreeSet::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -97,6 +100,7 @@ impl Picker {
     /// Removes a connection; the blocks requested over it are free again.
     pub fn remove_conn(&mut self, conn: ConnId) {
         self.release(conn);
+        self.late.remove(&conn);
         let Some(gone) = self.conns.remove(&conn) else {
             return;
         };
@@ -137,6 +141,7 @@ impl Picker {
             }
         }
         known.has = has;
+        known.exhausted = false;
         lost
     }
 
@@ -148,6 +153,7 @@ impl Picker {
         if !known.has.set(piece) {
             return;
         }
+        known.exhausted = false;
         if known.counted {
             self.rarity.add(piece);
         }
@@ -188,10 +194,15 @@ impl Picker {
         while picked.len() < most {
             let piece = match self.begun.first_open(&known.has, known.group) {
                 Some(open) => open,
+                None if known.exhausted => break,
                 None => {
-                    let first = self.verified.is_empty();
-                    let choose = if first { Rarity::any } else { Rarity::rarest };
-                    let Some(new) = choose(&self.rarity, &known.has, &mut self.rng) else {
+                    let (has, rng) = (&known.has, &mut self.rng);
+                    let chosen = match self.verified.is_empty() {
+                        true => self.rarity.any(has, rng),
+                        false => self.rarity.rarest(has, known.counted, rng),
+                    };
+                    let Some(new) = chosen else {
+                        known.exhausted = true;
                         break;
                     };
                     self.rarity.remove(new);
@@ -252,15 +263,25 @@ impl Picker {
                 known.pass(at, now);
                 known.asked.remove(at).is_none()
             }
-            None if known.take_late(block) => true,
+            None if known.take_late(block) => {
+                if known.late.is_empty() {
+                    self.late.remove(&conn);
+                }
+                true
+            }
             None if known.forgot => return Arrival::Duplicate,
             None => return Arrival::Unrequested,
         };
         let group = known.group;
-        let Some((holders, complete)) = self.begun.receive(block, group, late) else {
+        let Some((before, complete)) = self.begun.receive(block, group, late) else {
             return Arrival::Duplicate;
         };
-        let cancel = self.call_off(conn, block, &holders);
+        let cancel = match before {
+            Block::Asked(holder) if holder == conn && self.late.is_empty() => Vec::new(),
+            Block::Asked(holder) => self.call_off(conn, block, &[holder]),
+            Block::Shared(holders) => self.call_off(conn, block, &holders),
+            Block::Free | Block::Received(_) => self.call_off(conn, block, &[]),
+        };
         Arrival::New { cancel, complete }
     }
 
@@ -272,17 +293,23 @@ impl Picker {
         holders: &[ConnId],
     ) -> Vec<(ConnId, Request)> {
         let mut cancel = Vec::new();
-        for (&other, known) in &mut self.conns {
-            if other == conn {
+        let late = self.late.iter().copied();
+        let late = late.filter(|other| {
+            let known = self.conns.get(other);
+            known.is_some_and(|known| known.late.contains_key(&block))
+        });
+        let late: Vec<ConnId> = late.collect();
+        let others = holders.iter().chain(late.iter().filter(|it| !holders.contains(it)));
+        for &other in others.filter(|other| **other != conn) {
+            let Some(known) = self.conns.get_mut(&other) else {
                 continue;
-            }
+            };
             if holders.contains(&other) {
                 known.asked.retain(|asked| asked.block != block);
                 known.remember_late(block);
-                cancel.push((other, request(self.pieces, block)));
-            } else if known.late.contains_key(&block) {
-                cancel.push((other, request(self.pieces, block)));
+                self.late.insert(other);
             }
+            cancel.push((other, request(self.pieces, block)));
         }
         cancel
     }
@@ -330,6 +357,7 @@ impl Picker {
         // The block freed last is taken first: keep the order in which they were requested.
         for block in given_back.iter().rev() {
             known.remember_late(*block);
+            self.late.insert(conn);
             self.begun.give_back(conn, *block);
         }
         self.begun.restart_waiting_for(known.group);

@@ -18,6 +18,8 @@ pub(super) struct Begun {
     free: u64,
     /// Received blocks of all pieces.
     received: u64,
+    /// Blocks of all pieces.
+    blocks: u64,
 }
 
 impl Begun {
@@ -46,14 +48,14 @@ impl Begun {
 
     /// Number of blocks requested, each counted once.
     pub fn asked(&self) -> u64 {
-        let blocks: u64 = self.pieces.values().map(|p| p.blocks.len() as u64).sum();
-        blocks - self.free - self.received
+        self.blocks - self.free - self.received
     }
 
     /// Begins a piece of `size` bytes.
     pub fn begin(&mut self, number: u32, size: u32) {
         let piece = Piece::new(size);
         self.free += u64::from(piece.free);
+        self.blocks += u64::from(piece.free);
         self.pieces.insert(number, piece);
         self.open.push_back(number);
     }
@@ -76,7 +78,7 @@ impl Begun {
         let block = piece.take(conn, group)?;
         self.free -= 1;
         if piece.free == 0 {
-            self.open.retain(|open| *open != number);
+            self.close(number);
         }
         Some(block)
     }
@@ -115,39 +117,32 @@ impl Begun {
     }
 
     /// Notes that a block arrived from a peer of `group`; `is_late` if it was no longer expected.
-    /// Returns the connections over which it was requested, and whether it was the last block of
-    /// its piece; `None` if it is not wanted.
+    /// Returns its state before, and whether it was the last block of its piece; `None` if it is
+    /// not wanted.
     pub fn receive(
         &mut self,
         (number, block): BlockRef,
         group: GroupId,
         is_late: bool,
-    ) -> Option<(Vec<ConnId>, bool)> {
+    ) -> Option<(Block, bool)> {
         let piece = self.pieces.get_mut(&number)?;
+        let state = &mut piece.blocks[block as usize];
         // A late block may belong to an earlier, bad attempt at the piece.
-        if is_late && piece.sole != Sole::No {
+        if matches!(state, Block::Received(_)) || is_late && piece.sole != Sole::No {
             return None;
         }
-        let state = &mut piece.blocks[block as usize];
-        let holders = match std::mem::replace(state, Block::Received(group)) {
-            Block::Received(first) => {
-                *state = Block::Received(first);
-                return None;
-            }
-            Block::Free => {
-                piece.free -= 1;
-                self.free -= 1;
-                if piece.free == 0 {
-                    self.open.retain(|open| *open != number);
-                }
-                Vec::new()
-            }
-            Block::Asked(holder) => vec![holder],
-            Block::Shared(holders) => holders,
-        };
+        let before = std::mem::replace(state, Block::Received(group));
         piece.received += 1;
         self.received += 1;
-        Some((holders, piece.received as usize == piece.blocks.len()))
+        let is_last = piece.received as usize == piece.blocks.len();
+        if before == Block::Free {
+            piece.free -= 1;
+            self.free -= 1;
+            if piece.free == 0 {
+                self.close(number);
+            }
+        }
+        Some((before, is_last))
     }
 
     /// Withdraws the request for a block over `conn`.
@@ -158,8 +153,8 @@ impl Begun {
         let free = piece.free;
         piece.give_back(conn, block);
         self.free += u64::from(piece.free - free);
-        if piece.free > 0 {
-            self.reopen(number);
+        if free == 0 && piece.free > 0 {
+            self.open.push_front(number);
         }
     }
 
@@ -179,17 +174,18 @@ impl Begun {
             return;
         };
         self.received -= u64::from(piece.received);
-        self.free -= u64::from(piece.free);
+        let free = piece.free;
         piece.restart();
-        self.free += u64::from(piece.free);
-        self.reopen(number);
-    }
-
-    /// Puts a piece first among those with free blocks.
-    fn reopen(&mut self, number: u32) {
-        if !self.open.contains(&number) {
+        self.free += u64::from(piece.free - free);
+        if free == 0 {
             self.open.push_front(number);
         }
+    }
+
+    /// Takes a piece out of those with free blocks. It nearly always is the first.
+    fn close(&mut self, number: u32) {
+        let place = self.open.iter().position(|open| *open == number);
+        place.map(|place| self.open.remove(place));
     }
 
     /// The peers that sent the blocks of a piece.
@@ -207,6 +203,7 @@ impl Begun {
     pub fn remove(&mut self, number: u32) {
         if let Some(piece) = self.pieces.remove(&number) {
             self.received -= u64::from(piece.received);
+            self.blocks -= piece.blocks.len() as u64;
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Conn {
     pub counted: bool,
     /// Pieces it has that are not verified here.
     pub wanted: u32,
+    /// Whether each of its pieces is begun, so that looking for another one is useless.
+    pub exhausted: bool,
     /// Requested blocks, in the order requested.
     pub asked: VecDeque<Asked>,
     /// Blocks that are no longer expected but may still arrive, with the number of copies: one for
@@ -47,6 +49,7 @@ impl Conn {
             has: Bitfield::empty(pieces),
             counted: true,
             wanted: 0,
+            exhausted: false,
             asked: VecDeque::new(),
             late: HashMap::new(),
             forgot: false,
