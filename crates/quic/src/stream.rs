@@ -88,6 +88,23 @@ impl SendStream {
         Ok(())
     }
 
+    /// Sends some of `bytes`, at least one, without copying them, and takes them off its front;
+    /// waits for room.
+    ///
+    /// # Errors
+    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    pub fn poll_write_chunk(
+        &mut self,
+        cx: &Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<Result<(), StreamError>> {
+        let written = self.connection.quic.poll_write(self.id, cx, bytes);
+        written.map(|written| match written {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(error(&self.connection, fault)),
+        })
+    }
+
     /// Ends the stream; bytes written before are still delivered.
     ///
     /// # Errors

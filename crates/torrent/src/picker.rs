@@ -299,7 +299,9 @@ impl Picker {
             known.is_some_and(|known| known.late.contains_key(&block))
         });
         let late: Vec<ConnId> = late.collect();
-        let others = holders.iter().chain(late.iter().filter(|it| !holders.contains(it)));
+        let others = holders
+            .iter()
+            .chain(late.iter().filter(|it| !holders.contains(it)));
         for &other in others.filter(|other| **other != conn) {
             let Some(known) = self.conns.get_mut(&other) else {
                 continue;

@@ -1,14 +1,24 @@
 //! SCION peers: the wire protocol over QUIC, one connection for each path.
 
+use std::io;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hawser_path::Fingerprint;
 use hawser_quic as quic;
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::{Connection, Stream};
+use crate::transport::{Connection, Output, Stream};
+
+impl Output for quic::SendStream {
+    /// Without a copy: QUIC holds the bytes until they are acknowledged.
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<()>> {
+        self.poll_write_chunk(cx, bytes).map_err(io::Error::from)
+    }
+}
 
 /// A QUIC connection, pinned to one path.
 pub(crate) struct QuicConnection {

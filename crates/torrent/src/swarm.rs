@@ -103,6 +103,7 @@ impl<T: Transport> Swarm<T> {
             paths,
             give_up_after: None,
             disk,
+            unannounced: Vec::new(),
             remotes,
             conns: Connections::default(),
             subflows: Subflows::default(),
@@ -191,6 +192,7 @@ impl<T: Transport> Swarm<T> {
             for event in batch.drain(..) {
                 self.handle(event, now);
             }
+            self.announce();
             if ticked {
                 self.tick(now);
                 if let Some(failure) = self.failure.take() {

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::{Connection, Stream};
+use crate::transport::{Connection, Output, Stream};
 
 /// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
@@ -202,6 +202,8 @@ impl AsyncWrite for Half {
         Poll::Ready(shut.map_err(io::Error::from))
     }
 }
+
+impl Output for Half {}
 
 /// The text of a system error without its number.
 fn why(error: &io::Error) -> String {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::{Connection, Offers, Stream, Transport};
+use crate::transport::{Connection, Offers, Output, Stream, Transport};
 
 /// The rate and delay of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -388,6 +388,8 @@ struct End {
     code: u64,
     text: String,
 }
+
+impl Output for WriteHalf<DuplexStream> {}
 
 impl Connection for Pipe {
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {

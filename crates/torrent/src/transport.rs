@@ -1,10 +1,13 @@
 //! The network as the engine needs it, so that it runs over QUIC and TCP, and over pipes in tests.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
 use hawser_quic::CongestionState;
@@ -57,11 +60,24 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     fn port(&self, peer: PeerAddr) -> Option<u16>;
 }
 
+/// The direction of a stream in which this side sends.
+pub(crate) trait Output: AsyncWrite + Send + Unpin {
+    /// Sends some of `bytes`, at least one, and takes them off its front; waits for room.
+    ///
+    /// # Errors
+    /// If the stream has failed.
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<()>> {
+        let sent = ready!(Pin::new(self).poll_write(cx, bytes))?;
+        if sent == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        bytes.advance(sent);
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// Both directions of a stream.
-pub(crate) type Stream = (
-    Box<dyn AsyncRead + Send + Unpin>,
-    Box<dyn AsyncWrite + Send + Unpin>,
-);
+pub(crate) type Stream = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn Output>);
 
 /// A connection to one peer over one path.
 pub(crate) trait Connection: Send + Sync + 'static {

@@ -1,12 +1,15 @@
 //! Writing messages and blocks to a peer.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use hawser_store::{Files, StoreError, Watch};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -15,6 +18,7 @@ use super::shared::Shared;
 use super::traffic::{Outgoing, Traffic, Uploads};
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
+use crate::transport::Output;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 
 /// Bytes of blocks read from disk at once, and written at once so that QUIC can fill large sends.
@@ -27,8 +31,33 @@ const KEEP_ALIVE: Duration = Duration::from_secs(90);
 
 /// Blocks read from disk, in the form they are sent.
 struct Batch {
-    bytes: Vec<u8>,
+    bytes: BytesMut,
     payload: u64,
+}
+
+/// The buffers of batches sent, in order. A stream may hold each until the peer has received it,
+/// and then it is used again: fresh memory would cost a page fault for every page.
+#[derive(Default)]
+struct Sent(VecDeque<Bytes>);
+
+impl Sent {
+    /// A buffer for the next batch.
+    fn buffer(&mut self) -> BytesMut {
+        match self.0.pop_front().map(Bytes::try_into_mut) {
+            Some(Ok(free)) => free,
+            // The others were sent after it.
+            Some(Err(held)) => {
+                self.0.push_front(held);
+                BytesMut::new()
+            }
+            None => BytesMut::new(),
+        }
+    }
+
+    /// Forgets all: nothing is to be sent for now.
+    fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 type Reading = JoinHandle<Result<Batch, StoreError>>;
@@ -37,7 +66,7 @@ type Reading = JoinHandle<Result<Batch, StoreError>>;
 /// `messages` is dropped. After [`Outgoing::End`] it ends the stream, and the peer closes the
 /// connection once it has read everything.
 pub(super) async fn run(
-    mut stream: impl AsyncWrite + Unpin,
+    mut stream: Box<dyn Output>,
     shared: &Shared,
     traffic: &Traffic,
     mut messages: mpsc::UnboundedReceiver<Outgoing>,
@@ -45,7 +74,7 @@ pub(super) async fn run(
     let uploads = &traffic.uploads;
     let mut out = Vec::new();
     let mut reading = None;
-    let mut spare = Vec::new();
+    let mut sent = Sent::default();
     let mut ending = false;
     loop {
         while let Ok(outgoing) = messages.try_recv() {
@@ -55,14 +84,14 @@ pub(super) async fn run(
             }
         }
         if reading.is_none() {
-            reading = read_ahead(shared, uploads, std::mem::take(&mut spare)).await;
+            reading = read_ahead(shared, uploads, &mut sent).await;
         }
         // Short messages overtake blocks: the peer may be waiting for them.
         if !out.is_empty() {
-            if let Err(error) = send(&mut stream, &out).await {
+            let messages = Bytes::from(std::mem::take(&mut out));
+            if let Err(error) = send(&mut *stream, messages).await {
                 return Gone::closed(error.to_string());
             }
-            out.clear();
             continue;
         }
         if let Some(ready) = reading.take() {
@@ -71,12 +100,13 @@ pub(super) async fn run(
                 Ok(Err(error)) => return Gone::Disk(error.to_string()),
                 Err(error) => return Gone::Disk(error.to_string()),
             };
-            reading = read_ahead(shared, uploads, std::mem::take(&mut spare)).await;
-            if let Err(error) = send(&mut stream, &batch.bytes).await {
+            reading = read_ahead(shared, uploads, &mut sent).await;
+            let bytes = batch.bytes.freeze();
+            if let Err(error) = send(&mut *stream, bytes.clone()).await {
                 return Gone::closed(error.to_string());
             }
+            sent.0.push_back(bytes);
             traffic.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
-            spare = batch.bytes;
             continue;
         }
         if ending {
@@ -86,6 +116,7 @@ pub(super) async fn run(
             while messages.recv().await.is_some() {}
             return Gone::closed("closed here");
         }
+        sent.clear();
         tokio::select! {
             outgoing = messages.recv() => match outgoing {
                 Some(Outgoing::Messages(bytes)) => out = bytes,
@@ -98,24 +129,26 @@ pub(super) async fn run(
     }
 }
 
-async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::Result<()> {
-    stream.write_all(bytes).await?;
+async fn send(stream: &mut dyn Output, mut bytes: Bytes) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        poll_fn(|cx| stream.poll_send(cx, &mut bytes)).await?;
+    }
     stream.flush().await
 }
 
 /// Starts to read the next blocks from disk, if any are requested.
-async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Option<Reading> {
+async fn read_ahead(shared: &Shared, uploads: &Uploads, sent: &mut Sent) -> Option<Reading> {
     let requests = uploads.take(BATCH);
     if requests.is_empty() {
         return None;
     }
     let turn = shared.account.read().await;
     let (files, pieces) = (Arc::clone(&shared.files), shared.pieces);
-    let content = shared.content.get().cloned();
+    let (content, buffer) = (shared.content.get().cloned(), sent.buffer());
     Some(tokio::task::spawn_blocking(move || {
         let batch = match content {
-            Some(content) => Ok(read_watched(&files, &content, pieces, &requests, spare)),
-            None => read(&files, pieces, &requests, spare),
+            Some(content) => Ok(read_watched(&files, &content, pieces, &requests, buffer)),
+            None => read(&files, pieces, &requests, buffer),
         };
         drop(turn);
         batch
@@ -129,24 +162,26 @@ fn read_watched(
     content: &Watch<Metainfo>,
     pieces: Pieces,
     requests: &[Request],
-    bytes: Vec<u8>,
+    buffer: BytesMut,
 ) -> Batch {
     let ranges: Vec<Range<u64>> = requests.iter().map(|r| range(pieces, r)).collect();
-    if let Ok(batch) = read(files, pieces, requests, bytes)
+    if let Ok(batch) = read(files, pieces, requests, buffer)
         && content.is_current(&ranges)
     {
         return batch;
     }
     let mut batch = Batch {
-        bytes: Vec::new(),
+        bytes: BytesMut::new(),
         payload: 0,
     };
     let mut data = Vec::new();
     for request in requests {
         data.resize(request.length as usize, 0);
         if content.read(range(pieces, request).start, &mut data) {
-            batch.bytes.extend(encode_piece_header(*request));
-            batch.bytes.extend(&data);
+            batch
+                .bytes
+                .extend_from_slice(&encode_piece_header(*request));
+            batch.bytes.extend_from_slice(&data);
             batch.payload += u64::from(request.length);
         }
     }
@@ -159,22 +194,28 @@ fn range(pieces: Pieces, request: &Request) -> Range<u64> {
     start..start + u64::from(request.length)
 }
 
+/// Reads the blocks, in one system call where they follow each other.
 fn read(
     files: &Files,
     pieces: Pieces,
     requests: &[Request],
-    mut bytes: Vec<u8>,
+    mut bytes: BytesMut,
 ) -> Result<Batch, StoreError> {
     let payload: u64 = requests.iter().map(|r| u64::from(r.length)).sum();
     // Only bytes added by `resize` are zeroed; all are overwritten below.
     bytes.resize(payload as usize + requests.len() * PIECE_HEADER, 0);
     let mut rest = &mut bytes[..];
-    for request in requests {
-        let (header, after) = rest.split_at_mut(PIECE_HEADER);
-        let (data, after) = after.split_at_mut(request.length as usize);
-        header.copy_from_slice(&encode_piece_header(*request));
-        files.read_at(range(pieces, request).start, data)?;
-        rest = after;
+    let follow = |a: &Request, b: &Request| range(pieces, a).end == range(pieces, b).start;
+    for run in requests.chunk_by(follow) {
+        let mut parts = Vec::with_capacity(run.len());
+        for request in run {
+            let (header, after) = rest.split_at_mut(PIECE_HEADER);
+            let (data, after) = after.split_at_mut(request.length as usize);
+            header.copy_from_slice(&encode_piece_header(*request));
+            parts.push(data);
+            rest = after;
+        }
+        files.read_run(range(pieces, &run[0]).start, &mut parts)?;
     }
     Ok(Batch { bytes, payload })
 }

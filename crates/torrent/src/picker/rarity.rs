@@ -67,12 +67,7 @@ impl Rarity {
 
     /// One of the rarest pieces among those in `has`, at random; `counted` if `has` is of a peer
     /// that is counted.
-    pub fn rarest(
-        &self,
-        has: &Bitfield,
-        counted: bool,
-        rng: &mut fastrand::Rng,
-    ) -> Option<u32> {
+    pub fn rarest(&self, has: &Bitfield, counted: bool, rng: &mut fastrand::Rng) -> Option<u32> {
         // No counted peer has a piece of the first bucket.
         let buckets = self.buckets.iter().skip(usize::from(counted));
         buckets.into_iter().find_map(|bucket| {

@@ -150,10 +150,21 @@ impl<T: Transport> Swarm<T> {
         if self.blame.suspects.contains_key(&piece) {
             self.disk.digest(piece, u64::from(BLOCK));
         }
-        // Peers that have the piece need no message.
-        let conns = self.conns.open.iter();
-        let others = conns.filter(|(id, _)| !self.picker.has(**id, piece));
-        others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
+        self.unannounced.push(piece);
+    }
+
+    /// Announces the pieces verified since the last call to all peers that lack them. Peers may
+    /// have become uninteresting.
+    pub(super) fn announce(&mut self) {
+        let pieces = std::mem::take(&mut self.unannounced);
+        if pieces.is_empty() {
+            return;
+        }
+        for (id, conn) in &self.conns.open {
+            let lacking = pieces.iter().copied();
+            let lacking = lacking.filter(|piece| !self.picker.has(*id, *piece));
+            conn.send(lacking.map(Message::Have));
+        }
         for id in self.conns.ids() {
             self.show_interest(id);
         }

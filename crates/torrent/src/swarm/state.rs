@@ -40,6 +40,8 @@ pub(crate) struct Swarm<T: Transport> {
     pub(super) inbox: mpsc::Receiver<Event<T>>,
     pub(super) picker: Picker,
     pub(super) disk: Disk,
+    /// Pieces verified and not announced to peers yet.
+    pub(super) unannounced: Vec<u32>,
     pub(super) remotes: Remotes<T::Path>,
     pub(super) conns: Connections,
     pub(super) subflows: Subflows,
