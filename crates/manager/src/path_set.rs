@@ -221,9 +221,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         if self.demand != Demand::Transfer || self.has_shares() {
             return;
         }
-        self.changed = true;
         let most = self.options.subflows.max(1);
-        self.news |= self.weighing.tick(&mut self.entries, most, carried, now);
+        let decided = self.weighing.tick(&mut self.entries, most, carried, now);
+        self.news |= decided;
+        self.changed |= decided;
         for (path, entry) in &mut self.entries {
             let held = entry.offered && self.weighing.is_held(*path);
             let Some(open) = entry.delivering().filter(|open| open.held != held) else {
@@ -237,6 +238,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.open = Some(Open { held, ..open });
             self.orders
                 .push(Order::new(open.subflow, *path, action, cause));
+            self.changed = true;
         }
     }
 

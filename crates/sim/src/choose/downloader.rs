@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_manager::{Action, Carried, PathOptions, PathSet, SubflowId};
 use hawser_path::Path;
@@ -23,6 +23,10 @@ struct Peer {
     between: Rc<PairPaths>,
     set: PathSet<Rc<Path>>,
     subflows: BTreeMap<SubflowId, Subflow>,
+    /// When the path manager must be called next even if nothing happens.
+    due: Option<Instant>,
+    /// When it was last called.
+    called: Duration,
 }
 
 /// A subflow that was dialed.
@@ -61,8 +65,12 @@ impl Chooser for Downloaders {
             between,
             set,
             subflows: BTreeMap::new(),
+            due: None,
+            called: now.since.saturating_sub(STEP),
         };
         peer.obey(pair, now, orders);
+        // Its time slots count from this step.
+        peer.due = Some(now.instant);
         self.peers.insert(pair, peer);
     }
 
@@ -72,8 +80,11 @@ impl Chooser for Downloaders {
 
     fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders) {
         for (pair, peer) in &mut self.peers {
-            peer.shake_hands(now);
-            let before = now.since.saturating_sub(STEP);
+            let connected = peer.shake_hands(now);
+            if !connected && peer.due.is_none_or(|due| due > now.instant) {
+                continue;
+            }
+            let before = std::mem::replace(&mut peer.called, now.since);
             let subflows = &peer.subflows;
             let carried = |subflow: SubflowId| {
                 let Some(subflow) = subflows.get(&subflow) else {
@@ -90,15 +101,18 @@ impl Chooser for Downloaders {
 }
 
 impl Peer {
-    /// Completes the handshakes that are done.
-    fn shake_hands(&mut self, now: Now) {
+    /// Completes the handshakes that are done. Returns whether there were any.
+    fn shake_hands(&mut self, now: Now) -> bool {
+        let mut any = false;
         for (id, subflow) in &mut self.subflows {
             if let Some(done) = subflow.connects.take_if(|done| *done <= now.since) {
                 let at = now.instant - (now.since - done);
                 // Nothing is measured: the announced latency is exact.
                 self.set.connected(*id, None, at);
+                any = true;
             }
         }
+        any
     }
 
     /// Executes the orders of the path manager.
@@ -130,5 +144,6 @@ impl Peer {
             orders.count(&decision);
             orders.log(pair, path, decision, now);
         }
+        self.due = self.set.next_due();
     }
 }
