@@ -33,16 +33,31 @@ impl Meter {
 }
 
 /// Processor time of a process so far, in seconds; `None` if it has ended.
-fn seconds(pid: u32) -> Option<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    ticks(&stat).map(|ticks| ticks as f64 / clock_ticks_per_second() as f64)
+pub fn seconds(pid: u32) -> Option<f64> {
+    read(&pid.to_string(), OWN)
 }
 
-/// User and system time (proc_pid_stat(5), fields 14 and 15), in clock ticks.
-fn ticks(stat: &str) -> Option<u64> {
+/// Processor time of the children of this process that have ended, in seconds.
+pub fn of_children() -> Option<f64> {
+    read("self", CHILDREN)
+}
+
+/// User and system time of a process, as fields behind its name (proc_pid_stat(5), 14 and 15).
+const OWN: usize = 11;
+
+/// The same of its children that have ended (16 and 17).
+const CHILDREN: usize = 13;
+
+fn read(pid: &str, of: usize) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    ticks(&stat, of).map(|ticks| ticks as f64 / clock_ticks_per_second() as f64)
+}
+
+/// User and system time together, in clock ticks.
+fn ticks(stat: &str, of: usize) -> Option<u64> {
     // The name of the program, in parentheses, may contain spaces and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace().skip(11);
+    let mut fields = fields.split_ascii_whitespace().skip(of);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }
@@ -53,10 +68,11 @@ mod tests {
 
     #[test]
     fn ticks_are_read_behind_any_name() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 31 11 0 0 20 0 1 0 5 1 1";
-        assert_eq!(ticks(stat), Some(42));
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 31 11 2 3 20 0 1 0 5 1 1";
+        assert_eq!(ticks(stat, OWN), Some(42));
+        assert_eq!(ticks(stat, CHILDREN), Some(5));
         for wrong in ["", "7 (a", "7 (a) S 1 2"] {
-            assert_eq!(ticks(wrong), None, "{wrong:?}");
+            assert_eq!(ticks(wrong, OWN), None, "{wrong:?}");
         }
     }
 

@@ -40,7 +40,8 @@ impl Scratch {
         }
     }
 
-    fn create_in(parent: &Path) -> Result<Self, ExperimentError> {
+    /// Makes a folder in `parent`.
+    pub fn create_in(parent: &Path) -> Result<Self, ExperimentError> {
         let step = || format!("making a folder in {}", parent.display());
         loop {
             let folder = tempfile::Builder::new()

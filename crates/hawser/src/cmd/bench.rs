@@ -1,5 +1,6 @@
 //! `hawser bench`: the papers' experiments and measurements of speed as commands.
 
+mod clients;
 mod scale;
 mod throughput;
 
@@ -11,6 +12,7 @@ use hawser_experiments::{
     CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
 };
 
+use self::clients::ClientsArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::{self, failure};
@@ -64,6 +66,8 @@ pub enum SpeedCommand {
     Throughput(ThroughputArgs),
     /// Vary paths, peers, torrents, sizes and pieces of downloads: processor time per byte
     Scale(ScaleArgs),
+    /// Compare BitTorrent clients over plain TCP on this host: rate and processor time
+    Clients(ClientsArgs),
 }
 
 /// Reads an experiment's name; help and completions list them all.
@@ -91,6 +95,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
     match (args.speed.take(), args.experiment) {
         (Some(SpeedCommand::Throughput(args)), _) => throughput::run(args),
         (Some(SpeedCommand::Scale(args)), _) => scale::run(args),
+        (Some(SpeedCommand::Clients(args)), _) => clients::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),
         // The arguments do not allow it.
         (None, None) => Err(Failure::usage(

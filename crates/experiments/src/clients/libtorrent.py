@@ -1,0 +1,37 @@
+# Seeds or downloads one torrent: python3 -c ... seed|get TORRENT FOLDER SEEDER_PORT LEECHER_PORT
+import os
+import sys
+
+import libtorrent as lt
+
+action, torrent, folder, seeder, leecher = sys.argv[1:]
+seeds = action == "seed"
+settings = lt.high_performance_seed()
+settings.update({
+    "listen_interfaces": "127.0.0.1:" + (seeder if seeds else leecher),
+    "enable_dht": False,
+    "enable_lsd": False,
+    "enable_upnp": False,
+    "enable_natpmp": False,
+    "enable_incoming_utp": False,
+    "enable_outgoing_utp": False,
+    # No encryption.
+    "in_enc_policy": 2,
+    "out_enc_policy": 2,
+    "alert_mask": lt.alert.category_t.status_notification | lt.alert.category_t.error_notification,
+})
+session = lt.session(settings)
+parameters = lt.add_torrent_params()
+parameters.ti = lt.torrent_info(torrent)
+parameters.save_path = folder
+handle = session.add_torrent(parameters)
+if not seeds:
+    handle.connect_peer(("127.0.0.1", int(seeder)))
+while True:
+    session.wait_for_alert(1000)
+    for alert in session.pop_alerts():
+        if isinstance(alert, lt.torrent_error_alert):
+            sys.exit(str(alert))
+        if isinstance(alert, lt.torrent_finished_alert) and not seeds:
+            # Without waiting until the session has ended.
+            os._exit(0)

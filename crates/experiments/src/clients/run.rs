@@ -1,0 +1,202 @@
+//! One transfer between two processes of a client.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::client::{Client, Transfer};
+use super::{Comparison, Run};
+use crate::content::Content;
+use crate::cpu;
+use crate::error::{During, ExperimentError};
+use crate::scratch::Scratch;
+
+/// Longest time in which a seeder verifies its file, or a leecher fetches it: at least 100 Mbit/s.
+const SLOWEST: f64 = 12.5e6;
+
+/// Time in which a seeder that is ready uses no processor time.
+const REST: Duration = Duration::from_millis(300);
+
+/// Interval at which the end of the leecher is looked for.
+const POLL: Duration = Duration::from_millis(1);
+
+/// The file and the folders of all transfers.
+#[derive(Debug)]
+pub(super) struct Stage {
+    program: PathBuf,
+    content: Content,
+    torrent: PathBuf,
+    scratch: Scratch,
+}
+
+impl Stage {
+    /// Makes the file to be transferred, and its torrent.
+    pub fn prepare(comparison: &Comparison) -> Result<Self, ExperimentError> {
+        let scratch = match &comparison.folder {
+            Some(folder) => Scratch::create_in(folder)?,
+            // The seeded file and the downloaded one.
+            None => Scratch::in_memory(2 * comparison.bytes)?,
+        };
+        let content = Content::generate(scratch.path(), comparison.bytes)?;
+        let torrent = scratch.path().join("content.torrent");
+        let mut create = Command::new(&comparison.program);
+        create.args(["torrent", "create"]).arg(&content.path);
+        create.arg("-o").arg(&torrent).stdout(Stdio::null());
+        if let Some(piece) = comparison.piece {
+            create.args(["--piece-length", &piece.to_string()]);
+        }
+        let step = "making the torrent";
+        let made = create.status().during(step)?;
+        match made.success() {
+            true => Ok(Self {
+                program: comparison.program.clone(),
+                content,
+                torrent,
+                scratch,
+            }),
+            false => Err(ExperimentError::Step(format!("{step}: {made}"))),
+        }
+    }
+
+    /// Transfers the file once.
+    pub fn run(&self, client: Client) -> Result<Run, ExperimentError> {
+        let output = self.scratch.path().join("output");
+        std::fs::create_dir(&output).during(output.display())?;
+        let run = self.transfer(client, &output);
+        std::fs::remove_dir_all(&output).during(output.display())?;
+        run
+    }
+
+    fn transfer(&self, client: Client, output: &Path) -> Result<Run, ExperimentError> {
+        let name = self.content.path.file_name();
+        let name = name.and_then(|name| name.to_str()).unwrap_or_default();
+        let transfer = Transfer {
+            program: &self.program,
+            torrent: &self.torrent,
+            seeded: self.scratch.path(),
+            name,
+            output,
+            ports: [free_port()?, free_port()?],
+        };
+        let patience = self.content.bytes as f64 / SLOWEST;
+        let patience = Duration::from_secs(10) + Duration::from_secs_f64(patience);
+        let mut seeder = self.start(client, "seeder", client.seed(&transfer))?;
+        seeder.wait_until_ready(transfer.ports[0], patience)?;
+        let before = (seeder.cpu()?, of_children()?);
+        let begun = Instant::now();
+        let mut leecher = self.start(client, "leecher", client.get(&transfer))?;
+        leecher.wait(patience)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let after = (seeder.cpu()?, of_children()?);
+        if !self.content.matches(&output.join(name))? {
+            let differs = "the downloaded file differs from the seeded one";
+            return Err(ExperimentError::Step(format!("{client}: {differs}")));
+        }
+        let gigabytes = self.content.bytes as f64 / 1e9;
+        Ok(Run {
+            gbit: gigabytes * 8.0 / seconds,
+            seeder_cpu_per_gb: (after.0 - before.0) / gigabytes,
+            leecher_cpu_per_gb: (after.1 - before.1) / gigabytes,
+        })
+    }
+
+    /// Starts a process that prints into a log, and keeps its files below the scratch folder.
+    fn start(
+        &self,
+        client: Client,
+        role: &'static str,
+        mut command: Command,
+    ) -> Result<Process, ExperimentError> {
+        let what = format!("the {role} {client}");
+        let log = self.scratch.path().join(format!("{role}.log"));
+        let file = File::create(&log).during(log.display())?;
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(file).env("HOME", self.scratch.path());
+        let child = command.spawn().during(&what)?;
+        Ok(Process { child, what, log })
+    }
+}
+
+/// A process of a client; dropping it ends it.
+struct Process {
+    child: Child,
+    what: String,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Waits until a seeder takes connections and rests.
+    fn wait_until_ready(&mut self, port: u16, patience: Duration) -> Result<(), ExperimentError> {
+        let end = Instant::now() + patience;
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            self.check_running(end)?;
+            sleep(REST / 10);
+        }
+        loop {
+            let before = self.cpu()?;
+            sleep(REST);
+            self.check_running(end)?;
+            if self.cpu()? - before < 0.02 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check_running(&mut self, end: Instant) -> Result<(), ExperimentError> {
+        match self.child.try_wait().during(&self.what)? {
+            Some(status) => Err(self.failed(&format!("ended with {status}"))),
+            None if Instant::now() > end => Err(self.failed("is not ready in time")),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a leecher has ended with success.
+    fn wait(&mut self, patience: Duration) -> Result<(), ExperimentError> {
+        let end = Instant::now() + patience;
+        loop {
+            match self.child.try_wait().during(&self.what)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(self.failed(&format!("ended with {status}"))),
+                None if Instant::now() > end => return Err(self.failed("is too slow")),
+                None => sleep(POLL),
+            }
+        }
+    }
+
+    /// Processor time so far, in seconds.
+    fn cpu(&self) -> Result<f64, ExperimentError> {
+        let seconds = cpu::seconds(self.child.id());
+        seconds.ok_or_else(|| ExperimentError::step(format!("{} has ended", self.what)))
+    }
+
+    /// The error of a process, with the last line it printed.
+    fn failed(&self, how: &str) -> ExperimentError {
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let said = said.lines().rfind(|line| !line.trim().is_empty());
+        let said = said.map_or(String::new(), |line| format!(": {line}"));
+        ExperimentError::Step(format!("{} {how}{said}", self.what))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Processor time of the children of this process that have ended, in seconds.
+fn of_children() -> Result<f64, ExperimentError> {
+    let unknown = "the processor time of ended processes is unknown";
+    cpu::of_children().ok_or_else(|| ExperimentError::step(unknown))
+}
+
+/// A free port on 127.0.0.1.
+fn free_port() -> Result<u16, ExperimentError> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+    Ok(port.during("looking for a free port")?.port())
+}
