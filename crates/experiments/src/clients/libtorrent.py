@@ -18,7 +18,9 @@ settings.update({
     # No encryption.
     "in_enc_policy": 2,
     "out_enc_policy": 2,
-    "alert_mask": lt.alert.category_t.status_notification | lt.alert.category_t.error_notification,
+    "alert_mask": lt.alert.category_t.status_notification
+    | lt.alert.category_t.storage_notification
+    | lt.alert.category_t.error_notification,
 })
 session = lt.session(settings)
 parameters = lt.add_torrent_params()
@@ -33,5 +35,8 @@ while True:
         if isinstance(alert, lt.torrent_error_alert):
             sys.exit(str(alert))
         if isinstance(alert, lt.torrent_finished_alert) and not seeds:
+            # The last pieces may not be written yet.
+            handle.flush_cache()
+        if isinstance(alert, lt.cache_flushed_alert) and not seeds:
             # Without waiting until the session has ended.
             os._exit(0)
