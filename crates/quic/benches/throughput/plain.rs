@@ -15,9 +15,9 @@ use crate::{CHUNK, Run, UNDERLAY, cpu_time};
 
 /// The server name in the certificate.
 const NAME: &str = "localhost";
-/// Flow-control window of the stream, in packets: noq 1.4.0 ends a connection with more than 1024
-/// unread pieces of a stream.
-const STREAM_PACKETS: u32 = 960;
+/// Flow-control window of the stream, in bytes: noq 1.4.0 ends a connection with more than 1024
+/// unread pieces of a stream, one or two of each packet of 1500 bytes.
+const STREAM_WINDOW: u32 = 960 * 1472;
 /// Most bytes the sender keeps until they are acknowledged.
 const SEND_WINDOW: u64 = 8 << 20;
 
@@ -90,7 +90,7 @@ fn configs(packet: u16) -> (ClientConfig, ServerConfig) {
         .initial_mtu(packet)
         .min_mtu(packet)
         .mtu_discovery_config(None)
-        .stream_receive_window((STREAM_PACKETS * u32::from(packet)).into())
+        .stream_receive_window(STREAM_WINDOW.into())
         .send_window(SEND_WINDOW);
     let transport = Arc::new(transport);
     let client = QuicClientConfig::try_from(client).unwrap();
