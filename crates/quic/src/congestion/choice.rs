@@ -126,13 +126,20 @@ impl Evidence {
         self.longest = self.longest.max(rtt);
     }
 
-    /// Whether a full queue explains a loss now, when `min` is the shortest round-trip time: the
-    /// last one is near the longest.
-    fn is_queue_full(&self, min: Duration) -> bool {
+    /// What a loss now weighs for BBR, when `min` is the shortest round-trip time: nothing when the
+    /// queue is neither full nor empty. The queue of other flows may be in `min` too, and their
+    /// bursts overflow it before it has reached its longest.
+    fn weight(&self, min: Duration) -> i32 {
         let queue = |rtt: Duration| rtt.saturating_sub(min);
         let now = self.last.map(queue).unwrap_or_default();
         let most = queue(self.longest.max(self.longest_before));
-        now >= QUEUE && now >= most * 3 / 4
+        if now < QUEUE || now < most / 4 {
+            1
+        } else if now >= most * 3 / 4 {
+            -1
+        } else {
+            0
+        }
     }
 
     /// Counts a loss of packets, the last of them sent at `sent`, where `min` is the shortest
@@ -148,8 +155,7 @@ impl Evidence {
             return None;
         }
         self.counted = Some(now);
-        let step = if self.is_queue_full(min) { -1 } else { 1 };
-        self.balance = (self.balance + step).clamp(-MOST, MOST);
+        self.balance = (self.balance + self.weight(min)).clamp(-MOST, MOST);
         let (algorithm, reason) = match current {
             Algorithm::Cubic if self.balance >= TO_BBR => (
                 Algorithm::Bbr,
@@ -194,6 +200,13 @@ mod tests {
         assert_eq!(after(194 * MS, &[196 * MS; 3]), Algorithm::Bbr);
         assert_eq!(after(25 * MS, &[26 * MS; 3]), Algorithm::Bbr);
         assert_eq!(after(5 * MS, &[5 * MS; 30]), Algorithm::Cubic);
+    }
+
+    #[test]
+    fn losses_with_a_queue_of_other_flows_are_no_evidence() {
+        // The shortest round-trip time has most of another flow's queue in it.
+        let losses = [50 * MS, 42 * MS, 44 * MS, 43 * MS, 45 * MS, 41 * MS].repeat(5);
+        assert_eq!(after(35 * MS, &losses), Algorithm::Cubic);
     }
 
     #[test]
