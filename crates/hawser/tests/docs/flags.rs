@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 12] = [
+const DOCUMENTED: [&[&str]; 13] = [
     &["get"],
     &["seed"],
     &["torrent", "create"],
@@ -16,13 +16,20 @@ const DOCUMENTED: [&[&str]; 12] = [
     &["bench"],
     &["bench", "throughput"],
     &["bench", "scale"],
+    &["bench", "clients"],
     &["perf", "send"],
     &["simulate"],
     &["lab", "up"],
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 4] = ["--listen-port", "--config", "--release", "--workspace"];
+const FOREIGN: [&str; 5] = [
+    "--listen-port",
+    "--config",
+    "--release",
+    "--workspace",
+    "--bench",
+];
 
 fn help(command: &[&str]) -> BTreeSet<String> {
     let text = printed(&[command, &["--help"]].concat());
