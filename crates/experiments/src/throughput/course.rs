@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::ExperimentError;
 use crate::experiment::isd_as;
 
-/// Links between the first two ASes: so many disjoint ways out, and paths.
+/// Links between the first two ASes: as many disjoint paths.
 const LINKS: u8 = 8;
 /// The number of the first AS, 1-ff00:0:110.
 const FIRST: u8 = 110;
