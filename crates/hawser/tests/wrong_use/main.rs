@@ -242,7 +242,16 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["bench", "throughput", "--routers", "1"], "--routers"),
         (vec!["bench", "throughput", "--only", "x"], "--only"),
         (vec!["bench", "scale", "--only", "x"], "--only"),
-        (vec!["perf", "send", peer[1], "--raw", "-1mbit"], "--raw"),
+        (
+            vec![
+                "perf",
+                "send",
+                "1-ff00:0:110,127.0.0.1:1",
+                "--raw",
+                "-1mbit",
+            ],
+            "--raw",
+        ),
         (vec!["ping", host, "-c", "-3"], "--count"),
         (vec!["ping", host, "--timeout", "-1s"], "--timeout"),
         (vec!["paths", "1-ff00:0:110", "-m", "-1"], "--maxpaths"),
