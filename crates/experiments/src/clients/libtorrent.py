@@ -27,11 +27,12 @@ parameters = lt.add_torrent_params()
 parameters.ti = lt.torrent_info(torrent)
 parameters.save_path = folder
 handle = session.add_torrent(parameters)
-if not seeds:
-    handle.connect_peer(("127.0.0.1", int(seeder)))
 while True:
     session.wait_for_alert(1000)
     for alert in session.pop_alerts():
+        if isinstance(alert, lt.torrent_checked_alert) and not seeds:
+            # A peer named while files are checked is tried again a minute later.
+            handle.connect_peer(("127.0.0.1", int(seeder)))
         if isinstance(alert, lt.torrent_error_alert):
             sys.exit(str(alert))
         if isinstance(alert, lt.torrent_finished_alert) and not seeds:
