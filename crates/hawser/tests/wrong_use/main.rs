@@ -243,6 +243,10 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["bench", "throughput", "--only", "x"], "--only"),
         (vec!["bench", "scale", "--only", "x"], "--only"),
         (
+            vec!["bench", "clients", "--piece-length", "3"],
+            "--piece-length",
+        ),
+        (
             vec![
                 "perf",
                 "send",

@@ -22,7 +22,7 @@ pub struct ClientsArgs {
     #[arg(long, value_name = "N", default_value = "2GB", value_parser = size)]
     size: u64,
     /// Bytes of a piece: a power of two from 16KiB to 128MiB; chosen by size when not given
-    #[arg(long, value_name = "N", value_parser = size)]
+    #[arg(long, value_name = "N", value_parser = piece_length)]
     piece_length: Option<u64>,
     /// Keep the files in this folder; in memory when not given
     #[arg(long, value_name = "DIR")]
@@ -30,6 +30,18 @@ pub struct ClientsArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
+}
+
+/// Refused here, a wrong length is wrong use, not a failure of the first run.
+fn piece_length(text: &str) -> Result<u64, String> {
+    let length = size(text)?;
+    let fits = (16 << 10..=128 << 20).contains(&length);
+    match fits && length.is_power_of_two() {
+        true => Ok(length),
+        false => Err(format!(
+            "a piece has a power of two from 16KiB to 128MiB, not {text}"
+        )),
+    }
 }
 
 /// Runs `hawser bench clients`.
