@@ -1,0 +1,1 @@
+//! The bulk protocol, without I/O and without a clock (`PROTOCOL.md`).

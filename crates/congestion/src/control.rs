@@ -1,0 +1,36 @@
+//! What every rate control does.
+
+use std::fmt;
+use std::time::Instant;
+
+/// Controls how fast one subflow sends.
+///
+/// The subflow reports every packet that it sends, and what became of it. Packet numbers increase
+/// with every packet. After the packets of one acknowledgement, acknowledged and lost, it calls
+/// [`end`](Self::end), and then asks for [`rate`](Self::rate) and [`window`](Self::window).
+pub trait RateControl: fmt::Debug + Send {
+    /// Packet `number` of `bytes` bytes is sent.
+    fn sent(&mut self, now: Instant, number: u64, bytes: u64);
+
+    /// Packet `number` of `bytes` bytes, sent at `sent`, is acknowledged.
+    fn acked(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64);
+
+    /// Packet `number` of `bytes` bytes, sent at `sent`, counts as lost.
+    fn lost(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64);
+
+    /// An acknowledgement is handled, and `in_flight` bytes are still in flight. `app_limited`: less
+    /// is sent than allowed, because there is nothing to send.
+    fn end(&mut self, now: Instant, in_flight: u64, app_limited: bool);
+
+    /// Nothing was acknowledged for several probe timeouts: all packets in flight count as lost.
+    fn timed_out(&mut self, now: Instant);
+
+    /// The pacing rate, in bytes per second.
+    fn rate(&self) -> f64;
+
+    /// Most bytes in flight.
+    fn window(&self) -> u64;
+
+    /// The name of the algorithm.
+    fn name(&self) -> &'static str;
+}
