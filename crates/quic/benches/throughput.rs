@@ -8,6 +8,8 @@
 
 #[path = "throughput/plain.rs"]
 mod plain;
+#[path = "throughput/socket.rs"]
+mod socket;
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;
 
@@ -55,10 +57,7 @@ async fn main() {
     println!("MTU {mtu}, {rounds} rounds of {time:?}; processor time is that of both ends");
     let base = show("noq over plain UDP", &plain);
     let ours = show("QUIC over one SCION path", &scion);
-    match base > 0.1 * ours {
-        true => println!("ratio of medians: {:.2}", ours / base),
-        false => println!("no ratio: the baseline stalls at this MTU"),
-    }
+    println!("ratio of medians: {:.2}", ours / base);
 }
 
 /// Prints the median and the spread of runs; returns the median in Gbit/s.

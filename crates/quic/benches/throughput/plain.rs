@@ -11,26 +11,28 @@ use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
-use crate::{CHUNK, Run, UNDERLAY, cpu_time};
+use crate::{CHUNK, Run, UNDERLAY, cpu_time, socket};
 
 /// The server name in the certificate.
 const NAME: &str = "localhost";
-/// Flow-control window of the stream, in bytes: noq 1.4.0 ends a connection with more than 1024
-/// unread pieces of a stream, one or two of each packet of 1500 bytes.
-const STREAM_WINDOW: u32 = 960 * 1472;
+/// Flow-control window of the stream, in packets: noq 1.4.0 ends a connection with more than 1024
+/// unread pieces of a stream.
+const STREAM_PACKETS: u32 = 960;
 /// Most bytes the sender keeps until they are acknowledged.
 const SEND_WINDOW: u64 = 8 << 20;
 
 pub async fn run(mtu: u16, time: Duration) -> Run {
-    let (client, server) = configs(mtu - UNDERLAY);
+    let packet = mtu - UNDERLAY;
+    let (client, server) = configs(packet);
     let local = (Ipv4Addr::LOCALHOST, 0).into();
     let mut endpoint = EndpointConfig::default();
     // The largest: every packet that fits the MTU is accepted.
     endpoint.max_udp_payload_size(65527).unwrap();
     let bind = |server| {
         let socket = std::net::UdpSocket::bind::<std::net::SocketAddr>(local).unwrap();
+        let socket = socket::open(socket, packet).unwrap();
         let runtime = Arc::new(noq::TokioRuntime);
-        Endpoint::new(endpoint.clone(), server, socket, runtime).unwrap()
+        Endpoint::new_with_abstract_socket(endpoint.clone(), server, socket, runtime).unwrap()
     };
     let (here, there) = (bind(Some(server)), bind(None));
     let address = here.local_addr().unwrap();
@@ -90,7 +92,7 @@ fn configs(packet: u16) -> (ClientConfig, ServerConfig) {
         .initial_mtu(packet)
         .min_mtu(packet)
         .mtu_discovery_config(None)
-        .stream_receive_window(STREAM_WINDOW.into())
+        .stream_receive_window((STREAM_PACKETS * u32::from(packet)).into())
         .send_window(SEND_WINDOW);
     let transport = Arc::new(transport);
     let client = QuicClientConfig::try_from(client).unwrap();
