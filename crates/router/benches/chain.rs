@@ -5,12 +5,16 @@
 //!
 //! Each side is a network namespace, as in a lab: the host and its router share one, and a veth pair
 //! is the link. Packets have 1472 bytes, and the host sends them in batches (GSO), which the kernel
-//! does not copy, so that the host takes little CPU time. Every router is a process of its own. Devices either carry a batch whole, or the kernel cuts it into single packets
-//! before each device ("per packet").
+//! does not copy, so that the host takes little CPU time. Every router is a process of its own.
+//! Devices either carry a batch whole, or the kernel cuts it into single packets before each device
+//! ("per packet").
 //!
-//! In the last two cases one router is the bottleneck: it sends the packets of 64 flows one by one, as
-//! to a link of 1 Mbit/s (the bench does not set up the link's limit itself), and the device at the far
-//! end drops them, so that most of the CPU time is left to the router. It has one thread, then two.
+//! In the last two cases one router is the bottleneck: it sends the packets of 256 flows one by one,
+//! as to a link of 1 Mbit/s (the bench does not set up the link's limit itself). It has one thread,
+//! then two. The kernel delivers each batch of the host eight times without copying it, and the
+//! device at the far end drops the packets, so that nearly all CPU time is left to the router. There
+//! are that many flows because the router shares them out by a hash: with 64, the busier of two
+//! threads often has 37 or more of them, and determines the rate.
 //!
 //! The host keeps a fixed number of packets in flight, so that it does not overload the routers: only
 //! packets that arrive are counted. CPU time is that of each process, which includes the work that
@@ -19,7 +23,7 @@
 //! Options: `--seconds S` of each measurement (1), `--rounds N` (5; medians are printed), `--flows N`
 //! (1), `--size BYTES` of a packet (1472), `--only NAME` of a contestant, `--case NAME`, `--json FILE`.
 //! `HAWSER_OLD` names a `hawser` program whose routers are measured beside those of this build. It
-//! needs root, and `ip` of iproute2.
+//! needs root, `ip` and `tc` of iproute2, and a kernel with clsact, u32 and mirred.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -71,6 +75,8 @@ struct Case {
     flows: u32,
     /// Number of bytes in flight.
     window: u64,
+    /// How many times the kernel delivers each batch of the host.
+    copies: usize,
 }
 
 const CASES: [Case; 4] = [
@@ -82,6 +88,7 @@ const CASES: [Case; 4] = [
         rate: None,
         flows: 1,
         window: 1 << 20,
+        copies: 1,
     },
     Case {
         name: "per packet",
@@ -91,6 +98,7 @@ const CASES: [Case; 4] = [
         rate: None,
         flows: 1,
         window: 1 << 20,
+        copies: 1,
     },
     Case {
         name: "one thread",
@@ -98,8 +106,9 @@ const CASES: [Case; 4] = [
         routers: 1,
         threads: 1,
         rate: Some(1_000_000),
-        flows: 64,
-        window: 3 << 20,
+        flows: 256,
+        window: 12 << 20,
+        copies: 8,
     },
     Case {
         name: "two threads",
@@ -107,8 +116,9 @@ const CASES: [Case; 4] = [
         routers: 1,
         threads: 2,
         rate: Some(1_000_000),
-        flows: 64,
-        window: 3 << 20,
+        flows: 256,
+        window: 12 << 20,
+        copies: 8,
     },
 ];
 
@@ -173,8 +183,8 @@ fn main() {
         ["bare", from, by, to] => return bare::forward([from, by, to].map(|a| a.parse().unwrap())),
         _ => {}
     }
-    if !is_privileged() || !links::has_ip() {
-        println!("skipped: needs root, and `ip` of iproute2");
+    if !is_privileged() || !links::has_iproute() {
+        println!("skipped: needs root, and `ip` and `tc` of iproute2");
         return;
     }
     let options = Arguments::read();
@@ -225,7 +235,7 @@ fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outc
         .write_links(&BTreeMap::from([(1, state)]))
         .unwrap();
     let links = Links::new(&net, case.whole);
-    let forwarders: Vec<Process> = (1..=case.routers)
+    let mut forwarders: Vec<Process> = (1..=case.routers)
         .map(|number| {
             let forwarder = forwarder(&net, number, case, contestant);
             forwarder.start(links.namespace(number))
@@ -239,7 +249,16 @@ fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outc
             packet
         })
         .collect();
-    let from = links.namespace(1).run(|| net.host(1, SRC_PORT)).unwrap();
+    let socket = links.namespace(1).run(|| net.host(1, SRC_PORT)).unwrap();
+    if case.copies > 1 {
+        links.multiply(socket.local_addr().unwrap(), case.copies);
+    }
+    let source = hosts::Source {
+        socket,
+        router: net.router(1),
+        window: case.window,
+        copies: case.copies,
+    };
     let end = match case.routers {
         1 => End::Drop(links.drop_at_far_end(&net)),
         _ => {
@@ -247,12 +266,21 @@ fn measure(case: &Case, contestant: Contestant<'_>, options: &Arguments) -> Outc
             End::Receive(to.unwrap())
         }
     };
-    hosts::exchange(from, net.router(1), case.window, end, packets, |progress| {
-        progress.wait_for_first();
+    hosts::exchange(source, end, packets, |progress| {
+        let started = progress.wait_for_start();
+        forwarders.iter_mut().for_each(Process::assert_runs);
+        assert!(
+            started,
+            "{}, {}: no packets arrive",
+            case.name,
+            contestant.name()
+        );
         std::thread::sleep(WARM_UP);
         let before = Sample::take(&forwarders, progress);
         std::thread::sleep(options.time);
-        Sample::take(&forwarders, progress).since(&before, options.size)
+        let after = Sample::take(&forwarders, progress);
+        forwarders.iter_mut().for_each(Process::assert_runs);
+        after.since(&before, options.size)
     })
 }
 

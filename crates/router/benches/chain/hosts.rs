@@ -27,7 +27,11 @@ const BATCH_PITCH: u64 = 1 << 16;
 /// How long a host sleeps when there is nothing to do.
 const NAP: Duration = Duration::from_micros(20);
 /// How long the sending host sleeps if devices count the packets: reading their statistics is slow.
-const LONG_NAP: Duration = Duration::from_micros(300);
+const LONG_NAP: Duration = Duration::from_micros(600);
+/// Number of packets after which routers have started. Devices count a few of the system as well.
+const STARTED: u64 = 1000;
+/// Longest wait for them.
+const START: Duration = Duration::from_secs(10);
 /// Packets that have not arrived after this time without arrivals are lost.
 const LOSS: Duration = Duration::from_millis(20);
 /// Size of the socket buffers in bytes.
@@ -70,12 +74,16 @@ impl Progress {
         array::from_fn(|host| self.cpu[host].load(Relaxed) as f64 / 1e9)
     }
 
-    pub fn wait_for_first(&self) {
+    /// Waits until routers have started; returns whether they have.
+    pub fn wait_for_start(&self) -> bool {
         let start = Instant::now();
-        while self.arrived() == 0 {
-            assert!(start.elapsed() < Duration::from_secs(10), "nothing arrives");
+        while self.arrived() < STARTED {
+            if start.elapsed() > START {
+                return false;
+            }
             thread::sleep(Duration::from_millis(1));
         }
+        true
     }
 
     fn note_cpu(&self, host: usize) {
@@ -83,12 +91,20 @@ impl Progress {
     }
 }
 
-/// Sends copies of `packets` from one host to the other by the router at `start` while `job` runs,
-/// with `window` bytes in flight.
+/// How the sending host sends.
+pub struct Source {
+    pub socket: UdpSocket,
+    /// The router it sends to.
+    pub router: SocketAddr,
+    /// Number of bytes in flight.
+    pub window: u64,
+    /// How many times the kernel delivers each batch.
+    pub copies: usize,
+}
+
+/// Sends copies of `packets` from one host to the other while `job` runs.
 pub fn exchange<T>(
-    from: UdpSocket,
-    start: SocketAddr,
-    window: u64,
+    source: Source,
     end: End,
     packets: Vec<Vec<u8>>,
     job: impl FnOnce(&Progress) -> T,
@@ -105,21 +121,24 @@ pub fn exchange<T>(
         if let Some(to) = &to {
             scope.spawn(|| receive(to, &progress));
         }
-        scope.spawn(|| send(&from, start, window, &packets, &progress));
-        let result = job(&progress);
-        progress.stop.store(true, Relaxed);
-        result
+        scope.spawn(|| send(&source, &packets, &progress));
+        let _stop = Stop(&progress);
+        job(&progress)
     })
 }
 
+/// Stops both hosts when dropped, so that a failure elsewhere does not leave them running.
+struct Stop<'a>(&'a Progress);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Relaxed);
+    }
+}
+
 /// Sends batches in turn, each of packets of one flow.
-fn send(
-    socket: &UdpSocket,
-    start: SocketAddr,
-    window: u64,
-    packets: &[Vec<u8>],
-    progress: &Progress,
-) {
+fn send(source: &Source, packets: &[Vec<u8>], progress: &Progress) {
+    let socket = &source.socket;
     set_current_timer_slack(Some(NonZeroU64::MIN)).unwrap();
     let state = UdpSocketState::new(socket.into()).unwrap();
     state.set_send_buffer_size(socket.into(), BUFFER).unwrap();
@@ -133,18 +152,20 @@ fn send(
             .write_all_at(&batch, number as u64 * BATCH_PITCH)
             .unwrap();
     }
-    socket.connect(start).unwrap();
+    socket.connect(source.router).unwrap();
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, length as i32).unwrap();
     let nap = progress.devices.as_ref().map_or(NAP, |_| LONG_NAP);
-    let window = (window / length as u64).max(count as u64);
+    let delivered = (count * source.copies) as u64;
+    let window = (source.window / length as u64).max(delivered);
     let mut sent = 0;
     // The number of packets that had arrived, and when that was seen first.
     let mut last = (0, Instant::now());
-    for number in 0.. {
+    let mut number = 0;
+    while !progress.stop.load(Relaxed) {
         if number % 64 == 0 {
             progress.note_cpu(0);
         }
-        while sent + count as u64 > last.0 + progress.lost() + window {
+        while sent + delivered > last.0 + progress.lost() + window {
             let arrived = progress.arrived();
             if progress.stop.load(Relaxed) {
                 return;
@@ -152,16 +173,18 @@ fn send(
                 last = (arrived, Instant::now());
                 continue;
             } else if last.1.elapsed() > LOSS {
-                progress.lost.store(sent - arrived, Relaxed);
+                progress.lost.store(sent.saturating_sub(arrived), Relaxed);
             }
             thread::sleep(nap);
         }
         let mut offset = (number % packets.len()) as u64 * BATCH_PITCH;
         match sendfile(socket, &batches, Some(&mut offset), count * length) {
-            Ok(_) => sent += count as u64,
-            Err(Errno::AGAIN) => thread::sleep(nap),
+            Ok(_) => sent += delivered,
+            // The buffer is full, or the router does not receive yet.
+            Err(Errno::AGAIN | Errno::CONNREFUSED) => thread::sleep(nap),
             Err(error) => panic!("cannot send: {error}"),
         }
+        number += 1;
     }
 }
 

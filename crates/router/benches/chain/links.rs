@@ -1,6 +1,7 @@
 //! Two network namespaces with a veth pair between them.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -16,9 +17,10 @@ const DEVICE: &str = "if1";
 /// The namespaces of both ASes, which end when this is dropped.
 pub struct Links([NetNs; 2]);
 
-/// Whether the program `ip` exists.
-pub fn has_ip() -> bool {
-    Command::new("ip").arg("-V").output().is_ok()
+/// Whether the programs `ip` and `tc` exist.
+pub fn has_iproute() -> bool {
+    let exists = |program| Command::new(program).arg("-V").output().is_ok();
+    exists("ip") && exists("tc")
 }
 
 impl Links {
@@ -56,6 +58,23 @@ impl Links {
         self.0[1].run(open).unwrap().unwrap()
     }
 
+    /// Makes the kernel deliver each batch that the host at `source` in the first AS sends to its router
+    /// `copies` times. The copies share their bytes, so that they cost next to nothing.
+    pub fn multiply(&self, source: SocketAddr, copies: usize) {
+        let namespace = &self.0[0];
+        // Copies carry no route of the sender, and loopback addresses are not looked up otherwise.
+        let allow = || std::fs::write("/proc/sys/net/ipv4/conf/lo/route_localnet", "1");
+        namespace.run(allow).unwrap().unwrap();
+        run(namespace, "tc", "qdisc add dev lo clsact");
+        let port = source.port();
+        let mut filter =
+            format!("filter add dev lo egress protocol ip u32 match ip sport {port} 0xffff");
+        for _ in 1..copies {
+            filter.push_str(" action mirred ingress mirror dev lo");
+        }
+        run(namespace, "tc", &filter);
+    }
+
     /// The namespace of AS `number`.
     pub fn namespace(&self, number: u8) -> &NetNs {
         &self.0[usize::from(number) - 1]
@@ -74,7 +93,11 @@ pub fn received(devices: &File) -> u64 {
 }
 
 fn ip(namespace: &NetNs, command: &str) {
-    let run = || Command::new("ip").args(command.split(' ')).status();
+    run(namespace, "ip", command);
+}
+
+fn run(namespace: &NetNs, program: &str, arguments: &str) {
+    let run = || Command::new(program).args(arguments.split(' ')).status();
     let status = namespace.run(run).unwrap().unwrap();
-    assert!(status.success(), "ip {command}");
+    assert!(status.success(), "{program} {arguments}");
 }

@@ -38,6 +38,15 @@ impl Process {
         self
     }
 
+    /// # Panics
+    /// If the process has ended.
+    pub fn assert_runs(&mut self) {
+        let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+        if let Some(status) = ended {
+            panic!("{:?} has ended: {status}", self.command);
+        }
+    }
+
     /// CPU time of all threads so far, in seconds.
     pub fn cpu_time(&self) -> f64 {
         let id = self.child.as_ref().unwrap().id();

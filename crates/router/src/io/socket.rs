@@ -91,8 +91,18 @@ pub(crate) fn send(
                 .write_unaligned(segment);
         }
     }
-    // SAFETY: every pointer in `head` is to memory that outlives the call.
-    checked(unsafe { libc::sendmsg(socket.as_raw_fd(), &head, libc::MSG_DONTWAIT) })?;
+    // The sendmsg of the C library is a cancellation point, which costs a process with several
+    // threads a tenth of a small send.
+    // SAFETY: the arguments have the types of sendmsg(2), and every pointer in `head` is to memory
+    // that outlives the call.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_sendmsg,
+            socket.as_raw_fd(),
+            &raw const head,
+            libc::MSG_DONTWAIT,
+        )
+    })?;
     Ok(())
 }
 
