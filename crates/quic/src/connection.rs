@@ -13,8 +13,8 @@ use noq_proto::{ConnectionError, StreamId};
 use self::inner::Inner;
 use crate::close::CloseReason;
 use crate::congestion::CongestionState;
+use crate::peer_key::PeerKey;
 use crate::stream::{RecvStream, SendStream, StreamError};
-use crate::tls::PeerKey;
 
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
 /// last of its streams are gone.
@@ -74,6 +74,19 @@ impl Connection {
     /// The peer's key.
     pub fn peer_key(&self) -> PeerKey {
         self.0.key
+    }
+
+    /// A secret that both ends derive from the connection's TLS session, and nobody else: for
+    /// `label` and `context` the same at both ends, and another one for every connection (RFC 5705;
+    /// RFC 8446, 7.5).
+    ///
+    /// # Errors
+    /// Why the connection is closed, when its TLS session has failed.
+    pub fn export_secret(&self, label: &[u8], context: &[u8]) -> Result<[u8; 64], CloseReason> {
+        self.0.quic.export_secret(label, context).ok_or_else(|| {
+            let failed = || CloseReason::Protocol("TLS exports no secret".into());
+            self.close_reason().unwrap_or_else(failed)
+        })
     }
 
     /// Opens a stream in both directions. The peer accepts it once the first byte arrives.

@@ -25,7 +25,9 @@ use crate::connection::Connection;
 use crate::connection::inner::{self, AcceptTask};
 use crate::connection_id;
 use crate::driver::{self, Driver, Workers};
-use crate::tls::{Identity, PeerKey, SERVER_NAME};
+use crate::identity::{Identity, KeyError};
+use crate::peer_key::PeerKey;
+use crate::tls::{SERVER_NAME, Tls};
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
 /// How long closing waits for the last packets to leave.
@@ -50,6 +52,9 @@ pub enum BindError {
     /// The socket could not be bound.
     #[error(transparent)]
     Socket(#[from] socket::BindError),
+    /// No key could be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The endpoint's certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),
@@ -115,7 +120,11 @@ impl Endpoint {
         config: Config,
     ) -> Result<Self, BindError> {
         let socket = Socket::bind_blocking(&host, listen)?;
-        let identity = Identity::new(&config.alpn)
+        let identity = match &config.identity {
+            Some(identity) => identity.clone(),
+            None => Identity::generate()?,
+        };
+        let tls = Tls::new(&identity, &config.alpn)
             .map_err(|error| BindError::Certificate(error.to_string()))?;
         let addr = socket.local_addr();
         let start = |source| BindError::Start { addr, source };
@@ -130,11 +139,11 @@ impl Endpoint {
                 Box::new(RandomConnectionIdGenerator::new(TOKEN))
             }));
         // Replaced for every connection by a configuration with its path's MTU.
-        let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU), Factory::default());
+        let server = server_config(&tls, &config, Mtu::UpTo(MIN_MTU), Factory::default());
         let driver = Driver::new(lanes, quic_config, server).map_err(start)?;
         let shared = Arc::new(Shared {
             driver: Arc::clone(&driver),
-            identity,
+            tls,
             config,
         });
         let (sender, accepted) = mpsc::channel(accept::WAITING);
@@ -169,7 +178,7 @@ impl Endpoint {
 
     /// The key this endpoint shows to peers.
     pub fn key(&self) -> PeerKey {
-        self.0.shared.identity.key
+        self.0.shared.tls.key
     }
 
     /// The number of packets that arrived and were dropped before QUIC saw them, by reason.
@@ -211,7 +220,7 @@ impl Endpoint {
         let controllers = Factory::of(&path, mtu, shared.config.congestion);
         let records = controllers.records.clone();
         let lane = shared.driver.lanes().open(peer, path)?;
-        let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
+        let mut client = ClientConfig::new(Arc::clone(&shared.tls.client) as _);
         client.transport_config(transport(&shared.config, Mtu::Known(mtu), controllers));
         let closed = |reason| ConnectError::Closed { peer, reason };
         let begun = (shared.driver).connect(client, lane.flow().id, SERVER_NAME);

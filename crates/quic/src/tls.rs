@@ -1,16 +1,15 @@
-//! The identity of an endpoint: its key pair in a self-signed certificate.
+//! TLS for the connections of an endpoint.
 //!
-//! Any certificate is accepted, on both sides: content is checked by its info-hash, not by its
-//! sender. TLS proves here only that the peer holds the certificate's key, which shows which
-//! connections belong to one peer.
+//! Any certificate is accepted, on both sides: TLS proves here only that the peer holds the
+//! certificate's key. That shows which connections belong to one peer; whether a key is allowed is
+//! for the application to say.
 
-use std::fmt;
 use std::sync::Arc;
 
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
@@ -18,34 +17,26 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-/// The server name in all certificates; it has no meaning.
+use crate::identity::Identity;
+use crate::peer_key::PeerKey;
+
+/// The server name that clients name; it has no meaning.
 pub(crate) const SERVER_NAME: &str = "hawser";
 
-/// SHA-256 of the public key (DER `SubjectPublicKeyInfo`) in a peer's certificate: the same on all
-/// connections of one endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerKey(pub [u8; 32]);
-
-impl fmt::Debug for PeerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
 /// TLS for connections in and out, with one key.
-pub(crate) struct Identity {
+pub(crate) struct Tls {
     pub(crate) client: Arc<QuicClientConfig>,
     pub(crate) server: Arc<QuicServerConfig>,
     pub(crate) key: PeerKey,
 }
 
-impl Identity {
-    /// Makes a key and a certificate, and configurations that speak `alpn` with them.
-    pub(crate) fn new(alpn: &[u8]) -> Result<Self, Box<dyn std::error::Error>> {
-        let made = rcgen::generate_simple_self_signed(vec![SERVER_NAME.into()])?;
-        let certificate = made.cert.der().clone();
-        let secret = || PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-        let key = peer_key(&certificate)?;
+impl Tls {
+    /// Configurations that show `identity` and speak `alpn`.
+    pub(crate) fn new(
+        identity: &Identity,
+        alpn: &[u8],
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let certificate = identity.certificate(SERVER_NAME)?;
         let provider = Arc::new(provider());
         let any = Arc::new(AnyPeer(Arc::clone(&provider)));
         let tls13 = &[&rustls::version::TLS13];
@@ -54,14 +45,14 @@ impl Identity {
             .with_protocol_versions(tls13)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&any) as _)
-            .with_client_auth_cert(vec![certificate.clone()], secret())?;
+            .with_client_auth_cert(vec![certificate.clone()], identity.secret())?;
         client.alpn_protocols = vec![alpn.to_vec()];
         client.resumption = rustls::client::Resumption::disabled();
 
         let mut server = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(tls13)?
             .with_client_cert_verifier(any)
-            .with_single_cert(vec![certificate], secret())?;
+            .with_single_cert(vec![certificate], identity.secret())?;
         server.alpn_protocols = vec![alpn.to_vec()];
         // Sessions are never resumed, so the server sends no tickets.
         server.send_tls13_tickets = 0;
@@ -69,7 +60,7 @@ impl Identity {
         Ok(Self {
             client: Arc::new(QuicClientConfig::try_from(client)?),
             server: Arc::new(QuicServerConfig::try_from(server)?),
-            key,
+            key: identity.key(),
         })
     }
 }

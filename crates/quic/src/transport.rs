@@ -8,6 +8,7 @@ use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::congestion::{Congestion, Factory};
 use crate::driver;
+use crate::identity::Identity;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;
@@ -20,6 +21,8 @@ const FIRST_RTT: Duration = Duration::from_millis(100);
 /// Settings of an endpoint. The defaults suit a file transfer between sites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
+    /// The key to show to peers. By default the endpoint makes one for itself, which ends with it.
+    pub identity: Option<Identity>,
     /// The application protocol both sides must name (TLS ALPN); `hawser-bt/1` by default.
     pub alpn: Vec<u8>,
     /// How long a connection stays open without a packet from the peer; 10 s by default. The
@@ -43,6 +46,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            identity: None,
             alpn: b"hawser-bt/1".to_vec(),
             idle_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),

@@ -3,6 +3,8 @@
 
 #[path = "connection/forged.rs"]
 mod forged;
+#[path = "connection/identity.rs"]
+mod identity;
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;
 

@@ -13,7 +13,8 @@ use crate::close::CloseReason;
 use crate::congestion::{Choice, Records};
 use crate::doubt::Watched;
 use crate::driver::{Driver, Lease};
-use crate::tls::{self, PeerKey};
+use crate::peer_key::PeerKey;
+use crate::tls;
 
 /// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:
 /// neither itself nor a connection.

@@ -139,6 +139,17 @@ impl Connection {
         self.lock().quic.crypto_session().peer_identity()
     }
 
+    /// A secret of the TLS session; `None` when it has failed.
+    pub(crate) fn export_secret(&self, label: &[u8], context: &[u8]) -> Option<[u8; 64]> {
+        let mut secret = [0; 64];
+        let state = self.lock();
+        let session = state.quic.crypto_session();
+        session
+            .export_keying_material(&mut secret, label, context)
+            .ok()?;
+        Some(secret)
+    }
+
     /// Reads the protocol's counters and estimates.
     pub(crate) fn stats(&self) -> (noq_proto::ConnectionStats, PathStats) {
         let mut state = self.lock();

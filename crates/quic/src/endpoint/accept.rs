@@ -12,7 +12,7 @@ use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{AcceptTask, Inner};
 use crate::driver::{Driver, flow_at};
-use crate::tls::Identity;
+use crate::tls::Tls;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
 /// Most connections being set up at the same time; peers of more have to try again.
@@ -29,18 +29,18 @@ const EARLY: u64 = 16 << 10;
 /// State that all connections of one endpoint need.
 pub(super) struct Shared {
     pub(super) driver: Arc<Driver>,
-    pub(super) identity: Identity,
+    pub(super) tls: Tls,
     pub(super) config: Config,
 }
 
 /// Settings for connections that peers set up, whose path takes packets of `mtu`.
 pub(super) fn server_config(
-    identity: &Identity,
+    tls: &Tls,
     config: &Config,
     mtu: Mtu,
     congestion: Factory,
 ) -> ServerConfig {
-    let mut server = ServerConfig::with_crypto(Arc::clone(&identity.server) as _);
+    let mut server = ServerConfig::with_crypto(Arc::clone(&tls.server) as _);
     server.transport_config(transport(config, mtu, congestion));
     // A connection stays on its path.
     server.migration(false);
@@ -113,7 +113,7 @@ async fn set_up(
         None => (Mtu::UpTo(max), Factory::unknown(setting)),
     };
     let records = controllers.records.clone();
-    let config = server_config(&shared.identity, &shared.config, mtu, controllers);
+    let config = server_config(&shared.tls, &shared.config, mtu, controllers);
     let quic = shared.driver.accept(incoming, lane.flow().id, config)?;
     tokio::select! {
         connected = poll_fn(|cx| quic.poll_connected(cx)) => {
