@@ -1,0 +1,130 @@
+//! Prints how each rate control fills and shares a bottleneck, on virtual time. Medians over seeds.
+//!
+//! `cargo run --release -p hawser-congestion --example rate_controls [-- SEEDS]`
+#![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
+
+#[path = "../src/tests/bottleneck.rs"]
+mod bottleneck;
+
+use std::time::Duration;
+
+use hawser_congestion::{Algorithm, Announced, RateControl};
+
+use self::bottleneck::{Link, Sender, run, share};
+
+const MS: Duration = Duration::from_millis(1);
+const GIGABIT: f64 = 125e6;
+
+/// A link of `mbit` Mbit/s with a round trip of `rtt` ms, a queue of `queue` ms and random losses.
+fn link(mbit: f64, rtt: u32, queue: u32, loss: f64) -> Link {
+    Link {
+        rate: mbit / 1e3 * GIGABIT,
+        rtt: rtt * MS,
+        queue: queue * MS,
+        loss,
+        change: None,
+    }
+}
+
+fn seconds(time: f64) -> Duration {
+    Duration::from_secs_f64(time)
+}
+
+/// The share of a link that one sender has between two times, with the part of packets lost.
+fn alone(algorithm: Algorithm, link: Link, (from, until): (f64, f64), seed: u64) -> f64 {
+    let mut senders = [Sender::new(algorithm, Announced::default(), seed)];
+    run(link, &mut senders, seconds(until), seed);
+    share(&senders[0], link.rate, from, until)
+}
+
+/// The part of the packets that one sender loses in 15 seconds.
+fn lost(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let mut senders = [Sender::new(algorithm, Announced::default(), seed)];
+    run(link, &mut senders, seconds(15.0), seed);
+    senders[0].lost as f64 / senders[0].sent as f64
+}
+
+/// The smaller by the larger share of two equal senders, the second of which begins later.
+fn equal(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let late = Sender::new(algorithm, Announced::default(), seed + 100);
+    let mut senders = [
+        Sender::new(algorithm, Announced::default(), seed),
+        late.active([seconds(5.0)..Duration::MAX]),
+    ];
+    run(link, &mut senders, seconds(60.0), seed);
+    let [one, other] = [0, 1].map(|at| share(&senders[at], link.rate, 30.0, 60.0));
+    one.min(other) / one.max(other)
+}
+
+/// Seconds after the rate came back until a sender has 90 % of what became free, for a second.
+fn takes(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let (from, until) = (10.0, 20.0);
+    let halved = Link {
+        change: Some((seconds(from), seconds(until), link.rate / 2.0)),
+        ..link
+    };
+    let mut senders = [Sender::new(algorithm, Announced::default(), seed)];
+    run(halved, &mut senders, seconds(60.0), seed);
+    (0..380)
+        .map(|tenth| until + f64::from(tenth) / 10.0)
+        .find(|at| share(&senders[0], link.rate, *at, at + 0.5) > 0.95)
+        .map_or(f64::INFINITY, |at| at - until)
+}
+
+/// A row: its label, and the figure for a seed.
+type Row = (&'static str, Box<dyn Fn(Algorithm, u64) -> f64>);
+
+fn rows() -> Vec<Row> {
+    let fill = |mbit, rtt, queue, loss, from| -> Box<dyn Fn(Algorithm, u64) -> f64> {
+        let link = link(mbit, rtt, queue, loss);
+        Box::new(move |one, seed| 100.0 * alone(one, link, (from, from + 10.0), seed))
+    };
+    let part = |mbit, rtt, queue, loss| -> Box<dyn Fn(Algorithm, u64) -> f64> {
+        let link = link(mbit, rtt, queue, loss);
+        Box::new(move |one, seed| 100.0 * lost(one, link, seed))
+    };
+    vec![
+        ("1 Gbit/s, 194 ms, 5..15 s: %", fill(1e3, 194, 50, 0.0, 5.0)),
+        ("  with 0.01 % loss", fill(1e3, 194, 50, 1e-4, 5.0)),
+        ("  with 0.1 % loss", fill(1e3, 194, 50, 1e-3, 5.0)),
+        ("  queue of 1 ms", fill(1e3, 194, 1, 0.0, 5.0)),
+        ("  lost: %", part(1e3, 194, 50, 0.0)),
+        ("1 Gbit/s, 25 ms, 5..15 s: %", fill(1e3, 25, 50, 0.0, 5.0)),
+        ("  with 0.1 % loss", fill(1e3, 25, 50, 1e-3, 5.0)),
+        ("  queue of 1 ms", fill(1e3, 25, 1, 0.0, 5.0)),
+        ("10 Mbit/s, 25 ms: %", fill(10.0, 25, 50, 0.0, 5.0)),
+        ("1 Mbit/s, 25 ms: %", fill(1.0, 25, 100, 0.0, 5.0)),
+        ("  lost: %", part(1.0, 25, 100, 0.0)),
+        ("two on 100 Mbit/s, 25 ms: ratio", {
+            let link = link(100.0, 25, 50, 0.0);
+            Box::new(move |one, seed| equal(one, link, seed))
+        }),
+        ("rate comes back, 100 Mbit/s: s", {
+            let link = link(100.0, 25, 50, 0.0);
+            Box::new(move |one, seed| takes(one, link, seed))
+        }),
+        ("rate comes back, 1 Gbit/s: s", {
+            let link = link(1e3, 25, 50, 0.0);
+            Box::new(move |one, seed| takes(one, link, seed))
+        }),
+    ]
+}
+
+fn main() {
+    let seeds = std::env::args()
+        .nth(1)
+        .map_or(3, |arg| arg.parse().unwrap());
+    let algorithms = &Algorithm::ALL[1..];
+    print!("{:34}", "");
+    algorithms.iter().for_each(|one| print!("{one:>14}"));
+    println!();
+    for (label, figure) in rows() {
+        print!("{label:34}");
+        for one in algorithms {
+            let mut figures: Vec<f64> = (0..seeds).map(|seed| figure(*one, seed)).collect();
+            figures.sort_by(f64::total_cmp);
+            print!("{:>14.2}", figures[figures.len() / 2]);
+        }
+        println!();
+    }
+}

@@ -1,0 +1,201 @@
+//! A bottleneck on virtual time: senders that share one link, which drops what its queue has no room
+//! for, and some packets at random.
+//!
+//! The receiver acknowledges as the bulk protocol says: an interval after the first packet that is
+//! not acknowledged yet.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crate::{Algorithm, Announced, RateControl};
+
+/// Bytes of a packet.
+pub const PACKET: u64 = 1300;
+/// Step of the virtual time.
+const TICK: Duration = Duration::from_micros(100);
+/// Time that packets sent at once take at the pacing rate.
+const BATCH: Duration = Duration::from_micros(500);
+/// Later packets that arrive until one counts as lost (RFC 9002, 6.1.1).
+const REORDERED: u64 = 3;
+/// Longest interval of acknowledgements, and shortest.
+const ACKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(25));
+/// Time without an acknowledgement after which all packets count as lost.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A bottleneck link.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// Bytes per second.
+    pub rate: f64,
+    /// The round-trip time when the queue is empty.
+    pub rtt: Duration,
+    /// The delay of the full queue.
+    pub queue: Duration,
+    /// The share of packets lost at random.
+    pub loss: f64,
+    /// Another rate between two times.
+    pub change: Option<(Duration, Duration, f64)>,
+}
+
+/// A sender, and what became of its packets.
+#[derive(Debug)]
+pub struct Sender {
+    pub control: Box<dyn RateControl>,
+    /// When it has something to send.
+    pub active: Vec<Range<Duration>>,
+    /// Bytes that arrived until the end of each tenth of a second.
+    pub arrived: Vec<u64>,
+    /// Packets sent, and lost.
+    pub sent: u64,
+    pub lost: u64,
+    bytes: u64,
+    tokens: f64,
+    refilled: Option<Instant>,
+    flying: VecDeque<(u64, Instant)>,
+    /// Packets that passed the queue, with the time at which they do.
+    passed: VecDeque<(Instant, u64)>,
+    acked_at: Option<Instant>,
+}
+
+impl Sender {
+    pub fn new(algorithm: Algorithm, announced: Announced, seed: u64) -> Self {
+        Self {
+            control: algorithm.start(Instant::now(), PACKET, announced, seed),
+            active: vec![Duration::ZERO..Duration::MAX],
+            arrived: Vec::new(),
+            sent: 0,
+            lost: 0,
+            bytes: 0,
+            tokens: 0.0,
+            refilled: None,
+            flying: VecDeque::new(),
+            passed: VecDeque::new(),
+            acked_at: None,
+        }
+    }
+
+    /// The same, with something to send only in `active`.
+    pub fn active(mut self, active: impl IntoIterator<Item = Range<Duration>>) -> Self {
+        self.active = active.into_iter().collect();
+        self
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.flying.len() as u64 * PACKET
+    }
+
+    fn has_data(&self, at: Duration) -> bool {
+        self.active.iter().any(|active| active.contains(&at))
+    }
+
+    /// Handles the acknowledgement that arrives now, if one does.
+    fn take_acks(&mut self, now: Instant, link: &Link, has_data: bool) {
+        let interval = (link.rtt / 8).clamp(ACKS.0, ACKS.1);
+        let Some((first, _)) = self.passed.front().copied() else {
+            let since = self.acked_at.max(self.flying.back().map(|(_, sent)| *sent));
+            if !self.flying.is_empty() && since.is_some_and(|since| now > since + TIMEOUT) {
+                self.lost += self.flying.len() as u64;
+                self.flying.clear();
+                self.acked_at = Some(now);
+                self.control.timed_out(now);
+            }
+            return;
+        };
+        let until = first + interval;
+        if now < until + link.rtt {
+            return;
+        }
+        self.acked_at = Some(now);
+        let mut largest = 0;
+        while let Some((_, number)) = self.passed.front().copied().filter(|(at, _)| *at <= until) {
+            self.passed.pop_front();
+            if let Ok(place) = self.flying.binary_search_by_key(&number, |(one, _)| *one)
+                && let Some((_, sent)) = self.flying.remove(place)
+            {
+                self.bytes += PACKET;
+                self.control.acked(now, number, sent, PACKET);
+                largest = largest.max(number);
+            }
+        }
+        let before = (largest + 1).saturating_sub(REORDERED);
+        while let Some((number, sent)) = self
+            .flying
+            .front()
+            .copied()
+            .filter(|(one, _)| *one < before)
+        {
+            self.flying.pop_front();
+            self.control.lost(now, number, sent, PACKET);
+            self.lost += 1;
+        }
+        let in_flight = self.in_flight();
+        let app_limited = !has_data && in_flight < self.control.window();
+        self.control.end(now, in_flight, app_limited);
+    }
+
+    /// Packets that may be sent now.
+    fn allowed(&mut self, now: Instant) -> u64 {
+        let since = self.refilled.map(|last| now - last);
+        if since.is_some_and(|since| since < BATCH) {
+            return 0;
+        }
+        let rate = self.control.rate();
+        let most = (2.0 * rate * BATCH.as_secs_f64()).max(2.0 * PACKET as f64);
+        let more = since.map_or(most, |since| rate * since.as_secs_f64());
+        self.refilled = Some(now);
+        self.tokens = (self.tokens + more).min(most);
+        let window = self.control.window().saturating_sub(self.in_flight());
+        (self.tokens as u64 / PACKET).min(window / PACKET)
+    }
+}
+
+/// Runs `senders` over `link` for `length`. `seed` determines which packets are lost at random.
+pub fn run(link: Link, senders: &mut [Sender], length: Duration, seed: u64) {
+    let start = Instant::now();
+    let (mut now, mut free_at) = (start, start);
+    let mut tenth = start + Duration::from_millis(100);
+    let mut random = fastrand::Rng::with_seed(seed);
+    while now < start + length {
+        now += TICK;
+        let time = now - start;
+        let rate = match link.change {
+            Some((from, until, rate)) if (from..until).contains(&time) => rate,
+            _ => link.rate,
+        };
+        let transmission = Duration::from_secs_f64(PACKET as f64 / rate);
+        for sender in senders.iter_mut() {
+            let has_data = sender.has_data(time);
+            sender.take_acks(now, &link, has_data);
+            if now >= tenth {
+                sender.arrived.push(sender.bytes);
+            }
+            if !has_data {
+                continue;
+            }
+            for _ in 0..sender.allowed(now) {
+                let number = sender.sent;
+                sender.sent += 1;
+                sender.tokens -= PACKET as f64;
+                sender.control.sent(now, number, PACKET);
+                sender.flying.push_back((number, now));
+                free_at = free_at.max(now);
+                if free_at - now < link.queue {
+                    free_at += transmission;
+                    if link.loss == 0.0 || random.f64() >= link.loss {
+                        sender.passed.push_back((free_at, number));
+                    }
+                }
+            }
+        }
+        if now >= tenth {
+            tenth += Duration::from_millis(100);
+        }
+    }
+}
+
+/// The share of `rate` bytes per second that a sender had between two times, in seconds.
+pub fn share(sender: &Sender, rate: f64, from: f64, until: f64) -> f64 {
+    let at = |time: f64| sender.arrived[(time * 10.0) as usize - 1];
+    (at(until) - at(from)) as f64 / rate / (until - from)
+}
