@@ -1,1 +1,21 @@
 //! The content of a transfer: files as one run of bytes, verified range by range.
+//!
+//! On the source, [`scan`] lists files and folders as a [`Manifest`], and a [`Source`] reads the
+//! bytes at any position. On the sink, a [`ManifestBuilder`] checks the entries that arrive, and a
+//! [`Landing`] finds what of them is there, and writes the rest. Both hash with [`tree`].
+//!
+//! All calls block; a [`Source`] and a [`Landing`] can be used by several threads at once.
+
+pub mod tree;
+
+mod landing;
+mod manifest;
+mod scan;
+mod source;
+
+pub use self::landing::{Landing, LandingError, LandingOptions};
+pub use self::manifest::{
+    Entry, Extent, Kind, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
+};
+pub use self::scan::{Scan, ScanError, ScanOptions, Warning, scan, scan_shared};
+pub use self::source::{Source, SourceError};

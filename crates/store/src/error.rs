@@ -70,6 +70,11 @@ pub enum StoreError {
         /// The folder.
         root: PathBuf,
     },
+    /// A symbolic link in the path of a folder in which none is followed.
+    #[error(
+        "{0} passes a symbolic link, which is not followed here: remove the link or choose another folder"
+    )]
+    Link(PathBuf),
     /// A file to be read does not have the length it should have.
     #[error("{path} has {found} bytes, but it should have {expected}")]
     WrongLength {
@@ -107,7 +112,8 @@ impl StoreError {
     }
 
     /// Whether the error means that a file does not exist.
-    pub(crate) fn is_not_found(&self) -> bool {
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }

@@ -17,18 +17,32 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 /// Flags to open a file. `NONBLOCK`: opening a FIFO in place of the file must not hang.
 const FILE: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
+/// Flags to open a file for reading.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+/// No step of a path leaves the folder.
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
 /// A folder held open. Every path in it is resolved beneath it, even if symbolic links are created
 /// meanwhile.
 #[derive(Debug)]
-pub(crate) struct Folder {
-    path: PathBuf,
-    fd: OwnedFd,
+pub struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) fd: OwnedFd,
+    /// How paths in it are resolved.
+    resolve: ResolveFlags,
     /// Folders created by this process, outermost first.
     created: Mutex<Vec<PathBuf>>,
 }
 
 impl Folder {
-    /// Opens the folder at `path`, which is created if it does not exist.
+    /// Opens the folder at `path`, which is created if it does not exist. Symbolic links in the
+    /// folder are followed if they stay in it.
+    ///
+    /// # Errors
+    /// If it cannot be created or opened.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let outer = path.ancestors().filter(|dir| !dir.as_os_str().is_empty());
         let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
@@ -36,17 +50,65 @@ impl Folder {
         created.reverse();
         std::fs::create_dir_all(path)
             .map_err(|error| StoreError::io("create the folder", path, error))?;
-        let fd = rustix::fs::open(path, FOLDER, Mode::empty())
-            .map_err(|errno| StoreError::io("open the folder", path, errno.into()))?;
-        Ok(Self {
-            path: path.to_owned(),
+        let mut folder = Self::existing(path)?;
+        folder.created = Mutex::new(created);
+        Ok(folder)
+    }
+
+    /// Opens the folder at `path`.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be opened.
+    pub fn existing(path: &Path) -> Result<Self, StoreError> {
+        let fd = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOTDIR => StoreError::NotAFolder(path.to_owned()),
+            _ => StoreError::io("open the folder", path, errno.into()),
+        })?;
+        Ok(Self::new(path.to_owned(), fd, RESOLVE))
+    }
+
+    /// The same folder, in which no symbolic link is followed.
+    #[must_use]
+    pub fn without_links(mut self) -> Self {
+        self.resolve |= ResolveFlags::NO_SYMLINKS;
+        self
+    }
+
+    fn new(path: PathBuf, fd: OwnedFd, resolve: ResolveFlags) -> Self {
+        Self {
+            path,
             fd,
-            created: Mutex::new(created),
-        })
+            resolve,
+            created: Mutex::default(),
+        }
+    }
+
+    /// The path by which it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a folder below this one; in it, symbolic links are followed as in this one.
+    ///
+    /// # Errors
+    /// If there is none, it is not a folder, or it cannot be opened.
+    pub fn folder(&self, path: &Path) -> Result<Self, StoreError> {
+        let fd = self.open(path, FOLDER);
+        let fd = fd.map_err(|errno| self.error("open the folder", path, errno))?;
+        Ok(Self::new(self.path.join(path), fd, self.resolve))
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not reached without leaving the folder.
+    pub fn read_file(&self, path: &Path) -> Result<File, StoreError> {
+        self.open_as(path, READ)
     }
 
     /// Removes the created folders that are empty.
-    pub fn remove_created(&self) {
+    pub(crate) fn remove_created(&self) {
         let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         for folder in std::mem::take(&mut *created).iter().rev() {
             // Fails if another program has put something there.
@@ -55,12 +117,12 @@ impl Folder {
     }
 
     /// Opens a file for reading and writing.
-    pub fn open_file(&self, path: &Path) -> Result<File, StoreError> {
+    pub(crate) fn open_file(&self, path: &Path) -> Result<File, StoreError> {
         self.open_as(path, FILE)
     }
 
     /// Opens a file for reading and writing. Creates it and its folders if they do not exist.
-    pub fn create_file(&self, path: &Path) -> Result<File, StoreError> {
+    pub(crate) fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
         self.open_as(path, FILE | OFlags::CREATE)
     }
@@ -72,7 +134,7 @@ impl Folder {
 
     /// Creates a symbolic link; its target is relative to the folder of the link. A link that
     /// already exists stays. Anything else in its place stays too, and is an error.
-    pub fn create_link(&self, path: &Path, target: &Path) -> Result<(), StoreError> {
+    pub(crate) fn create_link(&self, path: &Path, target: &Path) -> Result<(), StoreError> {
         let folder = self.create_parent(path)?;
         let name = path.file_name().unwrap_or_default();
         let full = self.path.join(path);
@@ -94,7 +156,7 @@ impl Folder {
     }
 
     /// The metadata of the file at `path`; `None` if it does not exist. Changes nothing.
-    pub fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
         let found = match self.open_as(path, OFlags::PATH | OFlags::CLOEXEC) {
             Err(error) if error.is_not_found() => {
                 return self.refuse_dangling_link(path).map(|()| None);
@@ -157,9 +219,8 @@ impl Folder {
             true => Mode::from_raw_mode(0o666),
             false => Mode::empty(),
         };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
-            match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
+            match rustix::fs::openat2(&self.fd, path, flags, mode, self.resolve) {
                 // EAGAIN: something was renamed meanwhile, and the kernel could not be sure of it.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
@@ -167,9 +228,12 @@ impl Folder {
         }
     }
 
-    fn error(&self, action: &'static str, path: &Path, errno: Errno) -> StoreError {
+    pub(crate) fn error(&self, action: &'static str, path: &Path, errno: Errno) -> StoreError {
         let path = self.path.join(path);
         match errno {
+            Errno::LOOP if self.resolve.contains(ResolveFlags::NO_SYMLINKS) => {
+                StoreError::Link(path)
+            }
             Errno::XDEV | Errno::LOOP => StoreError::LeadsOut {
                 path,
                 root: self.path.clone(),

@@ -8,17 +8,26 @@ use crate::error::StoreError;
 /// Most files held open at once: below the usual limit of 1024, with room for sockets and others.
 pub(crate) const MAX_OPEN: usize = 128;
 
-/// The files used most recently, by entry; the last one used is at the end.
-#[derive(Debug, Default)]
-pub(crate) struct Handles(Mutex<Vec<(usize, Arc<File>)>>);
+/// The files (or folders) used most recently, by entry; the last one used is at the end.
+#[derive(Debug)]
+pub struct Handles<T = File>(Mutex<Vec<(usize, Arc<T>)>>);
 
-impl Handles {
+impl<T> Default for Handles<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Handles<T> {
     /// The open file of an entry; `open` opens it if it is not in the cache.
+    ///
+    /// # Errors
+    /// If `open` fails.
     pub fn get(
         &self,
         entry: usize,
-        open: impl FnOnce() -> Result<File, StoreError>,
-    ) -> Result<Arc<File>, StoreError> {
+        open: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<Arc<T>, StoreError> {
         let mut files = self.lock();
         let file = match files.iter().rposition(|(of, _)| *of == entry) {
             Some(at) => files.remove(at).1,
@@ -42,7 +51,7 @@ impl Handles {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Arc<File>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Arc<T>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

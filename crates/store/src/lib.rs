@@ -5,6 +5,7 @@
 //!
 //! - [`Target`]: files to download into. Opening it refuses files that must not be overwritten,
 //!   locks the files against a second download, and verifies what an earlier download left.
+//! - [`Folder`]: names below a folder, which no link leads out of.
 //! - [`Files`]: reads and writes at any position of the run of bytes.
 //! - [`Disk`]: threads that write and verify, so that no async task waits for a disk.
 //! - [`Budget`]: bounds the data that waits for the disk, over all jobs of the process.
@@ -21,6 +22,7 @@ mod handles;
 mod layout;
 mod lock;
 mod mark;
+mod names;
 mod range;
 mod stamp;
 mod survey;
@@ -32,9 +34,12 @@ pub use self::budget::{Account, Budget, Reservation};
 pub use self::check::{check, hash_ranges};
 pub use self::disk::{Disk, DiskEvent};
 pub use self::error::StoreError;
-pub use self::files::Files;
+pub use self::files::{Files, reserve};
+pub use self::folder::Folder;
+pub use self::handles::Handles;
 pub use self::layout::{Entry, Layout};
-pub use self::lock::Lock;
+pub use self::lock::{Lock, lock};
+pub use self::names::{Found, FoundKind, Room, set_status};
 pub use self::range::{Hash, Ranges};
 pub use self::stamp::Stamps;
 pub use self::target::{Resumed, Target};

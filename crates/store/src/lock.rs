@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
@@ -45,16 +45,14 @@ impl Lock {
                 Err(error) if error.is_not_found() => return Ok(None),
                 file => (file?, None),
             };
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // Another download that ended has removed the file meanwhile.
-                Ok(()) if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) => continue,
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse(path)),
-                // On a file system without locks, downloading without one is better than failing.
-                Err(errno @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) => {
-                    tracing::warn!(path = %path.display(), %errno, "cannot be locked against other downloads");
-                }
-                Err(errno) => return Err(StoreError::io("lock", &path, errno.into())),
+            let is_locked = lock(&file, &path)?;
+            // Another download that ended has removed the file meanwhile.
+            if is_locked && file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
+                continue;
+            }
+            // On a file system without locks, downloading without one is better than failing.
+            if !is_locked {
+                tracing::warn!(path = %path.display(), "cannot be locked against other downloads");
             }
             return Ok(Some(Self {
                 files: Arc::clone(files),
@@ -62,6 +60,20 @@ impl Lock {
                 created,
             }));
         }
+    }
+}
+
+/// Locks the open file `file`, which is at `path`, until it is closed (flock(2)). `false` if its file
+/// system has no locks.
+///
+/// # Errors
+/// [`StoreError::InUse`] if it is locked already, also by this process.
+pub fn lock(file: &File, path: &Path) -> Result<bool, StoreError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Err(StoreError::InUse(path.to_owned())),
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+        Err(errno) => Err(StoreError::io("lock", path, errno.into())),
     }
 }
 

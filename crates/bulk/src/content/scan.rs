@@ -1,0 +1,174 @@
+//! The source's side: files and folders listed as a manifest.
+
+mod extents;
+mod roots;
+mod walk;
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use hawser_store::{Folder, FoundKind, StoreError};
+use thiserror::Error;
+
+pub(crate) use self::roots::Roots;
+use self::walk::Walk;
+use super::manifest::{Manifest, ManifestError};
+
+/// How files are listed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScanOptions {
+    /// Whether what cannot be read is left out, with a warning, instead of being an error.
+    pub skip_unreadable: bool,
+}
+
+/// What is to be transferred.
+#[derive(Debug)]
+pub struct Scan {
+    /// All files, directories and symbolic links.
+    pub manifest: Manifest,
+    /// What was left out.
+    pub warnings: Vec<Warning>,
+    /// Where they are on disk.
+    pub(super) roots: Roots,
+}
+
+/// Something that is not transferred.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A device, FIFO or socket.
+    #[error("{0} is left out: it is a device, FIFO or socket")]
+    Special(PathBuf),
+    /// A symbolic link that the sink would refuse.
+    #[error("the symbolic link {path} is left out: it leads out of what is sent, to {}", target.display())]
+    LeadsOut {
+        /// The link.
+        path: PathBuf,
+        /// What it leads to.
+        target: PathBuf,
+    },
+    /// A file in which another transfer was interrupted.
+    #[error("{0} is left out: it is an unfinished file of another transfer")]
+    Unfinished(PathBuf),
+    /// A file or folder that cannot be read.
+    #[error("left out: {0}")]
+    Unreadable(StoreError),
+}
+
+/// Why files cannot be listed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// Files or folders that cannot be read.
+    #[error("{0}")]
+    Unreadable(Unreadable),
+    /// What is wanted is not below the shared folder.
+    #[error("{0:?} is not a path below the shared folder: use a relative one without `..`")]
+    Outside(PathBuf),
+    /// There is no file, directory or link.
+    #[error("there is nothing to send")]
+    Nothing,
+    /// Two of the paths have the same name at the destination.
+    #[error(
+        "{0:?} would be at the destination twice: send them one after the other, or rename one"
+    )]
+    Repeated(PathBuf),
+    /// The sink would refuse the manifest.
+    #[error(transparent)]
+    Manifest(ManifestError),
+    /// A path that does not exist, or another failed system call.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Files or folders that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable(
+    /// One error for each.
+    pub Vec<StoreError>,
+);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED: usize = 5;
+        for (index, error) in self.0.iter().take(NAMED).enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{error}")?;
+        }
+        match self.0.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// Lists files and whole directories, in an order that depends on their names only.
+///
+/// As with `scp -r` and `rsync -a`, `a/dir` is `dir` at the destination, with all that it contains,
+/// and `a/dir/` (or `.`) is only what it contains. A symbolic link among `paths` is followed; below
+/// them, links stay links.
+///
+/// # Errors
+/// If a path does not exist, something cannot be read, or two paths have the same name.
+pub fn scan(paths: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> {
+    let mut walk = Walk::default();
+    for path in paths {
+        let metadata = path
+            .metadata()
+            .map_err(|error| StoreError::io("find", path, error))?;
+        match path.file_name() {
+            Some(name) if metadata.is_dir() && !ends_in_slash(path) => {
+                walk.directory(Folder::existing(path)?, Some(name))?;
+            }
+            _ if metadata.is_dir() => walk.directory(Folder::existing(path)?, None)?,
+            Some(name) => {
+                let failed = |error| StoreError::io("find", path, error);
+                let real = path.canonicalize().map_err(failed)?;
+                let folder = real.parent().unwrap_or(&real);
+                let real_name = real.file_name().unwrap_or(name);
+                walk.file(Folder::existing(folder)?, real_name, name)?;
+            }
+            None => return Err(StoreError::NotAFolder(path.clone()).into()),
+        }
+    }
+    walk.finish(options)
+}
+
+/// Lists what another host wants of a shared folder, as [`scan`] does; an empty path is all of it.
+/// No symbolic link is followed, so that nothing outside is read.
+///
+/// # Errors
+/// If the path leads out of the folder, and as [`scan`].
+pub fn scan_shared(shared: &Path, wanted: &Path, options: ScanOptions) -> Result<Scan, ScanError> {
+    let is_plain = |component| matches!(component, Component::Normal(_) | Component::CurDir);
+    if !wanted.components().all(is_plain) {
+        return Err(ScanError::Outside(wanted.to_owned()));
+    }
+    let mut walk = Walk::default();
+    let shared = Folder::existing(shared)?.without_links();
+    let Some(name) = wanted.file_name() else {
+        walk.directory(shared, None)?;
+        return walk.finish(options);
+    };
+    let folder = match wanted.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => shared.folder(parent)?,
+        _ => shared,
+    };
+    match folder.find(name)?.map(|found| found.kind) {
+        Some(FoundKind::Folder) => {
+            let name_there = (!ends_in_slash(wanted)).then_some(name);
+            walk.directory(folder.folder(name.as_ref())?, name_there)?;
+        }
+        _ => walk.file(folder, name, name)?,
+    }
+    walk.finish(options)
+}
+
+/// Whether a path names what a directory contains: `dir/` or `dir/.`.
+fn ends_in_slash(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.")
+}
+
+#[cfg(test)]
+mod tests;

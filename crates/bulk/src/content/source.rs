@@ -1,0 +1,153 @@
+//! The source's side: bytes of the content at any position.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hawser_store::{Handles, StoreError};
+use rustix::fs::Advice;
+use thiserror::Error;
+
+use super::manifest::{Entry, Extent, Kind, Manifest, ManifestError, Modified, Piece};
+use super::scan::{Roots, Scan};
+use super::tree::RANGE;
+
+/// Why content cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// A file has another length or modification time than when it was scanned.
+    #[error(
+        "{0} has changed since the transfer began: start it again to send the file as it is now"
+    )]
+    Changed(PathBuf),
+    /// A file cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The content of a transfer, read from files that were scanned. Any number of threads may read.
+#[derive(Debug)]
+pub struct Source {
+    manifest: Arc<Manifest>,
+    /// `None`: the content is zeros.
+    files: Option<Scanned>,
+}
+
+#[derive(Debug)]
+struct Scanned {
+    roots: Roots,
+    handles: Handles,
+}
+
+impl Source {
+    /// The content of scanned files. Opens nothing yet.
+    #[must_use]
+    pub fn open(scan: Scan) -> Self {
+        let files = Scanned {
+            roots: scan.roots,
+            handles: Handles::default(),
+        };
+        Self {
+            manifest: Arc::new(scan.manifest),
+            files: Some(files),
+        }
+    }
+
+    /// A file named `zeros` of `length` zeros that are on no disk, to measure all but the disk.
+    ///
+    /// # Errors
+    /// If the length overflows 62 bits.
+    pub fn zeros(length: u64) -> Result<Self, ManifestError> {
+        let extent = Extent { offset: 0, length };
+        let extents = if length > 0 { vec![extent] } else { Vec::new() };
+        let entry = Entry {
+            path: "zeros".into(),
+            mode: 0o644,
+            modified: Modified::default(),
+            kind: Kind::File {
+                size: length,
+                extents,
+            },
+        };
+        Ok(Self {
+            manifest: Arc::new(Manifest::new([entry])?),
+            files: None,
+        })
+    }
+
+    /// What is to be transferred.
+    #[must_use]
+    pub const fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    /// Fills `buffer` with the content from `position` on.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has changed since it was scanned.
+    ///
+    /// # Panics
+    /// If the content ends before the buffer does.
+    pub fn read_at(&self, position: u64, buffer: &mut [u8]) -> Result<(), SourceError> {
+        let end = position + buffer.len() as u64;
+        assert!(
+            end <= self.manifest.length(),
+            "position {end} is beyond the content"
+        );
+        let Some(files) = &self.files else {
+            buffer.fill(0);
+            return Ok(());
+        };
+        let mut rest = buffer;
+        for piece in self.manifest.pieces(position..end) {
+            let (part, behind) = rest.split_at_mut(piece.length as usize);
+            files.read(&self.manifest, piece, part)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+impl Scanned {
+    fn read(&self, manifest: &Manifest, piece: Piece, part: &mut [u8]) -> Result<(), SourceError> {
+        let entry = &manifest.entries()[piece.entry];
+        let path = || self.roots.path_of(piece.entry, entry);
+        let changed = || SourceError::Changed(path());
+        let file = self
+            .handles
+            .get(piece.entry, || self.open(piece.entry, entry))?;
+        match file.read_exact_at(part, piece.offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
+            Err(error) => return Err(StoreError::io("read", &path(), error).into()),
+            Ok(()) => {}
+        }
+        // After the read: a file that changes while it is read has a new time already.
+        let metadata = file
+            .metadata()
+            .map_err(|error| StoreError::io("look at", &path(), error))?;
+        let Kind::File { size, .. } = entry.kind else {
+            return Err(changed());
+        };
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let expected = (
+            entry.modified.seconds,
+            i64::from(entry.modified.nanoseconds),
+        );
+        match metadata.len() == size && modified == expected {
+            true => Ok(()),
+            false => Err(changed()),
+        }
+    }
+
+    fn open(&self, index: usize, entry: &Entry) -> Result<File, StoreError> {
+        let file = self.roots.open(index, entry)?;
+        if matches!(entry.kind, Kind::File { size, .. } if size > RANGE) {
+            // Reads are nearly in order. A file system without read-ahead does no harm.
+            let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        }
+        Ok(file)
+    }
+}
