@@ -1,0 +1,153 @@
+//! The file with this host's key.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use hawser_quic::{Identity, KeyError};
+use thiserror::Error;
+
+use super::{NoFolder, file, folder};
+
+/// The file with this host's private key, in PEM. It is made at first use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile(PathBuf);
+
+/// Why the host's key cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It cannot be read.
+    #[error("cannot read the key {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It cannot be made.
+    #[error("cannot make the key {path}: {source}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Others than its owner can use it.
+    #[error(
+        "the key {path} is open to others (mode {mode:04o}): `chmod 600` it, or remove it if somebody may have read it",
+        path = path.display()
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// There is no key in it.
+    #[error("{path} is not a key: {source}; remove it and a new one is made", path = path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its content.
+        source: KeyError,
+    },
+    /// No key could be made.
+    #[error(transparent)]
+    Generate(KeyError),
+}
+
+impl KeyFile {
+    /// The user's key: the file `key` in [`folder`].
+    ///
+    /// # Errors
+    /// [`NoFolder`] when the user has no folder for it.
+    pub fn of_user() -> Result<Self, NoFolder> {
+        Ok(Self(folder()?.join("key")))
+    }
+
+    /// The key in the file `path`.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Reads the key. If there is no such file, a key is made and written first, with its folder;
+    /// of several programs that do so at once, all read the same one.
+    ///
+    /// # Errors
+    /// [`KeyFileError`] when the file is open to others, is not a key, or cannot be read or made.
+    pub fn open(&self) -> Result<Identity, KeyFileError> {
+        match self.read() {
+            Err(KeyFileError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let identity = Identity::generate().map_err(KeyFileError::Generate)?;
+                self.create(&identity)
+                    .map_err(|source| KeyFileError::Write {
+                        path: self.0.clone(),
+                        source,
+                    })?;
+                self.read()
+            }
+            read => read,
+        }
+    }
+
+    fn read(&self) -> Result<Identity, KeyFileError> {
+        let path = || self.0.clone();
+        let failed = |source| KeyFileError::Read {
+            path: path(),
+            source,
+        };
+        let (file, mode) = file::open(&self.0).map_err(failed)?;
+        if mode & 0o077 != 0 {
+            return Err(KeyFileError::Open { path: path(), mode });
+        }
+        let pem = file::read(file).map_err(failed)?;
+        Identity::from_pkcs8_pem(&pem).map_err(|source| KeyFileError::Broken {
+            path: path(),
+            source,
+        })
+    }
+
+    /// Writes `identity`, unless there is a file by now.
+    fn create(&self, identity: &Identity) -> io::Result<()> {
+        let folder = match self.0.parent() {
+            Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+            Some(folder) => folder,
+            None => Path::new("/"),
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        // A name that no other program takes: it is this key's.
+        let name = format!(".key-{:?}", identity.key());
+        let whole = folder.join(name);
+        let written = write(&whole, &identity.to_pem());
+        // The file appears with all its content, and never in place of another.
+        let linked = written.and_then(|()| match fs::hard_link(&whole, &self.0) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+        let removed = fs::remove_file(&whole);
+        linked?;
+        removed?;
+        File::open(folder)?.sync_all()
+    }
+}
+
+/// Writes a new file that only its owner can read, and waits until it is on disk.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

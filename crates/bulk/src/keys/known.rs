@@ -1,0 +1,188 @@
+//! The keys of servers that a client knows.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use hawser_endhost::{IsdAsn, ScionAddr};
+use hawser_quic::PeerKey;
+use thiserror::Error;
+
+use super::file::{self, KeysFileError};
+
+/// The keys of servers: those given for this use, else those of a file in the manner of OpenSSH's
+/// `known_hosts`. A server that is in neither is not trusted.
+///
+/// A line of the file is `ADDRESS KEY`, then a comment. The address is `ISD-AS,IP` or, for one port
+/// only, `ISD-AS,IP:PORT`. A server with several lines may show any of their keys.
+#[derive(Debug, Clone)]
+pub struct Known {
+    keys: Vec<PeerKey>,
+    file: PathBuf,
+}
+
+/// Why a server is not trusted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServerKeyError {
+    /// Nothing says which key it has.
+    #[error(
+        "the key of {server} is {key}, which is not known here: if that is the key its owner names, give `--server-key {key}`, or add the line `{host} {key}` to {file}",
+        host = Host::of(*server), file = file.display()
+    )]
+    Unknown {
+        /// The server.
+        server: ScionAddr,
+        /// The key that it shows.
+        key: PeerKey,
+        /// The file that has no line for it.
+        file: PathBuf,
+    },
+    /// It shows another key than the file has for it.
+    #[error(
+        "{server} shows the key {key}, and {file}:{line} names another: somebody may be in between; if its owner has changed the key, change the line",
+        file = file.display()
+    )]
+    Changed {
+        /// The server.
+        server: ScionAddr,
+        /// The key that it shows.
+        key: PeerKey,
+        /// The file.
+        file: PathBuf,
+        /// The first line with another key, from 1.
+        line: usize,
+    },
+    /// It shows another key than the given ones.
+    #[error("{server} shows the key {key}, not the given one: somebody may be in between")]
+    NotGiven {
+        /// The server.
+        server: ScionAddr,
+        /// The key that it shows.
+        key: PeerKey,
+    },
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] KeysFileError),
+}
+
+impl Known {
+    /// The name of the user's file in [`folder`](super::folder).
+    pub const FILE: &str = "known_hosts";
+
+    /// Knows what is in `file`, which need not exist.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            keys: Vec::new(),
+            file: file.into(),
+        }
+    }
+
+    /// Trusts `keys` at any address. If there are any, the file is not used.
+    pub fn with_keys(mut self, keys: impl IntoIterator<Item = PeerKey>) -> Self {
+        self.keys.extend(keys);
+        self
+    }
+
+    /// Checks that `key` is one of `server`'s.
+    ///
+    /// # Errors
+    /// [`ServerKeyError`] when it is not, or when that cannot be found out.
+    pub fn check(&self, server: ScionAddr, key: PeerKey) -> Result<(), ServerKeyError> {
+        if !self.keys.is_empty() {
+            let given = self.keys.contains(&key);
+            return given
+                .then_some(())
+                .ok_or(ServerKeyError::NotGiven { server, key });
+        }
+        let entries = match file::entries(&self.file, parse) {
+            Err(error) if error.is_missing() => Vec::new(),
+            entries => entries?,
+        };
+        let mut other = None;
+        for (line, (host, known)) in entries {
+            if host.is(server) {
+                if known == key {
+                    return Ok(());
+                }
+                other = other.or(Some(line));
+            }
+        }
+        let file = self.file.clone();
+        Err(match other {
+            Some(line) => ServerKeyError::Changed {
+                server,
+                key,
+                file,
+                line,
+            },
+            None => ServerKeyError::Unknown { server, key, file },
+        })
+    }
+}
+
+/// Where a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Host {
+    isd_as: IsdAsn,
+    ip: IpAddr,
+    /// `None` for all.
+    port: Option<u16>,
+}
+
+impl Host {
+    /// The host of `server`, with all its ports.
+    fn of(server: ScionAddr) -> Self {
+        Self {
+            isd_as: server.isd_as,
+            ip: server.host.ip(),
+            port: None,
+        }
+    }
+
+    fn is(&self, server: ScionAddr) -> bool {
+        let port = server.host.port();
+        Self::of(server)
+            == Self {
+                port: None,
+                ..*self
+            }
+            && self.port.is_none_or(|own| own == port)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Ok(addr) = text.parse::<ScionAddr>() {
+            let port = Some(addr.host.port());
+            return Some(Self {
+                port,
+                ..Self::of(addr)
+            });
+        }
+        let (isd_as, ip) = text.split_once(',')?;
+        let bare = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
+        Some(Self {
+            isd_as: isd_as.parse().ok()?,
+            ip: bare.unwrap_or(ip).parse().ok()?,
+            port: None,
+        })
+    }
+}
+
+/// Prints a host with all its ports.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.isd_as, self.ip)
+    }
+}
+
+/// Reads the address and the key at the beginning of a line.
+fn parse(line: &str) -> Result<(Host, PeerKey), String> {
+    let mut words = line.split_whitespace();
+    let (host, key) = (words.next(), words.next());
+    let host = host.unwrap_or_default();
+    let parsed = Host::parse(host).ok_or_else(|| {
+        format!("`{host}` is not an address: write ISD-AS,IP or ISD-AS,IP:PORT, then the key")
+    })?;
+    let key = key.ok_or("there is no key after the address")?;
+    Ok((parsed, key.parse().map_err(|error| format!("{error}"))?))
+}
