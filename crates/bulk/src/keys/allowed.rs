@@ -100,3 +100,130 @@ fn parse(line: &str) -> Result<PeerKey, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: PeerKey = PeerKey([1; 32]);
+    const B: PeerKey = PeerKey([2; 32]);
+    const C: PeerKey = PeerKey([3; 32]);
+
+    /// Writes a file that only its owner can write, whatever the umask.
+    fn write(path: &Path, text: impl AsRef<[u8]>) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+    }
+
+    #[test]
+    fn keys_are_allowed_by_argument_and_by_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        write(
+            &file,
+            format!("# those of site B\n\n  {A} alice@b  \r\n\t{B}\n#{C}"),
+        );
+        let allowed = Allowed::new([C]).with_file(&file).unwrap();
+        assert_eq!(allowed.keys().unwrap(), [C, A, B]);
+        let other = Allowed::new([]).with_file(&file).unwrap();
+        let allows = |allowed: &Allowed, key| allowed.allows(key).unwrap();
+        assert!(allows(&allowed, &A) && allows(&allowed, &B) && allows(&allowed, &C));
+        assert!(allows(&other, &A) && allows(&other, &B) && !allows(&other, &C));
+        assert!(!allows(&Allowed::default(), &A));
+    }
+
+    #[test]
+    fn a_running_server_follows_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        let allowed = Allowed::new([C]).with_file_if_any(&file).unwrap();
+        assert!(!allowed.allows(&A).unwrap());
+        write(&file, format!("{A}\n"));
+        assert!(allowed.allows(&A).unwrap());
+        // Of the same length, and within the same tick of the clock.
+        write(&file, format!("{B}\n"));
+        assert!(!allowed.allows(&A).unwrap());
+        assert!(allowed.allows(&B).unwrap());
+        // A wrong line allows nobody but who was given.
+        write(&file, format!("{B}\nwrong\n"));
+        assert!(allowed.allows(&B).is_err());
+        assert!(allowed.allows(&C).unwrap());
+        fs::remove_file(&file).unwrap();
+        assert!(!allowed.allows(&B).unwrap());
+    }
+
+    #[test]
+    fn a_named_file_has_to_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        let error = Allowed::new([]).with_file(&file).unwrap_err().to_string();
+        assert!(error.contains("keys: No such file"), "{error}");
+        write(&file, format!("{A}\n"));
+        let allowed = Allowed::new([]).with_file(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(allowed.allows(&A).is_err());
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        let options = format!("command=\"ls -l\",pty {B}");
+        for (line, reason) in [
+            (
+                options.as_bytes(),
+                "options before the key (`command=\"ls`) are not supported yet",
+            ),
+            (
+                b"ssh-ed25519 AAAA",
+                "`ssh-ed25519` is not a key: write `SHA256:`",
+            ),
+            (b"SHA256:abc alice", "`SHA256:abc` is not a key"),
+            (b"\xff\xfe", "is not a key"),
+        ] {
+            write(&file, [format!("{A}\n\n").as_bytes(), line].concat());
+            let error = Allowed::new([]).with_file(&file).unwrap_err().to_string();
+            let start = format!("{}:3: ", file.display());
+            assert!(
+                error.starts_with(&start) && error.contains(reason),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        write(&file, format!("{A}\n"));
+        for mode in [0o664, 0o646] {
+            fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            let error = Allowed::new([]).with_file_if_any(&file).unwrap_err();
+            let error = error.to_string();
+            let expected = format!("can be written by others (mode {mode:04o})");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_huge_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        write(&file, vec![b'\n'; (1 << 20) + 1]);
+        let error = Allowed::new([]).with_file(&file).unwrap_err().to_string();
+        assert!(error.contains("larger than 1048576 bytes"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_without_panic(line in "(SHA256:)?\\PC*( SHA256:[A-Za-z0-9+/]{43})?") {
+            let _ = parse(&line);
+        }
+    }
+}

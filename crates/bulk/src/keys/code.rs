@@ -132,3 +132,90 @@ fn value(character: char) -> Option<u8> {
     let at = ALPHABET.iter().position(|c| char::from(*c) == character)?;
     u8::try_from(at).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_written_in_groups() {
+        // The example of PROTOCOL.md and of the messages.
+        let code: Code = "k7q-m3f-xdn".parse().unwrap();
+        assert_eq!(code.to_string(), "k7q-m3f-xdn");
+        assert_eq!(Code::of(0).to_string(), "000-000-000");
+        assert_eq!(
+            Code::of(u64::MAX).to_string().replace('-', "")[..8],
+            *"zzzzzzzz"
+        );
+        assert_eq!(format!("{code:?}"), "Code(..)");
+    }
+
+    #[test]
+    fn codes_are_random() {
+        let codes: Vec<_> = (0..100).map(|_| Code::generate().unwrap().0).collect();
+        for i in 0..LENGTH {
+            // Each place takes several values.
+            assert!(codes.iter().any(|code| code[i] != codes[0][i]));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "k7q-m3f-xd",
+            "k7q-m3f-xdnn",
+            "k7q-m3f-xdu",
+            "k7q-m3f-xd\u{e9}",
+        ] {
+            let error = text.parse::<Code>().unwrap_err();
+            assert_eq!(error, CodeError::Form(text.into()));
+        }
+        let error = "k7q-m3f-xd0".parse::<Code>().unwrap_err();
+        assert_eq!(error, CodeError::Mistyped("k7q-m3f-xd0".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn codes_are_read_as_people_type_them(bits: u64) {
+            let code = Code::of(bits);
+            let text = code.to_string();
+            let forms = [
+                text.clone(),
+                text.replace('-', ""),
+                text.to_uppercase().replace('-', " "),
+                text.replace('0', "o").replace('1', "l"),
+                text.replace('0', "O").replace('1', "I"),
+                format!(" {text}\n"),
+            ];
+            for form in forms {
+                let read = form.parse::<Code>().unwrap();
+                prop_assert_eq!(read.0, code.0, "{}", form);
+            }
+        }
+
+        #[test]
+        fn one_wrong_character_is_found(bits: u64, at in 0..LENGTH, by in 1usize..32) {
+            let mut code = Code::of(bits).0;
+            let value = ALPHABET.iter().position(|c| *c == code[at]).unwrap();
+            code[at] = ALPHABET[value ^ by];
+            let text = Code(code).to_string();
+            prop_assert_eq!(text.parse::<Code>().unwrap_err(), CodeError::Mistyped(text));
+        }
+
+        #[test]
+        fn two_swapped_characters_are_found(bits: u64, a in 0..LENGTH, b in 0..LENGTH) {
+            let mut code = Code::of(bits).0;
+            code.swap(a, b);
+            let found = Code(code).to_string().parse::<Code>().is_err();
+            prop_assert_eq!(found, code[a] != code[b]);
+        }
+
+        #[test]
+        fn any_text_is_read_without_panic(text in "\\PC*") {
+            let _ = text.parse::<Code>();
+        }
+    }
+}

@@ -151,3 +151,107 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::thread;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        entries.map(|entry| name(entry.unwrap())).collect()
+    }
+
+    /// The error of opening the key in `folder`, as text, without the folder's name.
+    fn error(folder: &tempfile::TempDir) -> String {
+        let file = KeyFile::at(folder.path().join("key"));
+        let error = file.open().unwrap_err().to_string();
+        error.replace(&format!("{}/", folder.path().display()), "")
+    }
+
+    #[test]
+    fn the_key_is_made_at_first_use_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = folder.path().join("new/hawser");
+        let file = KeyFile::at(ours.join("key"));
+        let made = file.open().unwrap();
+        assert_eq!(file.open().unwrap().key(), made.key());
+        assert_eq!(mode(file.path()), 0o600);
+        assert_eq!(mode(&ours), 0o700);
+        assert_eq!(names(&ours), ["key"]);
+        let pem = fs::read_to_string(file.path()).unwrap();
+        assert_eq!(pem, made.to_pem());
+    }
+
+    #[test]
+    fn programs_that_begin_at_once_have_one_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hawser/key");
+        let open = || KeyFile::at(&path).open().unwrap().key();
+        let keys: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(open)).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap();
+            threads.into_iter().map(join).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+        assert_eq!(names(path.parent().unwrap()), ["key"]);
+    }
+
+    #[test]
+    fn a_key_that_is_open_to_others_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = KeyFile::at(&path).open().unwrap().key();
+        for wrong in [0o640, 0o604, 0o620, 0o777] {
+            fs::set_permissions(&path, PermissionsExt::from_mode(wrong)).unwrap();
+            let expected = format!("the key key is open to others (mode {wrong:04o}): `chmod 600`");
+            let error = error(&folder);
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o400)).unwrap();
+        assert_eq!(KeyFile::at(&path).open().unwrap().key(), key);
+    }
+
+    #[test]
+    fn what_is_not_a_key_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        for text in ["", "hello\n", "-----BEGIN PRIVATE KEY-----\nAAAA\n"] {
+            let _ = fs::remove_file(&path);
+            write(&path, text).unwrap();
+            let error = error(&folder);
+            assert!(error.starts_with("key is not a key: "), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(error(&folder), "cannot read the key key: it is not a file");
+        fs::remove_dir(&path).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        let cwd = rustix::fs::CWD;
+        rustix::fs::mknodat(cwd, &path, fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(error(&folder), "cannot read the key key: it is not a file");
+        fs::remove_file(&path).unwrap();
+        // A link to nothing is not replaced.
+        symlink("nothing", &path).unwrap();
+        assert!(error(&folder).starts_with("cannot read the key key: No such file"));
+        assert_eq!(names(folder.path()), ["key"]);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_made_is_one_error() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let error = KeyFile::at(folder.path().join("file/key")).open();
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("file/key: Not a directory"), "{error}");
+    }
+}

@@ -186,3 +186,135 @@ fn parse(line: &str) -> Result<(Host, PeerKey), String> {
     let key = key.ok_or("there is no key after the address")?;
     Ok((parsed, key.parse().map_err(|error| format!("{error}"))?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: PeerKey = PeerKey([1; 32]);
+    const B: PeerKey = PeerKey([2; 32]);
+    const C: PeerKey = PeerKey([3; 32]);
+
+    fn addr(text: &str) -> ScionAddr {
+        text.parse().unwrap()
+    }
+
+    /// A file of `text`, in the folder that is returned too.
+    fn known(text: &str) -> (tempfile::TempDir, Known) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("known_hosts");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+        (folder, Known::new(file))
+    }
+
+    #[test]
+    fn servers_are_known_by_host_or_by_port() {
+        let (_folder, known) = known(&format!(
+            "# site B\n1-ff00:0:110,10.0.0.1 {A} first\n1-ff00:0:110,10.0.0.1 {B}\n\n\
+             1-ff00:0:110,[10.0.0.2]:31000 {A}\n1-ff00:0:111,fd00::1\t{B}\n2-ff00:0:211,[fd00::1] {C}\n"
+        ));
+        for (server, keys) in [
+            ("1-ff00:0:110,10.0.0.1:31000", &[A, B][..]),
+            ("1-ff00:0:110,10.0.0.1:5", &[A, B]),
+            ("1-ff00:0:110,10.0.0.2:31000", &[A]),
+            ("1-ff00:0:110,10.0.0.2:31001", &[]),
+            ("1-ff00:0:111,[fd00::1]:9", &[B]),
+            ("2-ff00:0:211,[fd00::1]:9", &[C]),
+            ("1-ff00:0:111,10.0.0.1:31000", &[]),
+        ] {
+            for key in [A, B, C] {
+                let checked = known.check(addr(server), key);
+                assert_eq!(checked.is_ok(), keys.contains(&key), "{server} {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_server_is_refused_with_both_remedies() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = Known::new(folder.path().join("known_hosts"));
+        for (server, host) in [
+            ("1-ff00:0:110,10.0.0.1:31000", "1-ff00:0:110,10.0.0.1"),
+            ("1-ff00:0:110,[fd00::1]:31000", "1-ff00:0:110,fd00::1"),
+        ] {
+            let error = known.check(addr(server), A).unwrap_err();
+            assert!(matches!(error, ServerKeyError::Unknown { .. }));
+            let error = error.to_string();
+            assert!(error.contains(&format!("`--server-key {A}`")), "{error}");
+            let line = format!("{host} {A}");
+            assert!(error.contains(&format!("the line `{line}` to {}", known.file.display())));
+            // It is a remedy.
+            fs::write(&known.file, &line).unwrap();
+            fs::set_permissions(&known.file, PermissionsExt::from_mode(0o600)).unwrap();
+            assert!(known.check(addr(server), A).is_ok());
+            fs::remove_file(&known.file).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_server_with_another_key_than_before_is_refused() {
+        let (_folder, known) = known(&format!(
+            "1-ff00:0:111,10.0.0.1 {B}\n1-ff00:0:110,10.0.0.1:31000 {A}\n1-ff00:0:110,10.0.0.1 {B}\n"
+        ));
+        let error = known
+            .check(addr("1-ff00:0:110,10.0.0.1:31000"), C)
+            .unwrap_err();
+        assert!(
+            matches!(error, ServerKeyError::Changed { line: 2, .. }),
+            "{error}"
+        );
+        let named = format!("{}:2 names another", known.file.display());
+        assert!(error.to_string().contains(&named), "{error}");
+    }
+
+    #[test]
+    fn given_keys_stand_in_place_of_the_file() {
+        let (_folder, known) = known(&format!("1-ff00:0:110,10.0.0.1 {A}\n"));
+        let server = addr("1-ff00:0:110,10.0.0.1:31000");
+        let given = known.with_keys([B, C]);
+        assert!(given.check(server, B).is_ok() && given.check(server, C).is_ok());
+        let error = given.check(server, A).unwrap_err();
+        assert!(matches!(error, ServerKeyError::NotGiven { .. }), "{error}");
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (line, reason) in [
+            ("10.0.0.1 SHA256:", "`10.0.0.1` is not an address"),
+            (
+                "1-ff00:0:110,example SHA256:",
+                "`1-ff00:0:110,example` is not an address",
+            ),
+            ("1-ff00:0:110,10.0.0.1", "there is no key after the address"),
+            ("1-ff00:0:110,10.0.0.1 SHA256:", "`SHA256:` is not a key"),
+        ] {
+            let (_folder, known) = known(&format!("\n{line}\n"));
+            let error = known.check(addr("1-ff00:0:110,10.0.0.1:1"), A).unwrap_err();
+            let error = error.to_string();
+            let start = format!("{}:2: ", known.file.display());
+            assert!(
+                error.starts_with(&start) && error.contains(reason),
+                "{error}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_without_panic(line in "([0-9a-f:-]{1,12},)?\\PC*( \\PC*)?") {
+            let _ = parse(&line);
+        }
+
+        #[test]
+        fn printed_hosts_are_read_back(isd in 1u64..=0xffff, asn in 1u64..1 << 48, ip: IpAddr) {
+            let host = Host { isd_as: IsdAsn(isd << 48 | asn), ip, port: None };
+            prop_assert_eq!(Host::parse(&host.to_string()), Some(host));
+        }
+    }
+}
