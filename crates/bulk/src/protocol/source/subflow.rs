@@ -1,0 +1,588 @@
+//! One subflow of a source: what it has in flight, and what became of it (RFC 9002).
+
+use std::fmt;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use hawser_congestion::RateControl;
+
+use super::super::packet::{Ack, HEADER, TAG};
+use super::Acked;
+use super::flight::{Flight, Run};
+use super::pace::{Pacing, data_packet};
+use super::rtt::Rtt;
+
+/// Later packets that must be acknowledged before a packet is lost (RFC 9002, 6.1.1).
+const PACKET_THRESHOLD: u64 = 3;
+
+/// Most of them, on paths that reorder much; time then finds losses.
+const MAX_PACKET_THRESHOLD: u64 = 1 << 14;
+
+/// Eighths of a round trip by which a lost packet is late (RFC 9002, 6.1.2), and most of them on
+/// paths that reorder much.
+const TIME_THRESHOLD: u32 = 1;
+const MAX_TIME_THRESHOLD: u32 = 8;
+
+/// Probe timeouts in a row after which a subflow is stalled.
+const STALLED: u32 = 3;
+
+/// The longest time between probes.
+const MAX_PROBE_TIME: Duration = Duration::from_secs(1);
+
+/// The shortest time after which a source that waits for credit asks for it.
+const CREDIT_TIME: Duration = Duration::from_millis(250);
+
+/// The size of a probe that only asks for an answer.
+const PROBE: usize = HEADER + TAG;
+
+/// The interval of acknowledgements is an eighth of a round trip, within these bounds.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_INTERVAL: Duration = Duration::from_millis(25);
+
+/// The longest interval that keeps acknowledgements few on slow subflows.
+const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// An acknowledgement with all headers, in bytes, and the share of the data that it may take.
+const ACK_BYTES: f64 = 256.0;
+const ACK_SHARE: f64 = 0.005;
+
+/// Acknowledgements until their share counts: until then the rate is that of the beginning.
+const FIRST_ACKS: u64 = 64;
+
+/// The shortest time over which the delivery rate is measured.
+const DELIVERY_TIME: Duration = Duration::from_millis(100);
+
+/// What a subflow does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct SubflowStats {
+    /// The name of the rate control.
+    pub control: &'static str,
+    /// The pacing rate, in bytes per second.
+    pub rate: f64,
+    /// The rate at which packets are acknowledged, in bytes per second.
+    pub delivery: f64,
+    /// Most bytes in flight.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// The smoothed round trip.
+    pub rtt: Duration,
+    /// The shortest round trip.
+    pub min_rtt: Duration,
+    /// Data packets sent.
+    pub sent: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Data packets acknowledged before they counted as lost.
+    pub acked: u64,
+    /// Data packets that counted as lost.
+    pub lost: u64,
+    /// Those of them that were acknowledged later.
+    pub spurious: u64,
+    /// Packets that arrived with the congestion mark.
+    pub marked: u64,
+    /// Acknowledgements received.
+    pub acks: u64,
+    /// Nothing is acknowledged although probes are sent.
+    pub stalled: bool,
+}
+
+/// One subflow of a source.
+pub(super) struct Subflow {
+    control: Box<dyn RateControl>,
+    rtt: Rtt,
+    pub(super) pacing: Pacing,
+    per_packet: usize,
+    pub(super) next_number: u64,
+    /// A probe of this size is to be sent.
+    pub(super) probe: Option<usize>,
+    flight: Flight,
+    /// Runs that count as lost, and whose acknowledgement would show that they were not.
+    lost: Flight,
+    largest_acked: Option<u64>,
+    packet_threshold: u64,
+    time_threshold: u32,
+    /// When a packet that was overtaken counts as lost.
+    loss_at: Option<Instant>,
+    /// When nothing was acknowledged for a probe timeout.
+    probe_at: Option<Instant>,
+    /// When a source without credit asks for it.
+    credit_at: Option<Instant>,
+    /// Probe timeouts since anything was acknowledged.
+    timeouts: u32,
+    app_limited: bool,
+    /// The interval that the sink was named.
+    interval: Option<Duration>,
+    delivery: Delivery,
+    stats: SubflowStats,
+}
+
+impl fmt::Debug for Subflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subflow")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Subflow {
+    pub(super) fn new(
+        per_packet: usize,
+        control: Box<dyn RateControl>,
+        rtt: Option<Duration>,
+        now: Instant,
+    ) -> Self {
+        let stats = SubflowStats {
+            control: control.name(),
+            rate: 0.0,
+            delivery: 0.0,
+            window: 0,
+            in_flight: 0,
+            rtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            sent: 0,
+            sent_bytes: 0,
+            acked: 0,
+            lost: 0,
+            spurious: 0,
+            marked: 0,
+            acks: 0,
+            stalled: false,
+        };
+        Self {
+            pacing: Pacing::new(control.rate(), now),
+            control,
+            rtt: Rtt::new(rtt),
+            per_packet: per_packet.max(1),
+            next_number: 0,
+            probe: None,
+            flight: Flight::default(),
+            lost: Flight::default(),
+            largest_acked: None,
+            packet_threshold: PACKET_THRESHOLD,
+            time_threshold: TIME_THRESHOLD,
+            loss_at: None,
+            probe_at: None,
+            credit_at: None,
+            timeouts: 0,
+            app_limited: false,
+            interval: None,
+            delivery: Delivery::new(now),
+            stats,
+        }
+    }
+
+    pub(super) fn per_packet(&self) -> usize {
+        self.per_packet
+    }
+
+    pub(super) fn set_packet_size(&mut self, per_packet: usize) {
+        self.per_packet = per_packet.max(1);
+    }
+
+    pub(super) fn stats(&self) -> SubflowStats {
+        SubflowStats {
+            rate: self.pacing.rate(),
+            delivery: self.delivery.rate,
+            window: self.control.window(),
+            in_flight: self.flight.bytes(),
+            rtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+            stalled: self.is_stalled(),
+            ..self.stats
+        }
+    }
+
+    /// Whether nothing was acknowledged for several probe timeouts.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.timeouts >= STALLED
+    }
+
+    /// Whether the arrival of packets can be expected.
+    pub(super) fn is_reliable(&self) -> bool {
+        self.timeouts == 0 && self.rtt.is_measured()
+    }
+
+    /// Whether no packet was answered yet.
+    pub(super) fn is_unmeasured(&self) -> bool {
+        !self.rtt.is_measured()
+    }
+
+    /// The time that a packet is expected to take to the sink.
+    pub(super) fn one_way(&self) -> Duration {
+        self.rtt.smoothed() / 2
+    }
+
+    /// The rate that window and pacing allow, in bytes per second.
+    pub(super) fn throughput(&self) -> f64 {
+        let rtt = self.rtt.smoothed().as_secs_f64().max(1e-6);
+        self.pacing.rate().min(self.control.window() as f64 / rtt)
+    }
+
+    /// Bytes of content that the next batch may have.
+    pub(super) fn room(&self) -> u64 {
+        let packet = data_packet(self.per_packet as u64);
+        let batch = self.pacing.packets(packet);
+        let window = self.control.window().saturating_sub(self.flight.bytes());
+        let packets = match (window / packet).min(batch) {
+            // A window of less than a batch is no reason to wait forever.
+            0 | 1 if self.flight.bytes() == 0 => batch.min(2),
+            // Waits for room for a batch worth its cost.
+            1 if batch > 1 => 0,
+            packets => packets,
+        };
+        packets * self.per_packet as u64
+    }
+
+    /// Records packets as sent; returns the number of the first.
+    pub(super) fn on_send(&mut self, run: Run, now: Instant) -> u64 {
+        let number = self.next_number;
+        self.next_number += run.packets;
+        if !run.is_probe() {
+            run.for_each_packet(number, |number, bytes| {
+                self.control.sent(now, number, bytes)
+            });
+            self.pacing.set_rate(self.control.rate());
+            self.pacing.on_send(run.bytes(), now);
+            self.stats.sent += run.packets;
+            self.stats.sent_bytes += run.bytes();
+            self.app_limited = false;
+            self.credit_at = None;
+        }
+        self.flight.insert(number, run);
+        if self.probe_at.is_none() {
+            self.probe_at = Some(now + self.probe_time());
+        }
+        number
+    }
+
+    /// There is nothing to send, although window and pacing allow it. `starved`: for want of credit.
+    pub(super) fn on_idle(&mut self, now: Instant, starved: bool) {
+        self.app_limited = true;
+        if starved && self.flight.is_empty() && self.credit_at.is_none() {
+            self.credit_at = Some(now + self.probe_time().max(CREDIT_TIME));
+        }
+    }
+
+    /// Takes the packets of an acknowledgement; `delivered` is called with their content.
+    pub(super) fn on_ack(
+        &mut self,
+        ack: &Ack,
+        now: Instant,
+        acked: &mut Acked,
+        mut delivered: impl FnMut(Range<u64>),
+    ) {
+        self.stats.acks += 1;
+        self.stats.marked = self.stats.marked.max(ack.marked);
+        let oldest = |flight: &Flight| flight.first().map_or(u64::MAX, |(first, _)| first);
+        let oldest = oldest(&self.flight).min(oldest(&self.lost));
+        for range in ack.ranges.iter().rev().filter(|range| range.end > oldest) {
+            while let Some((first, run)) = self.flight.pop_within(range) {
+                acked.packets += run.packets;
+                if first + run.packets > ack.largest {
+                    let sample = now.saturating_duration_since(run.sent);
+                    self.rtt.update(sample, ack.delay);
+                    acked.rtt = Some(sample);
+                }
+                if run.is_probe() {
+                    acked.probe = acked.probe.max(Some(run.per_packet as usize));
+                    continue;
+                }
+                self.stats.acked += run.packets;
+                self.delivery.bytes += run.bytes();
+                run.for_each_packet(first, |number, bytes| {
+                    self.control.acked(now, number, run.sent, bytes);
+                });
+                if run.counts {
+                    delivered(run.content);
+                }
+            }
+            while let Some((first, run)) = self.lost.pop_within(range) {
+                acked.packets += run.packets;
+                acked.spurious += run.packets;
+                self.on_spurious(first, &run, now);
+                if run.counts {
+                    delivered(run.content);
+                }
+            }
+        }
+        self.largest_acked = self.largest_acked.max(Some(ack.largest));
+        self.stats.spurious += acked.spurious;
+        if acked.packets > 0 {
+            self.timeouts = 0;
+            self.probe_at = (!self.flight.is_empty()).then(|| now + self.probe_time());
+        }
+        self.delivery.update(now, self.rtt.smoothed());
+    }
+
+    /// Packets that counted as lost are acknowledged: the path reorders them more than expected.
+    fn on_spurious(&mut self, first: u64, run: &Run, now: Instant) {
+        let largest = self.largest_acked.unwrap_or(first).max(first);
+        let overtaken = (largest - first + 1).min(MAX_PACKET_THRESHOLD);
+        self.packet_threshold = self.packet_threshold.max(overtaken);
+        if now.saturating_duration_since(run.sent) > self.rtt.loss_delay(self.time_threshold) {
+            self.time_threshold = (self.time_threshold + 1).min(MAX_TIME_THRESHOLD);
+        }
+    }
+
+    /// Finds the packets that count as lost by now. Returns the content to send again.
+    pub(super) fn detect_losses(&mut self, now: Instant, lost: &mut u64) -> Vec<Range<u64>> {
+        self.loss_at = None;
+        self.forget_lost(now);
+        let Some(largest) = self.largest_acked else {
+            return Vec::new();
+        };
+        let overtaken = 0..(largest + 1).saturating_sub(self.packet_threshold);
+        let delay = self.rtt.loss_delay(self.time_threshold);
+        let mut content = Vec::new();
+        while let Some((first, run)) = self.flight.pop_within(&overtaken) {
+            self.on_lost(first, run, now, lost, &mut content);
+        }
+        while let Some((first, run)) = self.flight.first()
+            && first < largest
+        {
+            let late = run.sent + delay;
+            if late > now {
+                self.loss_at = Some(late);
+                break;
+            }
+            if let Some((first, run)) = self.flight.pop_within(&(0..largest)) {
+                self.on_lost(first, run, now, lost, &mut content);
+            }
+        }
+        if self.flight.is_empty() && self.timeouts == 0 {
+            self.probe_at = None;
+        }
+        content
+    }
+
+    fn on_lost(
+        &mut self,
+        first: u64,
+        mut run: Run,
+        now: Instant,
+        lost: &mut u64,
+        content: &mut Vec<Range<u64>>,
+    ) {
+        if run.is_probe() {
+            return;
+        }
+        *lost += run.packets;
+        self.stats.lost += run.packets;
+        run.for_each_packet(first, |number, bytes| {
+            self.control.lost(now, number, run.sent, bytes);
+        });
+        if std::mem::take(&mut run.owns) {
+            content.push(run.content.clone());
+        }
+        self.lost.insert(first, run);
+    }
+
+    /// Forgets lost packets whose acknowledgement is no longer expected.
+    fn forget_lost(&mut self, now: Instant) {
+        let longest = self.probe_time() * 4;
+        while let Some((first, run)) = self.lost.first()
+            && run.sent + longest < now
+        {
+            let range = first..first + run.packets;
+            self.lost.pop_within(&range);
+        }
+    }
+
+    /// An acknowledgement is handled.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.control.end(now, self.flight.bytes(), self.app_limited);
+        self.pacing.set_rate(self.control.rate());
+    }
+
+    /// Handles the timeouts that are over. `starved`: the source waits for credit. Returns the
+    /// content to send again.
+    pub(super) fn timeout(&mut self, now: Instant, starved: bool) -> Vec<Range<u64>> {
+        let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let mut content = Vec::new();
+        if is_over(self.loss_at) {
+            let mut lost = 0;
+            content = self.detect_losses(now, &mut lost);
+            self.end(now);
+        }
+        if is_over(self.credit_at) {
+            self.credit_at = None;
+            if starved {
+                self.ask();
+            }
+        }
+        if is_over(self.probe_at) {
+            self.timeouts += 1;
+            self.ask();
+            self.probe_at = Some(now + self.probe_time());
+            if self.timeouts == STALLED {
+                self.control.timed_out(now);
+                self.pacing.set_rate(self.control.rate());
+                content.extend(self.give_up());
+            } else {
+                content.extend(self.doubt(now));
+            }
+        }
+        content
+    }
+
+    /// When [`Self::timeout`] has something to handle.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        [self.loss_at, self.probe_at, self.credit_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn ask(&mut self) {
+        self.probe = self.probe.max(Some(PROBE));
+    }
+
+    /// Everything that should have been acknowledged is possibly lost.
+    fn doubt(&mut self, now: Instant) -> Vec<Range<u64>> {
+        let age = self.rtt.smoothed();
+        let old = self
+            .flight
+            .iter_mut()
+            .take_while(|run| run.sent + age <= now);
+        old.filter_map(|run| std::mem::take(&mut run.owns).then(|| run.content.clone()))
+            .collect()
+    }
+
+    /// Everything in flight is lost.
+    fn give_up(&mut self) -> Vec<Range<u64>> {
+        let mut content = Vec::new();
+        while let Some((first, mut run)) = self.flight.pop_within(&(0..u64::MAX)) {
+            if std::mem::take(&mut run.owns) {
+                content.push(run.content.clone());
+            }
+            if !run.is_probe() {
+                self.stats.lost += run.packets;
+                self.lost.insert(first, run);
+            }
+        }
+        self.loss_at = None;
+        content
+    }
+
+    /// The subflow ends. Returns the content to send again.
+    pub(super) fn abandon(&mut self) -> Vec<Range<u64>> {
+        self.give_up()
+    }
+
+    /// What is in flight of `range` no longer counts when it is acknowledged. Returns the content of
+    /// those packets.
+    pub(super) fn disown(&mut self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut content = Vec::new();
+        for run in self.flight.iter_mut().chain(self.lost.iter_mut()) {
+            if run.content.start < range.end && range.start < run.content.end {
+                run.counts = false;
+                if std::mem::take(&mut run.owns) {
+                    content.push(run.content.clone());
+                }
+            }
+        }
+        content
+    }
+
+    /// When the latest packets that are not copied are expected to arrive: `Some(None)` if some are
+    /// overdue, `None` if there are none.
+    pub(super) fn latest(&self, now: Instant) -> Option<Option<Instant>> {
+        let copyable = |run: &&Run| run.owns && !run.copied;
+        let mut runs = self.flight.iter().map(|(_, run)| run).filter(copyable);
+        let oldest = runs.next()?;
+        if self.is_overdue(oldest, now) {
+            return Some(None);
+        }
+        let newest = runs.next_back().unwrap_or(oldest);
+        Some(Some(newest.sent + self.one_way()))
+    }
+
+    /// Takes the content of at most `most` bytes (one packet at least) of the packets that
+    /// [`Self::latest`] means.
+    pub(super) fn copy_latest(&mut self, most: u64, now: Instant) -> Option<Range<u64>> {
+        let at = {
+            let mut runs = (self.flight.iter()).filter(|(_, run)| run.owns && !run.copied);
+            let oldest = runs.next()?;
+            let (first, run) = match self.is_overdue(oldest.1, now) {
+                true => oldest,
+                false => runs.next_back().unwrap_or(oldest),
+            };
+            first + run.packets - (most / run.per_packet).clamp(1, run.packets)
+        };
+        self.flight.cut(at);
+        let run = self.flight.get_mut(at)?;
+        run.copied = true;
+        // The copy takes its place: if that is lost too, it is sent again once.
+        run.owns = false;
+        Some(run.content.clone())
+    }
+
+    fn is_overdue(&self, run: &Run, now: Instant) -> bool {
+        run.sent + self.rtt.probe_timeout(self.named_interval()) <= now
+    }
+
+    /// The interval to name to the sink, if it differs by a quarter from the last one.
+    pub(super) fn poll_interval(&mut self) -> Option<Duration> {
+        let interval = self.wanted_interval();
+        let is_new = self
+            .interval
+            .is_none_or(|named| named.abs_diff(interval) > named / 4);
+        is_new.then(|| {
+            self.interval = Some(interval);
+            interval
+        })
+    }
+
+    fn wanted_interval(&self) -> Duration {
+        let interval = (self.rtt.smoothed() / 8).clamp(MIN_INTERVAL, MAX_INTERVAL);
+        if self.stats.acks < FIRST_ACKS {
+            return interval;
+        }
+        let cheap = ACK_BYTES / (ACK_SHARE * self.delivery.rate.max(1.0));
+        let slow = MAX_SLOW_INTERVAL.as_secs_f64();
+        interval.max(Duration::from_secs_f64(cheap.min(slow)))
+    }
+
+    fn named_interval(&self) -> Duration {
+        self.interval.unwrap_or(MAX_INTERVAL)
+    }
+
+    /// The time without an acknowledgement until the next probe.
+    fn probe_time(&self) -> Duration {
+        let time = self.rtt.probe_timeout(self.named_interval());
+        (time * 2_u32.pow(self.timeouts.min(8))).min(MAX_PROBE_TIME.max(time))
+    }
+}
+
+/// The rate at which packets are acknowledged.
+#[derive(Debug)]
+struct Delivery {
+    /// Bytes per second.
+    rate: f64,
+    since: Instant,
+    /// Bytes acknowledged since.
+    bytes: u64,
+}
+
+impl Delivery {
+    fn new(now: Instant) -> Self {
+        Self {
+            rate: 0.0,
+            since: now,
+            bytes: 0,
+        }
+    }
+
+    /// Measures again after a round trip.
+    fn update(&mut self, now: Instant, rtt: Duration) {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed >= rtt.max(DELIVERY_TIME) {
+            let rate = self.bytes as f64 / elapsed.as_secs_f64();
+            // A pause must not make acknowledgements rare at once.
+            self.rate = rate.max(self.rate * 0.8);
+            (self.since, self.bytes) = (now, 0);
+        }
+    }
+}
