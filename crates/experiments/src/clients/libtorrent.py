@@ -6,9 +6,12 @@ import libtorrent as lt
 
 action, torrent, folder, seeder, leecher = sys.argv[1:]
 seeds = action == "seed"
+interface = "127.0.0.1:" + (seeder if seeds else leecher)
 settings = lt.high_performance_seed()
 settings.update({
-    "listen_interfaces": "127.0.0.1:" + (seeder if seeds else leecher),
+    # A seeder listens once it has checked its files: a connection before that would fail, and be
+    # tried again a minute later.
+    "listen_interfaces": "" if seeds else interface,
     "enable_dht": False,
     "enable_lsd": False,
     "enable_upnp": False,
@@ -26,13 +29,17 @@ session = lt.session(settings)
 parameters = lt.add_torrent_params()
 parameters.ti = lt.torrent_info(torrent)
 parameters.save_path = folder
+# Started at once, not at the next turn of a queue.
+parameters.flags &= ~(lt.torrent_flags.auto_managed | lt.torrent_flags.paused)
 handle = session.add_torrent(parameters)
 while True:
     session.wait_for_alert(1000)
     for alert in session.pop_alerts():
-        if isinstance(alert, lt.torrent_checked_alert) and not seeds:
-            # A peer named while files are checked is tried again a minute later.
-            handle.connect_peer(("127.0.0.1", int(seeder)))
+        if isinstance(alert, lt.torrent_checked_alert):
+            if seeds:
+                session.apply_settings({"listen_interfaces": interface})
+            else:
+                handle.connect_peer(("127.0.0.1", int(seeder)))
         if isinstance(alert, lt.torrent_error_alert):
             sys.exit(str(alert))
         if isinstance(alert, lt.torrent_finished_alert) and not seeds:
