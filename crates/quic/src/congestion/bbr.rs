@@ -12,15 +12,17 @@
 //! - Where ASes announce the path's bandwidth, Startup (5.3.1) grows gently beyond it, as CUBIC's
 //!   slow start does.
 
+mod losses;
 mod model;
 mod probe;
+mod window;
 
 use std::time::{Duration, Instant};
 
+use self::losses::{Losses, Undo};
 use self::model::{Aggregation, MaxBandwidth};
 use super::announced::Announced;
-use super::delivery::{Loss, Sample};
-use super::round::grown;
+use super::delivery::Sample;
 
 /// Pacing gain of Startup: doubles the rate each round (5.6.1).
 const STARTUP_GAIN: f64 = 2.773;
@@ -132,28 +134,6 @@ pub(super) struct Bbr {
     /// Bytes to be acknowledged for each by which the long-term window grows.
     up_cost: u64,
     random: fastrand::Rng,
-}
-
-/// Losses of the present round.
-#[derive(Debug, Clone, Copy, Default)]
-struct Losses {
-    bytes: u64,
-    /// Runs of lost packets, and the number of the last one.
-    runs: u32,
-    last: u64,
-    /// Some came with a longer round-trip time.
-    grown: bool,
-    /// Bytes delivered before the round.
-    before: u64,
-}
-
-/// What losses changed, in case they turn out to be spurious (5.5.11).
-#[derive(Debug, Clone, Copy)]
-struct Undo {
-    state: State,
-    short_bw: f64,
-    short_window: u64,
-    long_window: u64,
 }
 
 /// What another controller knows of the path.
@@ -340,60 +320,6 @@ impl Bbr {
         self.round_end = self.delivered;
     }
 
-    /// Handles the loss of a packet (5.5.10.2).
-    pub(super) fn lost(&mut self, now: Instant, loss: &Loss) {
-        if self.losses.bytes == 0 {
-            self.loss_round_end = self.delivered;
-            self.undo = Some(Undo {
-                state: self.state,
-                short_bw: self.short_bw,
-                short_window: self.short_window,
-                long_window: self.long_window,
-            });
-        }
-        let losses = &mut self.losses;
-        losses.runs += u32::from(losses.runs == 0 || loss.number != losses.last + 1);
-        losses.last = loss.number;
-        losses.bytes += loss.bytes;
-        losses.grown |= grown(self.min_rtt, self.last_rtt);
-        if self.probing && is_too_much(loss.lost, loss.in_flight_then) {
-            self.probed_too_much(now, loss);
-        }
-    }
-
-    /// Handles a congestion mark: as losses of a round in which a queue has grown.
-    pub(super) fn marked(&mut self) {
-        if self.losses.bytes == 0 {
-            self.loss_round_end = self.delivered;
-        }
-        self.losses.bytes += self.mtu;
-        self.losses.grown = true;
-    }
-
-    /// Handles persistent congestion (RFC 9002, 7.6): the window starts again, the model stays.
-    pub(super) fn persistent_congestion(&mut self) {
-        self.window = self.least();
-    }
-
-    /// Takes back what losses did that turn out to be spurious (5.5.11.2).
-    pub(super) fn spurious(&mut self) {
-        let Some(undo) = self.undo.take() else {
-            return;
-        };
-        self.losses.bytes = 0;
-        self.reset_full_bandwidth();
-        self.short_bw = self.short_bw.max(undo.short_bw);
-        self.short_window = self.short_window.max(undo.short_window);
-        self.long_window = self.long_window.max(undo.long_window);
-        if self.state != State::ProbeRtt && self.state != undo.state {
-            match undo.state {
-                State::Startup => self.enter(State::Startup),
-                State::Up => self.start_up(),
-                _ => {}
-            }
-        }
-    }
-
     fn enter(&mut self, state: State) {
         self.state = state;
         if state == State::Cruise {
@@ -432,73 +358,4 @@ impl Bbr {
             self.pacing_rate = rate.max(self.mtu as f64);
         }
     }
-
-    /// What the path holds at `bandwidth`, times `gain`, in bytes.
-    fn holds(&self, bandwidth: f64, gain: f64) -> u64 {
-        if self.min_rtt == Duration::MAX {
-            return self.window;
-        }
-        (gain * bandwidth * self.min_rtt.as_secs_f64()) as u64
-    }
-
-    fn least(&self) -> u64 {
-        LEAST * self.mtu
-    }
-
-    /// A window with room for the batches in which packets are sent and acknowledged (5.6.4.2).
-    fn with_batches(&self, window: u64) -> u64 {
-        let batches = 3 * super::quantum(self.pacing_rate, self.mtu);
-        let more = match self.state {
-            State::Up => 2 * self.mtu,
-            _ => 0,
-        };
-        window.max(batches).max(self.least()) + more
-    }
-
-    /// The window that a gain over the estimated bandwidth-delay product means.
-    fn target(&self, gain: f64) -> u64 {
-        self.with_batches(self.holds(self.max_bw.get(), gain))
-    }
-
-    /// Sets the window (5.6.4.6).
-    fn set_window(&mut self, sample: &Sample) {
-        let most = self.holds(self.max_bw.get(), self.window_gain) + self.aggregation.extra();
-        let most = self.with_batches(most);
-        let grown = self.window + sample.acked;
-        if self.full_bw_reached {
-            self.window = grown.min(most);
-        } else if self.window < most {
-            self.window = grown;
-        }
-        self.window = self.window.max(self.least());
-        if self.state == State::ProbeRtt {
-            self.window = self.window.min(self.probe_rtt_window());
-        }
-        let bound = match self.state {
-            State::Startup | State::Drain => u64::MAX,
-            State::ProbeRtt | State::Cruise => self.with_headroom(),
-            State::Down | State::Refill | State::Up => self.long_window,
-        };
-        let bound = bound.min(self.short_window).max(self.least());
-        self.window = self.window.min(bound);
-    }
-
-    /// Most in flight while cruising (5.3.3.6).
-    fn with_headroom(&self) -> u64 {
-        let Some(bound) = self.long_window() else {
-            return u64::MAX;
-        };
-        let headroom = ((HEADROOM * bound as f64) as u64).max(self.mtu);
-        bound.saturating_sub(headroom).max(self.least())
-    }
-
-    /// The long-term bound, if there is one.
-    fn long_window(&self) -> Option<u64> {
-        (self.long_window < u64::MAX).then_some(self.long_window)
-    }
-}
-
-/// Whether `lost` of `in_flight` bytes are more than chance (5.5.10.2).
-fn is_too_much(lost: u64, in_flight: u64) -> bool {
-    lost as f64 > TOLERATED * in_flight as f64
 }

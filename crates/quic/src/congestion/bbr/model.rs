@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State, TOLERATED, is_too_much};
+use super::losses::is_too_much;
+use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State, TOLERATED};
 use crate::congestion::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, KEPT, State, TOLERATED, is_too_much};
+use super::losses::is_too_much;
+use super::{Bbr, KEPT, State, TOLERATED};
 use crate::congestion::delivery::{Loss, Sample};
 
 /// Time between two probes: at least this, and a random part of as much again as the second.

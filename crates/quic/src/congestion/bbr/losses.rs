@@ -1,0 +1,90 @@
+//! What losses and congestion marks change (5.5.10, 5.5.11).
+
+use std::time::Instant;
+
+use super::{Bbr, State, TOLERATED};
+use crate::congestion::delivery::Loss;
+use crate::congestion::round::grown;
+
+/// Losses of the present round.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Losses {
+    pub(super) bytes: u64,
+    /// Runs of lost packets, and the number of the last one.
+    pub(super) runs: u32,
+    pub(super) last: u64,
+    /// Some came with a longer round-trip time.
+    pub(super) grown: bool,
+    /// Bytes delivered before the round.
+    pub(super) before: u64,
+}
+
+/// What losses changed, in case they turn out to be spurious (5.5.11).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Undo {
+    pub(super) state: State,
+    pub(super) short_bw: f64,
+    pub(super) short_window: u64,
+    pub(super) long_window: u64,
+}
+
+impl Bbr {
+    /// Handles the loss of a packet (5.5.10.2).
+    pub(in crate::congestion) fn lost(&mut self, now: Instant, loss: &Loss) {
+        if self.losses.bytes == 0 {
+            self.loss_round_end = self.delivered;
+            self.undo = Some(Undo {
+                state: self.state,
+                short_bw: self.short_bw,
+                short_window: self.short_window,
+                long_window: self.long_window,
+            });
+        }
+        let losses = &mut self.losses;
+        losses.runs += u32::from(losses.runs == 0 || loss.number != losses.last + 1);
+        losses.last = loss.number;
+        losses.bytes += loss.bytes;
+        losses.grown |= grown(self.min_rtt, self.last_rtt);
+        if self.probing && is_too_much(loss.lost, loss.in_flight_then) {
+            self.probed_too_much(now, loss);
+        }
+    }
+
+    /// Handles a congestion mark: as losses of a round in which a queue has grown.
+    pub(in crate::congestion) fn marked(&mut self) {
+        if self.losses.bytes == 0 {
+            self.loss_round_end = self.delivered;
+        }
+        self.losses.bytes += self.mtu;
+        self.losses.grown = true;
+    }
+
+    /// Handles persistent congestion (RFC 9002, 7.6): the window starts again, the model stays.
+    pub(in crate::congestion) fn persistent_congestion(&mut self) {
+        self.window = self.least();
+    }
+
+    /// Takes back what losses did that turn out to be spurious (5.5.11.2).
+    pub(in crate::congestion) fn spurious(&mut self) {
+        let Some(undo) = self.undo.take() else {
+            return;
+        };
+        self.losses.bytes = 0;
+        self.reset_full_bandwidth();
+        self.short_bw = self.short_bw.max(undo.short_bw);
+        self.short_window = self.short_window.max(undo.short_window);
+        self.long_window = self.long_window.max(undo.long_window);
+        if self.state != State::ProbeRtt && self.state != undo.state {
+            match undo.state {
+                State::Startup => self.enter(State::Startup),
+                State::Up => self.start_up(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether `lost` of `in_flight` bytes are more than chance (5.5.10.2).
+pub(super) fn is_too_much(lost: u64, in_flight: u64) -> bool {
+    lost as f64 > TOLERATED * in_flight as f64
+}

@@ -1,0 +1,73 @@
+//! How much may be in flight (5.6.4).
+
+use std::time::Duration;
+
+use super::{Bbr, HEADROOM, LEAST, State};
+use crate::congestion::delivery::Sample;
+use crate::congestion::quantum;
+
+impl Bbr {
+    /// What the path holds at `bandwidth`, times `gain`, in bytes.
+    pub(super) fn holds(&self, bandwidth: f64, gain: f64) -> u64 {
+        if self.min_rtt == Duration::MAX {
+            return self.window;
+        }
+        (gain * bandwidth * self.min_rtt.as_secs_f64()) as u64
+    }
+
+    pub(super) fn least(&self) -> u64 {
+        LEAST * self.mtu
+    }
+
+    /// A window with room for the batches in which packets are sent and acknowledged (5.6.4.2).
+    pub(super) fn with_batches(&self, window: u64) -> u64 {
+        let batches = 3 * quantum(self.pacing_rate, self.mtu);
+        let more = match self.state {
+            State::Up => 2 * self.mtu,
+            _ => 0,
+        };
+        window.max(batches).max(self.least()) + more
+    }
+
+    /// The window that a gain over the estimated bandwidth-delay product means.
+    pub(super) fn target(&self, gain: f64) -> u64 {
+        self.with_batches(self.holds(self.max_bw.get(), gain))
+    }
+
+    /// Sets the window (5.6.4.6).
+    pub(super) fn set_window(&mut self, sample: &Sample) {
+        let most = self.holds(self.max_bw.get(), self.window_gain) + self.aggregation.extra();
+        let most = self.with_batches(most);
+        let grown = self.window + sample.acked;
+        if self.full_bw_reached {
+            self.window = grown.min(most);
+        } else if self.window < most {
+            self.window = grown;
+        }
+        self.window = self.window.max(self.least());
+        if self.state == State::ProbeRtt {
+            self.window = self.window.min(self.probe_rtt_window());
+        }
+        let bound = match self.state {
+            State::Startup | State::Drain => u64::MAX,
+            State::ProbeRtt | State::Cruise => self.with_headroom(),
+            State::Down | State::Refill | State::Up => self.long_window,
+        };
+        let bound = bound.min(self.short_window).max(self.least());
+        self.window = self.window.min(bound);
+    }
+
+    /// Most in flight while cruising (5.3.3.6).
+    pub(super) fn with_headroom(&self) -> u64 {
+        let Some(bound) = self.long_window() else {
+            return u64::MAX;
+        };
+        let headroom = ((HEADROOM * bound as f64) as u64).max(self.mtu);
+        bound.saturating_sub(headroom).max(self.least())
+    }
+
+    /// The long-term bound, if there is one.
+    pub(super) fn long_window(&self) -> Option<u64> {
+        (self.long_window < u64::MAX).then_some(self.long_window)
+    }
+}
