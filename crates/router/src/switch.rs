@@ -1,13 +1,13 @@
 //! The data plane: packets received at one port, processed, and sent by others.
 
+mod messages;
+
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use hawser_packet::ScmpError;
-use hawser_packet::number::unreachable;
-
+use self::messages::Message;
 use crate::bfd::Neighbours;
 use crate::emulate::packets_in;
 use crate::flow::{flow, thread};
@@ -17,7 +17,7 @@ use crate::port::{Port, position};
 use crate::reason::{Drops, Reason};
 use crate::repeat::Repeat;
 use crate::transmit::NoRoute;
-use crate::verdict::{Answer, Origin, Verdict};
+use crate::verdict::{Origin, Verdict};
 
 /// Index of the internal port.
 const INTERNAL: usize = 0;
@@ -51,12 +51,6 @@ pub(crate) struct Switch {
     repeat: Repeat,
     /// Buffer for the packets that the router itself sends.
     pub scratch: Vec<u8>,
-}
-
-/// An SCMP message to the source of a packet.
-enum Message {
-    Error(ScmpError),
-    Reply(Answer),
 }
 
 /// Received packets in the inbox, with the same verdict.
@@ -325,59 +319,5 @@ impl Switch {
             self.report_unreachable(to, index, from, now);
         }
         self.ports[to].runs.at(index).clear();
-    }
-
-    /// Sends SCMP errors to the sources of the packets whose destination host is unreachable. Not
-    /// for other routers of the AS: BFD detects those.
-    #[cold]
-    fn report_unreachable(&mut self, to: usize, index: usize, port: usize, now: Instant) {
-        let run = self.ports[to].runs.at(index);
-        let (ranges, host): (Vec<_>, _) = (run.packets().collect(), run.to);
-        self.drops.add(Reason::Unreachable, ranges.len() as u64);
-        if to != INTERNAL || self.forwarder.internal_origin(host) != Origin::Host {
-            return;
-        }
-        let origin = Origin::from(self.ports[port].id);
-        for range in ranges {
-            let packet = &mut self.inbox.data[range.clone()];
-            self.forwarder.undo_delivery(origin.interface(), packet);
-            let error = ScmpError::DestinationUnreachable {
-                code: unreachable::ADDRESS,
-            };
-            let packet = Arrived {
-                port,
-                origin,
-                slot: None,
-                length: range.len(),
-                range,
-            };
-            self.send_back(packet, Message::Error(error), now);
-        }
-    }
-
-    /// Sends a message to the sender of `packet`.
-    #[cold]
-    fn send_back(&mut self, packet: Arrived, message: Message, now: Instant) {
-        let (port, origin) = (&mut self.ports[packet.port], packet.origin);
-        let bytes = &self.inbox.data[packet.range];
-        let allowed = match message {
-            Message::Error(_) => port.shared.may_send_error(now),
-            Message::Reply(_) => port.shared.may_send_reply(now),
-        };
-        if !allowed {
-            return self.drops.add(Reason::ScmpRateLimited, 1);
-        }
-        let (forwarder, out) = (&self.forwarder, &mut self.scratch);
-        let written = match message {
-            Message::Error(error) => forwarder.write_error(origin, bytes, error, out),
-            Message::Reply(answer) => forwarder.write_answer(origin, bytes, answer, out),
-        };
-        // The neighbour at an external port is known.
-        let slot = packet.slot.filter(|_| packet.port == INTERNAL);
-        let to = slot.and_then(|slot| self.inbox.from(slot));
-        match written {
-            Some(()) => port.send_one(&self.scratch, to, now, &mut self.drops),
-            None => self.drops.add(Reason::ScmpNotAnswered, 1),
-        }
     }
 }
