@@ -30,4 +30,5 @@ pub use self::endpoint::{BindError, ConnectError, Endpoint};
 pub use self::identity::{Identity, KeyError};
 pub use self::peer_key::{PeerKey, PeerKeyError};
 pub use self::stream::{RecvStream, SendStream, StreamError};
+pub use self::tls::AnyPeer;
 pub use self::transport::Config;

@@ -38,7 +38,7 @@ impl Tls {
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let certificate = identity.certificate(SERVER_NAME)?;
         let provider = Arc::new(provider());
-        let any = Arc::new(AnyPeer(Arc::clone(&provider)));
+        let any = Arc::new(AnyPeer::new(Arc::clone(&provider)));
         let tls13 = &[&rustls::version::TLS13];
 
         let mut client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -96,9 +96,16 @@ pub(crate) fn peer_key(certificate: &CertificateDer<'_>) -> Result<PeerKey, Erro
     ))
 }
 
-/// Accepts every certificate whose key the peer proves to hold.
+/// A verifier that accepts every certificate whose key the peer proves to hold.
 #[derive(Debug)]
-struct AnyPeer(Arc<CryptoProvider>);
+pub struct AnyPeer(Arc<CryptoProvider>);
+
+impl AnyPeer {
+    /// A verifier that checks signatures with `provider`.
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self(provider)
+    }
+}
 
 /// The checks of signatures, which are the same for certificates of servers and of clients.
 macro_rules! signature_checks {
@@ -109,7 +116,7 @@ macro_rules! signature_checks {
             _: &CertificateDer<'_>,
             _: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            // There is no TLS 1.2 in QUIC (RFC 9001, 4.2).
+            // TLS 1.2 is never offered (RFC 9001, 4.2).
             Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
         }
 

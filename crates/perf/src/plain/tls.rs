@@ -5,13 +5,10 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConfig, ServerConnection,
-    SignatureScheme, Stream,
-};
+use hawser_quic::AnyPeer;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection, Stream};
 
 use crate::error::PerfError;
 use crate::message::Received;
@@ -29,7 +26,7 @@ fn provider() -> Arc<CryptoProvider> {
 
 pub fn send(to: SocketAddr, time: Duration) -> Result<u64, PerfError> {
     let provider = provider();
-    let any = Arc::new(AnyServer(Arc::clone(&provider)));
+    let any = Arc::new(AnyPeer::new(Arc::clone(&provider)));
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(PerfError::message)?
@@ -91,44 +88,4 @@ pub fn receive(
         seconds: time.as_secs_f64(),
         ..Received::default()
     })
-}
-
-/// Accepts every certificate whose key the server proves to hold: a test transfers nothing secret.
-#[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("only TLS 1.3 is spoken here".into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
