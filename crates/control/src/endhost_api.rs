@@ -40,10 +40,10 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
 /// The routers of the AS. Empty for another AS.
 fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlaysResponse {
     let local = plane.isd_as();
-    let asked = IsdAsn::from_u64(request.isd_as.unwrap_or(0));
+    let requested = IsdAsn::from_u64(request.isd_as.unwrap_or(0));
     let routers = plane.topology.border_routers.values();
     let routers = routers
-        .filter(|_| asked.matches(local))
+        .filter(|_| requested.matches(local))
         .map(|router| BorderRouter {
             isd_as: local.to_u64(),
             address: router.internal_addr.to_string(),

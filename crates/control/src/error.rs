@@ -63,8 +63,8 @@ pub(crate) enum LookupError {
     Wildcard(IsdAsn),
     #[error("no AS {0} in this network: network.json lists its ASes")]
     Unknown(IsdAsn),
-    #[error("paths and segments start in the AS of this service, {local}, not in {asked}")]
-    Foreign { local: IsdAsn, asked: IsdAsn },
+    #[error("paths and segments start in the AS of this service, {local}, not in {requested}")]
+    Foreign { local: IsdAsn, requested: IsdAsn },
     #[error("segments cannot be signed: {0}")]
     Unsigned(String),
     #[error("the network cannot be read: {0}")]

@@ -167,12 +167,12 @@ impl Plane {
     }
 
     /// Checks that a request starts in this AS; the ISD-AS 0 also means this AS.
-    fn check_source(&self, asked: IsdAsn) -> Result<(), LookupError> {
+    fn check_source(&self, requested: IsdAsn) -> Result<(), LookupError> {
         let local = self.isd_as();
-        if asked == IsdAsn::WILDCARD || asked == local {
+        if requested == IsdAsn::WILDCARD || requested == local {
             return Ok(());
         }
-        Err(LookupError::Foreign { local, asked })
+        Err(LookupError::Foreign { local, requested })
     }
 
     /// The segments between `src` and `dst` at `now` (Unix seconds), as from scionproto's control

@@ -261,19 +261,19 @@ async fn forged_errors_do_not_count_and_genuine_ones_start_a_probe() {
     to_b.send(&lane, &batch(0, 10, size), size).await.unwrap();
     let path = lane.path().unwrap();
     let attacker = tokio::net::UdpSocket::bind((own_ip(7), 0)).await.unwrap();
-    let mut invented = 0;
+    let mut unmatched = 0;
     for error in errors(from, to, &path, b"not it!!") {
         attacker.send_to(&error, from.host).await.unwrap();
-        invented += 1;
+        unmatched += 1;
     }
     // No packet with this token was sent over the path of the other lane.
     let other = hosts.lanes[1].path().unwrap();
     for error in errors(from, to, &other, TOKEN) {
         attacker.send_to(&error, from.host).await.unwrap();
-        invented += 1;
+        unmatched += 1;
     }
     let reading = async {
-        while hosts.a.1.socket().drops().invented < invented {
+        while hosts.a.1.socket().drops().unmatched < unmatched {
             assert_eq!(hosts.a.2.batch().count(), 0);
             let _ = tokio::time::timeout(
                 Duration::from_millis(10),
@@ -306,5 +306,5 @@ async fn forged_errors_do_not_count_and_genuine_ones_start_a_probe() {
     within(probed).await;
     assert_eq!((lane.end(), hosts.lanes[1].end()), (None, None));
     assert_eq!(hosts.a.0.paths(hosts.net.b_as).await.unwrap().len(), 2);
-    assert_eq!(hosts.a.1.socket().drops().invented, invented);
+    assert_eq!(hosts.a.1.socket().drops().unmatched, unmatched);
 }

@@ -247,7 +247,7 @@ async fn scmp_errors_about_packets_of_others_are_dropped() {
     let ours = packet_of(local);
     let whole = u16::try_from(ours.len()).unwrap();
     let report = |from, message: &[u8]| scmp(&ours, from, net.router_a(), message);
-    let invented = [
+    let unmatched = [
         // From another AS than that of the interface.
         report(net.b_as, &down(net.a_as, &ours)),
         // A quote that ends before the ports.
@@ -261,7 +261,7 @@ async fn scmp_errors_about_packets_of_others_are_dropped() {
     ];
     let other = [report(net.a_as, &down(net.a_as, &stranger))];
     let sender = std::net::UdpSocket::bind((own_ip(25), 0)).unwrap();
-    for packet in invented.iter().chain(&other).chain(&possible) {
+    for packet in unmatched.iter().chain(&other).chain(&possible) {
         sender.send_to(packet, local.host).unwrap();
     }
     let headers = Headers::new(local, peer, &path).unwrap();
@@ -285,7 +285,7 @@ async fn scmp_errors_about_packets_of_others_are_dropped() {
     ];
     assert_eq!(reports, expected);
     assert_eq!(socket.drops().not_for_us, 1);
-    assert_eq!(socket.drops().invented, 3 + 2);
+    assert_eq!(socket.drops().unmatched, 3 + 2);
     // The socket alone does not know which packets were sent, so no path is withheld.
     assert!(host.paths(net.b_as).await.is_ok());
 }

@@ -79,7 +79,7 @@ pub struct RouterStatus {
     pub drops: Option<BTreeMap<String, u64>>,
     /// Whether its BFD sessions with the other routers of its AS are up, by their names; `None` if
     /// it does not answer.
-    pub hears: Option<BTreeMap<String, bool>>,
+    pub bfd_up: Option<BTreeMap<String, bool>>,
 }
 
 /// The status of an AS.
@@ -139,7 +139,7 @@ pub struct EndStatus {
     pub counters: Option<InterfaceCounters>,
     /// Whether the BFD session with the router at the other end is up; `None` if the router does
     /// not answer, or has no session.
-    pub hears: Option<bool>,
+    pub bfd_up: Option<bool>,
     /// The limit on the traffic that this end sends, read from the kernel.
     pub limit: Option<LimitState>,
 }
@@ -189,7 +189,7 @@ impl Lab {
                     name: router.name.clone(),
                     process: process(router.process, Service::Router(i)),
                     drops: counters.as_ref().map(|c| c.drops.clone()),
-                    hears: counters.as_ref().map(|c| siblings(at, c)),
+                    bfd_up: counters.as_ref().map(|c| siblings(at, c)),
                 }
             };
             ases.push(AsStatus {
@@ -214,7 +214,7 @@ impl Lab {
                     device: device.device.clone(),
                     address: device.underlay(),
                     counters: router.and_then(|c| c.interfaces.get(&end.id).copied()),
-                    hears: router.and_then(|c| live::session(c, end.id)),
+                    bfd_up: router.and_then(|c| live::session(c, end.id)),
                     limit,
                 }
             };

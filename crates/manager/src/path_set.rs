@@ -42,7 +42,7 @@ pub struct PathSet<P> {
     orders: Vec<Order>,
     next_subflow: u64,
     /// Whether a decision may differ from the one last published.
-    news: bool,
+    unpublished: bool,
     /// Whether anything happened since the last orders.
     changed: bool,
     /// When orders are due even if nothing happens.
@@ -59,7 +59,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entries: BTreeMap::new(),
             orders: Vec::new(),
             next_subflow: 0,
-            news: false,
+            unpublished: false,
             changed: false,
             due: None,
         }
@@ -223,7 +223,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
         let most = self.options.subflows.max(1);
         let decided = self.weighing.tick(&mut self.entries, most, carried, now);
-        self.news |= decided;
+        self.unpublished |= decided;
         self.changed |= decided;
         for (path, entry) in &mut self.entries {
             let held = entry.offered && self.weighing.is_held(*path);
@@ -264,7 +264,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.published = Some(decision.clone());
             Some((*path, decision))
         };
-        match std::mem::take(&mut self.news) {
+        match std::mem::take(&mut self.unpublished) {
             true => self.entries.iter_mut().filter_map(changed).collect(),
             false => Vec::new(),
         }
@@ -349,7 +349,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Runs the selection again.
     fn choose(&mut self) {
-        self.news = true;
+        self.unpublished = true;
         choose(&mut self.entries, &self.options);
     }
 

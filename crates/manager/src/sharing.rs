@@ -148,7 +148,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         let id = SubflowId(self.last_subflow);
         let state = known.path(path);
         state.subflows.push(Subflow::new(id, Use::Unknown));
-        state.told = None;
+        state.reported = None;
         self.subflows.insert(id, (key, path));
         self.dirty.insert(key);
         self.has_changes = true;
@@ -228,9 +228,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
             for (path, state) in &mut known.paths {
                 let decision = state.decision(|| self.assignment.decision(*key, *path));
                 if let Some(decision) = decision
-                    && state.told.as_ref() != Some(&decision)
+                    && state.reported.as_ref() != Some(&decision)
                 {
-                    state.told = Some(decision.clone());
+                    state.reported = Some(decision.clone());
                     changes.push((*key, *path, decision));
                 }
             }

@@ -137,11 +137,11 @@ pub enum Reason {
         value: String,
     },
     /// Taken: crosses no interface that a path in use to any peer crosses.
-    #[error("shares no interface with any path in use{}", only_way(*.but_only_way))]
+    #[error("shares no interface with any path in use{}", exception(*.but_unavoidable))]
     Apart {
         /// Whether the only link out of the uploader's AS or into the peer's AS was ignored, since
         /// no path can avoid it.
-        but_only_way: bool,
+        but_unavoidable: bool,
     },
     /// Taken: sensing found that it does not slow the path it shares an interface with.
     #[error("shares {0} at no cost to it")]
@@ -223,7 +223,7 @@ fn taken_over(from: &Option<Fingerprint>) -> String {
     }
 }
 
-fn only_way(but: bool) -> &'static str {
+fn exception(but: bool) -> &'static str {
     match but {
         true => ", but those of the only way out or in",
         false => "",

@@ -234,7 +234,7 @@ impl<T: Transport> Swarm<T> {
                 }
             }
             Event::Gone(conn, gone) => self.gone(conn, &gone, now),
-            Event::Disk(event) => self.disk_says(event, now),
+            Event::Disk(event) => self.on_disk_event(event, now),
             Event::NoMoreIncoming => self.failure = Some(DownloadError::EndpointClosed),
         }
     }

@@ -355,7 +355,7 @@ fn lookups_without_an_answer_are_refused() {
             own,
             LookupError::Foreign {
                 local: own,
-                asked: core,
+                requested: core,
             },
         ),
     ] {
@@ -369,7 +369,7 @@ fn lookups_without_an_answer_are_refused() {
             core,
             LookupError::Foreign {
                 local: own,
-                asked: ia("1-ff00:0:113"),
+                requested: ia("1-ff00:0:113"),
             },
         ),
     ] {
@@ -551,7 +551,7 @@ fn networks() -> impl Strategy<Value = Network> {
 }
 
 /// An ISD-AS of the network of two ISDs, a wildcard, or any number.
-fn asked() -> impl Strategy<Value = IsdAsn> {
+fn requested() -> impl Strategy<Value = IsdAsn> {
     let known = two_isds().ases.into_iter().map(|a| a.isd_as);
     prop_oneof![
         prop::sample::select(known.collect::<Vec<_>>()),
@@ -562,7 +562,7 @@ fn asked() -> impl Strategy<Value = IsdAsn> {
 
 proptest! {
     #[test]
-    fn any_request_has_an_answer(src in asked(), dst in asked()) {
+    fn any_request_has_an_answer(src in requested(), dst in requested()) {
         let mut plane = plane(&two_isds(), ia("1-ff00:0:114"));
         let known = plane.ends(dst).is_ok();
         let local = src == IsdAsn::WILDCARD || src == plane.isd_as();

@@ -22,7 +22,7 @@ pub struct DropCounters {
     /// Packets of a protocol other than UDP and SCMP.
     pub unusable: u64,
     /// SCMP errors that quote no packet sent from here, or too little of a packet.
-    pub invented: u64,
+    pub unmatched: u64,
 }
 
 /// Reads the packets of one socket.
@@ -57,7 +57,7 @@ impl Reader {
 
     /// Counts `error` as one that quotes no packet sent from here.
     pub(super) fn reject(&self, error: &ScmpError) {
-        lock(&self.drops).invented += 1;
+        lock(&self.drops).unmatched += 1;
         tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
     }
 

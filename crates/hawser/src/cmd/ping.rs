@@ -162,23 +162,23 @@ impl Run<'_> {
     async fn echo(&mut self) {
         let (timeout, count) = (self.args.timeout, self.args.count);
         let mut tick = tokio::time::interval(self.args.interval);
-        let mut asked = JoinSet::new();
+        let mut outstanding = JoinSet::new();
         let all_sent = |sent: u32| count.is_some_and(|count| sent >= count.into());
         // When the last request sent times out.
         let mut end = tokio::time::Instant::now();
-        while !(all_sent(self.sent) && asked.is_empty()) {
+        while !(all_sent(self.sent) && outstanding.is_empty()) {
             tokio::select! {
                 _ = tick.tick(), if !all_sent(self.sent) => {
                     let (pinger, path) = (Arc::clone(&self.pinger), self.path.clone());
                     let (ip, size, number) = (self.args.destination.ip, self.size, self.sent);
-                    asked.spawn(async move {
+                    outstanding.spawn(async move {
                         (number, pinger.echo(ip, &path, size, timeout + LATE).await)
                     });
                     self.sent += 1;
                     end = tokio::time::Instant::now() + timeout;
                 }
                 // A task is never aborted and does not panic.
-                Some(Ok((number, reply))) = asked.join_next() => self.take(number, reply),
+                Some(Ok((number, reply))) = outstanding.join_next() => self.take(number, reply),
                 () = tokio::time::sleep_until(end), if all_sent(self.sent) => return,
             }
         }

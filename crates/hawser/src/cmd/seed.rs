@@ -12,8 +12,8 @@ use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
 use super::address::{Listen, listen, tcp};
 use super::congestion::congestion;
 use super::network::{HostArgs, Sockets};
-use super::news::News;
 use super::policy::{self, PolicyArgs};
+use super::reported::Reported;
 use super::select::{ranking, ranking_help, with_carbon};
 use super::{files, process};
 use crate::failure::Failure;
@@ -176,15 +176,15 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         }
 
         let (mut live, paint) = (Live::start(), Paint::stderr());
-        let reported = args.verbose && (args.json || !std::io::stderr().is_terminal());
-        let mut news = News::default();
+        let prints = args.verbose && (args.json || !std::io::stderr().is_terminal());
+        let mut reported = Reported::default();
         let mut progress = seed.progress();
         let shown = async {
             while progress.changed().await.is_ok() {
                 let progress = progress.borrow_and_update();
-                news.report(&progress.changed, args.json);
-                if reported {
-                    report(&mut news, &progress, args.json);
+                reported.report(&progress.changed, args.json);
+                if prints {
+                    report(&mut reported, &progress, args.json);
                 }
                 if let Some(live) = &mut live {
                     live.draw(|_| lines(&progress, args.verbose, paint));
@@ -230,14 +230,14 @@ async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
 }
 
 /// Prints the decision on each path for which it is new, and its congestion control.
-fn report(news: &mut News, progress: &SeedProgress, json: bool) {
+fn report(reported: &mut Reported, progress: &SeedProgress, json: bool) {
     let used = progress.peers.iter();
     let used = used.filter_map(|one| Some((one.peer, one.fingerprint, one.decision.as_ref()?)));
     let left = progress.left.iter();
     let left = left.map(|one| (one.peer, one.fingerprint, &one.decision));
     for (peer, path, decision) in used.chain(left) {
         let why = decision.to_string();
-        if !news.is_news(peer, path, &why) {
+        if !reported.is_new_decision(peer, path, &why) {
             continue;
         }
         if json {
@@ -256,7 +256,7 @@ fn report(news: &mut News, progress: &SeedProgress, json: bool) {
         let Some(congestion) = one.congestion else {
             continue;
         };
-        if !news.is_new_congestion(one.peer, one.fingerprint, congestion) {
+        if !reported.is_new_congestion(one.peer, one.fingerprint, congestion) {
             continue;
         }
         let (name, reason) = (congestion.algorithm.name(), congestion.reason);

@@ -68,7 +68,7 @@ impl Weighing {
         carried: impl Fn(SubflowId) -> Carried,
         now: Instant,
     ) -> bool {
-        let mut news = self.follow(entries, now);
+        let mut unpublished = self.follow(entries, now);
         let paused = self.paused();
         let mut totals = BTreeMap::new();
         for (path, subflow) in &self.open {
@@ -83,7 +83,7 @@ impl Weighing {
             let read = |path| totals.get(&path).filter(|_| !self.unused.contains(&path));
             let changes = self.slots.slot(|path| read(path).copied(), now);
             self.unused.clear();
-            news |= decided(entries, changes);
+            unpublished |= decided(entries, changes);
         }
         let looked_at = *self.looked_at.get_or_insert(now);
         let elapsed = now.saturating_duration_since(looked_at);
@@ -93,17 +93,17 @@ impl Weighing {
             self.unsensed.clear();
             self.marks = totals;
             self.looked_at = Some(now);
-            news |= decided(entries, changes);
+            unpublished |= decided(entries, changes);
         }
         for entry in entries.values_mut() {
             // The selection takes the path by now.
             let left = entry.weighed.as_ref().map(|decision| decision.verdict);
             if entry.taken && left == Some(Verdict::Left) {
                 entry.weighed = None;
-                news = true;
+                unpublished = true;
             }
         }
-        news
+        unpublished
     }
 
     /// Whether a path is held: nothing may be requested over it for now.
@@ -127,7 +127,7 @@ impl Weighing {
     fn follow<P: AsRef<Path>>(&mut self, entries: &mut Entries<P>, now: Instant) -> bool {
         let taken = entries.values().filter(|entry| entry.taken);
         self.slots.expect(taken.count());
-        let (mut changes, mut news) = (Vec::new(), false);
+        let (mut changes, mut unpublished) = (Vec::new(), false);
         for (path, entry) in entries.iter_mut() {
             let open = entry.weighable();
             let before = self.open.get(path).copied();
@@ -146,10 +146,10 @@ impl Weighing {
             self.unsensed.insert(*path);
             // Decisions of sensing stay; those of weighing end with the subflow.
             if open.is_none() && !entry.sensed && entry.taken {
-                news |= entry.weighed.take().is_some();
+                unpublished |= entry.weighed.take().is_some();
             }
         }
-        news | decided(entries, changes)
+        unpublished | decided(entries, changes)
     }
 
     /// Lets sensing judge what was carried since it last ran.
@@ -189,13 +189,13 @@ impl Weighing {
 }
 
 fn decided<P>(entries: &mut Entries<P>, changes: Decisions) -> bool {
-    let news = !changes.is_empty();
+    let unpublished = !changes.is_empty();
     for (path, decision) in changes {
         if let Some(entry) = entries.get_mut(&path) {
             entry.weighed = Some(decision);
         }
     }
-    news
+    unpublished
 }
 
 /// The paths on trial and, if there is `room` for another, those left because they share

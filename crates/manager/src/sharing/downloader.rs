@@ -42,7 +42,7 @@ pub(super) struct PathState<P> {
     trouble: String,
     pub subflows: Vec<Subflow>,
     /// The decision last returned as a change.
-    pub told: Option<Decision>,
+    pub reported: Option<Decision>,
 }
 
 /// A connection, or an attempt at one.
@@ -133,7 +133,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
     pub fn connected(&mut self, path: Fingerprint, id: SubflowId) {
         let state = self.path(path);
         state.backoff.reset();
-        state.told = None;
+        state.reported = None;
         let mut subflows = state.subflows.iter_mut();
         if let Some(subflow) = subflows.find(|subflow| subflow.id == id) {
             subflow.use_ = Use::Used;
@@ -219,7 +219,7 @@ impl<P> PathState<P> {
             backoff: Backoff::new(Pace::Assigned),
             trouble: String::new(),
             subflows: Vec::new(),
-            told: None,
+            reported: None,
         }
     }
 

@@ -155,11 +155,11 @@ proptest! {
                 prop_assert!(!decision.reason.to_string().is_empty());
                 let share = assignment.assigned(*peer).len();
                 match (decision.verdict, decision.reason) {
-                    (Verdict::Taken, Reason::Apart { but_only_way }) => {
+                    (Verdict::Taken, Reason::Apart { but_unavoidable }) => {
                         prop_assert!(beside.is_empty());
                         let offer = it.offers.iter().find(|offer| offer.fingerprint == fingerprint);
                         let whole = offer.unwrap().path.interfaces.len();
-                        prop_assert_eq!(but_only_way, counted(&assignment, one).len() < whole);
+                        prop_assert_eq!(but_unavoidable, counted(&assignment, one).len() < whole);
                     }
                     (Verdict::Taken, Reason::SharesAtNoCost(overlap)) => {
                         let other = (overlap.peer.parse().unwrap(), overlap.with);

@@ -124,11 +124,11 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
                 change.decision = decision.clone();
             }
         }
-        let told = changes[before..].iter();
-        let mut told = told.map(|change| (change.peer, change.path));
+        let reported = changes[before..].iter();
+        let mut reported = reported.map(|change| (change.peer, change.path));
         let assigned = || self.assignment.assigned(peer).contains(&path);
         // A path given up but still assigned conflicts with no path any more.
-        if verdict != Verdict::Left && !told.any(|one| one == given) && assigned() {
+        if verdict != Verdict::Left && !reported.any(|one| one == given) && assigned() {
             changes.push(Change {
                 peer,
                 path,

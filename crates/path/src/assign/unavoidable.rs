@@ -55,8 +55,8 @@ impl Unavoidable {
     pub fn without(&self, path: &Path) -> Range<usize> {
         let count = path.interfaces.len();
         let begin = if self.out.len() > 1 { 0 } else { count.min(2) };
-        let only_way_in = self.into.get(&path.dst).is_some_and(|ways| ways.len() == 1);
-        let end = if only_way_in {
+        let has_one_entry = self.into.get(&path.dst).is_some_and(|ways| ways.len() == 1);
+        let end = if has_one_entry {
             count.saturating_sub(2)
         } else {
             count

@@ -18,7 +18,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
                     let path = &self.offer(item).path;
                     let counted = self.unavoidable.without(path);
                     Reason::Apart {
-                        but_only_way: counted.len() < path.interfaces.len(),
+                        but_unavoidable: counted.len() < path.interfaces.len(),
                     }
                 }
                 Some(other) => Reason::SharesAtNoCost(self.shared(item, other)),

@@ -64,7 +64,7 @@ async fn forged_errors_end_no_connection() {
     }
     let all = 20 * flood.len() as u64;
     let read = async {
-        while pair.ends.0.drops().invented < all {
+        while pair.ends.0.drops().unmatched < all {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -105,7 +105,7 @@ async fn an_error_ends_no_connection_that_still_works() {
     }
     assert_eq!((client.close_reason(), server.close_reason()), (None, None));
     assert_eq!(
-        pair.ends.0.drops().invented,
+        pair.ends.0.drops().unmatched,
         0,
         "they do quote what was sent"
     );

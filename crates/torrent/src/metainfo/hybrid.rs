@@ -98,7 +98,7 @@ fn compare(
     // There may be padding after the last file.
     if at != end && at != aligned(end) {
         return contradiction(format!(
-            "version 1 goes on for {} bytes after the last file",
+            "version 1 has {} bytes after the last file",
             at - end
         ));
     }

@@ -63,7 +63,7 @@ impl<T: Transport> Swarm<T> {
                 known.set_asked(0, now);
             }
             Input::Unchoke => known.unchoked = true,
-            Input::Multipath(message) => self.heard_multipath(conn, message, now),
+            Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
                 if let Some(limit) = theirs.request_queue {
@@ -122,7 +122,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    pub(super) fn disk_says(&mut self, event: DiskEvent<Hash<Metainfo>>, now: Instant) {
+    pub(super) fn on_disk_event(&mut self, event: DiskEvent<Hash<Metainfo>>, now: Instant) {
         match event {
             DiskEvent::Checked { range, is_right } => match is_right {
                 true => self.verified(range, now),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
 
 use super::seeding;
-use crate::cmd::news::News;
+use crate::cmd::reported::Reported;
 use crate::format;
 use crate::out::{errln, plain};
 use crate::paint::Paint;
@@ -26,7 +26,7 @@ pub struct Bars {
     line_due: Instant,
     /// Whether unused paths are shown, too.
     verbose: bool,
-    news: News,
+    reported: Reported,
 }
 
 impl Bars {
@@ -38,7 +38,7 @@ impl Bars {
             live: Live::start(),
             line_due: Instant::now() + LINE_EVERY,
             verbose,
-            news: News::default(),
+            reported: Reported::default(),
         }
     }
 
@@ -50,7 +50,7 @@ impl Bars {
             return;
         }
         if self.verbose {
-            show_reasons(&mut self.news, progress);
+            show_reasons(&mut self.reported, progress);
         }
         self.show_line(progress);
     }
@@ -189,10 +189,10 @@ fn why(path: &PathProgress) -> Option<String> {
 }
 
 /// Prints a line on standard error for each path whose reason is new.
-fn show_reasons(news: &mut News, progress: &Progress) {
+fn show_reasons(reported: &mut Reported, progress: &Progress) {
     for path in &progress.paths {
         if let Some(why) = why(path)
-            && news.is_news(path.peer, path.fingerprint, &why)
+            && reported.is_new_decision(path.peer, path.fingerprint, &why)
         {
             errln!("{} over {}: {why}", path.peer, path.fingerprint.short());
         }

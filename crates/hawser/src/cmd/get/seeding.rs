@@ -13,13 +13,13 @@ use crate::out::{errln, outln, plain};
 /// How long a download seeds when it is done.
 #[derive(clap::Args)]
 pub struct SeedingArgs {
-    /// Go on seeding when done, until interrupted
+    /// Continue to seed when done, until interrupted
     #[arg(long)]
     seed: bool,
-    /// Go on seeding until RATIO times the torrent's size was sent, for example 1.5
+    /// Continue to seed until RATIO times the torrent's size was sent, for example 1.5
     #[arg(long, value_name = "RATIO", value_parser = positive, allow_hyphen_values = true)]
     seed_ratio: Option<f64>,
-    /// Go on seeding for this time, for example 30m; with --seed-ratio until the first of both
+    /// Continue to seed for this time, for example 30m; with --seed-ratio until the first of both
     #[arg(long, value_name = "TIME", value_parser = seed_time, allow_hyphen_values = true)]
     seed_time: Option<Duration>,
 }

@@ -10,7 +10,7 @@ use super::bars::Bars;
 use super::report::{self, Job, OfferedPaths};
 use super::seeding::SeedReport;
 use crate::cmd::network::Addresses;
-use crate::cmd::news::News;
+use crate::cmd::reported::Reported;
 use crate::cmd::{print, process};
 use crate::failure::Failure;
 use crate::format;
@@ -24,7 +24,7 @@ pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result
         offered,
         samples: Vec::new(),
         bars: Bars::new(&job.name, job.verbose),
-        news: News::default(),
+        reported: Reported::default(),
     };
     let ended = follow(download, &mut view).await;
     view.bars.clear();
@@ -38,7 +38,7 @@ async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failu
         completed = download.completed() => completed,
         signal = &mut interrupted => {
             signal?;
-            let text = "interrupted: the same command goes on from what is on disk";
+            let text = "interrupted: the same command continues from what is on disk";
             return Err(Failure::job(text));
         }
         () = view.show() => None,
@@ -85,7 +85,7 @@ struct View<'a> {
     /// The progress of the download so far, with `--samples`.
     samples: Vec<Sample>,
     bars: Bars,
-    news: News,
+    reported: Reported,
 }
 
 impl View<'_> {
@@ -97,7 +97,8 @@ impl View<'_> {
             if self.job.samples && !matches!(progress.phase, Phase::Checking | Phase::Seeding) {
                 self.samples.push(report::sample(&progress));
             }
-            self.news.report(&progress.uploads.changed, self.job.json);
+            self.reported
+                .report(&progress.uploads.changed, self.job.json);
             self.bars.show(&progress);
         }
     }

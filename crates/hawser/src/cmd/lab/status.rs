@@ -134,7 +134,7 @@ fn process(process: &ProcessStatus) -> String {
 /// The state of a link: `mute` if it is up but receives nothing, because the far router does not
 /// run or something outside the lab broke the link.
 pub fn state(link: &LinkStatus) -> &'static str {
-    match (link.up, link.a.hears, link.b.hears) {
+    match (link.up, link.a.bfd_up, link.b.bfd_up) {
         (false, ..) => "down",
         (true, Some(false), _) | (true, _, Some(false)) => "mute",
         (true, ..) => "up",

@@ -191,10 +191,10 @@ fn a_router_starts_while_one_of_its_links_is_down() {
         &["router", "run", &format!("{dir}/1-ff00_0_111")],
     );
     until(|| lab.answers(CORE, &format!("{SPREAD},10.0.2.1")));
-    let hears = |lab: &TestLab| lab.status()["links"][0]["a"]["hears"].clone();
-    assert_ne!(hears(&lab), true);
+    let bfd_up = |lab: &TestLab| lab.status()["links"][0]["a"]["bfd_up"].clone();
+    assert_ne!(bfd_up(&lab), true);
     lab.set("1-ff00:0:110#1", &["--up"]);
-    until(|| hears(&lab) == true);
+    until(|| bfd_up(&lab) == true);
     lab.down();
 }
 

@@ -99,12 +99,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Handles a `scion_multipath` message.
-    pub(in crate::swarm) fn heard_multipath(
-        &mut self,
-        id: ConnId,
-        message: Multipath,
-        now: Instant,
-    ) {
+    pub(in crate::swarm) fn on_multipath(&mut self, id: ConnId, message: Multipath, now: Instant) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };

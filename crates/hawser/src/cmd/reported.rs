@@ -10,7 +10,7 @@ use crate::out::{errln, outln, plain};
 
 /// The last reports.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct Reported {
     /// The decision on each path to each peer.
     paths: BTreeMap<(String, Fingerprint), String>,
     /// The congestion control of each path to each peer.
@@ -19,9 +19,9 @@ pub struct News {
     changed: Vec<ChangedFile>,
 }
 
-impl News {
+impl Reported {
     /// Whether this decision on a path was not yet reported, or differs from the last report.
-    pub fn is_news(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
+    pub fn is_new_decision(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
         let key = (peer.to_string(), path);
         let before = self.paths.insert(key, why.to_owned());
         before.as_deref() != Some(why)
@@ -69,11 +69,11 @@ mod tests {
         let one = peer("1-ff00:0:1,10.0.1.1:31000");
         let other = peer("1-ff00:0:2,10.0.2.1:31000");
         let path = Fingerprint::of(&[]);
-        let mut news = News::default();
-        assert!(news.is_news(one, path, "taken"));
-        assert!(!news.is_news(one, path, "taken"));
-        assert!(news.is_news(other, path, "taken"));
-        assert!(news.is_news(one, path, "left"));
-        assert!(news.is_news(one, path, "taken"));
+        let mut reported = Reported::default();
+        assert!(reported.is_new_decision(one, path, "taken"));
+        assert!(!reported.is_new_decision(one, path, "taken"));
+        assert!(reported.is_new_decision(other, path, "taken"));
+        assert!(reported.is_new_decision(one, path, "left"));
+        assert!(reported.is_new_decision(one, path, "taken"));
     }
 }
