@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use clap::{Subcommand, ValueEnum};
 use hawser_control::Control;
 use hawser_endhost::responder;
@@ -31,7 +32,8 @@ pub enum RouterCommand {
         #[arg(long, value_name = "NAME")]
         id: Option<String>,
         /// Threads that forward packets; each flow stays in one of them
-        #[arg(long, value_name = "N", default_value = "1")]
+        #[arg(long, value_name = "N", default_value = "1",
+            value_parser = clap::value_parser!(u16).range(1..).try_map(NonZeroU16::try_from))]
         threads: NonZeroU16,
     },
 }

@@ -239,6 +239,10 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["lab", "link", "set", link, "--loss", "-1%"], "--loss"),
         (vec!["demo", "--size", "-1MiB"], "--size"),
         (vec!["bench", "fig8", "--repeat", "-1"], "--repeat"),
+        (
+            vec!["router", "run", "x", "--threads", "0"],
+            "0 is not in 1..=65535",
+        ),
         (vec!["bench", "throughput", "--routers", "1"], "--routers"),
         (vec!["bench", "throughput", "--only", "x"], "--only"),
         (vec!["bench", "scale", "--only", "x"], "--only"),

@@ -24,7 +24,7 @@ struct Leaf {
 /// has its name, unchanged.
 ///
 /// # Errors
-/// [`MetainfoError::Hybrid`], when it is malformed or says something else.
+/// [`MetainfoError::Hybrid`], when it is malformed or describes other content.
 pub(super) fn check(
     info: &Dict<'_>,
     piece_length: u32,

@@ -95,7 +95,7 @@ fn strings<'a>(list: &[Value<'a>]) -> Result<Vec<&'a [u8]>, MetainfoError> {
     names.collect::<Option<_>>().ok_or(PATH)
 }
 
-/// Where a link leads. An entry that is marked as a link but says no target is an empty file.
+/// Where a link leads. An entry that is marked as a link but has no target is an empty file.
 pub(super) fn link_target(
     entry: &Dict<'_>,
     attr: &[u8],

@@ -144,8 +144,8 @@ impl Places {
         node
     }
 
-    /// The folder at `path`, with all above it. Folders are there before files, so none is in the
-    /// way.
+    /// The folder at `path`, with all above it. Folders come before files, so no file has
+    /// its name.
     fn folder(&mut self, path: &[String]) -> usize {
         path.iter().fold(ROOT, |above, name| {
             let next = self.nodes.len();

@@ -6,7 +6,7 @@ use super::multipath::MULTIPATH_NAME;
 use crate::metainfo::InfoHash;
 use crate::metainfo::bencode::{self, Value};
 
-/// Bytes of a handshake.
+/// Length of a handshake, in bytes.
 pub(crate) const HANDSHAKE_BYTES: usize = 68;
 
 const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
@@ -18,12 +18,12 @@ const EXTENDED: (usize, u8) = (5, 0x10);
 /// learns that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
 
-/// The name of a running program, new for every torrent.
+/// The id of a running program (`peer_id`, BEP 3), new for every torrent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerId(pub [u8; 20]);
 
 impl PeerId {
-    /// A new one: `-HW` and the version, then random bytes (BEP 20).
+    /// A new id: `-HW` and the version, then random bytes (BEP 20).
     pub fn random() -> Self {
         let mut id = *b"-HW0100-............";
         fastrand::Rng::new().fill(&mut id[8..]);
@@ -41,7 +41,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// The answer to a peer that asks for another torrent.
+    /// The answer to a peer that requests another torrent.
     pub fn refusal(&self) -> Self {
         Self {
             info_hash: NO_TORRENT,
@@ -100,9 +100,9 @@ pub(crate) struct ExtendedHandshake {
     pub request_queue: Option<u32>,
     /// The port it listens on (`p`).
     pub port: Option<u16>,
-    /// The id under which it takes `scion_multipath` messages; `None` if it takes none.
+    /// The id under which it receives `scion_multipath` messages; `None` if it does not support them.
     pub multipath: Option<u8>,
-    /// It downloads nothing, so it will not get the pieces it lacks (`upload_only`, BEP 21).
+    /// Whether it only uploads, and never gets the pieces that it lacks (`upload_only`, BEP 21).
     pub upload_only: bool,
 }
 

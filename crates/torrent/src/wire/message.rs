@@ -6,11 +6,11 @@ use super::error::WireError;
 use super::request::Request;
 use crate::bitfield::Bitfield;
 
-/// Bytes of a block, as all clients ask for them (BEP 3: 2^14); only the last block of a piece may
-/// be shorter.
+/// Length of the blocks that all clients request, in bytes (BEP 3: 2^14); only the last block of a
+/// piece may be shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;
 
-/// Largest extended message read, in bytes: a handshake has a few hundred.
+/// Maximum length of an extended message, in bytes: a handshake has a few hundred.
 pub(crate) const MAX_EXTENDED: u32 = 64 << 10;
 
 /// Bytes before a block's data: length, id, piece, begin.
@@ -119,8 +119,7 @@ impl Decoder {
         self.buffer.len() == self.buffer.capacity()
     }
 
-    /// The next complete message, if there is one. Lengths are checked as soon as they are known:
-    /// nothing oversized is buffered.
+    /// The next complete message, if there is one. Lengths are checked before the rest is buffered.
     ///
     /// # Errors
     /// If the peer breaks the protocol; the stream is of no use after that.

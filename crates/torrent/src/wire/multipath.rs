@@ -16,19 +16,19 @@ use crate::metainfo::bencode::{self, Value};
 /// The extension's name in the extended handshake.
 pub(crate) const MULTIPATH_NAME: &str = "scion_multipath";
 
-/// The id under which this program takes it.
+/// The id under which this program receives its messages.
 pub(crate) const MULTIPATH: u8 = 1;
 
-/// Largest such message read, in bytes.
+/// Maximum length of a message, in bytes.
 const MAX_BYTES: usize = 4 << 10;
 
-/// Most interfaces of a path: a SCION path has at most 64 hop fields.
+/// Maximum number of interfaces of a path: a SCION path has at most 64 hop fields.
 const MAX_INTERFACES: usize = 128;
 
-/// Longest reason kept, in bytes.
+/// Maximum length of a reason that is kept, in bytes.
 const MAX_REASON: usize = 200;
 
-/// Most paths that may be asked for, as many as the program takes.
+/// Maximum number of paths that may be requested: as many as the program accepts.
 const MAX_PATHS: i64 = 64;
 
 /// A message of the extension.

@@ -2,16 +2,16 @@
 
 use bytes::{Buf, Bytes};
 
-/// Most bytes of a block that a peer may ask of us: what common clients allow at most.
+/// Maximum length of a block that a peer may request, in bytes, as in other clients.
 pub(crate) const MAX_REQUEST: u32 = 128 << 10;
 
-/// A run of bytes of a piece.
+/// A range of bytes of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Request {
     pub piece: u32,
     /// First byte within the piece.
     pub begin: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub length: u32,
 }
 
@@ -32,7 +32,7 @@ impl Request {
         }
     }
 
-    /// Whether these bytes are within a piece of `size` bytes, and not more than may be asked for
+    /// Whether these bytes are within a piece of `size` bytes, and not more than may be requested
     /// at once.
     pub fn fits(&self, size: u32) -> bool {
         let end = u64::from(self.begin) + u64::from(self.length);
