@@ -279,7 +279,7 @@ impl Files {
 
 /// Reserves the space of a file of `length` bytes, if the disk has as much: its pieces, which
 /// arrive in any order, then lie in few extents. Bytes not written yet still count as holes.
-pub fn reserve(file: &File, length: u64) {
+fn reserve(file: &File, length: u64) {
     let Ok(disk) = rustix::fs::fstatfs(file) else {
         return;
     };

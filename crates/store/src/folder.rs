@@ -241,7 +241,7 @@ impl Folder {
             Errno::ISDIR | Errno::NXIO => StoreError::NotAFile(path),
             Errno::NOTDIR => {
                 // The obstacle is the innermost part of the path that exists.
-                let mut parts = path.ancestors().skip(1);
+                let mut parts = path.ancestors();
                 let blocker = parts.find(|part| part.symlink_metadata().is_ok());
                 let path = blocker.unwrap_or(&path).to_owned();
                 StoreError::NotAFolder(path)

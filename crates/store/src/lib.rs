@@ -34,7 +34,7 @@ pub use self::budget::{Account, Budget, Reservation};
 pub use self::check::{check, hash_ranges};
 pub use self::disk::{Disk, DiskEvent};
 pub use self::error::StoreError;
-pub use self::files::{Files, reserve};
+pub use self::files::Files;
 pub use self::folder::Folder;
 pub use self::handles::Handles;
 pub use self::layout::{Entry, Layout};

@@ -127,9 +127,11 @@ impl Folder {
     /// # Errors
     /// If it cannot be read.
     pub fn names(&self) -> Result<Vec<OsString>, StoreError> {
-        let failed = |errno| self.error("read the folder", Path::new(""), errno);
+        let failed = |errno: Errno| StoreError::io("read the folder", &self.path, errno.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.fd, ".", flags, Mode::empty());
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.fd).map_err(failed)? {
+        for entry in opened.and_then(Dir::new).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {

@@ -1,42 +1,39 @@
 //! The sink's side: what of the content is there already, and writing the rest.
+//!
+//! A file is written as `.NAME.hawser-part` beside its place, and renamed once all of it is there:
+//! a file that it replaces is whole at any time. No list of what was verified is kept, since nothing
+//! on disk is trusted anyway: a later transfer hashes every range of the part files that has been
+//! written (the rest are holes), and the source compares. So a range that was written stays of use
+//! when the process is killed, and also when the source's files have changed in other places.
+//!
+//! Ranges are not forced to disk one by one: after a power failure, what was not on disk yet is found
+//! to be wrong, and sent again. [`Landing::complete`] waits for the disk once, for all files.
+
+mod disk;
+mod error;
+mod existing;
+mod finish;
+mod parts;
+mod place;
+mod progress;
+mod survey;
+mod write;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hawser_store::StoreError;
-use thiserror::Error;
 
+use self::disk::Disk;
+pub use self::error::LandingError;
 use super::manifest::Manifest;
-use super::tree::ChainingValue;
+use super::tree::{self, ChainingValue};
 
-/// Why content cannot be written.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum LandingError {
-    /// The disk has not enough space, or not enough room for new files.
-    #[error(
-        "{path}: the disk is full, {missing} more bytes are needed: what was verified is kept; free some space and start again"
-    )]
-    Full {
-        /// The folder or file.
-        path: PathBuf,
-        /// Bytes that are missing.
-        missing: u64,
-    },
-    /// The path in the destination is not one below its folder.
-    #[error(
-        "{0:?} is not a path below the folder of the receiver: use a relative one without `..`"
-    )]
-    Path(PathBuf),
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// What a [`Landing`] is to do.
+/// How content is written.
 #[derive(Debug, Clone)]
 pub struct LandingOptions {
-    /// The `PATH` of `DST/PATH`, below the folder.
+    /// The `PATH` of `DST/PATH`, below the folder: a folder to write into, or the name for the only
+    /// file or directory at the top of the manifest. Empty: into the folder itself.
     pub path: PathBuf,
     /// Whether [`Landing::complete`] waits until everything is on disk.
     pub sync: bool,
@@ -55,26 +52,51 @@ impl Default for LandingOptions {
 #[derive(Debug)]
 pub struct Landing {
     manifest: Arc<Manifest>,
+    /// `None`: nothing is written.
+    disk: Option<Disk>,
+    sync: bool,
+    done: Mutex<Done>,
+}
+
+/// The ranges that were kept or written.
+#[derive(Debug)]
+struct Done {
+    ranges: Vec<bool>,
+    /// Bytes of the others.
+    missing: u64,
 }
 
 impl Landing {
-    /// Opens the folder, which is created if it does not exist.
+    /// Opens the folder, which is created if it does not exist, creates the directories of the
+    /// manifest in it, and finds which of its files are there. No file is created or changed.
     ///
     /// # Errors
-    /// If something is in the way.
+    /// If the disk is too small, something in the folder is in the way, or another transfer writes
+    /// to one of the files.
     pub fn prepare(
         manifest: Arc<Manifest>,
         folder: &Path,
         options: LandingOptions,
     ) -> Result<Self, LandingError> {
-        let _ = (folder, options);
-        Ok(Self { manifest })
+        let disk = Disk::prepare(&manifest, folder, &options.path)?;
+        Ok(Self::new(manifest, Some(disk), options.sync))
     }
 
-    /// Writes nothing, to measure all but the disk.
+    /// A landing that writes nothing, to measure all but the disk.
     #[must_use]
-    pub const fn discard(manifest: Arc<Manifest>) -> Self {
-        Self { manifest }
+    pub fn discard(manifest: Arc<Manifest>) -> Self {
+        Self::new(manifest, None, false)
+    }
+
+    fn new(manifest: Arc<Manifest>, disk: Option<Disk>, sync: bool) -> Self {
+        let missing = manifest.length();
+        let ranges = vec![false; tree::count(missing) as usize];
+        Self {
+            manifest,
+            disk,
+            sync,
+            done: Mutex::new(Done { ranges, missing }),
+        }
     }
 
     /// What is transferred.
@@ -83,8 +105,15 @@ impl Landing {
         &self.manifest
     }
 
-    /// Passes the chaining value of each range that is there, in order, to `each`, on this thread.
-    /// Ends early when `each` returns `false`.
+    /// Bytes of content that were neither kept nor written yet.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.done().missing
+    }
+
+    /// Hashes what is there, on all cores, and passes the chaining value of each range whose bytes
+    /// are all there to `each`, on this thread, in ascending order. Ends early when `each` returns
+    /// `false`. To be called before the first range is kept or written.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -92,33 +121,88 @@ impl Landing {
         &self,
         each: impl FnMut(u64, ChainingValue) -> bool,
     ) -> Result<(), LandingError> {
-        let _ = each;
-        Ok(())
+        match &self.disk {
+            Some(disk) => Ok(disk.existing(each)?),
+            None => Ok(()),
+        }
     }
 
-    /// Keeps a range that [`Landing::existing`] has reported, and that is as at the source.
+    /// Keeps a range that [`Landing::existing`] has reported and that is the same at the source.
     ///
     /// # Errors
-    /// If a file cannot be read or written.
+    /// If a file cannot be read or written. It may be called again.
+    ///
+    /// # Panics
+    /// If there is no such range.
     pub fn keep(&self, range: u64) -> Result<(), LandingError> {
-        let _ = range;
+        if let Some(disk) = &self.disk {
+            disk.keep(range).map_err(|error| self.failed(error))?;
+        }
+        self.finished(range);
         Ok(())
     }
 
-    /// Writes a range that was verified. If it fails, it may be called again.
+    /// Writes a range that was verified: its `bytes` go to their files, and files that are then
+    /// complete to their names. A range that was kept or written before is left as it is.
     ///
     /// # Errors
-    /// If the disk is full or a file cannot be written.
+    /// If the disk is full or a file cannot be written. It may be called again.
+    ///
+    /// # Panics
+    /// If there is no such range, or it has another length.
     pub fn write_range(&self, range: u64, bytes: &[u8]) -> Result<(), LandingError> {
-        let _ = (range, bytes);
+        let positions = tree::range(range, self.manifest.length());
+        let length = positions.end - positions.start;
+        assert_eq!(bytes.len() as u64, length, "bytes of range {range}");
+        if let Some(disk) = &self.disk {
+            let written = disk.write_range(range, bytes);
+            written.map_err(|error| self.failed(error))?;
+        }
+        self.finished(range);
         Ok(())
     }
 
-    /// Completes the transfer once all ranges are kept or written.
+    /// Completes the transfer once all ranges are kept or written: creates files without content and
+    /// symbolic links, sets modes and times of directories, and waits for the disk.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// If ranges are missing, or a system call fails.
     pub fn complete(&self) -> Result<(), LandingError> {
+        match self.missing() {
+            0 => {}
+            missing => return Err(LandingError::Incomplete(missing)),
+        }
+        if let Some(disk) = &self.disk {
+            disk.complete(self.sync)
+                .map_err(|error| self.failed(error))?;
+        }
         Ok(())
+    }
+
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finished(&self, range: u64) {
+        let positions = tree::range(range, self.manifest.length());
+        let mut done = self.done();
+        if !std::mem::replace(&mut done.ranges[range as usize], true) {
+            done.missing -= positions.end - positions.start;
+        }
+    }
+
+    /// Says how much space is missing, if that is the reason.
+    fn failed(&self, error: StoreError) -> LandingError {
+        let (StoreError::Full(path), Some(disk)) = (&error, &self.disk) else {
+            return error.into();
+        };
+        let free = disk.room().map_or(0, |room| room.bytes);
+        LandingError::Full {
+            path: path.clone(),
+            missing: self.missing().saturating_sub(free).max(1),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub use self::builder::ManifestBuilder;
-pub(crate) use self::builder::{is_part_name, stays_within};
+pub(crate) use self::builder::{MAX_PATH, is_part_name, stays_within};
 pub use self::error::ManifestError;
 
 /// Most extents of a file; a source merges the ones with the smallest holes between them.
@@ -114,6 +114,14 @@ struct Span {
     /// Position in the file.
     offset: u64,
     entry: u32,
+}
+
+impl Piece {
+    /// Position of the first byte behind it in the file.
+    #[must_use]
+    pub const fn end(self) -> u64 {
+        self.offset + self.length
+    }
 }
 
 impl Manifest {

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use hawser_store::{Folder, FoundKind, StoreError};
 use thiserror::Error;
 
+pub(super) use self::extents::extents;
 pub(crate) use self::roots::Roots;
 use self::walk::Walk;
 use super::manifest::{Manifest, ManifestError};

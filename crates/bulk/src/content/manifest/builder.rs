@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Most bytes of a path.
-const MAX_PATH: usize = 4096;
+pub(crate) const MAX_PATH: usize = 4096;
 
 /// Most bytes of a component of a path (`NAME_MAX`).
 const MAX_NAME: usize = 255;

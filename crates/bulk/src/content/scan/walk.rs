@@ -9,7 +9,8 @@ use super::extents::extents;
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
-    Entry, Extent, Kind, MODE, Manifest, ManifestError, Modified, is_part_name, stays_within,
+    Entry, Extent, Kind, MAX_PATH, MODE, Manifest, ManifestError, Modified, is_part_name,
+    stays_within,
 };
 
 /// What was found so far.
@@ -99,22 +100,24 @@ impl Walk {
         below: &Path,
         path: &Path,
     ) -> Result<Vec<(PathBuf, Entry)>, ScanError> {
-        let opened = match below.as_os_str().is_empty() {
-            true => folder.folder(".".as_ref()),
-            false => folder.folder(below),
+        let listed = match below.as_os_str().is_empty() {
+            true => folder.names().map(|names| (None, names)),
+            false => folder
+                .folder(below)
+                .and_then(|inner| inner.names().map(|names| (Some(inner), names))),
         };
-        let listed = opened.and_then(|opened| opened.names().map(|names| (opened, names)));
-        let (folder, mut names) = match listed {
+        let (inner, mut names) = match listed {
             Ok(listed) => listed,
             Err(error) => {
                 self.unreadable.push(error);
                 return Ok(Vec::new());
             }
         };
+        let folder = inner.as_ref().unwrap_or(folder);
         names.sort_unstable_by(|a, b| b.cmp(a));
         let mut children = Vec::with_capacity(names.len());
         for name in names {
-            if let Some(entry) = self.visit(&folder, &name, path.join(&name))? {
+            if let Some(entry) = self.visit(folder, &name, path.join(&name))? {
                 children.push((below.join(&name), entry));
             }
         }
@@ -133,6 +136,11 @@ impl Walk {
             return Ok(None);
         };
         let real = || folder.path().join(name);
+        if path.as_os_str().len() > MAX_PATH {
+            let error = std::io::ErrorKind::InvalidFilename.into();
+            self.unreadable.push(StoreError::io("send", &real(), error));
+            return Ok(None);
+        }
         let kind = match found.kind {
             FoundKind::Other => {
                 self.warnings.push(Warning::Special(real()));
