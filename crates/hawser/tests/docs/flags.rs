@@ -23,12 +23,13 @@ const DOCUMENTED: [&[&str]; 13] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 5] = [
+const FOREIGN: [&str; 6] = [
     "--listen-port",
     "--config",
     "--release",
     "--workspace",
     "--bench",
+    "--case",
 ];
 
 fn help(command: &[&str]) -> BTreeSet<String> {
@@ -36,6 +37,8 @@ fn help(command: &[&str]) -> BTreeSet<String> {
     // Only the beginning of each line: descriptions may mention other flags.
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));
+    // Pages need not have every name of a flag.
+    let lines = lines.filter_map(|line| line.split("[aliases:").next());
     lines.flat_map(flags).collect()
 }
 
