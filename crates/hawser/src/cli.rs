@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, get, lab, man, paths, perf, ping, seed, service, simulate, torrent, traceroute,
+    bench, demo, get, key, lab, man, paths, perf, ping, seed, service, simulate, torrent,
+    traceroute,
 };
 use crate::failure::Failure;
 
@@ -37,6 +38,8 @@ pub enum Command {
     Seed(seed::SeedArgs),
     /// Download a torrent, over several paths at once
     Get(get::GetArgs),
+    /// Show the key by which other hosts recognise this one
+    Key(key::KeyArgs),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -87,6 +90,7 @@ impl Command {
             Self::Torrent(command) => torrent::run(command).map(done),
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
+            Self::Key(args) => key::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

@@ -8,6 +8,7 @@ pub mod demo;
 mod experiment;
 mod files;
 pub mod get;
+pub mod key;
 pub mod lab;
 pub mod man;
 mod network;

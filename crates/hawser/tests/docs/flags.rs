@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 13] = [
+const DOCUMENTED: [&[&str]; 14] = [
     &["get"],
     &["seed"],
     &["torrent", "create"],
@@ -19,6 +19,7 @@ const DOCUMENTED: [&[&str]; 13] = [
     &["bench", "clients"],
     &["perf", "send"],
     &["simulate"],
+    &["key"],
     &["lab", "up"],
 ];
 

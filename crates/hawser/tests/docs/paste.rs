@@ -45,6 +45,8 @@ impl Shell {
             .env("PATH", path)
             // Keeps labs of the same names outside apart.
             .env("XDG_RUNTIME_DIR", self.folder.path().join("run"))
+            // Keeps the user's keys out.
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .env_remove("SCION_DAEMON")
             .env_remove("SCION_DAEMON_ADDRESS")
             .env_remove("SCION_LOCAL_ADDR");

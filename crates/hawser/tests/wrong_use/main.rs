@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod keys;
 mod labs;
 mod torrents;
 
