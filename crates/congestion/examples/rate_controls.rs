@@ -22,6 +22,7 @@ fn link(mbit: f64, rtt: u32, queue: u32, loss: f64) -> Link {
         rtt: rtt * MS,
         queue: queue * MS,
         loss,
+        acks: None,
         change: None,
     }
 }
@@ -54,6 +55,17 @@ fn equal(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
     run(link, &mut senders, seconds(60.0), seed);
     let [one, other] = [0, 1].map(|at| share(&senders[at], link.rate, 30.0, 60.0));
     one.min(other) / one.max(other)
+}
+
+/// The share of a sender by that of CUBIC beside it.
+fn beside_cubic(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let mut senders = [
+        Sender::new(algorithm, Announced::default(), seed),
+        Sender::new(Algorithm::Cubic, Announced::default(), seed + 100),
+    ];
+    run(link, &mut senders, seconds(40.0), seed);
+    let [one, other] = [0, 1].map(|at| share(&senders[at], link.rate, 15.0, 40.0));
+    one / other
 }
 
 /// Seconds after the rate came back until a sender has 90 % of what became free, for a second.
@@ -99,6 +111,10 @@ fn rows() -> Vec<Row> {
             let link = link(100.0, 25, 50, 0.0);
             Box::new(move |one, seed| equal(one, link, seed))
         }),
+        ("beside CUBIC, 100 Mbit/s, 25 ms", {
+            let link = link(100.0, 25, 50, 0.0);
+            Box::new(move |one, seed| beside_cubic(one, link, seed))
+        }),
         ("rate comes back, 100 Mbit/s: s", {
             let link = link(100.0, 25, 50, 0.0);
             Box::new(move |one, seed| takes(one, link, seed))
@@ -114,16 +130,19 @@ fn main() {
     let seeds = std::env::args()
         .nth(1)
         .map_or(3, |arg| arg.parse().unwrap());
-    let algorithms = &Algorithm::ALL[1..];
+    let algorithms = Algorithm::ALL;
     print!("{:34}", "");
     algorithms.iter().for_each(|one| print!("{one:>14}"));
     println!();
     for (label, figure) in rows() {
         print!("{label:34}");
         for one in algorithms {
-            let mut figures: Vec<f64> = (0..seeds).map(|seed| figure(*one, seed)).collect();
+            let mut figures: Vec<f64> = (0..seeds).map(|seed| figure(one, seed)).collect();
             figures.sort_by(f64::total_cmp);
-            print!("{:>14.2}", figures[figures.len() / 2]);
+            print!(
+                "{:>14}",
+                format!("{:.2} {:.2}", figures[0], figures[figures.len() / 2])
+            );
         }
         println!();
     }

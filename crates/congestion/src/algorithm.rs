@@ -2,19 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Instant;
-
-use super::allegro::Allegro;
-use super::announced::Announced;
-use super::control::RateControl;
-use super::pcc::Pcc;
-use super::vivace::Vivace;
 
 /// An algorithm for rate control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// What suits most paths best.
+    /// What suits most paths best: BBRv3. It fills long paths with and without losses at random, and
+    /// leaves CUBIC its share (`examples/rate_controls.rs` measures all of them).
     #[default]
     Auto,
     /// PCC Allegro as published (NSDI 2015).
@@ -23,6 +17,10 @@ pub enum Algorithm {
     AllegroHercules,
     /// PCC Vivace-Latency (NSDI 2018).
     Vivace,
+    /// BBRv3 (draft-ietf-ccwg-bbr).
+    Bbr,
+    /// CUBIC (RFC 9438).
+    Cubic,
 }
 
 /// No algorithm has this name.
@@ -39,11 +37,13 @@ fn names() -> String {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::Auto,
         Self::AllegroPublished,
         Self::AllegroHercules,
         Self::Vivace,
+        Self::Bbr,
+        Self::Cubic,
     ];
 
     /// Its name, as [`FromStr`] takes it.
@@ -53,32 +53,8 @@ impl Algorithm {
             Self::AllegroPublished => "pcc",
             Self::AllegroHercules => "pcc-hercules",
             Self::Vivace => "vivace",
-        }
-    }
-
-    /// Starts controlling a subflow whose full packets have `packet` bytes, over a path that
-    /// announces `announced`. `seed` determines all random choices.
-    pub fn start(
-        self,
-        _now: Instant,
-        packet: u64,
-        announced: Announced,
-        seed: u64,
-    ) -> Box<dyn RateControl> {
-        let random = fastrand::Rng::with_seed(seed);
-        match self {
-            Self::AllegroPublished => {
-                let allegro = Allegro::published(packet, announced, random);
-                Box::new(Pcc::new(packet, announced, allegro))
-            }
-            Self::AllegroHercules => {
-                let allegro = Allegro::hercules(packet, announced, random);
-                Box::new(Pcc::new(packet, announced, allegro))
-            }
-            Self::Auto | Self::Vivace => {
-                let vivace = Vivace::new(packet, announced, random);
-                Box::new(Pcc::new(packet, announced, vivace))
-            }
+            Self::Bbr => "bbr",
+            Self::Cubic => "cubic",
         }
     }
 }

@@ -6,10 +6,13 @@ use std::time::Duration;
 const UNDERLAY: u128 = 28;
 /// The initial window in packets, and in bytes (RFC 9002, 7.2).
 const INITIAL: (u64, u64) = (10, 14_720);
-/// The first window is the announced bandwidth-delay product divided by this.
+/// The first window is the announced bandwidth-delay product divided by this. It is
+/// paced over a round trip, so it takes that share of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
 /// Largest first window, in packets.
 const INITIAL_MOST: u64 = 64;
+/// The round-trip time before the first measurement.
+pub(crate) const FIRST_RTT: Duration = Duration::from_millis(100);
 /// Growth of the rate in each step of a start: while it is below what is announced, and beyond it.
 const DOUBLE: f64 = 2.0;
 const GENTLE: f64 = 1.25;

@@ -31,6 +31,40 @@ pub trait RateControl: fmt::Debug + Send {
     /// Most bytes in flight.
     fn window(&self) -> u64;
 
-    /// The name of the algorithm.
+    /// The name of the algorithm at work.
     fn name(&self) -> &'static str;
+}
+
+impl<C: RateControl + ?Sized> RateControl for Box<C> {
+    fn sent(&mut self, now: Instant, number: u64, bytes: u64) {
+        (**self).sent(now, number, bytes);
+    }
+
+    fn acked(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64) {
+        (**self).acked(now, number, sent, bytes);
+    }
+
+    fn lost(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64) {
+        (**self).lost(now, number, sent, bytes);
+    }
+
+    fn end(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
+        (**self).end(now, in_flight, app_limited);
+    }
+
+    fn timed_out(&mut self, now: Instant) {
+        (**self).timed_out(now);
+    }
+
+    fn rate(&self) -> f64 {
+        (**self).rate()
+    }
+
+    fn window(&self) -> u64 {
+        (**self).window()
+    }
+
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
 }

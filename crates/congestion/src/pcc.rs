@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::announced::Announced;
+use super::announced::{Announced, FIRST_RTT};
 use super::control::RateControl;
 use super::monitor::{Monitor, Outcome};
 
@@ -12,8 +12,6 @@ use super::monitor::{Monitor, Outcome};
 const LEAST: f64 = 10.0;
 /// Most bytes per second, so that windows stay far from overflow.
 const MOST: f64 = 1e12;
-/// The round-trip time before the first measurement (RFC 9002, 6.2.2).
-const UNKNOWN_RTT: Duration = Duration::from_millis(333);
 /// Round trips that a window holds at the present rate. A rate is not to be limited by it while a
 /// queue grows.
 const WINDOW: f64 = 2.0;
@@ -61,7 +59,7 @@ impl<L: Learner> Pcc<L> {
     /// Rate control for a subflow whose full packets have `packet` bytes, over a path that
     /// announces `announced`.
     pub(crate) fn new(packet: u64, announced: Announced, learner: L) -> Self {
-        let rtt = announced.rtt.unwrap_or(UNKNOWN_RTT);
+        let rtt = announced.rtt.unwrap_or(FIRST_RTT);
         let rate = announced.initial_window(packet) as f64 / rtt.as_secs_f64().max(1e-6);
         let rate = bounded(rate, packet as f64);
         Self {
@@ -123,7 +121,7 @@ impl<L: Learner> RateControl for Pcc<L> {
     }
 
     fn window(&self) -> u64 {
-        let rtt = self.monitor.rtt().unwrap_or(UNKNOWN_RTT);
+        let rtt = self.monitor.rtt().unwrap_or(FIRST_RTT);
         let holds = WINDOW * self.rate * rtt.as_secs_f64();
         (holds + MORE_PACKETS * self.packet) as u64
     }

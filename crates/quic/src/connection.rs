@@ -6,13 +6,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_congestion::CongestionState;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_path::Fingerprint;
 use noq_proto::{ConnectionError, StreamId};
 
 use self::inner::Inner;
 use crate::close::CloseReason;
-use crate::congestion::CongestionState;
 use crate::peer_key::PeerKey;
 use crate::stream::{RecvStream, SendStream, StreamError};
 

@@ -23,8 +23,9 @@ mod stream;
 mod tls;
 mod transport;
 
+pub use hawser_congestion::{Algorithm, Congestion, CongestionReason, CongestionState};
+
 pub use self::close::{CloseReason, NO_CODE};
-pub use self::congestion::{Algorithm, Congestion, CongestionReason, CongestionState};
 pub use self::connection::{Connection, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};
 pub use self::identity::{Identity, KeyError};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use hawser_congestion::Congestion;
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
-use crate::congestion::{Congestion, Factory};
+use crate::congestion::Factory;
 use crate::driver;
 use crate::identity::Identity;
 

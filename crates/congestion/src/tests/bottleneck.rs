@@ -1,8 +1,7 @@
 //! A bottleneck on virtual time: senders that share one link, which drops what its queue has no room
 //! for, and some packets at random.
 //!
-//! The receiver acknowledges as the bulk protocol says: an interval after the first packet that is
-//! not acknowledged yet.
+//! The receiver acknowledges an interval after the first packet that is not acknowledged yet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,7 +17,7 @@ const TICK: Duration = Duration::from_micros(100);
 const BATCH: Duration = Duration::from_micros(500);
 /// Later packets that arrive until one counts as lost (RFC 9002, 6.1.1).
 const REORDERED: u64 = 3;
-/// Longest interval of acknowledgements, and shortest.
+/// Shortest interval of acknowledgements, and longest.
 const ACKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(25));
 /// Time without an acknowledgement after which all packets count as lost.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,14 +33,17 @@ pub struct Link {
     pub queue: Duration,
     /// The share of packets lost at random.
     pub loss: f64,
-    /// Another rate between two times.
+    /// The longest time that an acknowledgement waits for more packets, at least 100 µs; `None`: the
+    /// bulk protocol's.
+    pub acks: Option<Duration>,
+    /// Another rate between two times; with 0 all packets are lost.
     pub change: Option<(Duration, Duration, f64)>,
 }
 
 /// A sender, and what became of its packets.
 #[derive(Debug)]
-pub struct Sender {
-    pub control: Box<dyn RateControl>,
+pub struct Sender<C = Box<dyn RateControl>> {
+    pub control: C,
     /// When it has something to send.
     pub active: Vec<Range<Duration>>,
     /// Bytes that arrived until the end of each tenth of a second.
@@ -60,8 +62,14 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(algorithm: Algorithm, announced: Announced, seed: u64) -> Self {
+        Self::with(algorithm.start(Instant::now(), PACKET, announced, seed))
+    }
+}
+
+impl<C: RateControl> Sender<C> {
+    pub fn with(control: C) -> Self {
         Self {
-            control: algorithm.start(Instant::now(), PACKET, announced, seed),
+            control,
             active: vec![Duration::ZERO..Duration::MAX],
             arrived: Vec::new(),
             sent: 0,
@@ -91,7 +99,7 @@ impl Sender {
 
     /// Handles the acknowledgement that arrives now, if one does.
     fn take_acks(&mut self, now: Instant, link: &Link, has_data: bool) {
-        let interval = (link.rtt / 8).clamp(ACKS.0, ACKS.1);
+        let interval = link.acks.unwrap_or((link.rtt / 8).clamp(ACKS.0, ACKS.1));
         let Some((first, _)) = self.passed.front().copied() else {
             let since = self.acked_at.max(self.flying.back().map(|(_, sent)| *sent));
             if !self.flying.is_empty() && since.is_some_and(|since| now > since + TIMEOUT) {
@@ -141,17 +149,17 @@ impl Sender {
             return 0;
         }
         let rate = self.control.rate();
-        let most = (2.0 * rate * BATCH.as_secs_f64()).max(2.0 * PACKET as f64);
-        let more = since.map_or(most, |since| rate * since.as_secs_f64());
+        let batch = rate * BATCH.as_secs_f64();
+        let more = since.map_or(batch, |since| rate * since.as_secs_f64());
         self.refilled = Some(now);
-        self.tokens = (self.tokens + more).min(most);
+        self.tokens = (self.tokens + more).min(batch.max(PACKET as f64) + PACKET as f64);
         let window = self.control.window().saturating_sub(self.in_flight());
         (self.tokens as u64 / PACKET).min(window / PACKET)
     }
 }
 
 /// Runs `senders` over `link` for `length`. `seed` determines which packets are lost at random.
-pub fn run(link: Link, senders: &mut [Sender], length: Duration, seed: u64) {
+pub fn run<C: RateControl>(link: Link, senders: &mut [Sender<C>], length: Duration, seed: u64) {
     let start = Instant::now();
     let (mut now, mut free_at) = (start, start);
     let mut tenth = start + Duration::from_millis(100);
@@ -163,8 +171,15 @@ pub fn run(link: Link, senders: &mut [Sender], length: Duration, seed: u64) {
             Some((from, until, rate)) if (from..until).contains(&time) => rate,
             _ => link.rate,
         };
-        let transmission = Duration::from_secs_f64(PACKET as f64 / rate);
-        for sender in senders.iter_mut() {
+        let transmission = match rate > 0.0 {
+            true => Duration::from_secs_f64(PACKET as f64 / rate),
+            false => Duration::ZERO,
+        };
+        // Nobody is always the first to find room in the queue.
+        let count = senders.len();
+        let first = random.usize(..count);
+        for at in 0..count {
+            let sender = &mut senders[(first + at) % count];
             let has_data = sender.has_data(time);
             sender.take_acks(now, &link, has_data);
             if now >= tenth {
@@ -180,7 +195,7 @@ pub fn run(link: Link, senders: &mut [Sender], length: Duration, seed: u64) {
                 sender.control.sent(now, number, PACKET);
                 sender.flying.push_back((number, now));
                 free_at = free_at.max(now);
-                if free_at - now < link.queue {
+                if rate > 0.0 && free_at - now < link.queue {
                     free_at += transmission;
                     if link.loss == 0.0 || random.f64() >= link.loss {
                         sender.passed.push_back((free_at, number));
@@ -195,7 +210,7 @@ pub fn run(link: Link, senders: &mut [Sender], length: Duration, seed: u64) {
 }
 
 /// The share of `rate` bytes per second that a sender had between two times, in seconds.
-pub fn share(sender: &Sender, rate: f64, from: f64, until: f64) -> f64 {
+pub fn share<C>(sender: &Sender<C>, rate: f64, from: f64, until: f64) -> f64 {
     let at = |time: f64| sender.arrived[(time * 10.0) as usize - 1];
     (at(until) - at(from)) as f64 / rate / (until - from)
 }

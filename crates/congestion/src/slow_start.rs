@@ -14,7 +14,7 @@ const ROUNDS: u32 = 5;
 
 /// The state of slow start.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SlowStart {
+pub(crate) struct SlowStart {
     gentle: Option<Gentle>,
     /// The window has reached the announced bandwidth-delay product.
     beyond: bool,
@@ -33,7 +33,7 @@ struct Gentle {
 
 impl SlowStart {
     /// Slow start that ends at the window `end`.
-    pub(super) fn up_to(end: f64) -> Self {
+    pub(crate) fn up_to(end: f64) -> Self {
         Self {
             end: Some(end),
             ..Self::default()
@@ -43,7 +43,7 @@ impl SlowStart {
     /// Returns by how many bytes the window grows after `bytes` of `window` are acknowledged;
     /// `None` when slow start is over. `new_round`: a round begins with them. `announced` is the
     /// path's announced bandwidth, in bytes per second.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         rounds: &Rounds,
         new_round: bool,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use super::algorithm::Algorithm;
+
 /// Shortest round-trip time at which losses without a queue matter: over a shorter one CUBIC makes
 /// up for them soon enough.
 const LONG: Duration = Duration::from_millis(10);
@@ -28,19 +30,20 @@ pub enum Congestion {
     Bbr,
 }
 
-/// A congestion control algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-#[non_exhaustive]
-pub enum Algorithm {
-    /// CUBIC (RFC 9438).
-    #[default]
-    Cubic,
-    /// BBRv3 (draft-ietf-ccwg-bbr).
-    Bbr,
+impl Congestion {
+    /// What a connection begins with.
+    pub fn begins(self) -> CongestionState {
+        let (algorithm, reason) = match self {
+            Self::Auto => (Algorithm::Cubic, CongestionReason::Default),
+            Self::Cubic => (Algorithm::Cubic, CongestionReason::Requested),
+            Self::Bbr => (Algorithm::Bbr, CongestionReason::Requested),
+        };
+        CongestionState { algorithm, reason }
+    }
 }
 
 /// The algorithm that a connection uses, with the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CongestionState {
     /// The algorithm.
@@ -70,13 +73,9 @@ pub enum CongestionReason {
     },
 }
 
-impl Algorithm {
-    /// Its name, as `--congestion` takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
+impl Default for CongestionState {
+    fn default() -> Self {
+        Congestion::default().begins()
     }
 }
 
@@ -101,7 +100,7 @@ impl fmt::Display for CongestionReason {
 
 /// What the losses of a path have shown.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     /// Rounds with losses: without a queue, less those with one.
     balance: i32,
     /// Losses of packets sent before this time belong to a round that is counted.
@@ -116,7 +115,7 @@ pub(super) struct Evidence {
 
 impl Evidence {
     /// Records the round-trip time of an acknowledgement.
-    pub(super) fn acked(&mut self, now: Instant, rtt: Duration) {
+    pub(crate) fn acked(&mut self, now: Instant, rtt: Duration) {
         self.last = Some(rtt);
         let old = |at: Instant| now.saturating_duration_since(at) > LONGEST_AGE;
         if self.longest_at.is_none_or(old) {
@@ -144,7 +143,7 @@ impl Evidence {
 
     /// Counts a loss of packets, the last of them sent at `sent`, where `min` is the shortest
     /// round-trip time. Returns what to use from now on instead of `current`.
-    pub(super) fn lost(
+    pub(crate) fn lost(
         &mut self,
         now: Instant,
         sent: Instant,

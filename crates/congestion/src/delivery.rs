@@ -16,7 +16,7 @@ const SKIPPED: u64 = 1024;
 
 /// Packets in flight, and what was delivered.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Delivery {
+pub(crate) struct Delivery {
     /// Bytes acknowledged so far (C.delivered), and when the last of them were.
     delivered: u64,
     delivered_at: Option<Instant>,
@@ -55,52 +55,64 @@ struct Packet {
 
 /// What an acknowledgement shows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// Bytes per second; `None` where the time was too short to tell.
-    pub(super) rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// The round-trip time of the newest packet.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Bytes that this acknowledgement covers first.
-    pub(super) acked: u64,
+    pub(crate) acked: u64,
     /// Bytes delivered since the newest packet was sent, and before that.
-    pub(super) delivered: u64,
-    pub(super) prior: u64,
+    pub(crate) delivered: u64,
+    pub(crate) prior: u64,
     /// Bytes lost since the newest packet was sent.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Bytes in flight when the newest packet was sent, with it.
-    pub(super) in_flight_then: u64,
+    pub(crate) in_flight_then: u64,
     /// Bytes in flight now.
-    pub(super) in_flight: u64,
+    pub(crate) in_flight: u64,
     /// The application had no more to send when the newest packet was sent.
-    pub(super) app_limited: bool,
+    pub(crate) app_limited: bool,
 }
 
 /// A lost packet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loss {
-    pub(super) bytes: u64,
-    pub(super) number: u64,
+pub(crate) struct Loss {
+    pub(crate) bytes: u64,
+    pub(crate) number: u64,
     /// Bytes in flight when it was sent, with it.
-    pub(super) in_flight_then: u64,
+    pub(crate) in_flight_then: u64,
     /// Bytes lost since it was sent, with it.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// The application had no more to send when it was sent.
-    pub(super) app_limited: bool,
+    pub(crate) app_limited: bool,
 }
 
 impl Delivery {
     /// Bytes delivered so far.
-    pub(super) fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
+    /// Bytes in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Counts everything in flight as lost.
+    pub(crate) fn forget(&mut self) {
+        self.lost += self.in_flight;
+        self.in_flight = 0;
+        self.packets.clear();
+    }
+
     /// Whether nothing is in flight because the application had no more to send.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.app_limited.is_some()
     }
 
     /// Records the sending of packet `number`.
-    pub(super) fn sent(&mut self, now: Instant, bytes: u64, number: u64) {
+    pub(crate) fn sent(&mut self, now: Instant, bytes: u64, number: u64) {
         if self.in_flight == 0 {
             self.first_sent = Some(now);
             self.delivered_at = Some(now);
@@ -145,7 +157,7 @@ impl Delivery {
     }
 
     /// Records the acknowledgement of packet `number`, which was sent at `sent`.
-    pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, number: u64) {
+    pub(crate) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, number: u64) {
         self.delivered += bytes;
         self.delivered_at = Some(now);
         self.acked += bytes;
@@ -160,7 +172,7 @@ impl Delivery {
     /// Ends an acknowledgement, after which `in_flight` bytes are in flight. `app_limited`: the
     /// application has no more to send. `min_rtt` is the shortest round-trip time: a sample over
     /// less says nothing.
-    pub(super) fn end(
+    pub(crate) fn end(
         &mut self,
         now: Instant,
         in_flight: u64,
@@ -199,7 +211,7 @@ impl Delivery {
     }
 
     /// Records the loss of packet `number`; `None` if it was not measured.
-    pub(super) fn lost(&mut self, bytes: u64, number: u64) -> Option<Loss> {
+    pub(crate) fn lost(&mut self, bytes: u64, number: u64) -> Option<Loss> {
         self.lost += bytes;
         self.in_flight = self.in_flight.saturating_sub(bytes);
         let packet = self.take(number, None)?;

@@ -11,17 +11,17 @@ const MAX_GROWN: Duration = Duration::from_millis(16);
 const GROWN: u32 = 8;
 
 /// Whether a round-trip time of `now` shows that a queue has grown since it was `since`.
-pub(super) fn grown(since: Duration, now: Duration) -> bool {
+pub(crate) fn grown(since: Duration, now: Duration) -> bool {
     now >= since.saturating_add((since / GROWN).clamp(MIN_GROWN, MAX_GROWN))
 }
 
 /// Round-trip times, and the rate at which packets arrive.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     /// The shortest round-trip time of all.
-    pub(super) min: Option<Duration>,
+    pub(crate) min: Option<Duration>,
     /// Smoothed as RFC 9002, 5.3 does, acknowledgement delay included.
-    pub(super) smoothed: Option<Duration>,
+    pub(crate) smoothed: Option<Duration>,
     /// Start of the present round, which ends when a packet sent since is acknowledged.
     began: Option<Instant>,
     present: Round,
@@ -40,7 +40,7 @@ struct Round {
 
 impl Rounds {
     /// Records an acknowledged packet; returns whether it begins a new round.
-    pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> bool {
+    pub(crate) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> bool {
         let rtt = now.saturating_duration_since(sent);
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
         self.smoothed = Some(self.smoothed.map_or(rtt, |old| (7 * old + rtt) / 8));
@@ -62,17 +62,17 @@ impl Rounds {
     }
 
     /// The shortest round-trip time of this round, once there are enough samples.
-    pub(super) fn present(&self) -> Option<Duration> {
+    pub(crate) fn present(&self) -> Option<Duration> {
         self.present.min.filter(|_| self.present.samples >= SAMPLES)
     }
 
     /// The shortest round-trip time of the round before.
-    pub(super) fn last(&self) -> Option<Duration> {
+    pub(crate) fn last(&self) -> Option<Duration> {
         self.last.min.filter(|_| self.last.samples >= SAMPLES)
     }
 
     /// Bytes acknowledged per second in the last whole round.
-    pub(super) fn rate(&self) -> Option<f64> {
+    pub(crate) fn rate(&self) -> Option<f64> {
         Some(self.last.rate).filter(|rate| *rate > 0.0)
     }
 }

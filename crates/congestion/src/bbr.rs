@@ -67,7 +67,7 @@ enum State {
 
 /// The state of the controller. Windows are in bytes, bandwidths in bytes per second.
 #[derive(Debug, Clone)]
-pub(super) struct Bbr {
+pub(crate) struct Bbr {
     mtu: u64,
     known: Announced,
     state: State,
@@ -138,19 +138,19 @@ pub(super) struct Bbr {
 
 /// What another controller knows of the path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
-    pub(super) window: u64,
+pub(crate) struct Known {
+    pub(crate) window: u64,
     /// Bytes per second that arrive; 0 if nothing has.
-    pub(super) bandwidth: f64,
-    pub(super) min_rtt: Option<Duration>,
+    pub(crate) bandwidth: f64,
+    pub(crate) min_rtt: Option<Duration>,
     /// Bytes delivered so far.
-    pub(super) delivered: u64,
+    pub(crate) delivered: u64,
 }
 
 impl Bbr {
     /// A controller that begins with Startup from what is `known` of a path that announces
     /// `announced`.
-    pub(super) fn new(
+    pub(crate) fn new(
         now: Instant,
         mtu: u16,
         announced: Announced,
@@ -224,17 +224,17 @@ impl Bbr {
     }
 
     /// Bytes that may be in flight.
-    pub(super) fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.window
     }
 
     /// Bytes per second to send.
-    pub(super) fn pacing_rate(&self) -> f64 {
+    pub(crate) fn pacing_rate(&self) -> f64 {
         self.pacing_rate
     }
 
     /// What another controller may begin with: a window that fills the path, with a short queue.
-    pub(super) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> Known {
         let holds = self.holds(self.bw, 1.0);
         Known {
             window: self.window.min(holds).max(self.least()),
@@ -244,13 +244,13 @@ impl Bbr {
         }
     }
 
-    pub(super) fn set_mtu(&mut self, mtu: u16) {
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
         self.mtu = mtu.into();
         self.window = self.window.max(self.least());
     }
 
     /// Notes that a packet is sent after an idle time (5.4.1).
-    pub(super) fn restarted(&mut self, now: Instant) {
+    pub(crate) fn restarted(&mut self, now: Instant) {
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.state {
@@ -261,12 +261,12 @@ impl Bbr {
     }
 
     /// Notes that the window kept a packet from being sent.
-    pub(super) fn window_limited(&mut self) {
+    pub(crate) fn window_limited(&mut self) {
         self.limited_now = true;
     }
 
     /// Handles an acknowledgement; `delivered` bytes are delivered altogether (5.2.3).
-    pub(super) fn acked(&mut self, now: Instant, sample: &Sample, delivered: u64) {
+    pub(crate) fn acked(&mut self, now: Instant, sample: &Sample, delivered: u64) {
         self.delivered = delivered;
         self.in_flight = sample.in_flight;
         self.last_rtt = sample.rtt;

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::{Bbr, State, TOLERATED};
-use crate::congestion::delivery::Loss;
-use crate::congestion::round::grown;
+use crate::delivery::Loss;
+use crate::round::grown;
 
 /// Losses of the present round.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Undo {
 
 impl Bbr {
     /// Handles the loss of a packet (5.5.10.2).
-    pub(in crate::congestion) fn lost(&mut self, now: Instant, loss: &Loss) {
+    pub(crate) fn lost(&mut self, now: Instant, loss: &Loss) {
         if self.losses.bytes == 0 {
             self.loss_round_end = self.delivered;
             self.undo = Some(Undo {
@@ -51,7 +51,7 @@ impl Bbr {
     }
 
     /// Handles a congestion mark: as losses of a round in which a queue has grown.
-    pub(in crate::congestion) fn marked(&mut self) {
+    pub(crate) fn marked(&mut self) {
         if self.losses.bytes == 0 {
             self.loss_round_end = self.delivered;
         }
@@ -60,12 +60,12 @@ impl Bbr {
     }
 
     /// Handles persistent congestion (RFC 9002, 7.6): the window starts again, the model stays.
-    pub(in crate::congestion) fn persistent_congestion(&mut self) {
+    pub(crate) fn persistent_congestion(&mut self) {
         self.window = self.least();
     }
 
     /// Takes back what losses did that turn out to be spurious (5.5.11.2).
-    pub(in crate::congestion) fn spurious(&mut self) {
+    pub(crate) fn spurious(&mut self) {
         let Some(undo) = self.undo.take() else {
             return;
         };

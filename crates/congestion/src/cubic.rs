@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::announced::Announced;
 use super::round::Rounds;
-use super::start::SlowStart;
+use super::slow_start::SlowStart;
 
 /// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
 const LEAST_KEPT: f64 = 0.7;
@@ -13,33 +13,13 @@ const LEAST_KEPT: f64 = 0.7;
 const MOST_KEPT: f64 = 0.8;
 /// Smallest part that the loss at the end of slow start leaves: the last doubling may be too much.
 const START_KEPT: f64 = 0.5;
-/// The initial window in packets, and in bytes (RFC 9002, 7.2).
-const INITIAL: (u64, u64) = (10, 14_720);
 /// Packets per cubic second (RFC 9438, 5.1).
 const C: f64 = 0.4;
 /// What is sent in a round trip while there is enough to send, in windows.
 const PACE: f64 = 1.25;
-/// The first window is the announced bandwidth-delay product divided by this. noq paces it over a
-/// round trip, so it takes that share of the path's rate.
-const INITIAL_SHARE: f64 = 4.0;
-/// Largest first window, in packets.
-const INITIAL_MOST: u64 = 64;
-
-/// The first window, in bytes: a share of the announced bandwidth-delay product, at least the
-/// initial window of RFC 9002.
-fn initial_window(mtu: u16, known: Announced) -> u64 {
-    let mtu = u64::from(mtu);
-    let always = INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu);
-    let holds = match (known.bandwidth, known.rtt) {
-        (Some(rate), Some(rtt)) => rate as f64 * rtt.as_secs_f64(),
-        _ => 0.0,
-    };
-    ((holds / INITIAL_SHARE) as u64).clamp(always, INITIAL_MOST * mtu)
-}
-
 /// A congestion window, in bytes.
 #[derive(Debug, Clone)]
-pub(super) struct Cubic {
+pub(crate) struct Cubic {
     mtu: u16,
     known: Announced,
     window: f64,
@@ -59,11 +39,11 @@ enum Phase {
 
 impl Cubic {
     /// The first window, for packets of `mtu` bytes over a path that announces `known`.
-    pub(super) fn new(mtu: u16, known: Announced) -> Self {
+    pub(crate) fn new(mtu: u16, known: Announced) -> Self {
         Self {
             mtu,
             known,
-            window: initial_window(mtu, known) as f64,
+            window: known.initial_window(mtu.into()) as f64,
             plateau: None,
             phase: Phase::SlowStart(SlowStart::default()),
             rounds: Rounds::default(),
@@ -72,7 +52,7 @@ impl Cubic {
     }
 
     /// Continues after another controller with a window that fills the path.
-    pub(super) fn resume(&mut self, now: Instant, window: u64) {
+    pub(crate) fn resume(&mut self, now: Instant, window: u64) {
         let window = (window as f64).max(self.least());
         self.window = window;
         self.plateau = Some(window);
@@ -82,39 +62,39 @@ impl Cubic {
     }
 
     /// Records an acknowledgement while another controller is at work.
-    pub(super) fn observe(&mut self, now: Instant, sent: Instant, bytes: u64) {
+    pub(crate) fn observe(&mut self, now: Instant, sent: Instant, bytes: u64) {
         self.rounds.acked(now, sent, bytes);
     }
 
     /// What it knows of the path.
-    pub(super) fn rounds(&self) -> &Rounds {
+    pub(crate) fn rounds(&self) -> &Rounds {
         &self.rounds
     }
 
     /// Bytes per second to send: a quarter more than a window each round trip (RFC 9002, 7.7).
-    pub(super) fn pacing_rate(&self) -> Option<f64> {
+    pub(crate) fn pacing_rate(&self) -> Option<f64> {
         let rtt = self.rounds.smoothed.filter(|rtt| !rtt.is_zero())?;
         Some(PACE * self.window / rtt.as_secs_f64())
     }
 
     /// The first window, in bytes.
-    pub(super) fn initial_window(&self) -> u64 {
-        initial_window(self.mtu, self.known)
+    pub(crate) fn initial_window(&self) -> u64 {
+        self.known.initial_window(self.mtu.into())
     }
 
-    pub(super) fn set_mtu(&mut self, mtu: u16) {
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
         self.mtu = mtu;
         self.window = self.window.max(self.least());
     }
 
     /// Bytes that may be in flight.
-    pub(super) fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.window as u64
     }
 
     /// The window at which slow start ended; `None` before.
     #[cfg(test)]
-    pub(super) fn threshold(&self) -> Option<u64> {
+    pub(crate) fn threshold(&self) -> Option<u64> {
         match self.phase {
             Phase::SlowStart(_) => None,
             Phase::Avoidance(_) => Some(self.plateau.unwrap_or(self.window) as u64),
@@ -123,7 +103,7 @@ impl Cubic {
 
     /// Handles the acknowledgement of a packet of `bytes` sent at `sent`. `app_limited`: the
     /// application had no more to send.
-    pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool) {
+    pub(crate) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool) {
         let new_round = self.rounds.acked(now, sent, bytes);
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return;
@@ -153,7 +133,7 @@ impl Cubic {
     /// Handles the loss of packets, the last of them sent at `sent`; `persistent` in persistent
     /// congestion (RFC 9002, 7.6). Returns whether the window was cut: once for all packets in
     /// flight.
-    pub(super) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
+    pub(crate) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return false;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::losses::is_too_much;
 use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State, TOLERATED};
-use crate::congestion::delivery::Sample;
+use crate::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).
 const MIN_RTT_AGE: Duration = Duration::from_secs(10);

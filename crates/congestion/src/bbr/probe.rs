@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::losses::is_too_much;
 use super::{Bbr, KEPT, State, TOLERATED};
-use crate::congestion::delivery::{Loss, Sample};
+use crate::delivery::{Loss, Sample};
 
 /// Time between two probes: at least this, and a random part of as much again as the second.
 const WAIT: Duration = Duration::from_secs(2);

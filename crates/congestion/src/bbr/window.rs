@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Bbr, HEADROOM, LEAST, State};
-use crate::congestion::delivery::Sample;
-use crate::congestion::quantum;
+use crate::delivery::Sample;
+use crate::quantum::quantum;
 
 impl Bbr {
     /// What the path holds at `bandwidth`, times `gain`, in bytes.

@@ -1,0 +1,291 @@
+//! CUBIC (RFC 9438) or BBRv3 (draft-ietf-ccwg-bbr-05), as the path's losses suggest.
+//!
+//! CUBIC has three additions that fill a long path with a short queue as well as any other:
+//!
+//! - Where ASes announce the path's bandwidth, slow start grows gently once the window reaches the
+//!   announced bandwidth-delay product: doubling beyond it would fill the queue and lose up to a
+//!   window of packets. An announcement only slows that growth: a false one costs time and nothing
+//!   else.
+//! - Where they announce its latency too, the first window is a part of that product, so that a
+//!   long path is full some round trips earlier; a false announcement allows at most 64 packets.
+//! - After a loss the window is cut to what the path holds without its queue, within bounds (the
+//!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
+//!   is shorter than 0.43 of the round trip.
+//!
+//! A loss without a queue means congestion to CUBIC, which then needs many round trips to fill a
+//! long path again. BBR takes over there; see [`choice`](super::choice).
+
+use std::time::Instant;
+
+use super::announced::{Announced, FIRST_RTT};
+use super::bbr::{Bbr, Known};
+use super::choice::{Congestion, CongestionState, Evidence};
+use super::control::RateControl;
+use super::cubic::Cubic;
+use super::delivery::Delivery;
+
+/// CUBIC, BBR, or the one of them that suits the path.
+///
+/// A QUIC connection calls its own methods, which follow RFC 9002; a subflow uses it as a
+/// [`RateControl`].
+#[derive(Debug, Clone)]
+pub struct WindowControl {
+    mtu: u16,
+    announced: Announced,
+    setting: Congestion,
+    state: CongestionState,
+    /// At work while `bbr` is `None`; it measures round-trip times in any case.
+    cubic: Cubic,
+    bbr: Option<Bbr>,
+    /// CUBIC's state before the last loss, restored if that loss turns out to be spurious.
+    before: Option<Cubic>,
+    delivery: Delivery,
+    evidence: Evidence,
+    /// The last delivery rate that shows what the path carries, in bytes per second.
+    bandwidth: f64,
+    random: fastrand::Rng,
+    /// For [`RateControl`]: whether there was nothing to send at the last acknowledgement, and when
+    /// the last packet was sent that was lost since.
+    app_limited: bool,
+    lost: Option<Instant>,
+}
+
+impl WindowControl {
+    /// Begins with packets of `mtu` bytes over a path that announces `announced`. `seed` determines
+    /// all random choices.
+    pub fn new(
+        now: Instant,
+        mtu: u16,
+        announced: Announced,
+        setting: Congestion,
+        seed: u64,
+    ) -> Self {
+        let mut control = Self {
+            mtu,
+            announced,
+            setting,
+            state: setting.begins(),
+            cubic: Cubic::new(mtu, announced),
+            bbr: None,
+            before: None,
+            delivery: Delivery::default(),
+            evidence: Evidence::default(),
+            bandwidth: 0.0,
+            random: fastrand::Rng::with_seed(seed),
+            app_limited: false,
+            lost: None,
+        };
+        if setting == Congestion::Bbr {
+            control.start_bbr(now);
+        }
+        control
+    }
+
+    /// The algorithm at work, with the reason.
+    pub fn state(&self) -> CongestionState {
+        self.state
+    }
+
+    /// Bytes that may be in flight.
+    pub fn window(&self) -> u64 {
+        self.bbr
+            .as_ref()
+            .map_or_else(|| self.cubic.window(), Bbr::window)
+    }
+
+    /// The first window, in bytes.
+    pub fn initial_window(&self) -> u64 {
+        self.cubic.initial_window()
+    }
+
+    /// Bytes per second to send; `None` before the first round-trip time.
+    pub fn pacing_rate(&self) -> Option<f64> {
+        match &self.bbr {
+            Some(bbr) => Some(bbr.pacing_rate()),
+            None => self.cubic.pacing_rate(),
+        }
+    }
+
+    /// Records the sending of packet `number`.
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, number: u64) {
+        if let Some(bbr) = &mut self.bbr
+            && self.delivery.is_idle()
+        {
+            bbr.restarted(now);
+        }
+        self.delivery.sent(now, bytes, number);
+    }
+
+    /// Records that the window kept a packet from being sent.
+    pub fn on_window_limited(&mut self) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.window_limited();
+        }
+    }
+
+    /// Handles the acknowledgement of packet `number` of `bytes`, sent at `sent`.
+    pub fn on_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        number: u64,
+        app_limited: bool,
+    ) {
+        self.delivery.acked(now, sent, bytes, number);
+        match self.bbr {
+            Some(_) => self.cubic.observe(now, sent, bytes),
+            None => self.cubic.acked(now, sent, bytes, app_limited),
+        }
+    }
+
+    /// Ends an acknowledgement, after which `in_flight` bytes are in flight.
+    pub fn on_end(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
+        let min = self.cubic.rounds().min;
+        let Some(sample) = self.delivery.end(now, in_flight, app_limited, min) else {
+            return;
+        };
+        self.evidence.acked(now, sample.rtt);
+        if let Some(rate) = sample.rate
+            && (rate >= self.bandwidth || !sample.app_limited)
+        {
+            self.bandwidth = rate;
+        }
+        if let Some(bbr) = &mut self.bbr {
+            bbr.acked(now, &sample, self.delivery.delivered());
+        }
+    }
+
+    /// Handles the loss of packet `number`.
+    pub fn on_lost(&mut self, now: Instant, bytes: u64, number: u64) {
+        let loss = self.delivery.lost(bytes, number);
+        if let (Some(bbr), Some(loss)) = (&mut self.bbr, loss) {
+            bbr.lost(now, &loss);
+        }
+    }
+
+    /// Handles congestion: packets were lost, or marked if `is_ecn`, the last of them sent at
+    /// `sent`. `is_persistent`: in persistent congestion (RFC 9002, 7.6).
+    pub fn on_congestion(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent: bool,
+        is_ecn: bool,
+    ) {
+        match &mut self.bbr {
+            Some(bbr) if is_persistent => bbr.persistent_congestion(),
+            Some(bbr) if is_ecn => bbr.marked(),
+            // It has seen every lost packet.
+            Some(_) => {}
+            None => {
+                let before = self.cubic.clone();
+                if self.cubic.lost(now, sent, is_persistent) {
+                    let (from, to) = (before.window(), self.cubic.window());
+                    tracing::debug!(from, to, is_persistent, "the window is cut");
+                    // Only a loss can turn out to be spurious, not a congestion mark.
+                    self.before = (!is_ecn).then_some(before);
+                }
+            }
+        }
+        if self.setting == Congestion::Auto && !is_ecn {
+            self.choose(now, sent);
+        }
+    }
+
+    /// Takes back what the last losses did: they were spurious.
+    pub fn on_spurious(&mut self) {
+        match &mut self.bbr {
+            Some(bbr) => bbr.spurious(),
+            None => {
+                if let Some(before) = self.before.take()
+                    && before.window() > self.cubic.window()
+                {
+                    self.cubic = before;
+                }
+            }
+        }
+    }
+
+    /// From now on full packets have `mtu` bytes.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        self.cubic.set_mtu(mtu);
+        if let Some(bbr) = &mut self.bbr {
+            bbr.set_mtu(mtu);
+        }
+    }
+
+    fn start_bbr(&mut self, now: Instant) {
+        let known = Known {
+            window: self.cubic.window(),
+            bandwidth: self.bandwidth,
+            min_rtt: self.cubic.rounds().min,
+            delivered: self.delivery.delivered(),
+        };
+        let random = self.random.fork();
+        self.bbr = Some(Bbr::new(now, self.mtu, self.announced, known, random));
+    }
+
+    /// Changes the algorithm where the losses suggest it; the last lost packet was sent at `sent`.
+    fn choose(&mut self, now: Instant, sent: Instant) {
+        let Some(min) = self.cubic.rounds().min else {
+            return;
+        };
+        let Some(state) = self.evidence.lost(now, sent, self.state.algorithm, min) else {
+            return;
+        };
+        tracing::debug!(algorithm = state.algorithm.name(), reason = %state.reason, "changed");
+        match self.bbr.take() {
+            None => self.start_bbr(now),
+            Some(bbr) => self.cubic.resume(now, bbr.known().window),
+        }
+        self.before = None;
+        self.state = state;
+    }
+}
+
+impl RateControl for WindowControl {
+    fn sent(&mut self, now: Instant, number: u64, bytes: u64) {
+        self.on_sent(now, bytes, number);
+        if self.delivery.in_flight() + u64::from(self.mtu) > Self::window(self) {
+            self.on_window_limited();
+        }
+    }
+
+    fn acked(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64) {
+        self.on_acked(now, sent, bytes, number, self.app_limited);
+    }
+
+    fn lost(&mut self, now: Instant, number: u64, sent: Instant, bytes: u64) {
+        self.on_lost(now, bytes, number);
+        self.lost = self.lost.max(Some(sent));
+    }
+
+    fn end(&mut self, now: Instant, in_flight: u64, app_limited: bool) {
+        self.app_limited = app_limited;
+        self.on_end(now, in_flight, app_limited);
+        if let Some(sent) = self.lost.take() {
+            self.on_congestion(now, sent, false, false);
+        }
+    }
+
+    fn timed_out(&mut self, now: Instant) {
+        self.delivery.forget();
+        self.lost = None;
+        self.on_congestion(now, now, true, false);
+    }
+
+    fn rate(&self) -> f64 {
+        let first = || Self::window(self) as f64 / FIRST_RTT.as_secs_f64();
+        self.pacing_rate().unwrap_or_else(first)
+    }
+
+    fn window(&self) -> u64 {
+        Self::window(self)
+    }
+
+    fn name(&self) -> &'static str {
+        self.state.algorithm.name()
+    }
+}
