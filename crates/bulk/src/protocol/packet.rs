@@ -1,5 +1,6 @@
 //! Datagrams: the header in clear text, and acknowledgements.
 
+use std::iter;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ impl Ack {
             delay: Duration::ZERO,
             marked: 0,
             credit: 0,
-            ranges: vec![number..number + 1],
+            ranges: iter::once(number..number + 1).collect(),
         }
     }
 

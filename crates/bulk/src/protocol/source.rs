@@ -205,8 +205,8 @@ impl Source {
         let Some(subflow) = self.subflows.get_mut(&key) else {
             return Transmit::Wait(None);
         };
-        let ask = nothing_left || subflow.is_unmeasured();
         let run = Run::data(content.clone(), subflow.per_packet(), now);
+        let ask = subflow.wants_answer(run.bytes()) || nothing_left;
         let (packets, per_packet) = (run.packets, subflow.per_packet());
         Transmit::Data {
             number: subflow.on_send(run, now),

@@ -87,7 +87,10 @@ fn keys_change_and_overtaken_packets_open() {
         .map(|phase| {
             sealer.next = sealer.key_end - 2;
             assert_eq!(sealer.phase, phase % 2 == 1);
-            [probe(&mut sealer), probe(&mut sealer)]
+            let last = [probe(&mut sealer), probe(&mut sealer)];
+            // The next packet takes the next key.
+            probe(&mut sealer);
+            last
         })
         .collect();
     let first = |phase: u64| (phase + 1) * PACKETS_PER_KEY - 2;

@@ -112,6 +112,8 @@ pub(super) struct Subflow {
     /// Probe timeouts since anything was acknowledged.
     timeouts: u32,
     app_limited: bool,
+    /// Bytes sent since the last acknowledgement, and since one was asked for.
+    unanswered: u64,
     /// The interval that the sink was named.
     interval: Option<Duration>,
     delivery: Delivery,
@@ -167,6 +169,7 @@ impl Subflow {
             credit_at: None,
             timeouts: 0,
             app_limited: false,
+            unanswered: 0,
             interval: None,
             delivery: Delivery::new(now),
             stats,
@@ -184,7 +187,7 @@ impl Subflow {
     pub(super) fn stats(&self) -> SubflowStats {
         SubflowStats {
             rate: self.pacing.rate(),
-            delivery: self.delivery.rate,
+            delivery: self.delivery.rate.unwrap_or(0.0),
             window: self.control.window(),
             in_flight: self.flight.bytes(),
             rtt: self.rtt.smoothed(),
@@ -204,9 +207,15 @@ impl Subflow {
         self.timeouts == 0 && self.rtt.is_measured()
     }
 
-    /// Whether no packet was answered yet.
-    pub(super) fn is_unmeasured(&self) -> bool {
-        !self.rtt.is_measured()
+    /// Whether a batch of `bytes` shall ask for an answer: nothing was answered yet, or a quarter of
+    /// the window is sent without an answer. A small window must not wait for the interval.
+    pub(super) fn wants_answer(&mut self, bytes: u64) -> bool {
+        self.unanswered += bytes;
+        let wants = !self.rtt.is_measured() || self.unanswered >= self.control.window() / 4;
+        if wants {
+            self.unanswered = 0;
+        }
+        wants
     }
 
     /// The time that a packet is expected to take to the sink.
@@ -274,6 +283,7 @@ impl Subflow {
         mut delivered: impl FnMut(Range<u64>),
     ) {
         self.stats.acks += 1;
+        self.unanswered = 0;
         self.stats.marked = self.stats.marked.max(ack.marked);
         let oldest = |flight: &Flight| flight.first().map_or(u64::MAX, |(first, _)| first);
         let oldest = oldest(&self.flight).min(oldest(&self.lost));
@@ -540,7 +550,8 @@ impl Subflow {
         if self.stats.acks < FIRST_ACKS {
             return interval;
         }
-        let cheap = ACK_BYTES / (ACK_SHARE * self.delivery.rate.max(1.0));
+        let rate = self.delivery.rate.unwrap_or(self.pacing.rate()).max(1.0);
+        let cheap = ACK_BYTES / (ACK_SHARE * rate);
         let slow = MAX_SLOW_INTERVAL.as_secs_f64();
         interval.max(Duration::from_secs_f64(cheap.min(slow)))
     }
@@ -556,11 +567,20 @@ impl Subflow {
     }
 }
 
+#[cfg(test)]
+impl Subflow {
+    /// The content that is sent again if the packets in flight are lost.
+    pub(super) fn owned(&self) -> impl Iterator<Item = Range<u64>> {
+        let owned = self.flight.iter().filter(|(_, run)| run.owns);
+        owned.map(|(_, run)| run.content.clone())
+    }
+}
+
 /// The rate at which packets are acknowledged.
 #[derive(Debug)]
 struct Delivery {
-    /// Bytes per second.
-    rate: f64,
+    /// Bytes per second, once measured.
+    rate: Option<f64>,
     since: Instant,
     /// Bytes acknowledged since.
     bytes: u64,
@@ -569,7 +589,7 @@ struct Delivery {
 impl Delivery {
     fn new(now: Instant) -> Self {
         Self {
-            rate: 0.0,
+            rate: None,
             since: now,
             bytes: 0,
         }
@@ -581,7 +601,7 @@ impl Delivery {
         if elapsed >= rtt.max(DELIVERY_TIME) {
             let rate = self.bytes as f64 / elapsed.as_secs_f64();
             // A pause must not make acknowledgements rare at once.
-            self.rate = rate.max(self.rate * 0.8);
+            self.rate = Some(rate.max(self.rate.unwrap_or(0.0) * 0.8));
             (self.since, self.bytes) = (now, 0);
         }
     }

@@ -46,11 +46,11 @@ impl Source {
     /// When to look again for something to send: there is nothing, or it is left to others.
     pub(super) fn nothing_to_send(&mut self, key: SubflowKey, now: Instant) -> Option<Instant> {
         let starved = !self.new.is_empty() && self.available() == 0;
-        let left = !starved && !(self.new.is_empty() && self.repair.is_empty());
-        let tail = self.new.is_empty() && !self.missing.is_empty() && self.subflows.len() > 1;
+        let is_left = !self.repair.is_empty() || self.available() > 0 && !self.new.is_empty();
+        let is_tail = self.new.is_empty() && !self.missing.is_empty() && self.subflows.len() > 1;
         let subflow = self.subflows.get_mut(&key)?;
         subflow.on_idle(now, starved);
-        (left || tail).then_some(now + LOOK_AGAIN)
+        (is_left || is_tail).then_some(now + LOOK_AGAIN)
     }
 
     /// Bytes that the other subflows can deliver before a packet that this one sends now.
