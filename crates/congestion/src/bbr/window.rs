@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, HEADROOM, LEAST, State};
+use super::{Bbr, HEADROOM, LEAST, SPREAD, State};
 use crate::delivery::Sample;
 use crate::quantum::quantum;
 
@@ -55,6 +55,16 @@ impl Bbr {
         };
         let bound = bound.min(self.short_window).max(self.least());
         self.window = self.window.min(bound);
+        self.spread();
+    }
+
+    /// Spreads a window that the long-term bound limits over the round trip while probing.
+    fn spread(&mut self) {
+        if self.state == State::Up && self.long_window().is_some() && self.min_rtt < Duration::MAX {
+            let round = self.min_rtt.as_secs_f64().max(1e-6);
+            let spread = SPREAD * self.window as f64 / round;
+            self.pacing_rate = self.pacing_rate.min(spread);
+        }
     }
 
     /// Most in flight while cruising (5.3.3.6).

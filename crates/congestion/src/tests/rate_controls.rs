@@ -65,6 +65,21 @@ fn a_queue_of_a_millisecond_is_enough() {
 }
 
 #[test]
+fn a_queue_of_a_millisecond_leaves_most_of_a_gigabit() {
+    for rtt in [25, 194] {
+        let link = Link {
+            rtt: rtt * MS,
+            queue: MS,
+            ..FAR
+        };
+        let one = alone(Algorithm::default(), link, 15, 1);
+        // What BBR leaves to others is 15 %.
+        let share = share(&one, link.rate, 5.0, 15.0);
+        assert!(share > 0.75, "{rtt}: {share}");
+    }
+}
+
+#[test]
 fn slow_links_are_full() {
     for (rate, least) in [(1.25e6, 0.7), (125e3, 0.6)] {
         let link = Link {
@@ -96,6 +111,21 @@ fn equal_senders_share_a_link() {
         assert!(one + other > 0.9, "{algorithm}: {one} {other}");
         let ratio = one.min(other) / one.max(other);
         assert!(ratio > least, "{algorithm}: {one} {other}");
+    }
+}
+
+#[test]
+fn the_default_leaves_cubic_its_share() {
+    for seed in 0..3 {
+        let sender = |algorithm, seed| Sender::new(algorithm, Announced::default(), seed);
+        let mut senders = [
+            sender(Algorithm::default(), seed),
+            sender(Algorithm::Cubic, seed),
+        ];
+        run(NEAR, &mut senders, Duration::from_secs(40), seed);
+        let [one, other] = [0, 1].map(|at| share(&senders[at], NEAR.rate, 15.0, 40.0));
+        assert!((0.4..2.5).contains(&(one / other)), "{seed}: {one} {other}");
+        assert!(one + other > 0.95, "{seed}: {one} {other}");
     }
 }
 
