@@ -1,4 +1,5 @@
-//! Prints how each rate control fills and shares a bottleneck, on virtual time. Medians over seeds.
+//! Prints how each rate control fills and shares a bottleneck, on virtual time: the smallest figure
+//! over some seeds, the median, and the largest.
 //!
 //! `cargo run --release -p hawser-congestion --example rate_controls [-- SEEDS]`
 #![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
@@ -31,7 +32,7 @@ fn seconds(time: f64) -> Duration {
     Duration::from_secs_f64(time)
 }
 
-/// The share of a link that one sender has between two times, with the part of packets lost.
+/// The share of a link that one sender has between two times.
 fn alone(algorithm: Algorithm, link: Link, (from, until): (f64, f64), seed: u64) -> f64 {
     let mut senders = [Sender::new(algorithm, Announced::default(), seed)];
     run(link, &mut senders, seconds(until), seed);
@@ -68,7 +69,7 @@ fn beside_cubic(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
     one / other
 }
 
-/// Seconds after the rate came back until a sender has 90 % of what became free, for a second.
+/// Seconds after the rate came back until a sender has 90 % of what became free, for half a second.
 fn takes(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
     let (from, until) = (10.0, 20.0);
     let halved = Link {
@@ -132,17 +133,17 @@ fn main() {
         .map_or(3, |arg| arg.parse().unwrap());
     let algorithms = Algorithm::ALL;
     print!("{:34}", "");
-    algorithms.iter().for_each(|one| print!("{one:>14}"));
+    algorithms.iter().for_each(|one| print!("{one:>22}"));
     println!();
     for (label, figure) in rows() {
         print!("{label:34}");
         for one in algorithms {
             let mut figures: Vec<f64> = (0..seeds).map(|seed| figure(one, seed)).collect();
             figures.sort_by(f64::total_cmp);
-            print!(
-                "{:>14}",
-                format!("{:.2} {:.2}", figures[0], figures[figures.len() / 2])
-            );
+            let [least, median, most] =
+                [0, figures.len() / 2, figures.len() - 1].map(|at| figures[at]);
+            let shown = format!("{least:.2} {median:.2} {most:.2}");
+            print!("{shown:>22}");
         }
         println!();
     }

@@ -6,6 +6,9 @@
 //! of two packets, because an interval has ten packets at least; and where ASes announce the path's
 //! bandwidth, the rate grows gently beyond it in the starting phase.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::announced::Announced;

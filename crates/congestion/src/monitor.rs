@@ -225,3 +225,89 @@ impl<S> Monitor<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Sends `count` packets from number `first` on, one a millisecond; returns the time after.
+    fn send(monitor: &mut Monitor<u8>, mut now: Instant, first: u64, count: u64) -> Instant {
+        for number in first..first + count {
+            monitor.sent(now, number, 1000);
+            now += MS;
+        }
+        now
+    }
+
+    #[test]
+    fn an_interval_is_known_when_the_fate_of_all_its_packets_is() {
+        let start = Instant::now();
+        let mut monitor = Monitor::new(0, 1e6);
+        monitor.begin(start, 1, 1e6, 20 * MS);
+        let middle = send(&mut monitor, start, 0, 20);
+        assert!(monitor.is_over(middle));
+        monitor.begin(middle, 2, 2e6, 20 * MS);
+        let end = send(&mut monitor, middle, 20, 20);
+        monitor.begin(end, 3, 1e6, 20 * MS);
+        // The second interval is complete before the first one.
+        for number in (20..40).chain(0..17) {
+            monitor.acked(number, start, 1000);
+        }
+        assert!(monitor.finished().is_none());
+        (17..20).for_each(|number| monitor.lost(number, 1000));
+        let first = monitor.finished().unwrap();
+        assert_eq!((first.step, first.limited), (1, false));
+        assert_eq!((first.rate, first.loss), (1e6, 0.15));
+        // It was to be sent twice as fast.
+        let second = monitor.finished().unwrap();
+        assert_eq!((second.step, second.limited), (2, true));
+        assert_eq!((second.rate, second.planned, second.loss), (1e6, 2e6, 0.0));
+        assert!(monitor.finished().is_none());
+    }
+
+    #[test]
+    fn the_newest_packets_show_the_growth_of_the_round_trip_time() {
+        let start = Instant::now();
+        let mut monitor = Monitor::new(0, 1e6);
+        monitor.begin(start, 1, 1e6, 100 * MS);
+        let mut now = send(&mut monitor, start, 0, 100);
+        // Ten packets are acknowledged at once; the round-trip time grows by a tenth of the time.
+        for number in 0..100u32 {
+            let sent = start + number * MS;
+            monitor.acked(number.into(), sent, 1000);
+            if number % 10 == 9 {
+                now = sent + 50 * MS + number * MS / 10;
+                monitor.end(now, false);
+            }
+        }
+        monitor.begin(now, 2, 1e6, 100 * MS);
+        let slope = monitor.finished().unwrap().gradient.unwrap();
+        assert!((slope.value - 0.1).abs() < 1e-6, "{slope:?}");
+        assert!(slope.error < 1e-6, "{slope:?}");
+    }
+
+    #[test]
+    fn an_interval_has_ten_packets() {
+        let start = Instant::now();
+        let mut monitor = Monitor::new(0, 1e6);
+        monitor.begin(start, 1, 1e6, 5 * MS);
+        let now = send(&mut monitor, start, 0, 9);
+        assert!(!monitor.is_over(now));
+        let now = send(&mut monitor, now, 9, 1);
+        assert!(monitor.is_over(now));
+    }
+
+    #[test]
+    fn forgotten_packets_do_not_count() {
+        let start = Instant::now();
+        let mut monitor = Monitor::new(0, 1e6);
+        monitor.begin(start, 1, 1e6, 20 * MS);
+        let now = send(&mut monitor, start, 0, 20);
+        monitor.forget();
+        (0..20).for_each(|number| monitor.acked(number, start, 1000));
+        monitor.begin(now, 2, 1e6, 20 * MS);
+        assert!(monitor.finished().is_none());
+    }
+}

@@ -6,6 +6,9 @@
 //! where ASes announce the path's bandwidth, the rate grows gently beyond it in slow start; and slow
 //! start ends with the rate at which its last packets arrived.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::announced::Announced;
