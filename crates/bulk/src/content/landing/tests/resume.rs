@@ -1,6 +1,8 @@
 //! Transfers that end before their time.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
 
 use super::*;
 
@@ -196,5 +198,83 @@ fn a_range_is_written_again_after_a_failure() {
     fs::create_dir(hosts.to("b")).unwrap();
     landing.write_range(1, &last).unwrap();
     landing.complete().unwrap();
+    hosts.compare();
+}
+
+/// The folder of the hosts of [`writes_until_it_is_killed`].
+const FOLDER: &str = "HAWSER_TEST_FOLDER";
+
+/// Run by [`nothing_confirmed_is_lost_by_a_kill`] in a process of its own.
+#[test]
+#[ignore = "it is one part of another test"]
+fn writes_until_it_is_killed() {
+    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let source = Source::open(scan(&[folder.join("from/data/")], ScanOptions::default()).unwrap());
+    let manifest = Arc::clone(source.manifest());
+    let options = LandingOptions::default();
+    let landing = Landing::prepare(manifest, &folder.join("to"), options).unwrap();
+    let missing = keep(&source, &landing);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let mine = missing.iter().skip(thread).step_by(3);
+            let (source, landing) = (&source, &landing);
+            scope.spawn(move || {
+                for range in mine {
+                    // One byte allows one write.
+                    std::io::stdin().read_exact(&mut [0]).unwrap();
+                    landing
+                        .write_range(*range, &range_of(source, *range))
+                        .unwrap();
+                    println!("confirmed {range}");
+                }
+            });
+        }
+    });
+    landing.complete().unwrap();
+    println!("complete");
+}
+
+/// A real process, killed in the middle of its writes.
+#[test]
+fn nothing_confirmed_is_lost_by_a_kill() {
+    let hosts = Hosts::new();
+    for file in 0..30 {
+        fs::write(hosts.from(&file.to_string()), bytes(file * 90_000, file)).unwrap();
+    }
+    let mut confirmed = BTreeSet::new();
+    for writes in [1, 3, 2, 5, 1000] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .arg("content::landing::tests::resume::writes_until_it_is_killed")
+            .env(FOLDER, hosts.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Two more than are waited for, so that the other threads write when it is killed.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&vec![0; writes + 2]).unwrap();
+        let mut is_complete = false;
+        let mut sent = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            is_complete |= line == "complete";
+            // The harness prints before the first one on the same line. What is printed until the
+            // end was confirmed, too.
+            if let Some((_, range)) = line.split_once("confirmed ") {
+                sent.push(range.parse::<u64>().unwrap());
+                if sent.len() == writes {
+                    child.kill().unwrap();
+                }
+            }
+        }
+        child.wait().unwrap();
+        assert_eq!(is_complete, writes == 1000);
+        for range in sent {
+            assert!(confirmed.insert(range), "range {range} was sent again");
+        }
+    }
+    // The others were written, but the process was killed before it confirmed them.
+    assert!(confirmed.len() >= 1 + 3 + 2 + 5);
     hosts.compare();
 }
