@@ -84,11 +84,10 @@ fn losses_of_a_thousandth_do_not_stop_the_climb() {
 fn growth_within_the_tolerance_counts_for_none() {
     let slope = |value, error| counts(Some(Slope { value, error }));
     assert_eq!(counts(None), 0.0);
-    assert_eq!(slope(0.009, 0.0), 0.0);
-    assert_eq!(slope(-0.009, 0.0), 0.0);
-    assert_eq!(slope(0.05, 0.03), 0.0);
-    assert_eq!(slope(0.05, 0.02), 0.05);
-    assert_eq!(slope(-0.05, 0.0), -0.05);
+    assert_eq!(slope(0.049, 0.0), 0.0);
+    assert_eq!(slope(0.1, 0.06), 0.0);
+    assert_eq!(slope(0.1, 0.04), 0.1);
+    assert_eq!(slope(-0.1, 0.0), 0.0);
 }
 
 #[test]
