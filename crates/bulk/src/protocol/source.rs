@@ -1,6 +1,7 @@
 //! The sending side: what is sent over which subflow, when, and again.
 
 mod flight;
+mod interval;
 mod pace;
 mod rtt;
 mod subflow;

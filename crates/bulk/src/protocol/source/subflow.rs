@@ -9,6 +9,7 @@ use hawser_congestion::RateControl;
 use super::super::packet::{Ack, HEADER, TAG};
 use super::Acked;
 use super::flight::{Flight, Run};
+use super::interval::Interval;
 use super::pace::{Pacing, data_packet};
 use super::rtt::Rtt;
 
@@ -34,23 +35,6 @@ const CREDIT_TIME: Duration = Duration::from_millis(250);
 
 /// The size of a probe that only asks for an answer.
 const PROBE: usize = HEADER + TAG;
-
-/// The interval of acknowledgements is an eighth of a round trip, within these bounds.
-const MIN_INTERVAL: Duration = Duration::from_millis(1);
-const MAX_INTERVAL: Duration = Duration::from_millis(25);
-
-/// The longest interval that keeps acknowledgements few on slow subflows.
-const MAX_SLOW_INTERVAL: Duration = Duration::from_millis(250);
-
-/// An acknowledgement with all headers, in bytes, and the share of the data that it may take.
-const ACK_BYTES: f64 = 256.0;
-const ACK_SHARE: f64 = 0.005;
-
-/// Acknowledgements until their share counts: until then the rate is that of the beginning.
-const FIRST_ACKS: u64 = 64;
-
-/// The shortest time over which the delivery rate is measured.
-const DELIVERY_TIME: Duration = Duration::from_millis(100);
 
 /// What a subflow does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,9 +98,7 @@ pub(super) struct Subflow {
     app_limited: bool,
     /// Bytes sent since the last acknowledgement, and since one was asked for.
     unanswered: u64,
-    /// The interval that the sink was named.
-    interval: Option<Duration>,
-    delivery: Delivery,
+    interval: Interval,
     stats: SubflowStats,
 }
 
@@ -170,8 +152,7 @@ impl Subflow {
             timeouts: 0,
             app_limited: false,
             unanswered: 0,
-            interval: None,
-            delivery: Delivery::new(now),
+            interval: Interval::new(now),
             stats,
         }
     }
@@ -187,7 +168,7 @@ impl Subflow {
     pub(super) fn stats(&self) -> SubflowStats {
         SubflowStats {
             rate: self.pacing.rate(),
-            delivery: self.delivery.rate.unwrap_or(0.0),
+            delivery: self.interval.delivery(),
             window: self.control.window(),
             in_flight: self.flight.bytes(),
             rtt: self.rtt.smoothed(),
@@ -287,6 +268,7 @@ impl Subflow {
         self.stats.marked = self.stats.marked.max(ack.marked);
         let oldest = |flight: &Flight| flight.first().map_or(u64::MAX, |(first, _)| first);
         let oldest = oldest(&self.flight).min(oldest(&self.lost));
+        let mut bytes = 0;
         for range in ack.ranges.iter().rev().filter(|range| range.end > oldest) {
             while let Some((first, run)) = self.flight.pop_within(range) {
                 acked.packets += run.packets;
@@ -300,7 +282,7 @@ impl Subflow {
                     continue;
                 }
                 self.stats.acked += run.packets;
-                self.delivery.bytes += run.bytes();
+                bytes += run.bytes();
                 run.for_each_packet(first, |number, bytes| {
                     self.control.acked(now, number, run.sent, bytes);
                 });
@@ -323,7 +305,7 @@ impl Subflow {
             self.timeouts = 0;
             self.probe_at = (!self.flight.is_empty()).then(|| now + self.probe_time());
         }
-        self.delivery.update(now, self.rtt.smoothed());
+        self.interval.on_ack(now, bytes, self.rtt.smoothed());
     }
 
     /// Packets that counted as lost are acknowledged: the path reorders them more than expected.
@@ -530,39 +512,17 @@ impl Subflow {
     }
 
     fn is_overdue(&self, run: &Run, now: Instant) -> bool {
-        run.sent + self.rtt.probe_timeout(self.named_interval()) <= now
+        run.sent + self.rtt.probe_timeout(self.interval.named()) <= now
     }
 
-    /// The interval to name to the sink, if it differs by a quarter from the last one.
+    /// The interval to name to the sink, if it changed enough.
     pub(super) fn poll_interval(&mut self) -> Option<Duration> {
-        let interval = self.wanted_interval();
-        let is_new = self
-            .interval
-            .is_none_or(|named| named.abs_diff(interval) > named / 4);
-        is_new.then(|| {
-            self.interval = Some(interval);
-            interval
-        })
-    }
-
-    fn wanted_interval(&self) -> Duration {
-        let interval = (self.rtt.smoothed() / 8).clamp(MIN_INTERVAL, MAX_INTERVAL);
-        if self.stats.acks < FIRST_ACKS {
-            return interval;
-        }
-        let rate = self.delivery.rate.unwrap_or(self.pacing.rate()).max(1.0);
-        let cheap = ACK_BYTES / (ACK_SHARE * rate);
-        let slow = MAX_SLOW_INTERVAL.as_secs_f64();
-        interval.max(Duration::from_secs_f64(cheap.min(slow)))
-    }
-
-    fn named_interval(&self) -> Duration {
-        self.interval.unwrap_or(MAX_INTERVAL)
+        self.interval.poll(self.rtt.smoothed(), self.pacing.rate())
     }
 
     /// The time without an acknowledgement until the next probe.
     fn probe_time(&self) -> Duration {
-        let time = self.rtt.probe_timeout(self.named_interval());
+        let time = self.rtt.probe_timeout(self.interval.named());
         (time * 2_u32.pow(self.timeouts.min(8))).min(MAX_PROBE_TIME.max(time))
     }
 }
@@ -573,36 +533,5 @@ impl Subflow {
     pub(super) fn owned(&self) -> impl Iterator<Item = Range<u64>> {
         let owned = self.flight.iter().filter(|(_, run)| run.owns);
         owned.map(|(_, run)| run.content.clone())
-    }
-}
-
-/// The rate at which packets are acknowledged.
-#[derive(Debug)]
-struct Delivery {
-    /// Bytes per second, once measured.
-    rate: Option<f64>,
-    since: Instant,
-    /// Bytes acknowledged since.
-    bytes: u64,
-}
-
-impl Delivery {
-    fn new(now: Instant) -> Self {
-        Self {
-            rate: None,
-            since: now,
-            bytes: 0,
-        }
-    }
-
-    /// Measures again after a round trip.
-    fn update(&mut self, now: Instant, rtt: Duration) {
-        let elapsed = now.saturating_duration_since(self.since);
-        if elapsed >= rtt.max(DELIVERY_TIME) {
-            let rate = self.bytes as f64 / elapsed.as_secs_f64();
-            // A pause must not make acknowledgements rare at once.
-            self.rate = Some(rate.max(self.rate.unwrap_or(0.0) * 0.8));
-            (self.since, self.bytes) = (now, 0);
-        }
     }
 }
