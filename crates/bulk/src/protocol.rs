@@ -17,7 +17,7 @@ mod source;
 mod wire;
 
 #[cfg(test)]
-mod fuzz;
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod model;
 

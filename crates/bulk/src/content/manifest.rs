@@ -13,8 +13,9 @@ pub use self::builder::ManifestBuilder;
 pub(crate) use self::builder::{MAX_PATH, is_part_name, stays_within};
 pub use self::error::ManifestError;
 
-/// Most extents of a file; a source merges the ones with the smallest holes between them.
-pub(crate) const MAX_EXTENTS: usize = 1 << 16;
+/// Most extents of a file, so that its entry fits a message. A source merges the ones with the
+/// smallest holes between them.
+pub(crate) const MAX_EXTENTS: usize = 3500;
 
 /// What the name of a file ends with until the file is complete.
 pub(crate) const PART_SUFFIX: &[u8] = b".hawser-part";

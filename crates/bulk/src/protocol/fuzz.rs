@@ -21,7 +21,7 @@ fn cases() -> u64 {
 }
 
 /// Calls `parse` with valid inputs, changed in some places, and with random ones.
-fn fuzz(valid: &[Vec<u8>], mut parse: impl FnMut(&[u8])) {
+pub(crate) fn fuzz(valid: &[Vec<u8>], mut parse: impl FnMut(&[u8])) {
     let mut random = Random(0x5eed);
     let mut input = Vec::new();
     for case in 0..cases() {
@@ -54,7 +54,8 @@ fn change(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-fn samples<S: Strategy>(strategy: S) -> Vec<S::Value> {
+/// Some values of a strategy, the same ones each time.
+pub(crate) fn samples<S: Strategy>(strategy: S) -> Vec<S::Value> {
     let mut runner = TestRunner::deterministic();
     let sample = |_| {
         strategy

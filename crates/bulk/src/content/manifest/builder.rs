@@ -9,6 +9,7 @@ use blake3::Hasher;
 use super::{
     Directories, Entry, Kind, MAX_EXTENTS, MODE, Manifest, ManifestError, PART_SUFFIX, containing,
 };
+use crate::protocol::MAX_VARINT;
 
 /// Most bytes of a path.
 pub(crate) const MAX_PATH: usize = 4096;
@@ -18,9 +19,6 @@ const MAX_NAME: usize = 255;
 
 /// Most bytes of all entries as messages: about ten million files.
 const MAX_BYTES: u64 = 1 << 30;
-
-/// Most bytes of all files, holes included: what a varint holds (RFC 9000, section 16).
-const MAX_SIZE: u64 = (1 << 62) - 1;
 
 /// Collects the entries of a manifest, and refuses the first one that is invalid.
 #[derive(Debug, Default)]
@@ -128,7 +126,7 @@ impl ManifestBuilder {
         match &entry.kind {
             Kind::File { size, extents } => {
                 let sum = self.size.checked_add(*size);
-                let Some(sum) = sum.filter(|sum| *sum <= MAX_SIZE) else {
+                let Some(sum) = sum.filter(|sum| *sum <= MAX_VARINT) else {
                     return Err(ManifestError::Size(entry.path));
                 };
                 self.size = sum;

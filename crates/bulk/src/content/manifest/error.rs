@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::protocol::DecodeError;
+
 /// Why a manifest is invalid. Names are quoted: they may come from another host.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ManifestError {
     /// The message ends too early, or has bytes behind its fields.
     #[error("an entry of the manifest is malformed: {0}")]
-    Malformed(&'static str),
+    Malformed(#[from] DecodeError),
     /// A path that is absolute, too long, or has an invalid component.
     #[error("{0:?} is not a path below the folder of the transfer")]
     Path(PathBuf),

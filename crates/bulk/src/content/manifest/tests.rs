@@ -5,6 +5,8 @@ use std::path::Component;
 use proptest::prelude::*;
 
 use super::*;
+use crate::protocol::MAX_MESSAGE;
+use crate::protocol::fuzz::{fuzz, samples};
 
 fn entry(path: &str, kind: Kind) -> Entry {
     Entry {
@@ -119,11 +121,6 @@ proptest! {
         let _ = ManifestBuilder::default().push(&fields);
     }
 
-    #[test]
-    fn random_bytes_do_not_panic(fields in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = ManifestBuilder::default().push(&fields);
-    }
-
     /// Whatever a builder accepts stays below the folder.
     #[test]
     fn accepted_paths_are_plain(path in any_path(), parts in proptest::collection::vec("[./a]{0,3}", 1..4)) {
@@ -170,6 +167,29 @@ proptest! {
         }
         prop_assert_eq!(at, (start + length).min(manifest.length()));
     }
+}
+
+#[test]
+fn any_bytes_are_accepted_or_refused() {
+    let valid = samples(any_entry());
+    let mut valid: Vec<_> = valid.iter().map(encoded).collect();
+    valid.extend(
+        [
+            file("a", &[(0, 5), (10, 7)]),
+            link("b", "a"),
+            directory("c"),
+        ]
+        .iter()
+        .map(encoded),
+    );
+    fuzz(&valid, |fields| {
+        let mut builder = ManifestBuilder::default();
+        if builder.push(fields).is_ok() {
+            // What is accepted once is in the way of the same path.
+            let again = builder.push(fields).and_then(|()| builder.build());
+            assert!(again.is_err(), "{fields:?}");
+        }
+    });
 }
 
 #[test]
@@ -322,6 +342,21 @@ fn sizes_extents_modes_and_times_are_checked() {
         ..directory("f")
     };
     assert_eq!(refused(late), ManifestError::Modified(path));
+}
+
+#[test]
+fn the_largest_entry_fits_a_message() {
+    let hole = 1 << 31;
+    let runs: Vec<_> = (1..=MAX_EXTENTS as u64)
+        .map(|index| (2 * hole * index, hole))
+        .collect();
+    let path = "d/".repeat(2047) + "ff";
+    let largest = encoded(&file(&path, &runs));
+    // And the type of the message, its length, and its number.
+    assert!(largest.len() + 32 < MAX_MESSAGE, "{} bytes", largest.len());
+    assert!(largest.len() > MAX_PATH + 16 * MAX_EXTENTS);
+    let target = "t".repeat(MAX_PATH);
+    assert!(encoded(&link(&path, &target)).len() < MAX_MESSAGE);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub enum SessionMessage {
         entries: u64,
         /// Bytes of content.
         content: u64,
-        /// BLAKE3 of all `Entry` messages in order.
+        /// BLAKE3 of the fields of all `Entry` messages in order.
         hash: [u8; HASH],
     },
     /// Ranges that the sink has.
