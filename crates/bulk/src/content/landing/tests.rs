@@ -174,6 +174,10 @@ fn files_directories_and_links_arrive_with_modes_and_times() {
     assert_eq!(hosts.transfer().len(), 4);
     // Nothing is sent again, also below the folder that is now read-only.
     assert!(hosts.transfer().is_empty());
+    // So that everything can be removed.
+    for path in [hosts.from("a/b"), hosts.to("a/b")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+    }
 }
 
 #[test]

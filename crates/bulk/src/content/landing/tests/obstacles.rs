@@ -153,7 +153,7 @@ impl Small {
         mount
             .output()
             .is_ok_and(|output| output.status.success())
-            .then_some(Self(dir))
+            .then(|| Self(dir))
     }
 }
 
