@@ -28,7 +28,7 @@ pub(super) struct Plan {
     pub per_packet: usize,
     pub cipher: Cipher,
     pub seed: u64,
-    /// Every so many packets the sink gets one of an attacker.
+    /// Packets of the source to each packet of an attacker.
     pub attack_every: Option<u64>,
     /// A range that the sink forgets and wants again once all arrived.
     pub again: Option<Range<u64>>,

@@ -80,7 +80,7 @@ impl Numbers {
             }
         } else {
             self.fill(number);
-            // It was overtaken by as many packets: so many do not confirm a loss.
+            // As many packets overtook it, so fewer must not confirm a loss.
             let overtaken = (next - number).min(MAX_CONFIRMING);
             self.confirming = self.confirming.max(overtaken);
         }

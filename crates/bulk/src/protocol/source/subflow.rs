@@ -40,7 +40,7 @@ const PROBE: usize = HEADER + TAG;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SubflowStats {
-    /// The name of the rate control.
+    /// The name of the rate control at work.
     pub control: &'static str,
     /// The pacing rate, in bytes per second.
     pub rate: f64,
@@ -167,6 +167,7 @@ impl Subflow {
 
     pub(super) fn stats(&self) -> SubflowStats {
         SubflowStats {
+            control: self.control.name(),
             rate: self.pacing.rate(),
             delivery: self.interval.delivery(),
             window: self.control.window(),
