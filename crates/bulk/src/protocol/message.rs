@@ -299,7 +299,11 @@ fn text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
 
 /// The beginning of `text`, as far as a message takes it.
 fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_TEXT)]
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]
