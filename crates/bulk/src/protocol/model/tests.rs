@@ -217,7 +217,7 @@ fn path() -> impl Strategy<Value = Path> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn content_arrives_over_any_paths(
         paths in prop::collection::vec(path(), 1..5),
