@@ -36,6 +36,17 @@ pub struct Entry {
     pub kind: Kind,
 }
 
+impl Entry {
+    /// Length of a file in bytes, holes included; 0 of others.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size, .. } => size,
+            Kind::Directory | Kind::Link { .. } => 0,
+        }
+    }
+}
+
 /// A modification time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Modified {

@@ -116,9 +116,12 @@ impl Scanned {
         let entry = &manifest.entries()[piece.entry];
         let path = || self.roots.path_of(piece.entry, entry);
         let changed = || SourceError::Changed(path());
-        let file = self
-            .handles
-            .get(piece.entry, || self.open(piece.entry, entry))?;
+        let open = || self.open(piece.entry, entry);
+        let file = match piece.length == entry.size() {
+            // It is used once.
+            true => Arc::new(open()?),
+            false => self.handles.get(piece.entry, open)?,
+        };
         match file.read_exact_at(part, piece.offset) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
             Err(error) => return Err(StoreError::io("read", &path(), error).into()),
@@ -128,15 +131,12 @@ impl Scanned {
         let metadata = file
             .metadata()
             .map_err(|error| StoreError::io("look at", &path(), error))?;
-        let Kind::File { size, .. } = entry.kind else {
-            return Err(changed());
-        };
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         let expected = (
             entry.modified.seconds,
             i64::from(entry.modified.nanoseconds),
         );
-        match metadata.len() == size && modified == expected {
+        match metadata.len() == entry.size() && modified == expected {
             true => Ok(()),
             false => Err(changed()),
         }
@@ -144,7 +144,7 @@ impl Scanned {
 
     fn open(&self, index: usize, entry: &Entry) -> Result<File, StoreError> {
         let file = self.roots.open(index, entry)?;
-        if matches!(entry.kind, Kind::File { size, .. } if size > RANGE) {
+        if entry.size() > RANGE {
             // Reads are nearly in order. A file system without read-ahead does no harm.
             let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
         }

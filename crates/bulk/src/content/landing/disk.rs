@@ -33,7 +33,7 @@ pub(super) struct Disk {
     files: Mutex<HashMap<usize, Arc<Mutex<Progress>>>>,
     /// Files whose part file is open, the oldest first.
     pub open: Mutex<VecDeque<usize>>,
-    /// The files that are at the names of entries, for reading.
+    /// The files in several ranges that are at the names of entries, for reading.
     pub finals: Handles,
     /// Whether the file system was found to have no locks.
     pub without_locks: AtomicBool,
@@ -113,14 +113,6 @@ impl Disk {
         holes.push(at..*size);
         holes.retain(|hole| !hole.is_empty());
         holes
-    }
-
-    /// Length of a file in bytes.
-    pub(super) fn size(&self, entry: usize) -> u64 {
-        match self.entry(entry).kind {
-            Kind::File { size, .. } => size,
-            _ => 0,
-        }
     }
 
     /// Permissions and modification time that an entry gets. Set-uid and set-gid would be those of

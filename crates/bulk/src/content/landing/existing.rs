@@ -148,7 +148,12 @@ impl Disk {
             let removed = || ErrorKind::NotFound.into();
             file.ok_or_else(|| StoreError::io("open", &self.place.path_of(entry), removed()))
         };
-        match self.finals.get(entry, open) {
+        // A file in one range is used once.
+        let file = match self.spanning(entry) {
+            Some(_) => self.finals.get(entry, open),
+            None => open().map(Arc::new),
+        };
+        match file {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),

@@ -54,7 +54,7 @@ impl Disk {
             // No space is reserved: what was not written has to stay a hole, as it is told from the
             // rest by that later. (Reserved space that is only read counts as data on ext4.)
             let failed = |error| StoreError::io("grow", &path, error);
-            file.set_len(self.size(entry)).map_err(failed)?;
+            file.set_len(self.entry(entry).size()).map_err(failed)?;
         }
         Ok((file, identity))
     }

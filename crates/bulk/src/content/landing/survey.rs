@@ -176,7 +176,7 @@ impl Disk {
         };
         let path = self.part_path(entry, &part);
         let file = self.part_file(entry, &mut progress)?;
-        let data = extents(file, part_found.length.min(self.size(entry)));
+        let data = extents(file, part_found.length.min(self.entry(entry).size()));
         let data = data.map_err(|errno| StoreError::io("read", &path, errno.into()))?;
         progress.resumed = data
             .iter()

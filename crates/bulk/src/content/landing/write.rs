@@ -109,7 +109,6 @@ impl Disk {
         {
             self.set_status(entry, &file)?;
         }
-        self.finals.close(entry);
         self.set(entry, DONE);
         Ok(())
     }
@@ -149,11 +148,10 @@ impl Disk {
         }
         write(&file)?;
         if !self.holes(entry).is_empty() {
-            file.set_len(self.size(entry)).map_err(grow)?;
+            file.set_len(self.entry(entry).size()).map_err(grow)?;
         }
         self.set_status(entry, &file)?;
         folder.rename(&part, self.place.name_of(entry))?;
-        self.finals.close(entry);
         self.set(entry, DONE);
         Ok(())
     }
