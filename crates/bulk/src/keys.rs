@@ -1,5 +1,5 @@
 //! The keys of hosts: the own one, those that a server allows, those that a client knows, and the
-//! short code in their place (`PROTOCOL.md`, *Keys*).
+//! short code in their place (`docs/bulk-protocol.md`, *Keys*).
 
 mod allowed;
 mod code;

@@ -1,10 +1,35 @@
 //! Bulk transfer: a data set from one host to another over several SCION paths at once (003,
 //! section 4, *Hercules*).
 //!
+//! - [`Node`]: this host, with its key and its sockets.
+//! - [`transfer`]: sends content to a server, or fetches it.
+//! - [`serve`]: receives what others send, and sends what they fetch.
 //! - [`protocol`]: what is sent when, without I/O and without a clock.
 //! - [`content`]: files as one run of bytes, verified range by range.
 //! - [`keys`]: the keys of hosts, and the short code in their place.
 
+mod algorithm;
+mod client;
 pub mod content;
+mod control;
+mod data;
+mod dialer;
+mod error;
 pub mod keys;
+mod node;
 pub mod protocol;
+mod reader;
+mod report;
+mod server;
+mod session;
+mod verify;
+
+pub use hawser_manager::PathOptions;
+
+pub use self::algorithm::Algorithm;
+pub use self::client::{Request, TransferOptions, Trust, transfer};
+pub use self::error::TransferError;
+pub use self::node::Node;
+pub use self::report::{PathProgress, Progress, Summary, TransferEvent};
+pub use self::server::{ServerEvent, ServerOptions, SessionNumber, serve};
+pub use self::session::Destination;

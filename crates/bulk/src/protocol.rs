@@ -1,4 +1,4 @@
-//! The bulk protocol, without I/O and without a clock (`PROTOCOL.md`).
+//! The bulk protocol, without I/O and without a clock (`docs/bulk-protocol.md`).
 //!
 //! - [`Message`] and [`SessionMessage`] are what a control stream carries; [`Framing`] takes them out
 //!   of it. [`Outbox`] and [`Inbox`] keep the messages of a session complete and in order while

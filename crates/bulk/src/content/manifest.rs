@@ -1,5 +1,5 @@
 //! What is transferred: files, folders and symbolic links, and where the bytes of each file are in
-//! the content (`PROTOCOL.md`, *Manifest*).
+//! the content (`docs/bulk-protocol.md`, *Manifest*).
 
 mod builder;
 mod codec;

@@ -1,4 +1,4 @@
-//! The BLAKE3 tree over the content, cut into ranges (`PROTOCOL.md`, *Verification*).
+//! The BLAKE3 tree over the content, cut into ranges (`docs/bulk-protocol.md`, *Verification*).
 //!
 //! A range is a subtree of 1024 chunks (BLAKE3 paper, section 2.1), so that it is hashed on its own,
 //! and the hash of the content follows from the chaining values of all ranges.

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn codes_are_written_in_groups() {
-        // The example of PROTOCOL.md and of the messages.
+        // The example of docs/bulk-protocol.md and of the messages.
         let code: Code = "k7q-m3f-xdn".parse().unwrap();
         assert_eq!(code.to_string(), "k7q-m3f-xdn");
         assert_eq!(Code::of(0).to_string(), "000-000-000");

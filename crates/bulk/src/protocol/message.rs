@@ -49,7 +49,7 @@ pub enum Role {
     Sink,
 }
 
-/// Why a session is refused or failed (`PROTOCOL.md`, *Codes*).
+/// Why a session is refused or failed (`docs/bulk-protocol.md`, *Codes*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u64);
 

@@ -27,7 +27,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// A sealer with the exported secret of its direction (`PROTOCOL.md`, *Keys*).
+    /// A sealer with the exported secret of its direction (`docs/bulk-protocol.md`, *Keys*).
     pub fn new(cipher: Cipher, secret_and_id: &[u8; SECRET]) -> Self {
         let (keys, subflow) = Keys::exported(cipher, secret_and_id);
         Self {

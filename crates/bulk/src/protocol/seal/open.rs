@@ -115,7 +115,7 @@ impl Rejections {
 }
 
 impl Opener {
-    /// An opener with the exported secret of the sender's direction (`PROTOCOL.md`, *Keys*).
+    /// An opener with the exported secret of the sender's direction (`docs/bulk-protocol.md`, *Keys*).
     pub fn new(cipher: Cipher, secret_and_id: &[u8; SECRET]) -> Self {
         let (current, subflow) = Keys::exported(cipher, secret_and_id);
         Self {

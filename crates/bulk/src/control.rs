@@ -1,0 +1,163 @@
+//! The control stream of one connection.
+
+use bytes::Bytes;
+use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::data::SubflowKey;
+use crate::protocol::{DecodeError, Framing, Message};
+
+/// Bytes read from the stream at once.
+const CHUNK: usize = 64 << 10;
+
+/// Why the control stream of a connection ended.
+#[derive(Debug, Error)]
+pub(crate) enum ControlError {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("the other side closed the connection")]
+    Closed,
+    #[error("the other side breaks the protocol: {0}")]
+    Decode(#[from] DecodeError),
+}
+
+/// The control stream of a connection, before its session uses it.
+#[derive(Debug)]
+pub(crate) struct Control {
+    connection: Connection,
+    send: SendStream,
+    receive: RecvStream,
+    framing: Framing,
+}
+
+/// What arrives on the control stream of a subflow.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub subflow: SubflowKey,
+    /// A message, or why there are no more.
+    pub message: Result<Message, ControlError>,
+}
+
+/// Sends messages on the control stream of a subflow. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub connection: Connection,
+    messages: mpsc::UnboundedSender<Bytes>,
+    writer: JoinHandle<()>,
+}
+
+impl Control {
+    /// Opens the stream, as the client.
+    pub(crate) async fn open(connection: Connection) -> Result<Self, ControlError> {
+        let streams = connection.open_bi().await?;
+        Ok(Self::new(connection, streams))
+    }
+
+    /// Waits for the client's stream.
+    pub(crate) async fn accept(connection: Connection) -> Result<Self, ControlError> {
+        let streams = connection.accept_bi().await?;
+        Ok(Self::new(connection, streams))
+    }
+
+    fn new(connection: Connection, (send, receive): (SendStream, RecvStream)) -> Self {
+        Self {
+            connection,
+            send,
+            receive,
+            framing: Framing::default(),
+        }
+    }
+
+    /// The connection.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Sends a message.
+    pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        Ok(self.send.write_all(&bytes).await?)
+    }
+
+    /// The next message.
+    pub(crate) async fn read(&mut self) -> Result<Message, ControlError> {
+        next(&mut self.receive, &mut self.framing).await
+    }
+
+    /// Sends no more, and waits until the peer has received all.
+    pub(crate) async fn finish(mut self) {
+        if self.send.finish().is_ok() {
+            let _ = self.send.delivered().await;
+        }
+    }
+
+    /// Runs the stream for a session: what arrives goes to `inbox`.
+    pub(crate) fn run(
+        self,
+        subflow: SubflowKey,
+        inbox: mpsc::UnboundedSender<Received>,
+    ) -> Outgoing {
+        let Self {
+            connection,
+            mut send,
+            mut receive,
+            mut framing,
+        } = self;
+        let (messages, mut queue) = mpsc::unbounded_channel::<Bytes>();
+        // Both tasks end with the connection; the session closes it by dropping the sender.
+        let writer = tokio::spawn(async move {
+            while let Some(bytes) = queue.recv().await {
+                if send.write_chunk(bytes).await.is_err() {
+                    // The reader reports why.
+                    return;
+                }
+            }
+            if send.finish().is_ok() {
+                let _ = send.delivered().await;
+            }
+        });
+        tokio::spawn(async move {
+            loop {
+                let message = next(&mut receive, &mut framing).await;
+                let last = message.is_err();
+                if inbox.send(Received { subflow, message }).is_err() || last {
+                    return;
+                }
+            }
+        });
+        Outgoing {
+            connection,
+            messages,
+            writer,
+        }
+    }
+}
+
+impl Outgoing {
+    /// Sends a message. If the connection has ended, its reader reports that.
+    pub(crate) fn send(&self, message: &Message) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let _ = self.messages.send(bytes.into());
+    }
+
+    /// Sends no more messages, and waits until the peer has received all.
+    pub(crate) async fn finish(self) {
+        drop(self.messages);
+        // A panic of the task was reported.
+        let _ = self.writer.await;
+    }
+}
+
+async fn next(receive: &mut RecvStream, framing: &mut Framing) -> Result<Message, ControlError> {
+    loop {
+        if let Some(message) = framing.pop()? {
+            return Ok(message);
+        }
+        let chunk = receive.read_chunk(CHUNK).await?;
+        framing.push(&chunk.ok_or(ControlError::Closed)?);
+    }
+}

@@ -1,0 +1,250 @@
+//! Datagrams at work: one thread that sends and receives the content of all sessions of a host.
+//!
+//! Sessions run as tasks and tell the thread what to do by [`Command`]s; it answers with
+//! [`DataEvent`]s. Nothing here waits for a disk: ranges to send are read by [`Reader`]s before, and
+//! ranges that have arrived are handed to [`Verifier`]s.
+//!
+//! [`Reader`]: crate::reader::Reader
+//! [`Verifier`]: crate::verify::Verifier
+
+mod incoming;
+mod outgoing;
+mod subflow;
+mod worker;
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use std::{fmt, io, thread};
+
+use hawser_endhost::lanes::{Lane, Lanes};
+use hawser_endhost::socket::Socket;
+use hawser_endhost::{Headers, HeadersError, Path, ScionAddr};
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::algorithm::Start;
+use crate::content::Source;
+use crate::protocol::{Cipher, FORMAT, SECRET};
+use crate::reader::{Gate, Loaded};
+use crate::verify::Queues;
+
+/// A session, as this host numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionKey(pub u64);
+
+/// The id of a session on the wire.
+pub(crate) use crate::protocol::SessionId;
+/// A subflow, as this host numbers them.
+pub(crate) use crate::protocol::SubflowKey;
+
+/// The thread that works the data socket. Dropping it ends the thread.
+pub(crate) struct Data {
+    lanes: Lanes,
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+}
+
+/// What a session wants of the thread.
+pub(crate) enum Command {
+    /// Begins to send the content of a session.
+    Send {
+        session: SessionKey,
+        content: Arc<Source>,
+        credit: u64,
+        gate: Arc<Gate>,
+        events: UnboundedSender<DataEvent>,
+    },
+    /// Begins to receive the content of a session, of which the sink takes `credit` bytes before
+    /// anything is written.
+    Receive {
+        session: SessionKey,
+        credit: u64,
+        events: UnboundedSender<DataEvent>,
+    },
+    /// Sets the size of the content that is received, and where complete ranges go.
+    Content(SessionKey, u64, Queues),
+    /// Adds a subflow.
+    Add {
+        session: SessionKey,
+        subflow: SubflowKey,
+        keys: Keys,
+        /// The lane of a subflow that this side dialed; the other side learns it from packets.
+        lane: Option<Lane>,
+        /// Bytes of the largest datagram that the path takes, if this side dialed.
+        datagram: usize,
+        rtt: Option<Duration>,
+        start: Start,
+    },
+    /// Ends a subflow; what is in flight over it is sent over others.
+    Remove(SessionKey, SubflowKey),
+    /// Sends nothing new over a subflow, or does so again.
+    Hold(SessionKey, SubflowKey, bool),
+    /// Sets the time between acknowledgements of a subflow.
+    AckInterval(SessionKey, SubflowKey, Duration),
+    /// These ranges are to be sent.
+    Want(SessionKey, Range<u64>),
+    /// A range was read.
+    Loaded(SessionKey, Loaded),
+    /// The sink has verified these ranges.
+    Confirmed(SessionKey, u64, u64),
+    /// A range was written: its buffer is free, and its bytes raise the credit.
+    Written(SessionKey, Vec<u8>, u64),
+    /// A range arrived and did not match: it is received again.
+    Again(SessionKey, u64, Vec<u8>),
+    /// Measures the subflows of a session now.
+    Measure(SessionKey),
+    /// Ends a session.
+    End(SessionKey),
+    /// Ends the thread.
+    Stop,
+}
+
+/// What the thread reports to a session.
+#[derive(Debug)]
+pub(crate) enum DataEvent {
+    /// A packet arrived on a subflow for the first time: the path works in both directions.
+    Up(SubflowKey),
+    /// Nothing is acknowledged on a subflow any more.
+    Stalled(SubflowKey),
+    /// Something is acknowledged on it again.
+    Recovered(SubflowKey),
+    /// A subflow cannot be used.
+    Failed(SubflowKey, String),
+    /// The time that the peer is to leave between acknowledgements of a subflow.
+    AckInterval(SubflowKey, Duration),
+    /// Measurements, taken ten times a second.
+    Measured(Vec<(SubflowKey, Measured)>),
+    /// The peer breaks the protocol.
+    Broken(String),
+    /// The thread has ended; nothing more is sent or received.
+    Ended(String),
+}
+
+/// Measurements of a subflow.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Measured {
+    /// Bytes of the content delivered: acknowledged at the source, arrived at the sink.
+    pub delivered: u64,
+    /// Bytes of packets sent and received, from the SCION/UDP payload on.
+    pub sent: u64,
+    pub received: u64,
+    /// Packets sent, and those of them that count as lost; 0 at the sink.
+    pub packets: u64,
+    pub lost: u64,
+    /// The smoothed round-trip time; `None` at the sink, or before the first acknowledgement.
+    pub rtt: Option<Duration>,
+    /// The pacing rate, in bytes per second; 0 at the sink.
+    pub rate: f64,
+    /// Whether there was something to send all the time, or to receive.
+    pub usable: bool,
+}
+
+/// The keys of a subflow's datagrams.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    pub cipher: Cipher,
+    /// What this side seals with, and what the peer seals with.
+    pub here: [u8; SECRET],
+    pub there: [u8; SECRET],
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
+
+/// Ends the thread's wait.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    fd: OwnedFd,
+    waiting: AtomicBool,
+    /// Whether commands may be in the queue.
+    pending: AtomicBool,
+}
+
+impl Waker {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            waiting: AtomicBool::new(false),
+            pending: AtomicBool::new(false),
+        })
+    }
+
+    fn wake(&self) {
+        if self.waiting.swap(false, Ordering::SeqCst) {
+            // It fails only when it was written to very often and not read.
+            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// Gives commands to the thread.
+#[derive(Clone)]
+pub(crate) struct Commands {
+    sender: Sender<Command>,
+    waker: Arc<Waker>,
+}
+
+impl Commands {
+    /// Gives `command` to the thread. If the thread has ended, every session has been told.
+    pub(crate) fn give(&self, command: Command) {
+        let _ = self.sender.send(command);
+        self.waker.pending.store(true, Ordering::SeqCst);
+        self.waker.wake();
+    }
+}
+
+impl Data {
+    /// Starts the thread on `socket`. Must be called inside a tokio runtime.
+    pub(crate) fn start(socket: Socket) -> io::Result<Self> {
+        let (lanes, receiver) = Lanes::new(socket, FORMAT);
+        let (sender, commands): (_, Receiver<Command>) = channel();
+        let waker = Arc::new(Waker::new()?);
+        let worker = worker::Worker::new(lanes.clone(), receiver, commands, Arc::clone(&waker));
+        let runtime = tokio::runtime::Handle::current();
+        thread::Builder::new().name("data".into()).spawn(move || {
+            let _runtime = runtime.enter();
+            worker.run();
+        })?;
+        Ok(Self {
+            lanes,
+            commands: sender,
+            waker,
+        })
+    }
+
+    /// The address of the data socket.
+    pub(crate) fn local_addr(&self) -> ScionAddr {
+        self.lanes.socket().local_addr()
+    }
+
+    /// Opens a lane for datagrams.
+    pub(crate) fn open(&self, remote: ScionAddr, path: Path) -> Result<Lane, HeadersError> {
+        self.lanes.open(remote, path)
+    }
+
+    /// The largest datagram to `remote` over `path`, in bytes.
+    pub(crate) fn largest(&self, remote: ScionAddr, path: &Path) -> Result<u16, HeadersError> {
+        let headers = Headers::new(self.local_addr(), remote, path)?;
+        Ok(headers.max_payload(path.mtu()))
+    }
+
+    pub(crate) fn commands(&self) -> Commands {
+        Commands {
+            sender: self.commands.clone(),
+            waker: Arc::clone(&self.waker),
+        }
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        self.commands().give(Command::Stop);
+    }
+}

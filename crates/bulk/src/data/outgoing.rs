@@ -1,0 +1,230 @@
+//! The content of one session, sent.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::subflow::{Subflow, Subflows};
+use super::{DataEvent, Measured, SubflowKey};
+use crate::content::{Source as Content, tree};
+use crate::protocol::{Ack, DATA_OVERHEAD, Source, SourceError, Transmit};
+use crate::reader::{Gate, Loaded};
+
+/// Batches that one subflow sends before packets are received again.
+const BATCHES: usize = 4;
+
+/// The content of one session, sent.
+pub(super) struct Outgoing {
+    total: u64,
+    content: Arc<Content>,
+    source: Source,
+    gate: Arc<Gate>,
+    /// Ranges that are read and not confirmed.
+    loaded: BTreeMap<u64, Arc<Vec<u8>>>,
+    /// Ranges that the gate counts as sent.
+    sent: u64,
+    /// For batches that reach over two ranges, or that are not loaded.
+    scratch: Vec<u8>,
+    stalled: BTreeMap<SubflowKey, bool>,
+    /// Content that was acknowledged over each subflow.
+    delivered: BTreeMap<SubflowKey, u64>,
+}
+
+impl Outgoing {
+    pub(super) fn new(content: Arc<Content>, credit: u64, gate: Arc<Gate>) -> Self {
+        let total = content.manifest().length();
+        Self {
+            total,
+            content,
+            source: Source::new(total, credit),
+            gate,
+            loaded: BTreeMap::new(),
+            sent: 0,
+            scratch: Vec::new(),
+            stalled: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a subflow whose path works.
+    pub(super) fn add(&mut self, key: SubflowKey, subflow: &Subflow, now: Instant) {
+        let (packet, start) = (subflow.datagram, subflow.start);
+        let seed = fastrand::u64(..);
+        let control = (start.algorithm).start(now, packet as u64, start.announced, seed);
+        let per_packet = packet.saturating_sub(DATA_OVERHEAD);
+        (self.source).add_subflow(key, per_packet, control, subflow.rtt, now);
+        self.source
+            .set_next_number(key, subflow.sealer.next_number());
+    }
+
+    pub(super) fn remove(&mut self, key: SubflowKey) {
+        self.source.remove_subflow(key);
+        self.stalled.remove(&key);
+    }
+
+    /// Sends these ranges.
+    pub(super) fn want(&mut self, ranges: Range<u64>) {
+        let start = tree::range(ranges.start, self.total).start;
+        let end = tree::range(ranges.end - 1, self.total).end;
+        self.source.want(start..end);
+    }
+
+    /// Keeps a range that was read, until it is confirmed.
+    pub(super) fn load(&mut self, loaded: Loaded) {
+        self.loaded.insert(loaded.range, loaded.bytes);
+    }
+
+    /// Frees ranges that the sink has verified.
+    pub(super) fn confirm(&mut self, ranges: Range<u64>) {
+        for range in ranges {
+            self.loaded.remove(&range);
+        }
+    }
+
+    /// Takes an acknowledgement.
+    ///
+    /// # Errors
+    /// When the sink breaks the protocol.
+    pub(super) fn on_ack(
+        &mut self,
+        key: SubflowKey,
+        ack: &Ack,
+        now: Instant,
+    ) -> Result<(), SourceError> {
+        let acked = self.source.on_ack(key, ack, now)?;
+        *self.delivered.entry(key).or_default() += acked.delivered;
+        Ok(())
+    }
+
+    /// Sends what may be sent now. Returns when to look again.
+    pub(super) fn send(&mut self, subflows: &mut Subflows, now: Instant) -> Option<Instant> {
+        self.source.timeout(now);
+        let mut deadline = self.source.next_timeout();
+        let mut failed = Vec::new();
+        for (key, subflow) in subflows.iter_mut() {
+            if !subflow.is_up || subflow.held {
+                continue;
+            }
+            match self.send_over(key, subflow, now) {
+                Ok(at) => deadline = [deadline, at].into_iter().flatten().min(),
+                Err(error) => failed.push((key, error)),
+            }
+        }
+        for (key, error) in failed {
+            subflows.report(DataEvent::Failed(key, error));
+        }
+        let sent = self.source.sent() / tree::RANGE;
+        if sent > self.sent {
+            self.gate.sent((sent - self.sent) as usize);
+            self.sent = sent;
+        }
+        self.report(subflows);
+        deadline
+    }
+
+    /// Sends over one subflow. Returns when to look again.
+    ///
+    /// # Errors
+    /// Why the subflow cannot be used.
+    fn send_over(
+        &mut self,
+        key: SubflowKey,
+        subflow: &mut Subflow,
+        now: Instant,
+    ) -> Result<Option<Instant>, String> {
+        for _ in 0..BATCHES {
+            subflow.flush().map_err(|error| error.to_string())?;
+            if subflow.is_blocked() {
+                return Ok(None);
+            }
+            let sent = match self.source.poll(key, now) {
+                Transmit::Wait(at) => return Ok(at),
+                Transmit::Probe { size, .. } => subflow.send(size, |sealer, out| {
+                    sealer.seal_probe(out, size);
+                }),
+                Transmit::Data {
+                    content,
+                    per_packet,
+                    ask,
+                    ..
+                } => {
+                    let position = content.start;
+                    let (loaded, scratch) = (&self.loaded, &mut self.scratch);
+                    let bytes = match bytes(loaded, scratch, &content) {
+                        true => &*scratch,
+                        false => {
+                            scratch.resize((content.end - content.start) as usize, 0);
+                            let read = self.content.read_at(position, scratch);
+                            read.map_err(|error| error.to_string())?;
+                            &*scratch
+                        }
+                    };
+                    subflow.send(per_packet + DATA_OVERHEAD, |sealer, out| {
+                        sealer.seal_data(out, position, bytes, per_packet, ask);
+                    })
+                }
+            };
+            sent.map_err(|error| error.to_string())?;
+        }
+        Ok(Some(now))
+    }
+
+    /// Reports which subflows are stalled, and how often they are to be acknowledged.
+    fn report(&mut self, subflows: &Subflows) {
+        for (key, _) in subflows.iter() {
+            if let Some(interval) = self.source.poll_interval(key) {
+                subflows.report(DataEvent::AckInterval(key, interval));
+            }
+            let Some(stats) = self.source.stats(key) else {
+                continue;
+            };
+            let stalled = self.stalled.entry(key).or_default();
+            if *stalled != stats.stalled {
+                *stalled = stats.stalled;
+                subflows.report(match stats.stalled {
+                    true => DataEvent::Stalled(key),
+                    false => DataEvent::Recovered(key),
+                });
+            }
+        }
+    }
+
+    pub(super) fn measure(&self, subflows: &Subflows) -> Vec<(SubflowKey, Measured)> {
+        let measure = |(key, subflow): (SubflowKey, &Subflow)| {
+            let stats = self.source.stats(key)?;
+            tracing::trace!(?key, ?stats, credit = self.source.credit(), "sending");
+            let measured = Measured {
+                delivered: self.delivered.get(&key).copied().unwrap_or_default(),
+                sent: subflow.sent,
+                received: subflow.received,
+                packets: stats.sent,
+                lost: stats.lost - stats.spurious,
+                rtt: Some(stats.rtt),
+                rate: stats.rate,
+                usable: stats.in_flight > 0,
+            };
+            Some((key, measured))
+        };
+        subflows.iter().filter_map(measure).collect()
+    }
+}
+
+/// Copies content to `out`; false when some of it is not loaded.
+fn bytes(loaded: &BTreeMap<u64, Arc<Vec<u8>>>, out: &mut Vec<u8>, content: &Range<u64>) -> bool {
+    out.clear();
+    let ranges = content.start / tree::RANGE..content.end.div_ceil(tree::RANGE);
+    for range in ranges {
+        let begin = range * tree::RANGE;
+        let from = content.start.max(begin) - begin;
+        let to = content.end.min(begin + tree::RANGE) - begin;
+        match loaded
+            .get(&range)
+            .and_then(|bytes| bytes.get(from as usize..to as usize))
+        {
+            Some(part) => out.extend_from_slice(part),
+            None => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,217 @@
+//! The subflows of one session.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{DataEvent, Keys, SubflowKey};
+use crate::algorithm::Start;
+use crate::protocol::{Opener, Sealer, SubflowId};
+
+/// Time between probes of a path over which nothing has arrived yet.
+const PROBED: Duration = Duration::from_millis(200);
+/// Probes of the announced size, after which smaller ones are tried.
+const LARGE: u32 = 3;
+/// A datagram that every path takes, in bytes.
+const SMALL: usize = 1200;
+
+/// One subflow.
+pub(super) struct Subflow {
+    pub opener: Opener,
+    pub sealer: Sealer,
+    /// `None` until the first packet of a peer that dialed.
+    pub lane: Option<Lane>,
+    sender: LaneSender,
+    /// The largest datagram, in bytes.
+    pub datagram: usize,
+    pub rtt: Option<Duration>,
+    pub start: Start,
+    /// Whether a packet has arrived: the path works in both directions.
+    pub is_up: bool,
+    /// Whether nothing new is sent over it.
+    pub held: bool,
+    /// Sealed packets that the socket had no room for, and the size of each.
+    waiting: (Vec<u8>, usize),
+    /// Where the rest of `waiting` begins.
+    rest: usize,
+    probed: Option<Instant>,
+    probes: u32,
+    pub sent: u64,
+    pub received: u64,
+}
+
+impl Subflow {
+    pub(super) fn new(
+        keys: &Keys,
+        lane: Option<Lane>,
+        sender: LaneSender,
+        datagram: usize,
+        rtt: Option<Duration>,
+        start: Start,
+    ) -> Self {
+        Self {
+            opener: Opener::new(keys.cipher, &keys.there),
+            sealer: Sealer::new(keys.cipher, &keys.here),
+            lane,
+            sender,
+            datagram,
+            rtt,
+            start,
+            is_up: false,
+            held: false,
+            waiting: (Vec::new(), 0),
+            rest: 0,
+            probed: None,
+            probes: 0,
+            sent: 0,
+            received: 0,
+        }
+    }
+
+    /// The id in packets that arrive.
+    pub(super) fn id(&self) -> SubflowId {
+        self.opener.subflow_id()
+    }
+
+    /// Whether packets wait for room in the socket.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.rest < self.waiting.0.len()
+    }
+
+    /// Seals packets of `size` bytes each (the last may be shorter) and sends them. Must not be called
+    /// while the subflow [is blocked](Self::is_blocked).
+    pub(super) fn send(
+        &mut self,
+        size: usize,
+        seal: impl FnOnce(&mut Sealer, &mut Vec<u8>),
+    ) -> io::Result<()> {
+        self.waiting.0.clear();
+        seal(&mut self.sealer, &mut self.waiting.0);
+        self.waiting.1 = size;
+        self.rest = 0;
+        self.sent += self.waiting.0.len() as u64;
+        self.flush()
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let Some(lane) = &self.lane else {
+            self.rest = self.waiting.0.len();
+            return Ok(());
+        };
+        let (bytes, size) = &self.waiting;
+        while self.rest < bytes.len() {
+            match self
+                .sender
+                .try_send(lane.flow(), &bytes[self.rest..], *size, 0)
+            {
+                Ok(sent) => self.rest += sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The subflows of one session, and whom to report to.
+pub(super) struct Subflows {
+    all: BTreeMap<SubflowKey, Subflow>,
+    events: UnboundedSender<DataEvent>,
+}
+
+impl Subflows {
+    pub(super) fn new(events: UnboundedSender<DataEvent>) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            events,
+        }
+    }
+
+    pub(super) fn insert(&mut self, key: SubflowKey, subflow: Subflow) {
+        if let Some(lane) = &subflow.lane {
+            let events = self.events.clone();
+            lane.attach(Arc::new(Watched { key, events }));
+        }
+        self.all.insert(key, subflow);
+    }
+
+    pub(super) fn remove(&mut self, key: SubflowKey) -> Option<Subflow> {
+        self.all.remove(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: SubflowKey) -> Option<&mut Subflow> {
+        self.all.get_mut(&key)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SubflowKey, &Subflow)> {
+        self.all.iter().map(|(key, one)| (*key, one))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SubflowKey, &mut Subflow)> {
+        self.all.iter_mut().map(|(key, one)| (*key, one))
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = SubflowId> {
+        self.all.values().map(Subflow::id)
+    }
+
+    pub(super) fn are_blocked(&self) -> bool {
+        self.all.values().any(Subflow::is_blocked)
+    }
+
+    /// Reports to the session, unless it has ended.
+    pub(super) fn report(&self, event: DataEvent) {
+        let _ = self.events.send(event);
+    }
+
+    /// Sends probes over paths that this side dialed and that nothing has arrived over. Returns when
+    /// the next one is due.
+    pub(super) fn probe(&mut self, now: Instant) -> Option<Instant> {
+        let mut due: Option<Instant> = None;
+        for (key, one) in &mut self.all {
+            if one.is_up || one.lane.is_none() {
+                continue;
+            }
+            let next = one.probed.map_or(now, |probed| probed + PROBED);
+            if next <= now && !one.is_blocked() {
+                one.probed = Some(now);
+                one.probes += 1;
+                if one.probes > LARGE {
+                    // The path may take less than its ASes announce.
+                    one.datagram = one.datagram.min(SMALL);
+                }
+                let size = one.datagram;
+                let sent = one.send(size, |sealer, out| {
+                    sealer.seal_probe(out, size);
+                });
+                if let Err(error) = sent {
+                    let _ = self.events.send(DataEvent::Failed(*key, error.to_string()));
+                }
+            }
+            let next = one.probed.map_or(now, |probed| probed + PROBED);
+            due = Some(due.map_or(next, |due| due.min(next)));
+        }
+        due
+    }
+}
+
+/// The user of a lane. The QUIC connection over the same path decides whether it works.
+struct Watched {
+    key: SubflowKey,
+    events: UnboundedSender<DataEvent>,
+}
+
+impl LaneUser for Watched {
+    fn probe<'a>(&'a self, _doubt: &'a Doubt) -> Probing<'a> {
+        Box::pin(async { Verdict::Unknown })
+    }
+
+    fn on_end(&self, end: &LaneEnd) {
+        let _ = (self.events).send(DataEvent::Failed(self.key, end.to_string()));
+    }
+}

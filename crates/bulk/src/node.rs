@@ -1,0 +1,130 @@
+//! This host in bulk transfers: its key, its connections, its data socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hawser_endhost::socket::Socket;
+use hawser_endhost::{Endhost, ScionAddr};
+use hawser_quic::{CloseReason, Config, Connection, Endpoint, Identity, PeerKey};
+
+use crate::data::{Data, Keys, SessionKey, SubflowKey};
+use crate::error::TransferError;
+use crate::protocol::Cipher;
+
+/// The application protocol of connections (TLS ALPN).
+const ALPN: &[u8] = b"hawser-bulk/1";
+/// How long a connection stays open without a packet from the peer. Content takes other packets, and
+/// whether it gets through shows earlier; this ends what no router reports.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// This host in bulk transfers. Cloning shares it.
+#[derive(Clone)]
+pub struct Node(Arc<Inner>);
+
+struct Inner {
+    host: Endhost,
+    quic: Endpoint,
+    data: Data,
+    sessions: AtomicU64,
+    subflows: AtomicU32,
+}
+
+impl Node {
+    /// Binds sockets at `listen`, or at free dispatched ports of this host's address: one for
+    /// connections, and one for content, at any free port. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When a socket cannot be bound.
+    pub fn bind(
+        host: Endhost,
+        listen: Option<SocketAddr>,
+        identity: Identity,
+    ) -> Result<Self, TransferError> {
+        let config = Config {
+            alpn: ALPN.to_vec(),
+            idle_timeout: IDLE,
+            identity: Some(identity),
+            ..Config::default()
+        };
+        let quic = Endpoint::bind(host.clone(), listen, config)?;
+        let failed = |error: &dyn std::fmt::Display| TransferError::DataSocket(error.to_string());
+        let ip = quic.local_addr().host.ip();
+        let any = Some(SocketAddr::new(ip, 0));
+        let socket = Socket::bind_blocking(&host, any).map_err(|error| failed(&error))?;
+        let data = Data::start(socket).map_err(|error| failed(&error))?;
+        Ok(Self(Arc::new(Inner {
+            host,
+            quic,
+            data,
+            sessions: AtomicU64::new(1),
+            subflows: AtomicU32::new(0),
+        })))
+    }
+
+    /// The address that others connect to.
+    pub fn local_addr(&self) -> ScionAddr {
+        self.0.quic.local_addr()
+    }
+
+    /// The key of this host.
+    pub fn key(&self) -> PeerKey {
+        self.0.quic.key()
+    }
+
+    /// The host's network.
+    pub fn host(&self) -> &Endhost {
+        &self.0.host
+    }
+
+    /// Closes all connections, and waits up to a second until the peers are informed.
+    pub async fn close(&self) {
+        self.0.quic.close().await;
+    }
+
+    pub(crate) fn quic(&self) -> &Endpoint {
+        &self.0.quic
+    }
+
+    pub(crate) fn data(&self) -> &Data {
+        &self.0.data
+    }
+
+    pub(crate) fn session_key(&self) -> SessionKey {
+        SessionKey(self.0.sessions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn subflow_key(&self) -> SubflowKey {
+        SubflowKey(self.0.subflows.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// The keys of the datagrams beside `connection`, on this `side` of it.
+///
+/// # Errors
+/// When the connection is closed.
+pub(crate) fn datagram_keys(
+    connection: &Connection,
+    side: Side,
+    cipher: Cipher,
+) -> Result<Keys, CloseReason> {
+    let client = connection.export_secret(b"EXPORTER-hawser-bulk client", b"")?;
+    let server = connection.export_secret(b"EXPORTER-hawser-bulk server", b"")?;
+    let (here, there) = match side {
+        Side::Client => (client, server),
+        Side::Server => (server, client),
+    };
+    Ok(Keys {
+        cipher,
+        here,
+        there,
+    })
+}

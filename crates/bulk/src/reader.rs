@@ -1,0 +1,224 @@
+//! Reads ranges of the content before they are sent, and hashes them while they are in the cache.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::content::tree::{self, ChainingValue};
+use crate::content::{Source, SourceError};
+use crate::data::{Command, Commands, SessionKey};
+
+/// Ranges that are read and not sent. More would only fill the memory.
+const AHEAD: usize = 16;
+
+/// A range, read and hashed.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub range: u64,
+    pub bytes: Arc<Vec<u8>>,
+}
+
+/// What a reader reports to its session.
+#[derive(Debug)]
+pub(crate) enum ReaderEvent {
+    /// The chaining value of a range.
+    Hashed(u64, ChainingValue),
+    /// The content cannot be read.
+    Failed(SourceError),
+}
+
+enum Job {
+    /// Reads a range, hashes it and has it sent.
+    Send(u64),
+    /// Reads a range and hashes it: the sink has it already.
+    Hash(u64),
+}
+
+/// A thread that reads the content of one session. Dropping it ends the thread.
+pub(crate) struct Reader {
+    jobs: Sender<Job>,
+    gate: Arc<Gate>,
+}
+
+/// Bounds what is read and not yet sent, and what is sent and not yet confirmed.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    counts: Mutex<Counts>,
+    changed: Condvar,
+    /// Most ranges in memory.
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Ranges read and not sent.
+    unsent: usize,
+    /// Ranges read and not confirmed.
+    held: usize,
+    closed: bool,
+}
+
+impl Gate {
+    /// A gate that keeps at most `most` ranges in memory.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            counts: Mutex::default(),
+            changed: Condvar::new(),
+            most: most.max(2),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room for one more range; `false` when nothing more is to be read.
+    fn enter(&self) -> bool {
+        let full = |counts: &mut Counts| {
+            !counts.closed && (counts.unsent >= AHEAD || counts.held >= self.most)
+        };
+        let waited = self.changed.wait_while(self.lock(), full);
+        let mut counts = waited.unwrap_or_else(PoisonError::into_inner);
+        counts.unsent += 1;
+        counts.held += 1;
+        !counts.closed
+    }
+
+    /// Records that `ranges` were sent for the first time.
+    pub(crate) fn sent(&self, ranges: usize) {
+        let mut counts = self.lock();
+        counts.unsent = counts.unsent.saturating_sub(ranges);
+        self.changed.notify_all();
+    }
+
+    /// Records that the memory of `ranges` is free.
+    pub(crate) fn freed(&self, ranges: usize) {
+        let mut counts = self.lock();
+        counts.held = counts.held.saturating_sub(ranges);
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Reader {
+    /// Starts a thread that reads `content` of `total` bytes for `session`.
+    pub(crate) fn start(
+        content: Arc<Source>,
+        total: u64,
+        session: SessionKey,
+        gate: Arc<Gate>,
+        data: Commands,
+        events: UnboundedSender<ReaderEvent>,
+    ) -> io::Result<Self> {
+        let (jobs, queue) = channel();
+        let worker = Worker {
+            content,
+            total,
+            session,
+            gate: Arc::clone(&gate),
+            data,
+            events,
+        };
+        (thread::Builder::new().name("reader".into())).spawn(move || worker.run(&queue))?;
+        Ok(Self { jobs, gate })
+    }
+
+    /// Has a range read and sent.
+    pub(crate) fn send(&self, range: u64) {
+        // A thread that has ended has reported the reason.
+        let _ = self.jobs.send(Job::Send(range));
+    }
+
+    /// Has a range hashed, once nothing is to be sent.
+    pub(crate) fn hash(&self, range: u64) {
+        let _ = self.jobs.send(Job::Hash(range));
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.gate.close();
+    }
+}
+
+struct Worker {
+    content: Arc<Source>,
+    total: u64,
+    session: SessionKey,
+    gate: Arc<Gate>,
+    data: Commands,
+    events: UnboundedSender<ReaderEvent>,
+}
+
+impl Worker {
+    fn run(&self, jobs: &Receiver<Job>) {
+        let (mut to_send, mut to_hash) = (VecDeque::new(), VecDeque::new());
+        loop {
+            // Ranges to send come first: those that the sink has are only hashed meanwhile.
+            let idle = to_send.is_empty() && to_hash.is_empty();
+            let next = match idle {
+                true => jobs.recv().map_err(|_| TryRecvError::Disconnected),
+                false => jobs.try_recv(),
+            };
+            match next {
+                Ok(Job::Send(range)) => {
+                    to_send.push_back(range);
+                    continue;
+                }
+                Ok(Job::Hash(range)) => {
+                    to_hash.push_back(range);
+                    continue;
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return,
+            }
+            let done = match (to_send.pop_front(), to_hash.front()) {
+                (Some(range), _) => self.send(range),
+                (None, Some(_)) => self.hash(to_hash.pop_front().unwrap_or_default()),
+                (None, None) => Ok(true),
+            };
+            match done {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let _ = self.events.send(ReaderEvent::Failed(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads and hashes a range; `None` once the session has ended.
+    fn read(&self, range: u64) -> Result<Option<Vec<u8>>, SourceError> {
+        let bytes = tree::range(range, self.total);
+        let mut buffer = vec![0; (bytes.end - bytes.start) as usize];
+        self.content.read_at(bytes.start, &mut buffer)?;
+        let value = tree::chaining_value(range, &buffer, self.total);
+        let sent = self.events.send(ReaderEvent::Hashed(range, value));
+        Ok(sent.is_ok().then_some(buffer))
+    }
+
+    fn send(&self, range: u64) -> Result<bool, SourceError> {
+        if !self.gate.enter() {
+            return Ok(false);
+        }
+        let Some(bytes) = self.read(range)? else {
+            return Ok(false);
+        };
+        let bytes = Arc::new(bytes);
+        self.data
+            .give(Command::Loaded(self.session, Loaded { range, bytes }));
+        Ok(true)
+    }
+
+    fn hash(&self, range: u64) -> Result<bool, SourceError> {
+        Ok(self.read(range)?.is_some())
+    }
+}

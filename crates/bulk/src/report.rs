@@ -1,0 +1,66 @@
+//! What a transfer reports.
+
+use std::time::Duration;
+
+use hawser_endhost::Path;
+use hawser_path::{Decision, Fingerprint};
+
+use crate::content::tree::ChainingValue;
+
+/// How far a transfer is. Bytes are bytes of content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Bytes in all; 0 before the sink knows the files.
+    pub total: u64,
+    /// Bytes that are verified and written at the sink.
+    pub verified: u64,
+    /// Bytes of these that were there before the transfer.
+    pub existing: u64,
+    /// Number of files.
+    pub files: u64,
+}
+
+/// How far a transfer is over one path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathProgress {
+    /// The path's identity, seen from here.
+    pub fingerprint: Fingerprint,
+    /// The path; `None` when it is unknown here, or not used any more.
+    pub path: Option<Path>,
+    /// Bytes of content delivered over it.
+    pub delivered: u64,
+    /// The round-trip time, at the source.
+    pub rtt: Option<Duration>,
+    /// The pacing rate in bytes per second, at the source.
+    pub rate: f64,
+    /// Packets sent, and those that count as lost, at the source.
+    pub packets: u64,
+    /// See `packets`.
+    pub lost: u64,
+    /// Whether nothing gets through now.
+    pub stalled: bool,
+    /// Whether it is connected.
+    pub open: bool,
+}
+
+/// What happens in a transfer.
+#[derive(Debug, Clone)]
+pub enum TransferEvent {
+    /// Progress of the whole and of each path, several times a second.
+    Progress(Progress, Vec<PathProgress>),
+    /// The decision about a path changed.
+    Decided(Fingerprint, Option<Path>, Decision),
+}
+
+/// What a transfer did.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// What is at the sink.
+    pub progress: Progress,
+    /// BLAKE3 of the content.
+    pub root: ChainingValue,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What each path delivered.
+    pub paths: Vec<PathProgress>,
+}

@@ -1,0 +1,438 @@
+//! Sessions that other hosts begin.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hawser_endhost::ScionAddr;
+use hawser_quic::{Connection, PeerKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::algorithm::{Algorithm, Start};
+use crate::content::{ScanOptions, Source, scan_shared};
+use crate::control::{Control, ControlError};
+use crate::data::SessionId;
+use crate::error::TransferError;
+use crate::keys::{self, CODE_EXPORTER, Code};
+use crate::node::{Node, Side, datagram_keys};
+use crate::protocol::{self, Cipher, ErrorCode, Message, SESSION_ID};
+use crate::report::{Summary, TransferEvent};
+use crate::session::{Begin, CREDIT, Destination, Joined, Role, Session};
+
+/// Longest wait for the first message of a connection.
+const FIRST: Duration = Duration::from_secs(5);
+
+/// What others may do here.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// Decides by its key whether a host may connect.
+    pub allows: Arc<dyn Fn(&PeerKey) -> bool + Send + Sync>,
+    /// The code of a host that may connect although its key is not allowed: one host, which has one try.
+    pub code: Option<Code>,
+    /// Where others may write; `None` for nowhere.
+    pub receive: Option<Destination>,
+    /// The folder that others may read; `None` for none.
+    pub share: Option<PathBuf>,
+    /// Most sessions at once.
+    pub sessions: usize,
+    /// How the rate of each path is controlled.
+    pub algorithm: Algorithm,
+}
+
+/// The number of a session of this server.
+pub type SessionNumber = u64;
+
+/// What happens at a server.
+#[derive(Debug)]
+pub enum ServerEvent {
+    /// A host was refused.
+    Refused {
+        /// The host.
+        peer: ScionAddr,
+        /// Its key.
+        key: PeerKey,
+        /// Why.
+        reason: String,
+    },
+    /// A session begins.
+    Began {
+        /// Its number.
+        session: SessionNumber,
+        /// The host.
+        peer: ScionAddr,
+        /// Its key.
+        key: PeerKey,
+        /// Whether the host sends, or fetches.
+        sends: bool,
+        /// What it names.
+        name: String,
+    },
+    /// Something happens in a session.
+    Session(SessionNumber, TransferEvent),
+    /// A session has ended.
+    Ended(SessionNumber, Result<Summary, TransferError>),
+}
+
+/// The sessions of a server.
+#[derive(Default)]
+struct Sessions(Mutex<HashMap<SessionId, Entry>>);
+
+struct Entry {
+    key: PeerKey,
+    joined: UnboundedSender<Joined>,
+    /// Set when its host begins another session.
+    replaced: Arc<AtomicBool>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An offer to whoever knows a code.
+enum Offer {
+    Open(Code),
+    /// The key of the host that knew it.
+    Taken(PeerKey),
+    /// Nobody may try any more, or nobody ever could.
+    Ended,
+}
+
+struct Server {
+    node: Node,
+    offer: Mutex<Offer>,
+    options: ServerOptions,
+    sessions: Sessions,
+    events: UnboundedSender<ServerEvent>,
+}
+
+/// Serves until the node is closed; what happens goes to `events`. Dropping the future ends all
+/// sessions.
+pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<ServerEvent>) {
+    let server = Arc::new(Server {
+        node: node.clone(),
+        offer: Mutex::new(options.code.clone().map_or(Offer::Ended, Offer::Open)),
+        options,
+        sessions: Sessions::default(),
+        events,
+    });
+    let mut tasks = JoinSet::new();
+    loop {
+        tokio::select! {
+            connection = node.quic().accept() => match connection {
+                Some(connection) => {
+                    let server = Arc::clone(&server);
+                    tasks.spawn(async move { server.greet(connection).await });
+                }
+                None => return,
+            },
+            // A panic of a task was reported.
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+}
+
+/// Why a connection is refused.
+struct Refusal(ErrorCode, String);
+
+impl Server {
+    fn report(&self, event: ServerEvent) {
+        // Whoever does not listen does not need it.
+        let _ = self.events.send(event);
+    }
+
+    /// Handles the first message of a connection, and runs the session that it begins.
+    async fn greet(self: Arc<Self>, connection: Connection) {
+        let (peer, key) = (connection.peer(), connection.peer_key());
+        let refused = |reason: String| ServerEvent::Refused { peer, key, reason };
+        let first = async {
+            let mut control = Control::accept(connection).await?;
+            let message = control.read().await?;
+            Ok::<_, ControlError>((control, message))
+        };
+        let (mut control, message) = match tokio::time::timeout(FIRST, first).await {
+            Ok(Ok(first)) => first,
+            Ok(Err(error)) => return self.report(refused(error.to_string())),
+            Err(_) => return self.report(refused("it sends no first message".into())),
+        };
+        let message = match message {
+            Message::Code(element) => {
+                let agreed = tokio::time::timeout(FIRST, self.agree(&mut control, &element));
+                let next = match agreed.await {
+                    Ok(Ok(())) => tokio::time::timeout(FIRST, control.read()).await,
+                    Ok(Err(Refusal(code, text))) => {
+                        return self
+                            .refuse(control, refused(text.clone()), code, &text)
+                            .await;
+                    }
+                    Err(elapsed) => Err(elapsed),
+                };
+                match next {
+                    Ok(Ok(message)) => message,
+                    Ok(Err(error)) => return self.report(refused(error.to_string())),
+                    Err(_) => return self.report(refused("it does not continue".into())),
+                }
+            }
+            message => message,
+        };
+        let answer = match self.allows(&key) {
+            false => {
+                let text = format!("the key {key} is not allowed here");
+                Err(Refusal(ErrorCode::KEY, text))
+            }
+            true => match message {
+                Message::Open {
+                    cipher,
+                    role,
+                    credit,
+                    name,
+                    ..
+                } => self.open(peer, key, cipher, (role, credit, name)),
+                Message::Join {
+                    session, cipher, ..
+                } => self.join(key, session, cipher),
+                _ => {
+                    let text = "the first message is neither Open nor Join";
+                    Err(Refusal(ErrorCode::PROTOCOL, text.into()))
+                }
+            },
+        };
+        match answer {
+            Ok(Accepted {
+                id,
+                cipher,
+                joined,
+                session,
+            }) => {
+                let keys = datagram_keys(control.connection(), Side::Server, cipher);
+                // If the connection has ended, its client knows.
+                if let (Ok(()), Ok(keys)) = (control.write(&self.accept(id)).await, keys) {
+                    let _ = joined.send(Joined {
+                        subflow: self.node.subflow_key(),
+                        control,
+                        keys,
+                        lane: None,
+                        datagram: 0,
+                        start: Start::unknown(self.options.algorithm),
+                    });
+                }
+                drop(joined);
+                if let Some(session) = session {
+                    self.run(id, *session).await;
+                }
+            }
+            Err(Refusal(code, text)) => {
+                self.refuse(control, refused(text.clone()), code, &text)
+                    .await;
+            }
+        }
+    }
+
+    async fn refuse(&self, mut control: Control, event: ServerEvent, code: ErrorCode, text: &str) {
+        self.report(event);
+        // Keeps the connection until the answer has arrived, if it does.
+        let answer = async {
+            let _ = control.write(&Message::refuse(code, text)).await;
+            control.finish().await;
+        };
+        let _ = tokio::time::timeout(FIRST, answer).await;
+    }
+
+    fn offer(&self) -> MutexGuard<'_, Offer> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allows(&self, key: &PeerKey) -> bool {
+        let agreed = matches!(&*self.offer(), Offer::Taken(agreed) if agreed == key);
+        agreed || (self.options.allows)(key)
+    }
+
+    /// Lets a client show that it knows the code. The first wrong try ends the offer.
+    async fn agree(&self, control: &mut Control, element: &[u8]) -> Result<(), Refusal> {
+        let broken =
+            |error: &dyn std::fmt::Display| Refusal(ErrorCode::PROTOCOL, error.to_string());
+        let none = || Refusal(ErrorCode::KEY, "no code is offered here".to_owned());
+        let code = match &*self.offer() {
+            Offer::Open(code) => code.clone(),
+            Offer::Taken(_) | Offer::Ended => return Err(none()),
+        };
+        let key = control.connection().peer_key();
+        let exporter = control.connection().export_secret(CODE_EXPORTER, b"");
+        let exporter = exporter.map_err(|error| broken(&error))?;
+        let (exchange, ours) = keys::start(&code, keys::Side::Server)
+            .map_err(|error| Refusal(ErrorCode::STORAGE, error.to_string()))?;
+        control
+            .write(&Message::Code(ours))
+            .await
+            .map_err(|error| broken(&error))?;
+        let mac = match control.read().await.map_err(|error| broken(&error))? {
+            Message::CodeConfirm(mac) => mac,
+            _ => return Err(broken(&"the code is not confirmed")),
+        };
+        let confirmation = exchange.finish(element, &exporter);
+        let right = confirmation.and_then(|one| one.verify(&mac).map(|()| one.mac()));
+        let ours = {
+            let mut offer = self.offer();
+            // Another connection may have been first.
+            let Offer::Open(_) = &*offer else {
+                return Err(none());
+            };
+            *offer = match right {
+                Ok(_) => Offer::Taken(key),
+                Err(_) => Offer::Ended,
+            };
+            right.map_err(|_| {
+                let text = "the code is wrong: this offer has ended, start the server again";
+                Refusal(ErrorCode::KEY, text.to_owned())
+            })?
+        };
+        let confirm = Message::CodeConfirm(ours);
+        control
+            .write(&confirm)
+            .await
+            .map_err(|error| broken(&error))
+    }
+
+    /// Begins a session.
+    fn open(
+        &self,
+        peer: ScionAddr,
+        key: PeerKey,
+        cipher: Cipher,
+        (role, credit, name): (protocol::Role, u64, String),
+    ) -> Result<Accepted, Refusal> {
+        let denied = |text: &str| Refusal(ErrorCode::NOT_ALLOWED, text.to_owned());
+        let sends = role == protocol::Role::Source;
+        let role = match role {
+            protocol::Role::Source => {
+                let receive = self.options.receive.clone();
+                let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
+                Role::Sink(receive.with_name(&name))
+            }
+            protocol::Role::Sink => {
+                let share = self.options.share.as_ref();
+                let share = share.ok_or_else(|| denied("nothing may be fetched here"))?;
+                let scan = scan_shared(share, name.as_ref(), ScanOptions::default());
+                let scan =
+                    scan.map_err(|error| Refusal(ErrorCode::NO_CONTENT, error.to_string()))?;
+                Role::Source(Arc::new(Source::open(scan)))
+            }
+        };
+        let mut sessions = self.sessions.lock();
+        if sessions.len() >= self.options.sessions {
+            let text = format!("{} sessions run already", sessions.len());
+            return Err(Refusal(ErrorCode::TOO_MANY, text));
+        }
+        let mut id = [0; SESSION_ID];
+        let filled = SystemRandom::new().fill(&mut id);
+        filled
+            .map_err(|_| Refusal(ErrorCode::STORAGE, "this host has no random numbers".into()))?;
+        let id = SessionId(id);
+        let (joined, new_subflows) = unbounded_channel();
+        // One that was killed and started again must not wait for its own files.
+        for entry in sessions.values().filter(|entry| entry.key == key) {
+            entry.replaced.store(true, Ordering::Relaxed);
+        }
+        let replaced = Arc::new(AtomicBool::new(false));
+        let entry = Entry {
+            key,
+            joined: joined.clone(),
+            replaced: Arc::clone(&replaced),
+        };
+        sessions.insert(id, entry);
+        drop(sessions);
+        let number = self.node.session_key();
+        let (events, received) = unbounded_channel();
+        self.report(ServerEvent::Began {
+            session: number.0,
+            peer,
+            key,
+            sends,
+            name,
+        });
+        let begin = Begin {
+            node: self.node.clone(),
+            key: number,
+            peer,
+            credit: match role {
+                Role::Source(_) => credit,
+                Role::Sink(_) => CREDIT,
+            },
+            role,
+            dialer: None,
+            joined: new_subflows,
+            replaced,
+            events,
+        };
+        Ok(Accepted {
+            id,
+            cipher,
+            joined,
+            session: Some(Box::new((begin, received))),
+        })
+    }
+
+    fn accept(&self, session: SessionId) -> Message {
+        Message::Accept {
+            session,
+            port: self.node.data().local_addr().host.port(),
+            credit: CREDIT,
+        }
+    }
+
+    /// Adds a connection to a session.
+    fn join(&self, key: PeerKey, session: SessionId, cipher: Cipher) -> Result<Accepted, Refusal> {
+        let sessions = self.sessions.lock();
+        // Another key's session is as unknown to it as none.
+        let entry = sessions.get(&session).filter(|entry| entry.key == key);
+        let entry = entry.ok_or_else(|| {
+            Refusal(
+                ErrorCode::NO_SESSION,
+                "the session has ended here: start the command again".into(),
+            )
+        })?;
+        Ok(Accepted {
+            id: session,
+            cipher,
+            joined: entry.joined.clone(),
+            session: None,
+        })
+    }
+
+    async fn run(&self, id: SessionId, (begin, mut received): Beginning) {
+        let number = begin.key.0;
+        let ended = {
+            let session = Session::new(begin).run();
+            tokio::pin!(session);
+            loop {
+                tokio::select! {
+                    ended = &mut session => break ended,
+                    Some(event) = received.recv() => {
+                        self.report(ServerEvent::Session(number, event));
+                    }
+                }
+            }
+        };
+        self.sessions.lock().remove(&id);
+        while let Ok(event) = received.try_recv() {
+            self.report(ServerEvent::Session(number, event));
+        }
+        self.report(ServerEvent::Ended(number, ended));
+    }
+}
+
+type Beginning = (Begin, UnboundedReceiver<TransferEvent>);
+
+/// A connection that is accepted.
+struct Accepted {
+    id: SessionId,
+    cipher: Cipher,
+    joined: UnboundedSender<Joined>,
+    /// The session, if it begins with this connection.
+    session: Option<Box<Beginning>>,
+}

@@ -1,0 +1,585 @@
+//! One session: its subflows, its messages, and its part, source or sink.
+
+mod sink;
+mod source;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hawser_endhost::lanes::Lane;
+use hawser_endhost::{Path, ScionAddr};
+use hawser_path::Fingerprint;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::MissedTickBehavior;
+
+pub use self::sink::Destination;
+use self::sink::{Prepared, SinkPart};
+use self::source::SourcePart;
+use crate::algorithm::Start;
+use crate::content::Source;
+use crate::content::tree::ChainingValue;
+use crate::control::{Control, Outgoing, Received};
+use crate::data::{Command, Commands, DataEvent, Keys, Measured, SessionKey, SubflowKey};
+use crate::dialer::Dialer;
+use crate::error::TransferError;
+use crate::node::Node;
+use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
+use crate::reader::ReaderEvent;
+use crate::report::{PathProgress, Progress, Summary, TransferEvent};
+use crate::verify::VerifyEvent;
+
+/// How long a session is kept without a connection.
+pub(crate) const KEPT: Duration = Duration::from_secs(30);
+/// Content that the sink takes and has not written, in bytes.
+pub(crate) const CREDIT: u64 = 256 << 20;
+/// Interval at which paths are weighed, and at which progress is reported.
+const TICK: Duration = Duration::from_millis(50);
+const REPORT: Duration = Duration::from_millis(200);
+/// A peer from which nothing came for this long has gone, if it begins another session: connections
+/// are kept alive four times a second.
+const SILENT: Duration = Duration::from_secs(1);
+/// Longest wait for the last measurements.
+const MEASURED: Duration = Duration::from_millis(200);
+/// How long the end of a session waits for its last messages to arrive.
+const LAST: Duration = Duration::from_secs(2);
+
+/// What an event leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Running,
+    /// Everything is verified, with this root.
+    Done(ChainingValue),
+}
+
+/// A connection that belongs to a session now.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub subflow: SubflowKey,
+    pub control: Control,
+    pub keys: Keys,
+    /// The lane for content, if this side dialed.
+    pub lane: Option<Lane>,
+    /// The largest datagram that the path takes, in bytes.
+    pub datagram: usize,
+    pub start: Start,
+}
+
+/// What this host does in a session.
+pub(crate) enum Role {
+    Source(Arc<Source>),
+    Sink(Destination),
+}
+
+enum Part {
+    Source(Box<SourcePart>, Option<UnboundedReceiver<ReaderEvent>>),
+    Sink(
+        Box<SinkPart>,
+        UnboundedReceiver<Prepared>,
+        Option<UnboundedReceiver<VerifyEvent>>,
+    ),
+}
+
+enum PartEvent {
+    Read(ReaderEvent),
+    Prepared(Prepared),
+    Verified(VerifyEvent),
+}
+
+impl Part {
+    /// The next event of the part's threads.
+    async fn next(&mut self) -> PartEvent {
+        async fn from<T>(receiver: &mut Option<UnboundedReceiver<T>>) -> T {
+            match receiver.as_mut() {
+                Some(receiver) => match receiver.recv().await {
+                    Some(event) => event,
+                    None => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
+        }
+        match self {
+            Self::Source(_, read) => PartEvent::Read(from(read).await),
+            Self::Sink(_, prepared, verified) => tokio::select! {
+                Some(event) = prepared.recv() => PartEvent::Prepared(event),
+                event = from(verified) => PartEvent::Verified(event),
+            },
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        match self {
+            Self::Source(part, _) => part.progress(),
+            Self::Sink(part, ..) => part.progress(),
+        }
+    }
+}
+
+/// A subflow of a session.
+struct Subflow {
+    control: Outgoing,
+    path: Option<Path>,
+    fingerprint: Fingerprint,
+    measured: Measured,
+    up: bool,
+    stalled: bool,
+}
+
+/// One session, on either side.
+pub(crate) struct Session {
+    key: SessionKey,
+    peer: ScionAddr,
+    data: Commands,
+    part: Part,
+    subflows: BTreeMap<SubflowKey, Subflow>,
+    outbox: Outbox,
+    inbox: Inbox,
+    /// Paths are chosen here if this side dials.
+    dialer: Option<Dialer>,
+    joined: UnboundedReceiver<Joined>,
+    received: (UnboundedSender<Received>, UnboundedReceiver<Received>),
+    data_events: UnboundedReceiver<DataEvent>,
+    events: UnboundedSender<TransferEvent>,
+    began: Instant,
+    /// When the last connection ended; `None` while there is one.
+    alone_since: Option<Instant>,
+    last_error: Option<String>,
+    /// Content delivered over subflows that have ended.
+    ended: BTreeMap<Fingerprint, Measured>,
+    /// Whether the peer has begun another session.
+    replaced: Arc<AtomicBool>,
+    /// Bytes received over connections, and when the last of them came.
+    arrived: (u64, Instant),
+}
+
+/// What a session begins with.
+pub(crate) struct Begin {
+    pub node: Node,
+    pub key: SessionKey,
+    pub peer: ScionAddr,
+    pub role: Role,
+    /// Bytes of content that the sink takes before the first acknowledgement.
+    pub credit: u64,
+    pub dialer: Option<Dialer>,
+    pub joined: mpsc::UnboundedReceiver<Joined>,
+    /// Set when the peer begins another session.
+    pub replaced: Arc<AtomicBool>,
+    pub events: UnboundedSender<TransferEvent>,
+}
+
+impl Session {
+    pub(crate) fn new(begin: Begin) -> Self {
+        let data = begin.node.data().commands();
+        let (sender, data_events) = unbounded_channel();
+        let mut outbox = Outbox::default();
+        let part = match begin.role {
+            Role::Source(content) => {
+                let part = SourcePart::new(content, begin.key, data.clone());
+                part.begin(begin.credit, sender);
+                for message in part.manifest() {
+                    outbox.push(message);
+                }
+                Part::Source(Box::new(part), None)
+            }
+            Role::Sink(destination) => {
+                let (key, data) = (begin.key, data.clone());
+                let (part, prepared) = SinkPart::new(key, data, destination, begin.credit, sender);
+                Part::Sink(Box::new(part), prepared, None)
+            }
+        };
+        Self {
+            key: begin.key,
+            peer: begin.peer,
+            data,
+            part,
+            subflows: BTreeMap::new(),
+            outbox,
+            inbox: Inbox::default(),
+            dialer: begin.dialer,
+            joined: begin.joined,
+            received: unbounded_channel(),
+            data_events,
+            events: begin.events,
+            began: Instant::now(),
+            alone_since: Some(Instant::now()),
+            last_error: None,
+            ended: BTreeMap::new(),
+            replaced: begin.replaced,
+            arrived: (0, Instant::now()),
+        }
+    }
+
+    /// Runs the session to its end.
+    pub(crate) async fn run(mut self) -> Result<Summary, TransferError> {
+        let result = self.work().await;
+        if let Err(error) = &result
+            && let Some((code, text)) = error.for_peer()
+        {
+            self.push_all(vec![SessionMessage::fail(code, &text)]);
+        }
+        self.measure().await;
+        self.data.give(Command::End(self.key));
+        let progress = self.part.progress();
+        let paths = self.paths();
+        let last = self.subflows.into_values().map(|one| one.control.finish());
+        let _ = tokio::time::timeout(LAST, join_all(last)).await;
+        let root = result?;
+        Ok(Summary {
+            progress,
+            root,
+            elapsed: self.began.elapsed(),
+            paths,
+        })
+    }
+
+    /// Takes the last measurements of all subflows.
+    async fn measure(&mut self) {
+        self.data.give(Command::Measure(self.key));
+        let events = &mut self.data_events;
+        let measured = async {
+            while let Some(event) = events.recv().await {
+                // Of those before, all are out of date.
+                if let (DataEvent::Measured(all), true) = (event, events.is_empty()) {
+                    return all;
+                }
+            }
+            Vec::new()
+        };
+        let measured = tokio::time::timeout(MEASURED, measured).await;
+        for (subflow, measured) in measured.unwrap_or_default() {
+            if let Some(one) = self.subflows.get_mut(&subflow) {
+                one.measured = measured;
+            }
+        }
+    }
+
+    async fn work(&mut self) -> Result<ChainingValue, TransferError> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut reported = Instant::now();
+        loop {
+            let mut outcome = Outcome::Running;
+            tokio::select! {
+                event = self.part.next() => outcome = self.on_part(event)?,
+                Some(received) = self.received.1.recv() => outcome = self.on_received(received)?,
+                Some(event) = self.data_events.recv() => self.on_data(event)?,
+                Some(joined) = self.joined.recv() => self.join(joined),
+                () = next_dial(&mut self.dialer) => {}
+                _ = tick.tick() => {
+                    self.tick()?;
+                    if reported.elapsed() >= REPORT {
+                        reported = Instant::now();
+                        self.report();
+                    }
+                }
+            }
+            if let Outcome::Done(root) = outcome {
+                self.report();
+                return Ok(root);
+            }
+            self.follow_orders()?;
+        }
+    }
+
+    /// Queues messages of the session, and sends what may be sent.
+    fn push_all(&mut self, messages: Vec<SessionMessage>) {
+        messages
+            .into_iter()
+            .for_each(|message| self.outbox.push(message));
+        self.flush();
+    }
+
+    /// Sends messages of the session that wait for a connection.
+    fn flush(&mut self) {
+        // The one with the shortest round trip.
+        let rtt = |(_, one): &(&SubflowKey, &Subflow)| one.control.connection.stats().rtt;
+        let Some((key, best)) = self.subflows.iter().min_by_key(rtt) else {
+            return;
+        };
+        while let Some(message) = self.outbox.pop(*key) {
+            best.control.send(&message);
+        }
+        if let Some(seen) = self.inbox.seen() {
+            best.control.send(&seen);
+        }
+    }
+
+    fn on_part(&mut self, event: PartEvent) -> Result<Outcome, TransferError> {
+        let mut out = Vec::new();
+        let outcome = match (&mut self.part, event) {
+            (Part::Source(part, read), PartEvent::Read(event)) => {
+                let mut outcome = part.on_read(event, &mut out)?;
+                // What else was read meanwhile goes into the same packets.
+                while let Some(event) = read.as_mut().and_then(|read| read.try_recv().ok()) {
+                    if outcome == Outcome::Running {
+                        outcome = part.on_read(event, &mut out)?;
+                    }
+                }
+                outcome
+            }
+            (Part::Sink(part, _, verified), PartEvent::Prepared(event)) => {
+                part.on_prepared(event, verified, &mut out)?
+            }
+            (Part::Sink(part, _, verified), PartEvent::Verified(event)) => {
+                let mut outcome = part.on_verified(event, &mut out)?;
+                while let Some(event) = verified.as_mut().and_then(|one| one.try_recv().ok()) {
+                    outcome = part.on_verified(event, &mut out)?;
+                }
+                outcome
+            }
+            _ => Outcome::Running,
+        };
+        self.push_all(out);
+        Ok(outcome)
+    }
+
+    fn on_received(&mut self, received: Received) -> Result<Outcome, TransferError> {
+        let Received { subflow, message } = received;
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                self.leave(subflow, error.to_string());
+                return Ok(Outcome::Running);
+            }
+        };
+        match message {
+            Message::AckInterval(micros) => {
+                let interval = Duration::from_micros(micros);
+                self.data
+                    .give(Command::AckInterval(self.key, subflow, interval));
+            }
+            Message::Seen(number) => {
+                let seen = self.outbox.on_seen(number);
+                seen.map_err(|_| TransferError::Protocol("it has seen what was not sent"))?;
+                self.flush();
+            }
+            Message::Ordered { number, message } => {
+                let taken = self.inbox.push(number, message);
+                taken.map_err(|_| TransferError::Protocol("its messages are too far ahead"))?;
+                let mut outcome = Outcome::Running;
+                while let Some(message) = self.inbox.pop() {
+                    let mut out = Vec::new();
+                    let done = match &mut self.part {
+                        Part::Source(part, read) => part.on_message(message, &mut out, read),
+                        Part::Sink(part, ..) => part.on_message(message, &mut out),
+                    };
+                    out.into_iter()
+                        .for_each(|message| self.outbox.push(message));
+                    outcome = done?;
+                    if outcome != Outcome::Running {
+                        break;
+                    }
+                }
+                self.flush();
+                return Ok(outcome);
+            }
+            Message::Refuse { code, text } => return Err(TransferError::Peer { code, text }),
+            _ => return Err(TransferError::Protocol("a message came at the wrong time")),
+        }
+        Ok(Outcome::Running)
+    }
+
+    fn on_data(&mut self, event: DataEvent) -> Result<(), TransferError> {
+        let now = Instant::now();
+        match event {
+            DataEvent::Up(subflow) => {
+                let Some(one) = self.subflows.get_mut(&subflow) else {
+                    return Ok(());
+                };
+                one.up = true;
+                let rtt = one.control.connection.stats().rtt;
+                if let Some(dialer) = &mut self.dialer {
+                    dialer.connected(subflow, rtt, now);
+                }
+            }
+            DataEvent::Stalled(subflow) => {
+                if let Some(one) = self.subflows.get_mut(&subflow) {
+                    one.stalled = true;
+                }
+                if let Some(dialer) = &mut self.dialer {
+                    dialer.stalled(subflow, now);
+                }
+            }
+            DataEvent::Recovered(subflow) => {
+                if let Some(one) = self.subflows.get_mut(&subflow) {
+                    one.stalled = false;
+                }
+                if let Some(dialer) = &mut self.dialer {
+                    dialer.recovered(subflow);
+                }
+            }
+            DataEvent::Failed(subflow, error) => self.leave(subflow, error),
+            DataEvent::AckInterval(subflow, interval) => {
+                let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
+                if let Some(one) = self.subflows.get(&subflow) {
+                    one.control.send(&Message::AckInterval(micros));
+                }
+            }
+            DataEvent::Measured(all) => {
+                for (subflow, measured) in all {
+                    if let Some(one) = self.subflows.get_mut(&subflow) {
+                        one.measured = measured;
+                    }
+                }
+            }
+            DataEvent::Broken(how) => return Err(TransferError::Datagrams(how)),
+            DataEvent::Ended(reason) => return Err(TransferError::Data(reason)),
+        }
+        Ok(())
+    }
+
+    /// Takes a connection into the session.
+    fn join(&mut self, joined: Joined) {
+        let subflow = joined.subflow;
+        let connection = joined.control.connection().clone();
+        let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
+        self.data.give(Command::Add {
+            session: self.key,
+            subflow,
+            keys: joined.keys,
+            lane: joined.lane,
+            datagram: joined.datagram,
+            rtt,
+            start: joined.start,
+        });
+        let control = joined.control.run(subflow, self.received.0.clone());
+        self.alone_since = None;
+        let one = Subflow {
+            path: connection.path(),
+            fingerprint: connection.fingerprint(),
+            control,
+            measured: Measured::default(),
+            up: false,
+            stalled: false,
+        };
+        self.subflows.insert(subflow, one);
+        self.flush();
+    }
+
+    /// Ends a subflow whose path or connection failed.
+    fn leave(&mut self, subflow: SubflowKey, error: String) {
+        self.remove(subflow);
+        if let Some(dialer) = &mut self.dialer {
+            dialer.lost(subflow, error.clone(), Instant::now());
+        }
+        self.last_error = Some(error);
+    }
+
+    fn remove(&mut self, subflow: SubflowKey) {
+        let Some(one) = self.subflows.remove(&subflow) else {
+            return;
+        };
+        self.data.give(Command::Remove(self.key, subflow));
+        let ended = self.ended.entry(one.fingerprint).or_default();
+        ended.delivered += one.measured.delivered;
+        if self.subflows.is_empty() {
+            self.alone_since = Some(Instant::now());
+        }
+        // What it has not delivered goes over another one.
+        self.outbox.on_end(subflow);
+        self.inbox.report_again();
+        self.flush();
+    }
+
+    fn tick(&mut self) -> Result<(), TransferError> {
+        if let Some(since) = self.alone_since
+            && since.elapsed() >= KEPT
+        {
+            let trouble = self.dialer.as_ref().and_then(Dialer::trouble);
+            let reason = trouble.or_else(|| self.last_error.take());
+            return Err(TransferError::Unreachable {
+                peer: self.peer,
+                after: KEPT,
+                reason: reason.unwrap_or_else(|| "no path is connected".to_owned()),
+            });
+        }
+        let connections = self.subflows.values().map(|one| &one.control.connection);
+        let bytes = connections.map(|one| one.stats().bytes_received).sum();
+        if bytes != self.arrived.0 {
+            self.arrived = (bytes, Instant::now());
+        }
+        if self.replaced.load(Ordering::Relaxed) && self.arrived.1.elapsed() >= SILENT {
+            return Err(TransferError::Replaced);
+        }
+        if let Some(dialer) = &mut self.dialer {
+            let subflows = &self.subflows;
+            dialer.tick(|subflow| subflows.get(&subflow).map(|one| one.measured));
+        }
+        Ok(())
+    }
+
+    /// Does what the path manager orders.
+    fn follow_orders(&mut self) -> Result<(), TransferError> {
+        let Some(mut dialer) = self.dialer.take() else {
+            return Ok(());
+        };
+        let effects = dialer.orders(&self.events);
+        self.dialer = Some(dialer);
+        let effects = effects?;
+        for subflow in effects.closed {
+            self.remove(subflow);
+        }
+        for (subflow, held) in effects.held {
+            self.data.give(Command::Hold(self.key, subflow, held));
+        }
+        Ok(())
+    }
+
+    fn paths(&self) -> Vec<PathProgress> {
+        let open = self.subflows.values().map(|one| {
+            let ended = self
+                .ended
+                .get(&one.fingerprint)
+                .copied()
+                .unwrap_or_default();
+            PathProgress {
+                fingerprint: one.fingerprint,
+                path: one.path.clone(),
+                delivered: one.measured.delivered + ended.delivered,
+                rtt: one.measured.rtt,
+                rate: one.measured.rate,
+                packets: one.measured.packets,
+                lost: one.measured.lost,
+                stalled: one.stalled || !one.up,
+                open: true,
+            }
+        });
+        let open: Vec<_> = open.collect();
+        let is_open = |path: &Fingerprint| open.iter().any(|one| one.fingerprint == *path);
+        let gone = self.ended.iter().filter(|(path, _)| !is_open(path));
+        let gone: Vec<_> = gone
+            .map(|(path, measured)| PathProgress {
+                fingerprint: *path,
+                path: None,
+                delivered: measured.delivered,
+                rtt: None,
+                rate: 0.0,
+                packets: measured.packets,
+                lost: measured.lost,
+                stalled: false,
+                open: false,
+            })
+            .collect();
+        open.into_iter().chain(gone).collect()
+    }
+
+    fn report(&self) {
+        let event = TransferEvent::Progress(self.part.progress(), self.paths());
+        // Whoever does not listen does not need it.
+        let _ = self.events.send(event);
+    }
+}
+
+async fn next_dial(dialer: &mut Option<Dialer>) {
+    match dialer {
+        Some(dialer) => dialer.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn join_all(all: impl Iterator<Item = impl Future<Output = ()>>) {
+    for one in all.collect::<Vec<_>>() {
+        one.await;
+    }
+}

@@ -1,0 +1,337 @@
+//! The sink's part of a session: what is there already, what arrives, and what is verified.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_store::StoreError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::Outcome;
+use super::source::length;
+use crate::content::tree::{self, ChainingValue};
+use crate::content::{Landing, LandingError, LandingOptions, Manifest, ManifestBuilder};
+use crate::data::{Command, Commands, DataEvent, SessionKey};
+use crate::error::TransferError;
+use crate::protocol::SessionMessage;
+use crate::report::Progress;
+use crate::verify::{Verifier, VerifyEvent};
+
+/// Longest wait for files that another transfer writes to.
+const IN_USE: Duration = Duration::from_secs(5);
+
+/// Where the content of a session goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Below a folder, under a name; an empty name is the folder itself.
+    Folder {
+        /// The folder that nothing leaves.
+        root: PathBuf,
+        /// Where in it.
+        name: PathBuf,
+    },
+    /// Nowhere: everything is verified and dropped.
+    Discard,
+}
+
+impl Destination {
+    /// The same destination with `name` below it.
+    pub(crate) fn with_name(self, below: &str) -> Self {
+        match self {
+            Self::Folder { root, name } => Self::Folder {
+                root,
+                name: name.join(below),
+            },
+            Self::Discard => Self::Discard,
+        }
+    }
+}
+
+/// What the blocking work of a sink has found.
+pub(super) enum Prepared {
+    /// The files can be written; these ranges are there.
+    Landing(Arc<Landing>, BTreeMap<u64, ChainingValue>),
+    /// The files are complete.
+    Completed,
+    Failed(LandingError),
+}
+
+/// The sink's part of a session.
+pub(super) struct SinkPart {
+    session: SessionKey,
+    data: Commands,
+    destination: Destination,
+    manifest: Option<ManifestBuilder>,
+    prepared: UnboundedSender<Prepared>,
+    landing: Option<Arc<Landing>>,
+    verifier: Option<Verifier>,
+    /// Chaining values by range, once verified.
+    values: Vec<Option<ChainingValue>>,
+    /// Ranges that were there, whose hash the source has not named yet.
+    there: BTreeMap<u64, ChainingValue>,
+    /// Ranges that are neither written nor kept.
+    missing: usize,
+    completing: bool,
+    root: Option<ChainingValue>,
+    progress: Progress,
+}
+
+impl SinkPart {
+    pub(super) fn new(
+        session: SessionKey,
+        data: Commands,
+        destination: Destination,
+        credit: u64,
+        events: UnboundedSender<DataEvent>,
+    ) -> (Self, UnboundedReceiver<Prepared>) {
+        let (prepared, receiver) = unbounded_channel();
+        data.give(Command::Receive {
+            session,
+            credit,
+            events,
+        });
+        let part = Self {
+            session,
+            data,
+            destination,
+            manifest: Some(ManifestBuilder::default()),
+            prepared,
+            landing: None,
+            verifier: None,
+            values: Vec::new(),
+            there: BTreeMap::new(),
+            missing: 0,
+            completing: false,
+            root: None,
+            progress: Progress::default(),
+        };
+        (part, receiver)
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Handles a message of the source; messages to the source go to `out`.
+    pub(super) fn on_message(
+        &mut self,
+        message: SessionMessage,
+        out: &mut Vec<SessionMessage>,
+    ) -> Result<Outcome, TransferError> {
+        match message {
+            SessionMessage::Entry(bytes) => {
+                let builder = self.manifest.as_mut();
+                let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
+                builder.push(&bytes)?;
+            }
+            SessionMessage::ManifestEnd {
+                entries,
+                content,
+                hash,
+            } => {
+                let builder = self.manifest.take();
+                let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
+                let manifest = builder.finish(entries, content, hash)?;
+                self.progress.total = content;
+                let manifest = Arc::new(manifest);
+                self.progress.files = manifest.entries().len() as u64;
+                let (destination, prepared) = (self.destination.clone(), self.prepared.clone());
+                // It ends by itself, and reports to nobody if the session has ended.
+                tokio::task::spawn_blocking(move || {
+                    let mut there = BTreeMap::new();
+                    let landing = match destination {
+                        Destination::Discard => Ok(Landing::discard(manifest)),
+                        Destination::Folder { root, name } => {
+                            let options = LandingOptions {
+                                path: name,
+                                sync: true,
+                            };
+                            prepare(&manifest, &root, &options)
+                        }
+                    };
+                    let landing = landing.and_then(|landing| {
+                        landing.existing(|range, value| {
+                            there.insert(range, value);
+                            true
+                        })?;
+                        Ok(landing)
+                    });
+                    let _ = prepared.send(match landing {
+                        Ok(landing) => Prepared::Landing(Arc::new(landing), there),
+                        Err(error) => Prepared::Failed(error),
+                    });
+                });
+            }
+            SessionMessage::Hash { range, value } => return self.expect(range, value),
+            SessionMessage::Done(root) => {
+                return match self.root {
+                    Some(ours) if ours == root => Ok(Outcome::Done(root)),
+                    _ => Err(TransferError::Mismatch),
+                };
+            }
+            SessionMessage::Fail { code, text } => return Err(TransferError::Peer { code, text }),
+            _ => {
+                return Err(TransferError::Protocol(
+                    "it sent a message that only a sink sends",
+                ));
+            }
+        }
+        let _ = out;
+        Ok(Outcome::Running)
+    }
+
+    /// Records the hash that a range must have.
+    fn expect(&mut self, range: u64, value: ChainingValue) -> Result<Outcome, TransferError> {
+        let verifier = self.verifier.as_ref();
+        let verifier = verifier.ok_or(TransferError::Protocol("it named a hash too early"))?;
+        let index = usize::try_from(range).ok();
+        let known = index.and_then(|index| self.values.get_mut(index));
+        let known = known.ok_or(TransferError::Protocol(
+            "it names a range that does not exist",
+        ))?;
+        if let Some(there) = self.there.remove(&range) {
+            if there == value {
+                *known = Some(value);
+                verifier.keep(range);
+                return Ok(Outcome::Running);
+            }
+            // What is there is something else.
+            let length = length(range, self.progress.total);
+            self.progress.verified -= length;
+            self.progress.existing -= length;
+        }
+        verifier.expect(range, value);
+        Ok(Outcome::Running)
+    }
+
+    /// Handles what blocking work has found.
+    pub(super) fn on_prepared(
+        &mut self,
+        prepared: Prepared,
+        verify_events: &mut Option<UnboundedReceiver<VerifyEvent>>,
+        out: &mut Vec<SessionMessage>,
+    ) -> Result<Outcome, TransferError> {
+        match prepared {
+            Prepared::Failed(error) => Err(error.into()),
+            Prepared::Completed => {
+                let values: Option<Vec<_>> = self.values.iter().copied().collect();
+                let root = tree::root(&values.unwrap_or_default(), self.progress.total);
+                self.root = Some(root);
+                out.push(SessionMessage::Done(root));
+                Ok(Outcome::Running)
+            }
+            Prepared::Landing(landing, there) => {
+                let total = self.progress.total;
+                let count = tree::count(total) as usize;
+                self.values = vec![None; count];
+                self.missing = count;
+                self.progress.existing = there.keys().map(|range| length(*range, total)).sum();
+                self.progress.verified = self.progress.existing;
+                let (events, receiver) = unbounded_channel();
+                let (session, data) = (self.session, self.data.clone());
+                let verifier = Verifier::start(Arc::clone(&landing), total, session, data, events);
+                let verifier = verifier.map_err(TransferError::Thread)?;
+                self.data
+                    .give(Command::Content(session, total, verifier.queues()));
+                (self.landing, self.verifier) = (Some(landing), Some(verifier));
+                *verify_events = Some(receiver);
+                have(&there, out);
+                out.push(SessionMessage::Ready);
+                self.there = there;
+                self.complete()
+            }
+        }
+    }
+
+    /// Handles an event of the verifier.
+    pub(super) fn on_verified(
+        &mut self,
+        event: VerifyEvent,
+        out: &mut Vec<SessionMessage>,
+    ) -> Result<Outcome, TransferError> {
+        match event {
+            VerifyEvent::Failed(error) => Err(error.into()),
+            VerifyEvent::Kept => {
+                self.missing -= 1;
+                self.complete()
+            }
+            VerifyEvent::Mismatch(range) => {
+                out.push(SessionMessage::Again(range));
+                Ok(Outcome::Running)
+            }
+            VerifyEvent::Written(range, value) => {
+                self.values[range as usize] = Some(value);
+                self.missing -= 1;
+                self.progress.verified += length(range, self.progress.total);
+                match out.last_mut() {
+                    Some(SessionMessage::Confirm { first, count }) if *first + *count == range => {
+                        *count += 1;
+                    }
+                    _ => out.push(SessionMessage::Confirm {
+                        first: range,
+                        count: 1,
+                    }),
+                }
+                self.complete()
+            }
+        }
+    }
+
+    /// Completes the files once everything is verified, by the source's hashes too.
+    fn complete(&mut self) -> Result<Outcome, TransferError> {
+        if self.missing > 0 || self.completing {
+            return Ok(Outcome::Running);
+        }
+        if let Some(landing) = self.landing.clone() {
+            self.completing = true;
+            let prepared = self.prepared.clone();
+            tokio::task::spawn_blocking(move || {
+                let _ = prepared.send(match landing.complete() {
+                    Ok(()) => Prepared::Completed,
+                    Err(error) => Prepared::Failed(error),
+                });
+            });
+        }
+        Ok(Outcome::Running)
+    }
+}
+
+/// Prepares the files. Those of a transfer of the same host that has just ended are soon free.
+fn prepare(
+    manifest: &Arc<Manifest>,
+    root: &Path,
+    options: &LandingOptions,
+) -> Result<Landing, LandingError> {
+    let began = Instant::now();
+    loop {
+        match Landing::prepare(Arc::clone(manifest), root, options.clone()) {
+            Err(LandingError::Store(StoreError::InUse { .. })) if began.elapsed() < IN_USE => {
+                std::thread::sleep(IN_USE / 50);
+            }
+            prepared => return prepared,
+        }
+    }
+}
+
+/// Names the ranges that are there.
+fn have(there: &BTreeMap<u64, ChainingValue>, out: &mut Vec<SessionMessage>) {
+    let mut run: Option<(u64, Vec<ChainingValue>)> = None;
+    for (range, value) in there {
+        match &mut run {
+            Some((first, values)) if *first + values.len() as u64 == *range => values.push(*value),
+            _ => {
+                let before = run.replace((*range, vec![*value]));
+                out.extend(
+                    before
+                        .iter()
+                        .flat_map(|(first, all)| SessionMessage::have(*first, all)),
+                );
+            }
+        }
+    }
+    out.extend(
+        run.iter()
+            .flat_map(|(first, all)| SessionMessage::have(*first, all)),
+    );
+}

@@ -1,0 +1,255 @@
+//! The source's part of a session: which ranges are read and sent, and whether the sink has them.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::Outcome;
+use crate::content::tree::{self, ChainingValue};
+use crate::content::{Entry, Source};
+use crate::data::{Command, Commands, DataEvent, SessionKey};
+use crate::error::TransferError;
+use crate::protocol::SessionMessage;
+use crate::reader::{Gate, Reader, ReaderEvent};
+use crate::report::Progress;
+
+/// Most memory for content that is read and not confirmed yet, in bytes. It bounds what is in
+/// flight: 10 Gbit/s for 200 ms.
+const MEMORY: u64 = 256 << 20;
+
+/// The source's part of a session.
+pub(super) struct SourcePart {
+    content: Arc<Source>,
+    session: SessionKey,
+    data: Commands,
+    reader: Option<Reader>,
+    gate: Arc<Gate>,
+    /// Chaining values by range, once read.
+    values: Vec<Option<ChainingValue>>,
+    /// Chaining values that the sink has named before the transfer.
+    there: HashMap<u64, ChainingValue>,
+    confirmed: Vec<bool>,
+    /// The sink's root, if it was named before everything was read here.
+    root: Option<ChainingValue>,
+    progress: Progress,
+}
+
+impl SourcePart {
+    /// The source of `content` in `session`. Content is sent once the sink is ready.
+    pub(super) fn new(content: Arc<Source>, session: SessionKey, data: Commands) -> Self {
+        let total = content.manifest().length();
+        let count = tree::count(total) as usize;
+        Self {
+            session,
+            data,
+            reader: None,
+            gate: Arc::new(Gate::new((MEMORY / tree::RANGE) as usize)),
+            values: vec![None; count],
+            there: HashMap::new(),
+            confirmed: vec![false; count],
+            root: None,
+            progress: Progress {
+                total,
+                files: content.manifest().entries().len() as u64,
+                ..Progress::default()
+            },
+            content,
+        }
+    }
+
+    /// The messages that name all files.
+    pub(super) fn manifest(&self) -> Vec<SessionMessage> {
+        let manifest = self.content.manifest();
+        let entries = manifest.entries().iter();
+        let encode = |entry: &Entry| {
+            let mut fields = Vec::new();
+            entry.encode(&mut fields);
+            SessionMessage::Entry(fields.into())
+        };
+        let mut messages: Vec<_> = entries.map(encode).collect();
+        messages.push(SessionMessage::ManifestEnd {
+            entries: manifest.entries().len() as u64,
+            content: manifest.length(),
+            hash: manifest.hash(),
+        });
+        messages
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Begins to send: the data thread knows the session from now on.
+    pub(super) fn begin(&self, credit: u64, events: tokio::sync::mpsc::UnboundedSender<DataEvent>) {
+        self.data.give(Command::Send {
+            session: self.session,
+            content: Arc::clone(&self.content),
+            credit,
+            gate: Arc::clone(&self.gate),
+            events,
+        });
+    }
+
+    /// Handles a message of the sink; messages to the sink go to `out`.
+    pub(super) fn on_message(
+        &mut self,
+        message: SessionMessage,
+        out: &mut Vec<SessionMessage>,
+        reader_events: &mut Option<UnboundedReceiver<ReaderEvent>>,
+    ) -> Result<Outcome, TransferError> {
+        match message {
+            SessionMessage::Have { first, values } => {
+                for (range, value) in (first..).zip(values) {
+                    self.index(range)?;
+                    self.there.insert(range, value);
+                }
+            }
+            SessionMessage::Ready if self.reader.is_none() => {
+                let (sender, receiver) = unbounded_channel();
+                let reader = self.start_reader(sender);
+                let reader = reader.map_err(TransferError::Thread)?;
+                for range in 0..self.values.len() as u64 {
+                    match self.there.contains_key(&range) {
+                        true => reader.hash(range),
+                        false => self.send(&reader, range),
+                    }
+                }
+                for range in self.there.keys().copied().collect::<Vec<_>>() {
+                    self.confirm(range, true);
+                }
+                self.reader = Some(reader);
+                *reader_events = Some(receiver);
+            }
+            SessionMessage::Confirm { first, count } => {
+                let end = first.checked_add(count).filter(|end| {
+                    usize::try_from(*end).is_ok_and(|end| end <= self.confirmed.len())
+                });
+                let end = end.ok_or(TransferError::Protocol(
+                    "it confirms ranges that do not exist",
+                ))?;
+                let mut freed = 0;
+                for range in first..end {
+                    freed += usize::from(self.confirm(range, false));
+                }
+                self.gate.freed(freed);
+                self.data.give(Command::Confirmed(self.session, first, end));
+            }
+            SessionMessage::Again(range) => {
+                self.index(range)?;
+                self.gate.freed(1);
+                if let Some(reader) = &self.reader {
+                    self.send(reader, range);
+                }
+            }
+            SessionMessage::Done(root) => {
+                self.root = Some(root);
+                return self.finish(out);
+            }
+            SessionMessage::Fail { code, text } => return Err(TransferError::Peer { code, text }),
+            _ => {
+                return Err(TransferError::Protocol(
+                    "it sent a message that only a source sends",
+                ));
+            }
+        }
+        Ok(Outcome::Running)
+    }
+
+    /// Has a range read, and sent.
+    fn send(&self, reader: &Reader, range: u64) {
+        reader.send(range);
+        self.data
+            .give(Command::Want(self.session, range..range + 1));
+    }
+
+    fn start_reader(
+        &self,
+        events: tokio::sync::mpsc::UnboundedSender<ReaderEvent>,
+    ) -> io::Result<Reader> {
+        Reader::start(
+            Arc::clone(&self.content),
+            self.progress.total,
+            self.session,
+            Arc::clone(&self.gate),
+            self.data.clone(),
+            events,
+        )
+    }
+
+    /// Handles an event of the reader.
+    pub(super) fn on_read(
+        &mut self,
+        event: ReaderEvent,
+        out: &mut Vec<SessionMessage>,
+    ) -> Result<Outcome, TransferError> {
+        match event {
+            ReaderEvent::Failed(error) => Err(error.into()),
+            ReaderEvent::Hashed(range, value) => {
+                let index = self.index(range)?;
+                self.values[index] = Some(value);
+                out.push(SessionMessage::Hash { range, value });
+                if let Some(there) = self.there.remove(&range)
+                    && there != value
+                {
+                    self.confirmed[index] = false;
+                    self.progress.verified -= length(range, self.progress.total);
+                    self.progress.existing -= length(range, self.progress.total);
+                    if let Some(reader) = &self.reader {
+                        self.send(reader, range);
+                    }
+                }
+                self.finish(out)
+            }
+        }
+    }
+
+    fn index(&self, range: u64) -> Result<usize, TransferError> {
+        let index = usize::try_from(range).ok();
+        index
+            .filter(|index| *index < self.values.len())
+            .ok_or(TransferError::Protocol(
+                "it names a range that does not exist",
+            ))
+    }
+
+    /// Records that the sink has a range; whether that is new.
+    fn confirm(&mut self, range: u64, existing: bool) -> bool {
+        let Some(confirmed) = self.confirmed.get_mut(range as usize) else {
+            return false;
+        };
+        if std::mem::replace(confirmed, true) {
+            return false;
+        }
+        let length = length(range, self.progress.total);
+        self.progress.verified += length;
+        if existing {
+            self.progress.existing += length;
+        }
+        true
+    }
+
+    /// Ends the session once the sink has everything and everything was read here.
+    fn finish(&mut self, out: &mut Vec<SessionMessage>) -> Result<Outcome, TransferError> {
+        let Some(theirs) = self.root else {
+            return Ok(Outcome::Running);
+        };
+        let values: Option<Vec<_>> = self.values.iter().copied().collect();
+        let Some(values) = values else {
+            return Ok(Outcome::Running);
+        };
+        let ours = tree::root(&values, self.progress.total);
+        out.push(SessionMessage::Done(ours));
+        match ours == theirs {
+            true => Ok(Outcome::Done(ours)),
+            false => Err(TransferError::Mismatch),
+        }
+    }
+}
+
+/// Bytes of a range.
+pub(super) fn length(range: u64, total: u64) -> u64 {
+    let bytes = tree::range(range, total);
+    bytes.end - bytes.start
+}

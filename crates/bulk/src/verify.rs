@@ -1,0 +1,212 @@
+//! Verifies and writes ranges that have arrived, on threads of their own.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::content::tree::{self, ChainingValue};
+use crate::content::{Landing, LandingError};
+use crate::data::{Command, Commands, SessionKey};
+
+/// Threads that verify and write: hashing and the page cache take about as long as the network.
+const THREADS: usize = 2;
+
+/// A range of which every byte has arrived.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub range: u64,
+    pub bytes: Vec<u8>,
+    /// Its chaining value, if it was computed before.
+    value: Option<ChainingValue>,
+}
+
+impl Arrived {
+    /// Range number `range`, with all its bytes.
+    pub(crate) fn new(range: u64, bytes: Vec<u8>) -> Self {
+        Self {
+            range,
+            bytes,
+            value: None,
+        }
+    }
+}
+
+/// What a verifier reports to its session.
+#[derive(Debug)]
+pub(crate) enum VerifyEvent {
+    /// A range was verified and written.
+    Written(u64, ChainingValue),
+    /// A range that was there is kept.
+    Kept,
+    /// A range does not match its hash: it is to be sent again.
+    Mismatch(u64),
+    /// The content cannot be written.
+    Failed(LandingError),
+}
+
+/// Threads that verify and write the content of one session. Dropping it ends the threads.
+pub(crate) struct Verifier {
+    shared: Arc<Shared>,
+    jobs: Vec<Sender<Job>>,
+}
+
+/// What a thread does.
+#[derive(Debug)]
+enum Job {
+    Verify(Arrived),
+    /// Keeps a range that was there, and is as at the source.
+    Keep(u64),
+}
+
+struct Shared {
+    landing: Arc<Landing>,
+    total: u64,
+    session: SessionKey,
+    data: Commands,
+    events: UnboundedSender<VerifyEvent>,
+    ranges: Mutex<Ranges>,
+}
+
+#[derive(Default)]
+struct Ranges {
+    /// Chaining values that the source has named, of ranges that have not arrived.
+    expected: HashMap<u64, ChainingValue>,
+    /// Ranges that arrived before their values.
+    waiting: HashMap<u64, (Vec<u8>, ChainingValue)>,
+}
+
+impl Verifier {
+    /// Starts threads that write to `landing`.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn start(
+        landing: Arc<Landing>,
+        total: u64,
+        session: SessionKey,
+        data: Commands,
+        events: UnboundedSender<VerifyEvent>,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            landing,
+            total,
+            session,
+            data,
+            events,
+            ranges: Mutex::default(),
+        });
+        let mut jobs = Vec::new();
+        for number in 0..THREADS {
+            let (sender, queue) = channel();
+            let shared = Arc::clone(&shared);
+            let name = format!("verify-{number}");
+            (thread::Builder::new().name(name)).spawn(move || shared.run(&queue))?;
+            jobs.push(sender);
+        }
+        Ok(Self { shared, jobs })
+    }
+
+    /// The queues of the threads.
+    pub(crate) fn queues(&self) -> Queues {
+        Queues(self.jobs.clone())
+    }
+
+    /// Records the chaining value that a range must have.
+    pub(crate) fn expect(&self, range: u64, value: ChainingValue) {
+        let mut ranges = self.shared.lock();
+        ranges.expected.insert(range, value);
+        let waiting = ranges.waiting.remove(&range);
+        drop(ranges);
+        if let Some((bytes, found)) = waiting {
+            let value = Some(found);
+            self.queues().give(Arrived {
+                range,
+                bytes,
+                value,
+            });
+        }
+    }
+
+    /// Keeps a range that was there: the source has named the same value.
+    pub(crate) fn keep(&self, range: u64) {
+        self.queues().job(range, Job::Keep(range));
+    }
+}
+
+/// The queues of a session's verifier threads.
+#[derive(Debug, Clone)]
+pub(crate) struct Queues(Vec<Sender<Job>>);
+
+impl Queues {
+    /// Has a range verified and written.
+    pub(crate) fn give(&self, arrived: Arrived) {
+        self.job(arrived.range, Job::Verify(arrived));
+    }
+
+    fn job(&self, range: u64, job: Job) {
+        let thread = range as usize % self.0.len().max(1);
+        if let Some(queue) = self.0.get(thread) {
+            // A thread that has ended has reported the reason.
+            let _ = queue.send(job);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, jobs: &Receiver<Job>) {
+        while let Ok(job) = jobs.recv() {
+            let Arrived {
+                range,
+                bytes,
+                value,
+            } = match job {
+                Job::Verify(arrived) => arrived,
+                Job::Keep(range) => {
+                    let _ = self.events.send(match self.landing.keep(range) {
+                        Ok(()) => VerifyEvent::Kept,
+                        Err(error) => VerifyEvent::Failed(error),
+                    });
+                    continue;
+                }
+            };
+            let computed = || tree::chaining_value(range, &bytes, self.total);
+            let found = value.unwrap_or_else(computed);
+            let mut ranges = self.lock();
+            match ranges.expected.remove(&range) {
+                None => {
+                    ranges.waiting.insert(range, (bytes, found));
+                }
+                Some(expected) => {
+                    drop(ranges);
+                    self.judge(range, bytes, found, expected);
+                }
+            }
+        }
+    }
+
+    /// Writes a range with the right hash, and drops one with another.
+    fn judge(&self, range: u64, bytes: Vec<u8>, found: ChainingValue, expected: ChainingValue) {
+        if found != expected {
+            let _ = self.events.send(VerifyEvent::Mismatch(range));
+            return self.data.give(Command::Again(self.session, range, bytes));
+        }
+        match self.landing.write_range(range, &bytes) {
+            Ok(()) => {
+                let _ = self.events.send(VerifyEvent::Written(range, found));
+                let length = bytes.len() as u64;
+                self.data
+                    .give(Command::Written(self.session, bytes, length));
+            }
+            Err(error) => {
+                let _ = self.events.send(VerifyEvent::Failed(error));
+            }
+        }
+    }
+}
