@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, get, key, lab, man, paths, perf, ping, seed, service, simulate, torrent,
-    traceroute,
+    bench, demo, fetch, get, key, lab, man, paths, perf, ping, receive, seed, send, service,
+    simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -40,6 +40,12 @@ pub enum Command {
     Get(get::GetArgs),
     /// Show the key by which other hosts recognise this one
     Key(key::KeyArgs),
+    /// Send files to another host, over several paths at once
+    Send(send::SendArgs),
+    /// Receive what other hosts send, and share a folder with them
+    Receive(receive::ReceiveArgs),
+    /// Fetch files that another host shares, over several paths at once
+    Fetch(fetch::FetchArgs),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -91,6 +97,9 @@ impl Command {
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
             Self::Key(args) => key::run(args).map(done),
+            Self::Send(args) => send::run(args).map(done),
+            Self::Receive(args) => receive::run(args).map(done),
+            Self::Fetch(args) => fetch::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

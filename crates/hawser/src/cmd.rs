@@ -2,10 +2,12 @@
 
 mod address;
 pub mod bench;
+mod bulk;
 mod choose;
 mod congestion;
 pub mod demo;
 mod experiment;
+pub mod fetch;
 mod files;
 pub mod get;
 pub mod key;
@@ -20,9 +22,11 @@ mod policy;
 mod print;
 mod process;
 mod quantity;
+pub mod receive;
 mod reported;
 pub mod seed;
 mod select;
+pub mod send;
 pub mod service;
 pub mod simulate;
 pub mod torrent;

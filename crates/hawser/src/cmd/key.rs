@@ -40,8 +40,8 @@ pub struct KeyFileArgs {
 
 impl KeyFileArgs {
     /// The file.
-    pub fn file(self) -> Result<KeyFile, Failure> {
-        match self.key {
+    pub fn file(&self) -> Result<KeyFile, Failure> {
+        match &self.key {
             Some(path) => Ok(KeyFile::at(path)),
             None => Ok(KeyFile::of_user()?),
         }

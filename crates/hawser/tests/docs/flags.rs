@@ -6,8 +6,11 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 14] = [
+const DOCUMENTED: [&[&str]; 17] = [
     &["get"],
+    &["send"],
+    &["receive"],
+    &["fetch"],
     &["seed"],
     &["torrent", "create"],
     &["paths"],

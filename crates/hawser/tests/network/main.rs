@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bulk;
 mod flood;
 mod kill;
 mod lab;

@@ -1,0 +1,165 @@
+//! The display of a bulk transfer: a bar for the whole, and a line for each path.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use hawser_bulk::{PathProgress, Progress, TransferEvent};
+use hawser_path::{Decision, Fingerprint};
+
+use crate::format;
+use crate::out::{errln, plain};
+use crate::paint::Paint;
+use crate::screen::Live;
+
+/// Time between lines without a terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows a transfer on standard error: in place on a terminal, otherwise as a line every few seconds.
+pub struct Display {
+    name: String,
+    paint: Paint,
+    live: Option<Live>,
+    line_due: Instant,
+    verbose: bool,
+    /// The rates, by what was delivered before.
+    before: Option<Before>,
+    decisions: HashMap<Fingerprint, Decision>,
+}
+
+struct Before {
+    at: Instant,
+    whole: u64,
+    paths: HashMap<Fingerprint, u64>,
+    /// Smoothed, in bit/s.
+    rate: f64,
+    rates: HashMap<Fingerprint, f64>,
+}
+
+impl Display {
+    /// A display for the transfer `name`; with `verbose`, decisions about paths are shown too.
+    pub fn new(name: &str, verbose: bool) -> Self {
+        Self {
+            name: plain(name),
+            paint: Paint::stderr(),
+            live: Live::start(),
+            line_due: Instant::now() + LINE_EVERY,
+            verbose,
+            before: None,
+            decisions: HashMap::new(),
+        }
+    }
+
+    /// Shows an event.
+    pub fn show(&mut self, event: &TransferEvent) {
+        match event {
+            TransferEvent::Progress(progress, paths) => self.progress(progress, paths),
+            TransferEvent::Decided(fingerprint, _, decision) => {
+                if self.verbose {
+                    errln!("{}: {}", fingerprint.short(), plain(&decision.to_string()));
+                }
+                self.decisions.insert(*fingerprint, decision.clone());
+            }
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress, paths: &[PathProgress]) {
+        self.measure(progress, paths);
+        if let Some(mut live) = self.live.take() {
+            live.draw(|columns| self.lines(progress, paths, columns));
+            self.live = Some(live);
+            return;
+        }
+        let now = Instant::now();
+        if now >= self.line_due {
+            self.line_due = now + LINE_EVERY;
+            let share = format::share(progress.verified, progress.total);
+            let rate = self.before.as_ref().map_or(0.0, |before| before.rate);
+            errln!("{}, {}", share.trim_start(), format::rate(rate));
+        }
+    }
+
+    fn lines(&self, progress: &Progress, paths: &[PathProgress], columns: usize) -> Vec<String> {
+        let rate = self.before.as_ref().map_or(0.0, |before| before.rate);
+        let (done, total) = (progress.verified, progress.total);
+        let left = total.saturating_sub(done) as f64 * 8.0 / rate.max(1.0);
+        let left = format::left(Duration::from_secs_f64(left.min(1e9)));
+        let share = format::share(done, total);
+        let tail = format!("{share}  {:>12}  {left:<7}", format::rate(rate));
+        let mut lines = vec![format::bar(&self.name, done, total, &tail, columns)];
+        lines.extend(paths.iter().map(|path| self.line(path)));
+        lines
+    }
+
+    fn line(&self, path: &PathProgress) -> String {
+        let rate = self
+            .before
+            .as_ref()
+            .and_then(|one| one.rates.get(&path.fingerprint));
+        let state = match (path.open, path.stalled) {
+            (false, _) => self.paint.faint("closed  "),
+            (true, true) => self.paint.bad("stalled "),
+            (true, false) => self.paint.good("active  "),
+        };
+        let hops = path.path.as_ref().map_or(0, |path| path.info().hops());
+        let mut text = format!(
+            "  {}  {:<7}  {state} {:>12}  {:>9}",
+            path.fingerprint.short(),
+            format::hops(hops),
+            format::rate(rate.copied().unwrap_or_default()),
+            format::bytes(path.delivered),
+        );
+        if let Some(rtt) = path.rtt {
+            text += &format!("  rtt {:>8}", format::millis(rtt));
+            let lost = 100.0 * path.lost as f64 / path.packets.max(1) as f64;
+            text += &format!("  lost {lost:>5.2} %");
+        }
+        if let Some(decision) = self.decisions.get(&path.fingerprint) {
+            text += &format!("  {}", self.paint.faint(plain(&decision.to_string())));
+        }
+        text
+    }
+
+    /// Updates the rates.
+    fn measure(&mut self, progress: &Progress, paths: &[PathProgress]) {
+        let now = Instant::now();
+        let whole = progress.verified - progress.existing;
+        let Some(before) = &mut self.before else {
+            let paths = paths.iter().map(|path| (path.fingerprint, path.delivered));
+            self.before = Some(Before {
+                at: now,
+                whole,
+                paths: paths.collect(),
+                rate: 0.0,
+                rates: HashMap::new(),
+            });
+            return;
+        };
+        let seconds = now.saturating_duration_since(before.at).as_secs_f64();
+        if seconds < 0.1 {
+            return;
+        }
+        // A second counts about half.
+        let weight = 1.0 - 0.5_f64.powf(seconds);
+        let smooth = |old: f64, bytes: u64| {
+            let new = bytes as f64 * 8.0 / seconds;
+            if old == 0.0 {
+                new
+            } else {
+                old + weight * (new - old)
+            }
+        };
+        before.rate = smooth(before.rate, whole.saturating_sub(before.whole));
+        for path in paths {
+            let old = before.paths.insert(path.fingerprint, path.delivered);
+            let bytes = path.delivered.saturating_sub(old.unwrap_or_default());
+            let rate = before.rates.entry(path.fingerprint).or_default();
+            *rate = smooth(*rate, bytes);
+        }
+        (before.at, before.whole) = (now, whole);
+    }
+
+    /// Removes the display.
+    pub fn clear(&mut self) {
+        self.live = None;
+    }
+}

@@ -1,0 +1,98 @@
+//! The report on a bulk transfer.
+
+use hawser_bulk::{PathProgress, Summary};
+use serde::Serialize;
+
+use crate::format;
+use crate::out::outln;
+
+/// The report on a bulk transfer, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Bytes of all files, without holes.
+    pub bytes: u64,
+    /// Bytes that were there before.
+    pub existing_bytes: u64,
+    pub files: u64,
+    pub seconds: f64,
+    /// Bytes sent, over the time, in Mbit/s.
+    pub goodput_mbit: f64,
+    /// BLAKE3 of the content, all files one after the other.
+    pub blake3: String,
+    pub cpu_seconds: f64,
+    pub paths: Vec<PathReport>,
+}
+
+/// What one path did.
+#[derive(Debug, Serialize)]
+pub struct PathReport {
+    pub fingerprint: String,
+    pub interfaces: Vec<String>,
+    pub bytes: u64,
+    /// At the source alone.
+    pub rtt_ms: Option<f64>,
+    pub packets: u64,
+    pub lost: u64,
+}
+
+impl Report {
+    pub fn new(summary: &Summary) -> Self {
+        let progress = summary.progress;
+        let seconds = summary.elapsed.as_secs_f64();
+        let moved = progress.verified - progress.existing;
+        Self {
+            bytes: progress.total,
+            existing_bytes: progress.existing,
+            files: progress.files,
+            seconds,
+            goodput_mbit: moved as f64 * 8e-6 / seconds.max(1e-9),
+            blake3: summary
+                .root
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
+            paths: summary.paths.iter().map(PathReport::new).collect(),
+        }
+    }
+
+    /// Prints it for people.
+    pub fn print(&self, name: &str, done: &str) {
+        let moved = format::bytes(self.bytes - self.existing_bytes);
+        let there = match self.existing_bytes {
+            0 => String::new(),
+            bytes => format!(", {} were there already", format::bytes(bytes)),
+        };
+        outln!(
+            "{name}: {moved} {done} in {:.1} s, {}{there}",
+            self.seconds,
+            format::mbit(self.goodput_mbit)
+        );
+        for path in &self.paths {
+            let short = path.fingerprint.get(..8).unwrap_or_default();
+            let mut line = format!("  {short}  {:>9}", format::bytes(path.bytes));
+            if let Some(rtt) = path.rtt_ms {
+                let lost = 100.0 * path.lost as f64 / path.packets.max(1) as f64;
+                line += &format!("  rtt {rtt:.1} ms  lost {lost:.2} %");
+            }
+            if !path.interfaces.is_empty() {
+                line += &format!("  {}", path.interfaces.join(" "));
+            }
+            outln!("{line}");
+        }
+    }
+}
+
+impl PathReport {
+    fn new(path: &PathProgress) -> Self {
+        let interfaces = path.path.iter().flat_map(|path| &path.info().interfaces);
+        Self {
+            fingerprint: path.fingerprint.to_string(),
+            interfaces: interfaces.map(ToString::to_string).collect(),
+            bytes: path.delivered,
+            rtt_ms: path.rtt.map(format::rounded_millis),
+            packets: path.packets,
+            lost: path.lost,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `hawser receive`: take what other hosts send, and share a folder with them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hawser_bulk::keys::{self, Allowed, Code};
+use hawser_bulk::{Algorithm, Destination, Node, ServerEvent, ServerOptions, serve};
+use serde_json::json;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::address::{Listen, listen};
+use super::bulk::report::Report;
+use super::key::KeyFileArgs;
+use super::network::{HostArgs, listen_address};
+use super::{print, process};
+use crate::failure::Failure;
+use crate::out::{errln, outln, plain};
+
+/// Most sessions at once by default.
+const SESSIONS: u16 = 16;
+
+#[derive(clap::Args)]
+pub struct ReceiveArgs {
+    /// The folder to write to; nothing is written outside of it
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+    /// Verify everything and write nothing, to measure all but the disk
+    #[arg(long, conflicts_with = "output")]
+    pub discard: bool,
+    /// Let others fetch what is in this folder
+    #[arg(long, value_name = "DIR")]
+    pub share: Option<PathBuf>,
+    /// A host that may connect, by its key as `hawser key` prints it; may be given several times
+    /// [default: those in hawser/allowed_keys of the user's configuration folder]
+    #[arg(long, value_name = "KEY")]
+    pub allow: Vec<hawser_quic::PeerKey>,
+    /// Let every host connect that can reach this one
+    #[arg(long, conflicts_with = "allow")]
+    pub allow_any: bool,
+    /// Make a code, let the one host connect that is given it with --code, and end after its transfer
+    #[arg(long, conflicts_with_all = ["allow", "allow_any", "count"])]
+    pub once: bool,
+    /// End after this many transfers
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Most transfers at once
+    #[arg(long, value_name = "N", default_value_t = SESSIONS, value_parser = clap::value_parser!(u16).range(1..))]
+    pub sessions: u16,
+    /// Rate control of every path on which this side sends [default: auto]
+    #[arg(long, value_name = "ALGORITHM")]
+    pub congestion: Option<Algorithm>,
+    /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub listen: Option<Listen>,
+    #[command(flatten)]
+    pub key: KeyFileArgs,
+    /// Print JSON: one object when listening, and one for each transfer
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten, next_help_heading = "This host")]
+    pub host: HostArgs,
+}
+
+/// Runs `hawser receive`.
+pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
+    let identity = args.key.file()?.open()?;
+    let code = args.once.then(Code::generate).transpose()?;
+    let allows: Arc<dyn Fn(&hawser_quic::PeerKey) -> bool + Send + Sync> = match args.allow_any {
+        true => Arc::new(|_| true),
+        false => {
+            let file = keys::folder()?.join(Allowed::FILE);
+            let mut allowed = Allowed::new(args.allow.clone());
+            if !args.once {
+                allowed = allowed.with_file_if_any(file)?;
+            }
+            Arc::new(move |key| match allowed.allows(key) {
+                Ok(allows) => allows,
+                Err(error) => {
+                    errln!("hawser: {error}");
+                    false
+                }
+            })
+        }
+    };
+    let receive = match args.discard {
+        true => Destination::Discard,
+        false => Destination::Folder {
+            root: args.output.clone(),
+            name: PathBuf::new(),
+        },
+    };
+    let options = ServerOptions {
+        allows,
+        code: code.clone(),
+        receive: Some(receive),
+        share: args.share.clone(),
+        sessions: args.sessions.into(),
+        algorithm: args.congestion.unwrap_or_default(),
+    };
+    process::runtime()?.block_on(async {
+        let host = args.host.join().await?;
+        let listen = listen_address(args.listen, &host)?;
+        let node = Node::bind(host, listen, identity)?;
+        let (address, key) = (node.local_addr().to_string(), node.key().to_string());
+        let code = code.map(|code| code.to_string());
+        match (args.json, &code) {
+            (true, code) => {
+                print::json(&json!({"listening": address, "key": key, "code": code}))?;
+            }
+            (false, None) => outln!("receiving at {address}\nkey {key}"),
+            (false, Some(code)) => outln!("receiving at {address}\ncode {code}"),
+        }
+        let (events, mut received) = unbounded_channel();
+        let mut ended = 0;
+        let serving = serve(&node, options, events);
+        tokio::pin!(serving);
+        let interrupted = process::interrupted();
+        tokio::pin!(interrupted);
+        let count = args.count.or_else(|| args.once.then_some(1));
+        while count.is_none_or(|count| ended < count) {
+            tokio::select! {
+                () = &mut serving => break,
+                Some(event) = received.recv() => {
+                    ended += u64::from(matches!(event, ServerEvent::Ended(..)));
+                    show(event, args.json)?;
+                }
+                signal = &mut interrupted => {
+                    signal?;
+                    break;
+                }
+            }
+        }
+        node.close().await;
+        Ok(())
+    })
+}
+
+fn show(event: ServerEvent, json: bool) -> Result<(), Failure> {
+    match event {
+        ServerEvent::Refused { peer, reason, .. } => {
+            errln!("hawser: {peer} was refused: {}", plain(&reason));
+        }
+        ServerEvent::Began {
+            session,
+            peer,
+            sends,
+            name,
+            ..
+        } if !json => {
+            let does = if sends { "sends" } else { "fetches" };
+            outln!("{session}: {peer} {does} {}", plain(&name));
+        }
+        ServerEvent::Began { .. } | ServerEvent::Session(..) => {}
+        ServerEvent::Ended(session, Ok(summary)) => {
+            let report = Report::new(&summary);
+            match json {
+                true => print::json(&report)?,
+                false => report.print(&session.to_string(), "transferred"),
+            }
+        }
+        ServerEvent::Ended(session, Err(error)) => {
+            errln!("hawser: {session}: {}", plain(&error.to_string()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! Bulk transfer in a lab: folders arrive, nothing confirmed is sent again, strangers are refused.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{As, TestLab, eventually};
+
+const SENDER: &str = "1-ff00:0:110";
+const RECEIVER: &str = "1-ff00:0:111";
+
+/// A lab with a receiver and a sender, and their folders.
+struct Bed {
+    lab: TestLab,
+    folder: TempDir,
+}
+
+/// A receiver that runs; it ends with its value.
+struct Receiver {
+    child: Child,
+    /// Kept open: the receiver writes to it until it ends.
+    _stdout: BufReader<ChildStdout>,
+    address: String,
+    key: String,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Bed {
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn exec(&self, isd_as: &str, args: &[&str]) -> Command {
+        let key = self.path(&format!("{isd_as}.key"));
+        let all = [&[env!("CARGO_BIN_EXE_hawser")], args, &["--key", &key]].concat();
+        let mut command = self.lab.exec(isd_as, &all);
+        // Keeps the user's keys out.
+        command.env("XDG_CONFIG_HOME", self.folder.path());
+        command
+    }
+
+    fn receive(&self, flags: &[&str]) -> Receiver {
+        let (output, share) = (self.path("in"), self.path("data"));
+        let args = [
+            &["receive", "-o", &output, "--share", &share, "--json"],
+            flags,
+        ]
+        .concat();
+        let mut command = self.exec(RECEIVER, &args);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        let text = |field: &str| listening[field].as_str().unwrap().to_owned();
+        Receiver {
+            address: text("listening"),
+            key: text("key"),
+            _stdout: stdout,
+            child,
+        }
+    }
+
+    fn send(&self, to: &Receiver, flags: &[&str]) -> Command {
+        let data = self.path("data");
+        let mut args = vec![
+            "send",
+            &data,
+            &to.address,
+            "--json",
+            "--server-key",
+            &to.key,
+        ];
+        args.extend(flags);
+        self.exec(SENDER, &args)
+    }
+
+    /// The report of a transfer that must work.
+    fn report(&self, mut command: Command) -> Value {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Asserts that what was sent is in the receiver's folder.
+    fn assert_received(&self) {
+        assert_same(
+            &self.folder.path().join("data"),
+            &self.folder.path().join("in/data"),
+        );
+    }
+}
+
+/// Asserts that two folders have the same files, with the same modes and times.
+fn assert_same(one: &Path, other: &Path) {
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(one), names(other), "{other:?}");
+    for name in names(one) {
+        let (one, other) = (one.join(&name), other.join(&name));
+        let (left, right) = (
+            fs::symlink_metadata(&one).unwrap(),
+            fs::symlink_metadata(&other).unwrap(),
+        );
+        assert_eq!(left.file_type(), right.file_type(), "{other:?}");
+        if left.is_symlink() {
+            let target = |path: &Path| fs::read_link(path).unwrap();
+            assert_eq!(target(&one), target(&other));
+            continue;
+        }
+        assert_eq!(
+            left.permissions().mode(),
+            right.permissions().mode(),
+            "{other:?}"
+        );
+        assert_eq!(
+            left.modified().unwrap(),
+            right.modified().unwrap(),
+            "{other:?}"
+        );
+        match left.is_dir() {
+            true => assert_same(&one, &other),
+            false => assert!(
+                fs::read(&one).unwrap() == fs::read(&other).unwrap(),
+                "{other:?}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn folders_arrive_whatever_ends_on_the_way() {
+    let Some(lab) = As::default().up("fig4", "bulk") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed { lab, folder };
+    let data = bed.folder.path().join("data");
+    fs::create_dir_all(data.join("a/b")).unwrap();
+    let mut bytes = vec![0; 20_000_000];
+    fastrand::fill(&mut bytes);
+    fs::write(data.join("a/large"), &bytes).unwrap();
+    fs::write(data.join("a/b/small"), b"small").unwrap();
+    fs::write(data.join("empty"), b"").unwrap();
+    fs::set_permissions(data.join("a/b"), fs::Permissions::from_mode(0o750)).unwrap();
+    std::os::unix::fs::symlink("../a/large", data.join("a/link")).unwrap();
+    let sparse = fs::File::create(data.join("sparse")).unwrap();
+    sparse.set_len(5_000_000).unwrap();
+    drop(sparse);
+
+    // A stranger writes nothing, and trusts nobody.
+    let receiver = bed.receive(&[]);
+    let refused = bed.send(&receiver, &[]).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.contains("is not allowed here"), "{error}");
+    assert!(!bed.folder.path().join("in").exists());
+    let stranger = format!("SHA256:{}", "A".repeat(43));
+    let data_path = bed.path("data");
+    let args = [
+        "send",
+        &data_path,
+        &receiver.address,
+        "--server-key",
+        &stranger,
+    ];
+    let refused = bed.exec(SENDER, &args).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(error.contains("not the given one"), "{error}");
+    drop(receiver);
+
+    // The sender, then the receiver is killed on the way; what was verified is not sent again.
+    let key = bed.exec(SENDER, &["key"]).output().unwrap();
+    let key = String::from_utf8(key.stdout).unwrap();
+    let allow = ["--allow", key.trim()];
+    let mut receiver = bed.receive(&allow);
+    let mut sending = bed.send(&receiver, &[]).spawn().unwrap();
+    let part = bed.folder.path().join("in/data/a");
+    eventually("something is verified", || {
+        let names = fs::read_dir(&part).into_iter().flatten();
+        let mut files = names.filter_map(|entry| entry.ok()?.metadata().ok());
+        // Two ranges of a MiB, in blocks of 512 bytes; the rest of the file is a hole.
+        files.any(|file| file.blocks() >= 4096)
+    });
+    sending.kill().unwrap();
+    sending.wait().unwrap();
+    let mut sending = bed
+        .send(&receiver, &[])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    receiver.child.kill().unwrap();
+    receiver.child.wait().unwrap();
+    sending.kill().unwrap();
+    sending.wait().unwrap();
+    let receiver = bed.receive(&allow);
+    let report = bed.report(bed.send(&receiver, &["--paths", "2"]));
+    assert!(report["existing_bytes"].as_u64() > Some(0), "{report}");
+    let bytes = |path: &Value| path["bytes"].as_u64().unwrap();
+    let paths = report["paths"].as_array().unwrap();
+    assert!(
+        paths.len() == 2 && paths.iter().all(|path| bytes(path) > 0),
+        "{report}"
+    );
+    bed.assert_received();
+
+    // All is there: nothing is sent. Then one byte changes.
+    let report = bed.report(bed.send(&receiver, &[]));
+    assert_eq!(report["existing_bytes"], report["bytes"]);
+    let mut bytes = fs::read(data.join("a/large")).unwrap();
+    bytes[3_000_000] ^= 1;
+    fs::write(data.join("a/large"), &bytes).unwrap();
+    let report = bed.report(bed.send(&receiver, &[]));
+    let sent = report["bytes"].as_u64().unwrap() - report["existing_bytes"].as_u64().unwrap();
+    assert_eq!(sent, 1 << 20, "{report}");
+    bed.assert_received();
+
+    // A link goes down on the way, when something is fetched.
+    let output = bed.path("out");
+    let from = format!("{}/a", receiver.address);
+    let fetch = [
+        "fetch",
+        &from,
+        "-o",
+        &output,
+        "--json",
+        "--server-key",
+        &receiver.key,
+    ];
+    let fetching = bed
+        .exec(SENDER, &fetch)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let part = bed.folder.path().join("out/a");
+    eventually("something arrives", || part.exists());
+    bed.lab.set("1-ff00:0:110#1", &["--down"]);
+    let output = fetching.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_same(&data.join("a"), &part);
+}
