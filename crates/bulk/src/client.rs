@@ -10,11 +10,12 @@ use crate::algorithm::Algorithm;
 use crate::content::Source;
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
-use crate::keys::{Code, Known};
+use crate::joined::CREDIT;
 use crate::node::Node;
 use crate::protocol::{self, Cipher};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, CREDIT, Destination, Role, Session};
+use crate::session::{Begin, Destination, Role, Session};
+use crate::trust::Trust;
 
 /// What is transferred.
 pub enum Request {
@@ -43,17 +44,6 @@ pub struct TransferOptions {
     pub algorithm: Algorithm,
     /// How the server shows that it is the right one.
     pub server: Trust,
-}
-
-/// How a client recognises a server.
-#[derive(Debug, Clone)]
-pub enum Trust {
-    /// By its key.
-    Known(Known),
-    /// By a short code, which also shows the server that the client is the right one.
-    Code(Code),
-    /// Any server is trusted.
-    Any,
 }
 
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.

@@ -28,9 +28,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::algorithm::Start;
 use crate::content::Source;
+use crate::gate::{Gate, Loaded};
 use crate::protocol::{Cipher, FORMAT, SECRET};
-use crate::reader::{Gate, Loaded};
-use crate::verify::Queues;
+use crate::queues::Queues;
 
 /// A session, as this host numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,15 +12,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::algorithm::{Algorithm, Start};
-use crate::client::Trust;
 use crate::control::{Control, ControlError};
 use crate::data::{Measured, SessionId, SubflowKey};
 use crate::error::TransferError;
+use crate::joined::{CREDIT, Joined};
 use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::node::{Node, Side, datagram_keys};
 use crate::protocol::{Cipher, ErrorCode, Message, Role};
 use crate::report::TransferEvent;
-use crate::session::{CREDIT, Joined};
+use crate::trust::Trust;
 
 /// Longest wait for the server's answer to the first message.
 const ANSWER: Duration = Duration::from_secs(10);

@@ -100,7 +100,7 @@ pub enum TransferError {
 }
 
 impl TransferError {
-    /// The code and text by which the peer is told; `None` if it told us.
+    /// The code and text of the `Fail` message to the peer; `None` if the peer has sent one, or is gone.
     pub(crate) fn for_peer(&self) -> Option<(ErrorCode, String)> {
         let code = match self {
             Self::Peer { .. } | Self::Unreachable { .. } | Self::Replaced => return None,

@@ -15,21 +15,26 @@ mod control;
 mod data;
 mod dialer;
 mod error;
+mod gate;
+mod joined;
 pub mod keys;
 mod node;
 pub mod protocol;
+mod queues;
 mod reader;
 mod report;
 mod server;
 mod session;
+mod trust;
 mod verify;
 
 pub use hawser_manager::PathOptions;
 
 pub use self::algorithm::Algorithm;
-pub use self::client::{Request, TransferOptions, Trust, transfer};
+pub use self::client::{Request, TransferOptions, transfer};
 pub use self::error::TransferError;
 pub use self::node::Node;
 pub use self::report::{PathProgress, Progress, Summary, TransferEvent};
 pub use self::server::{ServerEvent, ServerOptions, SessionNumber, serve};
 pub use self::session::Destination;
+pub use self::trust::Trust;

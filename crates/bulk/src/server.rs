@@ -17,11 +17,12 @@ use crate::content::{ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
+use crate::joined::{CREDIT, Joined};
 use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::node::{Node, Side, datagram_keys};
 use crate::protocol::{self, Cipher, ErrorCode, Message, SESSION_ID};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, CREDIT, Destination, Joined, Role, Session};
+use crate::session::{Begin, Destination, Role, Session};
 
 /// Longest wait for the first message of a connection.
 const FIRST: Duration = Duration::from_secs(5);
@@ -94,7 +95,7 @@ impl Sessions {
     }
 }
 
-/// An offer to whoever knows a code.
+/// Whether a host that knows the code may connect.
 enum Offer {
     Open(Code),
     /// The key of the host that knew it.
@@ -142,7 +143,7 @@ struct Refusal(ErrorCode, String);
 
 impl Server {
     fn report(&self, event: ServerEvent) {
-        // Whoever does not listen does not need it.
+        // The caller may have dropped its end: then nothing is reported.
         let _ = self.events.send(event);
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_endhost::lanes::Lane;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_path::Fingerprint;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -17,13 +16,13 @@ use tokio::time::MissedTickBehavior;
 pub use self::sink::Destination;
 use self::sink::{Prepared, SinkPart};
 use self::source::SourcePart;
-use crate::algorithm::Start;
 use crate::content::Source;
 use crate::content::tree::ChainingValue;
-use crate::control::{Control, Outgoing, Received};
-use crate::data::{Command, Commands, DataEvent, Keys, Measured, SessionKey, SubflowKey};
+use crate::control::{Outgoing, Received};
+use crate::data::{Command, Commands, DataEvent, Measured, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
+use crate::joined::Joined;
 use crate::node::Node;
 use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
 use crate::reader::ReaderEvent;
@@ -32,8 +31,6 @@ use crate::verify::VerifyEvent;
 
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
-/// Content that the sink takes and has not written, in bytes.
-pub(crate) const CREDIT: u64 = 256 << 20;
 /// Interval at which paths are weighed, and at which progress is reported.
 const TICK: Duration = Duration::from_millis(50);
 const REPORT: Duration = Duration::from_millis(200);
@@ -51,19 +48,6 @@ enum Outcome {
     Running,
     /// Everything is verified, with this root.
     Done(ChainingValue),
-}
-
-/// A connection that belongs to a session now.
-#[derive(Debug)]
-pub(crate) struct Joined {
-    pub subflow: SubflowKey,
-    pub control: Control,
-    pub keys: Keys,
-    /// The lane for content, if this side dialed.
-    pub lane: Option<Lane>,
-    /// The largest datagram that the path takes, in bytes.
-    pub datagram: usize,
-    pub start: Start,
 }
 
 /// What this host does in a session.
@@ -566,7 +550,7 @@ impl Session {
 
     fn report(&self) {
         let event = TransferEvent::Progress(self.part.progress(), self.paths());
-        // Whoever does not listen does not need it.
+        // The caller may have dropped its end: then nothing is reported.
         let _ = self.events.send(event);
     }
 }

@@ -10,29 +10,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Landing, LandingError};
 use crate::data::{Command, Commands, SessionKey};
+use crate::queues::{Arrived, Job, Queues};
 
 /// Threads that verify and write: hashing and the page cache take about as long as the network.
 const THREADS: usize = 2;
-
-/// A range of which every byte has arrived.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    pub range: u64,
-    pub bytes: Vec<u8>,
-    /// Its chaining value, if it was computed before.
-    value: Option<ChainingValue>,
-}
-
-impl Arrived {
-    /// Range number `range`, with all its bytes.
-    pub(crate) fn new(range: u64, bytes: Vec<u8>) -> Self {
-        Self {
-            range,
-            bytes,
-            value: None,
-        }
-    }
-}
 
 /// What a verifier reports to its session.
 #[derive(Debug)]
@@ -51,14 +32,6 @@ pub(crate) enum VerifyEvent {
 pub(crate) struct Verifier {
     shared: Arc<Shared>,
     jobs: Vec<Sender<Job>>,
-}
-
-/// What a thread does.
-#[derive(Debug)]
-enum Job {
-    Verify(Arrived),
-    /// Keeps a range that was there, and is as at the source.
-    Keep(u64),
 }
 
 struct Shared {
@@ -133,25 +106,6 @@ impl Verifier {
     /// Keeps a range that was there: the source has named the same value.
     pub(crate) fn keep(&self, range: u64) {
         self.queues().job(range, Job::Keep(range));
-    }
-}
-
-/// The queues of a session's verifier threads.
-#[derive(Debug, Clone)]
-pub(crate) struct Queues(Vec<Sender<Job>>);
-
-impl Queues {
-    /// Has a range verified and written.
-    pub(crate) fn give(&self, arrived: Arrived) {
-        self.job(arrived.range, Job::Verify(arrived));
-    }
-
-    fn job(&self, range: u64, job: Job) {
-        let thread = range as usize % self.0.len().max(1);
-        if let Some(queue) = self.0.get(thread) {
-            // A thread that has ended has reported the reason.
-            let _ = queue.send(job);
-        }
     }
 }
 

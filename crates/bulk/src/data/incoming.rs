@@ -8,7 +8,7 @@ use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::tree;
 use crate::protocol::{Sink, SinkError};
-use crate::verify::{Arrived, Queues};
+use crate::queues::{Arrived, Queues};
 
 /// Ranges of which some bytes have arrived, at most. A source sends from front to back, so that few
 /// are open beyond what the credit allows.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::{Source as Content, tree};
+use crate::gate::{Gate, Loaded};
 use crate::protocol::{Ack, DATA_OVERHEAD, Source, SourceError, Transmit};
-use crate::reader::{Gate, Loaded};
 
 /// Batches that one subflow sends before packets are received again.
 const BATCHES: usize = 4;

@@ -77,7 +77,7 @@ impl Worker {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Works until the command to stop.
     pub(super) fn run(mut self) {
         // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));

@@ -150,7 +150,7 @@ mod tests {
         write(&file, format!("{B}\n"));
         assert!(!allowed.allows(&A).unwrap());
         assert!(allowed.allows(&B).unwrap());
-        // A wrong line allows nobody but who was given.
+        // With a wrong line in the file only the given keys are allowed.
         write(&file, format!("{B}\nwrong\n"));
         assert!(allowed.allows(&B).is_err());
         assert!(allowed.allows(&C).unwrap());

@@ -11,8 +11,9 @@ use crate::content::tree::{self, ChainingValue};
 use crate::content::{Entry, Source};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
+use crate::gate::Gate;
 use crate::protocol::SessionMessage;
-use crate::reader::{Gate, Reader, ReaderEvent};
+use crate::reader::{Reader, ReaderEvent};
 use crate::report::Progress;
 
 /// Most memory for content that is read and not confirmed yet, in bytes. It bounds what is in

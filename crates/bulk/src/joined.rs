@@ -1,0 +1,23 @@
+//! A connection that belongs to a session.
+
+use hawser_endhost::lanes::Lane;
+
+use crate::algorithm::Start;
+use crate::control::Control;
+use crate::data::{Keys, SubflowKey};
+
+/// Content that the sink takes and has not written, in bytes.
+pub(crate) const CREDIT: u64 = 256 << 20;
+
+/// A connection that belongs to a session now.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub subflow: SubflowKey,
+    pub control: Control,
+    pub keys: Keys,
+    /// The lane for content, if this side dialed.
+    pub lane: Option<Lane>,
+    /// The largest datagram that the path takes, in bytes.
+    pub datagram: usize,
+    pub start: Start,
+}
