@@ -457,6 +457,8 @@ impl Session {
         self.data.give(Command::Remove(self.key, subflow));
         let ended = self.ended.entry(one.fingerprint).or_default();
         ended.delivered += one.measured.delivered;
+        ended.packets += one.measured.packets;
+        ended.lost += one.measured.lost;
         if self.subflows.is_empty() {
             self.alone_since = Some(Instant::now());
         }
@@ -523,8 +525,8 @@ impl Session {
                 delivered: one.measured.delivered + ended.delivered,
                 rtt: one.measured.rtt,
                 rate: one.measured.rate,
-                packets: one.measured.packets,
-                lost: one.measured.lost,
+                packets: one.measured.packets + ended.packets,
+                lost: one.measured.lost + ended.lost,
                 stalled: one.stalled || !one.up,
                 open: true,
             }
