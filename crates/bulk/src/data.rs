@@ -27,7 +27,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::algorithm::Start;
-use crate::content::Source;
+use crate::content::{Source, SourceError};
 use crate::gate::{Gate, Loaded};
 use crate::protocol::{Cipher, FORMAT, SECRET};
 use crate::queues::Queues;
@@ -118,6 +118,8 @@ pub(crate) enum DataEvent {
     AckInterval(SubflowKey, Duration),
     /// Measurements, taken ten times a second.
     Measured(Vec<(SubflowKey, Measured)>),
+    /// The content cannot be read.
+    Unreadable(SourceError),
     /// The peer breaks the protocol.
     Broken(String),
     /// The thread has ended; nothing more is sent or received.

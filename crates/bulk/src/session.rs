@@ -407,6 +407,7 @@ impl Session {
                     }
                 }
             }
+            DataEvent::Unreadable(error) => return Err(error.into()),
             DataEvent::Broken(how) => return Err(TransferError::Datagrams(how)),
             DataEvent::Ended(reason) => return Err(TransferError::Data(reason)),
         }

@@ -1,6 +1,7 @@
 //! The content of one session, sent.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -108,12 +109,12 @@ impl Outgoing {
             }
             match self.send_over(key, subflow, now) {
                 Ok(at) => deadline = [deadline, at].into_iter().flatten().min(),
-                Err(error) => failed.push((key, error)),
+                Err(failure) => failed.push(failure),
             }
         }
-        for (key, error) in failed {
-            subflows.report(DataEvent::Failed(key, error));
-        }
+        failed
+            .into_iter()
+            .for_each(|failure| subflows.report(failure));
         let sent = self.source.sent() / tree::RANGE;
         if sent > self.sent {
             self.gate.sent((sent - self.sent) as usize);
@@ -126,15 +127,16 @@ impl Outgoing {
     /// Sends over one subflow. Returns when to look again.
     ///
     /// # Errors
-    /// Why the subflow cannot be used.
+    /// Why the subflow cannot be used, or the content not be read.
     fn send_over(
         &mut self,
         key: SubflowKey,
         subflow: &mut Subflow,
         now: Instant,
-    ) -> Result<Option<Instant>, String> {
+    ) -> Result<Option<Instant>, DataEvent> {
+        let failed = |error: io::Error| DataEvent::Failed(key, error.to_string());
         for _ in 0..BATCHES {
-            subflow.flush().map_err(|error| error.to_string())?;
+            subflow.flush().map_err(failed)?;
             if subflow.is_blocked() {
                 return Ok(None);
             }
@@ -156,7 +158,7 @@ impl Outgoing {
                         false => {
                             scratch.resize((content.end - content.start) as usize, 0);
                             let read = self.content.read_at(position, scratch);
-                            read.map_err(|error| error.to_string())?;
+                            read.map_err(DataEvent::Unreadable)?;
                             &*scratch
                         }
                     };
@@ -165,7 +167,7 @@ impl Outgoing {
                     })
                 }
             };
-            sent.map_err(|error| error.to_string())?;
+            sent.map_err(failed)?;
         }
         Ok(Some(now))
     }
