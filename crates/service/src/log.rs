@@ -1,0 +1,298 @@
+//! The jobs on disk.
+//!
+//! One line for each version of a job, as JSON; the last one counts. A line is on disk before what
+//! it says is answered or done, so a crash at any time loses nothing that was promised: at most the
+//! last line is incomplete, and is cut off. The queue is in memory as a whole and has one writer, so
+//! a database would add nothing but its size; this file can be read with any tool.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::job::{Job, JobId};
+
+/// The file, the one that replaces it, and the one that is locked, in the folder.
+const FILE: &str = "jobs.jsonl";
+const NEW: &str = "jobs.jsonl.new";
+const LOCK: &str = "lock";
+/// The version of the format.
+const VERSION: u32 = 1;
+/// Lines beyond two for each job, before the file is written anew.
+const SPARE_LINES: usize = 1000;
+
+/// The first line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    hawser_jobs: u32,
+    /// The number of the next job, also when the last ones are forgotten.
+    next: JobId,
+}
+
+/// Why the jobs cannot be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JobLogError {
+    /// A failed system call.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// The action that failed, as in "open".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Another service uses the folder.
+    #[error("{0} is in use by another service: stop it, or name another folder as `state`")]
+    InUse(PathBuf),
+    /// A line is damaged, and not by a crash.
+    #[error("{path}, line {line} is damaged: {reason}; remove the line to go without that job")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file is of a newer hawser.
+    #[error("{path} has format {found}, and this hawser reads {VERSION}: use a newer hawser")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// An earlier write failed half way.
+    #[error("{0} could not be written before, and its end is unknown: start the service again")]
+    Broken(PathBuf),
+}
+
+impl JobLogError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// What was on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The last version of each job, in no particular order.
+    pub jobs: Vec<Job>,
+    /// The number of the next job.
+    pub next: JobId,
+}
+
+/// The file with the jobs, open for appending.
+#[derive(Debug)]
+pub struct JobLog {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+    /// Bytes that are complete.
+    length: u64,
+    lines: usize,
+    /// Whether the file may end with an incomplete line.
+    broken: bool,
+    /// Held while the log is open.
+    _lock: File,
+}
+
+impl JobLog {
+    /// Opens the log in `folder`, which is made if it does not exist, and reads it.
+    ///
+    /// # Errors
+    /// [`JobLogError`] when the folder cannot be used, another service uses it, or the file is
+    /// damaged.
+    pub fn open(folder: &Path) -> Result<(Self, Loaded), JobLogError> {
+        fs::create_dir_all(folder).map_err(|error| JobLogError::io("make", folder, error))?;
+        let lock_path = folder.join(LOCK);
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path);
+        let lock = lock.map_err(|error| JobLogError::io("open", &lock_path, error))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => JobLogError::InUse(folder.to_owned()),
+            TryLockError::Error(error) => JobLogError::io("lock", &lock_path, error),
+        })?;
+        let path = folder.join(FILE);
+        let loaded = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(JobLogError::io("find", &path, error)),
+            Ok(_) => Some(read(&path)?),
+        };
+        let (loaded, length) = loaded.unwrap_or_else(|| {
+            let jobs = Vec::new();
+            let next = JobId(1);
+            (Loaded { jobs, next }, 0)
+        });
+        let file = match length {
+            0 => write_new(folder, loaded.next, &[])?,
+            _ => open_at(&path, length)?,
+        };
+        let (file, length) = file;
+        let log = Self {
+            folder: folder.to_owned(),
+            path,
+            file,
+            length,
+            lines: loaded.jobs.len(),
+            broken: false,
+            _lock: lock,
+        };
+        Ok((log, loaded))
+    }
+
+    /// Appends a version of a job. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// [`JobLogError`] when it cannot be written: then the job is as it was.
+    pub fn append(&mut self, job: &Job) -> Result<(), JobLogError> {
+        if self.broken {
+            return Err(JobLogError::Broken(self.path.clone()));
+        }
+        let line = line(job).map_err(|error| JobLogError::io("write", &self.path, error))?;
+        let written = self.file.write_all(&line);
+        match written.and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.length += line.len() as u64;
+                self.lines += 1;
+                Ok(())
+            }
+            Err(error) => {
+                let end = SeekFrom::Start(self.length);
+                let cut = self.file.set_len(self.length);
+                self.broken = cut.and_then(|()| self.file.seek(end)).is_err();
+                Err(JobLogError::io("write", &self.path, error))
+            }
+        }
+    }
+
+    /// Whether most lines are of versions that do not count any more.
+    #[must_use]
+    pub const fn is_worn(&self, jobs: usize) -> bool {
+        self.lines > 2 * jobs + SPARE_LINES
+    }
+
+    /// Writes the file anew, with these jobs only.
+    ///
+    /// # Errors
+    /// [`JobLogError`] when it cannot be written: then the old file stays.
+    pub fn rewrite<'a>(
+        &mut self,
+        jobs: impl Iterator<Item = &'a Job>,
+        next: JobId,
+    ) -> Result<(), JobLogError> {
+        let jobs: Vec<&Job> = jobs.collect();
+        (self.file, self.length) = write_new(&self.folder, next, &jobs)?;
+        self.lines = jobs.len();
+        self.broken = false;
+        Ok(())
+    }
+}
+
+/// A value as a line.
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Reads the file. Returns what it has, and the length of its complete lines.
+fn read(path: &Path) -> Result<(Loaded, u64), JobLogError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(|error| JobLogError::io("read", path, error))?;
+    parse(path, &bytes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Loaded, u64), JobLogError> {
+    let damaged = |index: usize, reason: String| JobLogError::Damaged {
+        path: path.to_owned(),
+        line: index + 1,
+        reason,
+    };
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+    // The file appeared under its name with a complete first line.
+    let (_, first) = lines
+        .next()
+        .ok_or_else(|| damaged(0, "there is none".into()))?;
+    let header: Header =
+        serde_json::from_slice(first).map_err(|error| damaged(0, error.to_string()))?;
+    if header.hawser_jobs != VERSION {
+        return Err(JobLogError::Version {
+            path: path.to_owned(),
+            found: header.hawser_jobs,
+        });
+    }
+    let mut jobs = BTreeMap::new();
+    let mut complete = first.len();
+    for (index, line) in lines {
+        let is_last = complete + line.len() == bytes.len();
+        let job: Result<Job, _> = serde_json::from_slice(line);
+        match job {
+            Ok(job) if line.ends_with(b"\n") => {
+                complete += line.len();
+                jobs.insert(job.id, job);
+            }
+            // The last write was cut off by a crash.
+            _ if is_last => break,
+            Ok(_) => return Err(damaged(index, "it has no end".into())),
+            Err(error) => return Err(damaged(index, error.to_string())),
+        }
+    }
+    let after_last = jobs
+        .last_key_value()
+        .map_or(0, |(id, _): (&JobId, _)| id.0 + 1);
+    let loaded = Loaded {
+        next: header.next.max(JobId(after_last)),
+        jobs: jobs.into_values().collect(),
+    };
+    Ok((loaded, complete as u64))
+}
+
+/// Opens the file to append at `length`; what is behind is removed.
+fn open_at(path: &Path, length: u64) -> Result<(File, u64), JobLogError> {
+    let open = || {
+        let file = OpenOptions::new().append(true).open(path)?;
+        file.set_len(length)?;
+        file.sync_data()?;
+        Ok((file, length))
+    };
+    open().map_err(|error| JobLogError::io("open", path, error))
+}
+
+/// Writes a file with these jobs in place of the old one.
+fn write_new(folder: &Path, next: JobId, jobs: &[&Job]) -> Result<(File, u64), JobLogError> {
+    let path = folder.join(NEW);
+    let write = || {
+        let mut bytes = line(&Header {
+            hawser_jobs: VERSION,
+            next,
+        })?;
+        for job in jobs {
+            bytes.extend(line(job)?);
+        }
+        let mut file = File::create(&path)?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        fs::rename(&path, folder.join(FILE))?;
+        File::open(folder)?.sync_all()?;
+        Ok((file, bytes.len() as u64))
+    };
+    write().map_err(|error| JobLogError::io("write", &path, error))
+}
+
+#[cfg(test)]
+mod tests;
