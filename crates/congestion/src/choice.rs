@@ -98,9 +98,18 @@ impl fmt::Display for CongestionReason {
     }
 }
 
+/// Round trips after which a loss that ended slow start without a queue is enough for BBR. CUBIC would
+/// have to fill the path from a small window, which loses packets so rarely that it shows nothing for
+/// seconds. If a queue was full that others fill, it is shorter by then, since they have answered.
+const ANSWERED: u32 = 2;
+/// A round-trip time that is shorter by less is not told from chance.
+const SHORTER: Duration = Duration::from_micros(500);
+
 /// What the losses of a path have shown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Evidence {
+    /// A loss that ended slow start without a queue, until it is judged.
+    pending: Option<Pending>,
     /// Rounds with losses: without a queue, less those with one.
     balance: i32,
     /// Losses of packets sent before this time belong to a round that is counted.
@@ -113,9 +122,36 @@ pub(crate) struct Evidence {
     last: Option<Duration>,
 }
 
+/// A loss that is enough for BBR at a time, unless the round-trip time falls below the shortest until
+/// then.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    at: Instant,
+    min: Duration,
+}
+
 impl Evidence {
-    /// Records the round-trip time of an acknowledgement.
-    pub(crate) fn acked(&mut self, now: Instant, rtt: Duration) {
+    /// Records the round-trip time of an acknowledgement. Returns what to use from now on instead of
+    /// `current`.
+    pub(crate) fn acked(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        current: Algorithm,
+    ) -> Option<CongestionState> {
+        self.measure(now, rtt);
+        let Pending { at, min } = self.pending?;
+        if rtt + SHORTER < min {
+            self.pending = None;
+        } else if now >= at {
+            self.pending = None;
+            return self.count(TO_BBR, current, min);
+        }
+        None
+    }
+
+    /// Keeps the round-trip times that losses are compared with.
+    fn measure(&mut self, now: Instant, rtt: Duration) {
         self.last = Some(rtt);
         let old = |at: Instant| now.saturating_duration_since(at) > LONGEST_AGE;
         if self.longest_at.is_none_or(old) {
@@ -142,19 +178,36 @@ impl Evidence {
     }
 
     /// Counts a loss of packets, the last of them sent at `sent`, where `min` is the shortest
-    /// round-trip time. Returns what to use from now on instead of `current`.
+    /// round-trip time. `starting`: it ended slow start. Returns what to use from now on instead of
+    /// `current`.
     pub(crate) fn lost(
         &mut self,
         now: Instant,
         sent: Instant,
         current: Algorithm,
+        starting: bool,
         min: Duration,
     ) -> Option<CongestionState> {
         if min < LONG || self.counted.is_some_and(|counted| sent <= counted) {
             return None;
         }
         self.counted = Some(now);
-        self.balance = (self.balance + self.weight(min)).clamp(-MOST, MOST);
+        let weight = self.weight(min);
+        if starting && weight > 0 {
+            let at = now + ANSWERED * min;
+            self.pending = Some(Pending { at, min });
+        }
+        self.count(weight, current, min)
+    }
+
+    /// Takes back that a loss ended slow start: it was spurious.
+    pub(crate) fn withdraw(&mut self) {
+        self.pending = None;
+    }
+
+    /// Adds `weight` to the balance.
+    fn count(&mut self, weight: i32, current: Algorithm, min: Duration) -> Option<CongestionState> {
+        self.balance = (self.balance + weight).clamp(-MOST, MOST);
         let (algorithm, reason) = match current {
             Algorithm::Cubic if self.balance >= TO_BBR => (
                 Algorithm::Bbr,
@@ -182,12 +235,12 @@ mod tests {
         let mut algorithm = Algorithm::Cubic;
         for &rtt in losses {
             now += rtt;
-            evidence.acked(now, min);
-            evidence.acked(now, rtt);
-            let change = evidence.lost(now, now - rtt / 2, algorithm, min);
+            evidence.measure(now, min);
+            evidence.measure(now, rtt);
+            let change = evidence.lost(now, now - rtt / 2, algorithm, false, min);
             algorithm = change.map_or(algorithm, |state| state.algorithm);
             // The rest of the same round.
-            let again = evidence.lost(now + rtt / 4, now - rtt / 4, algorithm, min);
+            let again = evidence.lost(now + rtt / 4, now - rtt / 4, algorithm, false, min);
             assert_eq!(again, None);
         }
         algorithm
@@ -199,6 +252,34 @@ mod tests {
         assert_eq!(after(194 * MS, &[196 * MS; 3]), Algorithm::Bbr);
         assert_eq!(after(25 * MS, &[26 * MS; 3]), Algorithm::Bbr);
         assert_eq!(after(5 * MS, &[5 * MS; 30]), Algorithm::Cubic);
+    }
+
+    /// What is used after slow start has ended with a loss at `rtt`, and then these round-trip times,
+    /// on a path of 194 ms.
+    fn started(rtt: Duration, then: &[Duration]) -> Algorithm {
+        let (mut evidence, mut now) = (Evidence::default(), Instant::now());
+        let (cubic, min) = (Algorithm::Cubic, 194 * MS);
+        for rtt in [min, rtt] {
+            assert_eq!(evidence.acked(now, rtt, cubic), None);
+        }
+        assert_eq!(evidence.lost(now, now - rtt, cubic, true, min), None);
+        let mut algorithm = cubic;
+        for &rtt in then {
+            now += rtt;
+            let change = evidence.acked(now, rtt, algorithm);
+            algorithm = change.map_or(algorithm, |state| state.algorithm);
+        }
+        algorithm
+    }
+
+    #[test]
+    fn a_loss_that_ends_slow_start_without_a_queue_is_enough() {
+        assert_eq!(started(195 * MS, &[194 * MS]), Algorithm::Cubic);
+        assert_eq!(started(195 * MS, &[194 * MS; 2]), Algorithm::Bbr);
+        assert_eq!(started(230 * MS, &[194 * MS; 9]), Algorithm::Cubic);
+        // The queue of others was full, and is shorter now.
+        let then = [194 * MS, 192 * MS, 194 * MS, 194 * MS];
+        assert_eq!(started(195 * MS, &then), Algorithm::Cubic);
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Cubic {
         self.window as u64
     }
 
+    /// Whether it is in slow start.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::SlowStart(_))
+    }
+
     /// The window at which slow start ended; `None` before.
     #[cfg(test)]
     pub(crate) fn threshold(&self) -> Option<u64> {

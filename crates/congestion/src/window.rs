@@ -145,7 +145,10 @@ impl WindowControl {
         let Some(sample) = self.delivery.end(now, in_flight, app_limited, min) else {
             return;
         };
-        self.evidence.acked(now, sample.rtt);
+        let change = self.evidence.acked(now, sample.rtt, self.state.algorithm);
+        if let Some(state) = change.filter(|_| self.setting == Congestion::Auto) {
+            self.change(now, state);
+        }
         if let Some(rate) = sample.rate
             && (rate >= self.bandwidth || !sample.app_limited)
         {
@@ -173,6 +176,7 @@ impl WindowControl {
         is_persistent: bool,
         is_ecn: bool,
     ) {
+        let starting = self.bbr.is_none() && !is_persistent && self.cubic.is_starting();
         match &mut self.bbr {
             Some(bbr) if is_persistent => bbr.persistent_congestion(),
             Some(bbr) if is_ecn => bbr.marked(),
@@ -189,7 +193,7 @@ impl WindowControl {
             }
         }
         if self.setting == Congestion::Auto && !is_ecn {
-            self.choose(now, sent);
+            self.choose(now, sent, starting);
         }
     }
 
@@ -198,6 +202,7 @@ impl WindowControl {
         match &mut self.bbr {
             Some(bbr) => bbr.spurious(),
             None => {
+                self.evidence.withdraw();
                 if let Some(before) = self.before.take()
                     && before.window() > self.cubic.window()
                 {
@@ -228,13 +233,21 @@ impl WindowControl {
     }
 
     /// Changes the algorithm where the losses suggest it; the last lost packet was sent at `sent`.
-    fn choose(&mut self, now: Instant, sent: Instant) {
+    /// `starting`: slow start was not over.
+    fn choose(&mut self, now: Instant, sent: Instant, starting: bool) {
         let Some(min) = self.cubic.rounds().min else {
             return;
         };
-        let Some(state) = self.evidence.lost(now, sent, self.state.algorithm, min) else {
+        let Some(state) = self
+            .evidence
+            .lost(now, sent, self.state.algorithm, starting, min)
+        else {
             return;
         };
+        self.change(now, state);
+    }
+
+    fn change(&mut self, now: Instant, state: CongestionState) {
         tracing::debug!(algorithm = state.algorithm.name(), reason = %state.reason, "changed");
         match self.bbr.take() {
             None => self.start_bbr(now),

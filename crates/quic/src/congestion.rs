@@ -99,6 +99,15 @@ impl Control {
         self.records.progress.on_ack(sent, bytes);
         self.inner.on_acked(now, sent, bytes, number, app_limited);
     }
+
+    /// Records the algorithm if `event` changes it.
+    fn recorded(&mut self, event: impl FnOnce(&mut WindowControl)) {
+        let before = self.inner.state();
+        event(&mut self.inner);
+        if self.inner.state() != before {
+            self.records.choice.set(self.inner.state());
+        }
+    }
 }
 
 impl Controller for Control {
@@ -129,7 +138,7 @@ impl Controller for Control {
         app_limited: bool,
         _largest: Option<u64>,
     ) {
-        self.inner.on_end(now, in_flight, app_limited);
+        self.recorded(|inner| inner.on_end(now, in_flight, app_limited));
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
@@ -145,11 +154,9 @@ impl Controller for Control {
         _lost_bytes: u64,
         _largest_lost: u64,
     ) {
-        let before = self.inner.state();
-        (self.inner).on_congestion(now, sent, is_persistent_congestion, is_ecn);
-        if self.inner.state() != before {
-            self.records.choice.set(self.inner.state());
-        }
+        self.recorded(|inner| {
+            inner.on_congestion(now, sent, is_persistent_congestion, is_ecn);
+        });
     }
 
     fn on_spurious_congestion_event(&mut self) {

@@ -24,9 +24,9 @@ fn sender(begins: u64, setting: Congestion) -> Sender<WindowControl> {
 }
 
 /// The share of the link that one sender has from second 9 to 13, and what it uses then.
-fn alone(link: Link, setting: Congestion) -> (f64, CongestionState) {
+fn alone(link: Link, setting: Congestion, seed: u64) -> (f64, CongestionState) {
     let mut senders = [sender(0, setting)];
-    run(link, &mut senders, Duration::from_secs(13), 7);
+    run(link, &mut senders, Duration::from_secs(13), seed);
     let [one] = &senders;
     (share(one, link.rate, 9.0, 13.0), one.control.state())
 }
@@ -41,16 +41,18 @@ fn both(link: Link, settings: [Congestion; 2]) -> ([f64; 2], [Sender<WindowContr
 
 #[test]
 fn losses_at_random_do_not_idle_a_far_path() {
-    for rtt in [25, 100, 194] {
-        for loss in [1e-4, 1e-3] {
-            let rtt = rtt * MS;
-            let link = Link {
-                rtt,
-                loss,
-                ..GIGABIT
-            };
-            let (share, state) = alone(link, Congestion::Auto);
-            assert!(share > 0.95, "{rtt:?} {loss}: {share}");
+    for (rtt, loss) in [25, 100, 194]
+        .map(|rtt| [1e-4, 1e-3].map(|loss| (rtt * MS, loss)))
+        .concat()
+    {
+        let link = Link {
+            rtt,
+            loss,
+            ..GIGABIT
+        };
+        for seed in 0..8 {
+            let (share, state) = alone(link, Congestion::Auto, seed);
+            assert!(share > 0.92, "{rtt:?} {loss} {seed}: {share}");
             assert_eq!(state.algorithm, Algorithm::Bbr);
             let CongestionReason::LossWithoutQueue { rtt: shortest } = state.reason else {
                 panic!("{state:?}");
@@ -66,7 +68,7 @@ fn losses_at_random_are_congestion_to_cubic() {
         loss: 1e-3,
         ..GIGABIT
     };
-    let (share, state) = alone(link, Congestion::Cubic);
+    let (share, state) = alone(link, Congestion::Cubic, 7);
     assert!(share < 0.05, "{share}");
     assert_eq!(state.reason, CongestionReason::Requested);
 }
@@ -79,7 +81,7 @@ fn without_losses_each_algorithm_fills_a_far_path() {
             ..GIGABIT
         };
         for setting in [Congestion::Auto, Congestion::Bbr] {
-            let (share, state) = alone(link, setting);
+            let (share, state) = alone(link, setting, 7);
             assert!(share > 0.98, "{rtt} {setting:?}: {share}");
             let bbr = setting == Congestion::Bbr;
             assert_eq!(state.algorithm == Algorithm::Bbr, bbr, "{rtt}");
@@ -119,6 +121,28 @@ fn the_choice_leaves_a_shared_queue_to_cubic() {
         assert_eq!(senders[0].control.state(), CongestionState::default());
         let ratio = shares[0] / shares[1];
         assert!((0.4..2.5).contains(&ratio), "{rtt}: {ratio}");
+    }
+}
+
+#[test]
+fn a_queue_that_others_fill_is_left_to_cubic() {
+    // It begins at different times of their cycles, also when the queue is nearly full.
+    for (rtt, queue) in [(25, 50), (25, 10), (100, 50)] {
+        let link = Link {
+            rtt: rtt * MS,
+            queue: queue * MS,
+            ..SHARED
+        };
+        for begins in 8..14 {
+            let settings = [Congestion::Cubic; 4].into_iter().chain([Congestion::Auto]);
+            let begin = [0, 1, 2, 3, begins];
+            let mut senders: Vec<_> = (begin.into_iter().zip(settings))
+                .map(|(begins, setting)| sender(begins, setting))
+                .collect();
+            run(link, &mut senders, Duration::from_secs(17), begins);
+            let state = senders[4].control.state();
+            assert_eq!(state, CongestionState::default(), "{rtt} {queue} {begins}");
+        }
     }
 }
 
