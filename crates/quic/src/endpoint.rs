@@ -129,7 +129,7 @@ impl Endpoint {
         let addr = socket.local_addr();
         let start = |source| BindError::Start { addr, source };
         let (lanes, receiver) = Lanes::new(socket, connection_id::FORMAT);
-        let mut quic_config = EndpointConfig::default();
+        let mut quic_config = EndpointConfig::new(Arc::new(identity.reset_key(&addr)));
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hawser_endhost::ScionAddr;
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, PublicKeyData};
+use ring::hmac;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
@@ -75,6 +77,16 @@ impl Identity {
         Ok(params.self_signed(&*self.0)?.into())
     }
 
+    /// The key of stateless resets (RFC 9000, 10.3) of an endpoint at `addr`. It is the same after
+    /// a restart, so that a peer learns at once that its connection is gone; and another one at
+    /// another address, so that no endpoint ends connections of another (RFC 9000, 21.11).
+    pub(crate) fn reset_key(&self, addr: &ScionAddr) -> hmac::Key {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &self.0.serialize_der());
+        let text = format!("hawser stateless reset {addr}");
+        let derived = hmac::sign(&secret, text.as_bytes());
+        hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+    }
+
     /// The private key, for TLS.
     pub(crate) fn secret(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.0.serialize_der()).into()
@@ -117,6 +129,21 @@ MC4CAQAwBQYDK2VwBCIEIE0nQ7JCMZcJQK7V894yAqJwhjQ6T/CuIMdWTvRFzxNo
         let read = Identity::from_pkcs8_pem(&made.to_pem()).unwrap();
         assert_eq!(read.key(), made.key());
         assert_ne!(Identity::generate().unwrap().key(), made.key());
+    }
+
+    #[test]
+    fn stateless_resets_are_those_of_one_address_and_key() {
+        let identity = Identity::generate().unwrap();
+        let token = |identity: &Identity, addr: &str| {
+            let key = identity.reset_key(&addr.parse().unwrap());
+            hmac::sign(&key, b"id").as_ref().to_vec()
+        };
+        let ours = token(&identity, "1-ff00:0:110,10.0.0.1:31000");
+        let again = Identity::from_pkcs8_pem(&identity.to_pem()).unwrap();
+        assert_eq!(token(&again, "1-ff00:0:110,10.0.0.1:31000"), ours);
+        assert_ne!(token(&again, "1-ff00:0:110,10.0.0.1:31001"), ours);
+        let other = Identity::generate().unwrap();
+        assert_ne!(token(&other, "1-ff00:0:110,10.0.0.1:31000"), ours);
     }
 
     #[test]
