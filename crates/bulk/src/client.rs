@@ -1,23 +1,29 @@
 //! A transfer that this host begins.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_manager::{PathOptions, PathSet};
+use hawser_quic::PeerKey;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::algorithm::Algorithm;
 use crate::content::Source;
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
-use crate::joined::CREDIT;
 use crate::node::Node;
 use crate::protocol::{self, Cipher};
-use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, Destination, Role, Session};
+use crate::report::{PathProgress, Summary, TransferEvent};
+use crate::session::{Begin, Destination, Ended, Role, Session};
 use crate::trust::Trust;
 
+/// Sessions in a row that end at the server before anything was verified: then it is of no use to
+/// begin another.
+const FRUITLESS: u32 = 5;
+
 /// What is transferred.
+#[derive(Debug, Clone)]
 pub enum Request {
     /// Content is sent to the server.
     Send {
@@ -48,6 +54,9 @@ pub struct TransferOptions {
 
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.
 ///
+/// A server that has lost the session, as one that was started again, is asked for another one,
+/// which continues from what was verified.
+///
 /// # Errors
 /// [`TransferError`] when no path works, the server refuses, or one of the sides cannot read or
 /// write. What was verified stays, and is not sent again by the next attempt.
@@ -58,43 +67,129 @@ pub async fn transfer(
     options: TransferOptions,
     events: UnboundedSender<TransferEvent>,
 ) -> Result<Summary, TransferError> {
-    let paths = node.host().paths(peer.isd_as).await?;
-    drop(paths);
-    let (role, wire_role, name) = match request {
-        Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name),
-        Request::Fetch { name, destination } => {
-            (Role::Sink(destination), protocol::Role::Sink, name)
+    // Without any path it fails here, with the reason.
+    node.host().paths(peer.isd_as).await?;
+    let agreed = Arc::default();
+    let mut earlier = Earlier::default();
+    loop {
+        let ended = session(node, peer, &request, &options, &agreed, &events).await?;
+        match &ended.result {
+            Err(TransferError::Peer { code, .. })
+                if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
+            {
+                earlier.add(ended);
+                // The caller may have dropped its end.
+                let _ = events.send(TransferEvent::Restarted);
+            }
+            _ => return earlier.summary(ended),
         }
+    }
+}
+
+/// One session of a transfer.
+async fn session(
+    node: &Node,
+    peer: ScionAddr,
+    request: &Request,
+    options: &TransferOptions,
+    agreed: &Arc<OnceLock<PeerKey>>,
+    events: &UnboundedSender<TransferEvent>,
+) -> Result<Ended, TransferError> {
+    let own_credit = node.memory().next_share();
+    let (role, wire_role, name, offered) = match request.clone() {
+        Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name, 0),
+        Request::Fetch { name, destination } => (
+            Role::Sink(destination),
+            protocol::Role::Sink,
+            name,
+            own_credit,
+        ),
     };
     let target = Arc::new(Target {
         node: node.clone(),
         peer,
-        trust: options.server,
-        agreed: OnceLock::new(),
+        trust: options.server.clone(),
+        agreed: Arc::clone(agreed),
         role: wire_role,
+        credit: offered,
         name,
         cipher: Cipher::preferred(),
         algorithm: options.algorithm,
         session: tokio::sync::Mutex::new(None),
     });
     let (joined, new_subflows) = unbounded_channel();
-    let mut dialer = Dialer::new(target, PathSet::new(options.paths), joined);
-    let credit = first_credit(&mut dialer, peer, &events).await?;
+    let mut dialer = Dialer::new(target, PathSet::new(options.paths.clone()), joined);
+    let credit = first_credit(&mut dialer, peer, events).await?;
     let begin = Begin {
         node: node.clone(),
         key: node.session_key(),
         peer,
         credit: match role {
             Role::Source(_) => credit,
-            Role::Sink(_) => CREDIT,
+            Role::Sink(_) => own_credit,
         },
         role,
         dialer: Some(dialer),
         joined: new_subflows,
         replaced: Arc::default(),
-        events,
+        events: events.clone(),
     };
-    Session::new(begin).run().await
+    Ok(Session::new(begin).run().await)
+}
+
+/// What earlier sessions of the same transfer did.
+#[derive(Default)]
+struct Earlier {
+    /// Bytes that were sent and verified.
+    moved: u64,
+    elapsed: Duration,
+    paths: Vec<PathProgress>,
+    /// Sessions in a row in which nothing was verified.
+    fruitless: u32,
+}
+
+impl Earlier {
+    fn may_retry(&self, ended: &Ended) -> bool {
+        ended.progress.verified > ended.progress.existing || self.fruitless < FRUITLESS
+    }
+
+    fn add(&mut self, ended: Ended) {
+        let moved = ended.progress.verified - ended.progress.existing;
+        self.fruitless = match moved {
+            0 => self.fruitless + 1,
+            _ => 0,
+        };
+        self.moved += moved;
+        self.elapsed += ended.elapsed;
+        self.paths = self.with_paths(ended.paths);
+        self.paths.iter_mut().for_each(|path| path.open = false);
+    }
+
+    /// What the paths did, together with what they did before.
+    fn with_paths(&self, mut paths: Vec<PathProgress>) -> Vec<PathProgress> {
+        for before in &self.paths {
+            let same = |path: &&mut PathProgress| path.fingerprint == before.fingerprint;
+            match paths.iter_mut().find(same) {
+                Some(path) => {
+                    path.delivered += before.delivered;
+                    path.packets += before.packets;
+                    path.lost += before.lost;
+                }
+                None => paths.push(before.clone()),
+            }
+        }
+        paths
+    }
+
+    /// The summary of the whole transfer, if its last session has not failed.
+    fn summary(&self, mut ended: Ended) -> Result<Summary, TransferError> {
+        ended.paths = self.with_paths(ended.paths);
+        ended.elapsed += self.elapsed;
+        // What an earlier session sent was there at the beginning of the last one.
+        let progress = &mut ended.progress;
+        progress.existing = progress.existing.saturating_sub(self.moved);
+        ended.summary()
+    }
 }
 
 /// Dials until the server has accepted the session. Returns its credit.
@@ -126,5 +221,61 @@ async fn first_credit(
                 .trouble()
                 .unwrap_or_else(|| "no path is connected".to_owned()),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Progress;
+
+    fn ended(existing: u64, verified: u64) -> Ended {
+        Ended {
+            result: Ok([0; 32]),
+            progress: Progress {
+                total: 100,
+                verified,
+                existing,
+                files: 1,
+            },
+            elapsed: Duration::from_secs(1),
+            paths: vec![PathProgress {
+                fingerprint: hawser_path::Fingerprint::from([7; 32]),
+                path: None,
+                delivered: verified - existing,
+                rtt: None,
+                rate: 0.0,
+                packets: 1,
+                lost: 0,
+                stalled: false,
+                open: true,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_earlier_sessions_sent_counts_as_sent() {
+        let mut earlier = Earlier::default();
+        earlier.add(ended(10, 30));
+        earlier.add(ended(30, 60));
+        let summary = earlier.summary(ended(60, 100)).unwrap();
+        assert_eq!(
+            (summary.progress.existing, summary.progress.verified),
+            (10, 100)
+        );
+        assert_eq!(summary.elapsed, Duration::from_secs(3));
+        assert_eq!((summary.paths.len(), summary.paths[0].delivered), (1, 90));
+    }
+
+    #[test]
+    fn a_server_that_verifies_nothing_is_left_after_some_sessions() {
+        let mut earlier = Earlier::default();
+        let mut sessions = 0;
+        while earlier.may_retry(&ended(20, 20)) {
+            earlier.add(ended(20, 20));
+            sessions += 1;
+        }
+        assert_eq!(sessions, FRUITLESS);
+        assert!(earlier.may_retry(&ended(20, 21)));
     }
 }

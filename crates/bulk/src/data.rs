@@ -65,6 +65,8 @@ pub(crate) enum Command {
         credit: u64,
         events: UnboundedSender<DataEvent>,
     },
+    /// Sets how much of the content is taken before anything is written, in bytes.
+    Window(SessionKey, u64),
     /// Sets the size of the content that is received, and where complete ranges go.
     Content(SessionKey, u64, Queues),
     /// Adds a subflow.

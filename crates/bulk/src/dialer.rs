@@ -15,10 +15,10 @@ use crate::algorithm::{Algorithm, Start};
 use crate::control::{Control, ControlError};
 use crate::data::{Measured, SessionId, SubflowKey};
 use crate::error::TransferError;
-use crate::joined::{CREDIT, Joined};
+use crate::joined::Joined;
 use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::node::{Node, Side, datagram_keys};
-use crate::protocol::{Cipher, ErrorCode, Message, Role};
+use crate::protocol::{Cipher, ErrorCode, Message, Open, Role};
 use crate::report::TransferEvent;
 use crate::trust::Trust;
 
@@ -31,9 +31,11 @@ pub(crate) struct Target {
     pub peer: ScionAddr,
     pub trust: Trust,
     /// The key of the server that knew the code.
-    pub agreed: OnceLock<PeerKey>,
+    pub agreed: Arc<OnceLock<PeerKey>>,
     /// What this host is, and what the first message names.
     pub role: Role,
+    /// Bytes of content that this host takes before the first acknowledgement, if it is the sink.
+    pub credit: u64,
     pub name: String,
     pub cipher: Cipher,
     pub algorithm: Algorithm,
@@ -313,7 +315,14 @@ impl Target {
         let (cipher, port) = (self.cipher, self.node.data().local_addr().host.port());
         let mut session = self.session.lock().await;
         let message = match *session {
-            None => Message::open(cipher, port, self.role, CREDIT, &self.name),
+            None => Message::Open(Open {
+                cipher,
+                port,
+                instance: self.node.instance(),
+                role: self.role,
+                credit: self.credit,
+                name: self.name.clone(),
+            }),
             Some(session) => Message::Join {
                 session,
                 cipher,
@@ -335,7 +344,7 @@ impl Target {
                 answer => Err(refusal(answer)),
             };
         }
-        if let Trust::Code(code) = &self.trust {
+        if let (Trust::Code(code), None) = (&self.trust, self.agreed.get()) {
             self.agree(control, code).await?;
         }
         control.write(&message).await.map_err(failed)?;

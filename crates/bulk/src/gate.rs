@@ -4,6 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Ranges that are read and not sent. More would only fill the memory.
 const AHEAD: usize = 16;
+/// A packet may have content of two ranges.
+const LEAST: usize = 2;
 
 /// A range, read and hashed.
 #[derive(Debug)]
@@ -17,8 +19,6 @@ pub(crate) struct Loaded {
 pub(crate) struct Gate {
     counts: Mutex<Counts>,
     changed: Condvar,
-    /// Most ranges in memory.
-    most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ struct Counts {
     unsent: usize,
     /// Ranges read and not confirmed.
     held: usize,
+    /// Most ranges in memory.
+    most: usize,
     closed: bool,
 }
 
@@ -34,10 +36,23 @@ impl Gate {
     /// A gate that keeps at most `most` ranges in memory.
     pub(crate) fn new(most: usize) -> Self {
         Self {
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts {
+                most: most.max(LEAST),
+                ..Counts::default()
+            }),
             changed: Condvar::new(),
-            most: most.max(2),
         }
+    }
+
+    /// Keeps at most `most` ranges in memory from now on.
+    pub(crate) fn set_most(&self, most: usize) {
+        self.lock().most = most.max(LEAST);
+        self.changed.notify_all();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn most(&self) -> usize {
+        self.lock().most
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
@@ -47,7 +62,7 @@ impl Gate {
     /// Waits for room for one more range; `false` when nothing more is to be read.
     pub(crate) fn enter(&self) -> bool {
         let full = |counts: &mut Counts| {
-            !counts.closed && (counts.unsent >= AHEAD || counts.held >= self.most)
+            !counts.closed && (counts.unsent >= AHEAD || counts.held >= counts.most)
         };
         let waited = self.changed.wait_while(self.lock(), full);
         let mut counts = waited.unwrap_or_else(PoisonError::into_inner);

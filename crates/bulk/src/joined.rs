@@ -6,9 +6,6 @@ use crate::algorithm::Start;
 use crate::control::Control;
 use crate::data::{Keys, SubflowKey};
 
-/// Content that the sink takes and has not written, in bytes.
-pub(crate) const CREDIT: u64 = 256 << 20;
-
 /// A connection that belongs to a session now.
 #[derive(Debug)]
 pub(crate) struct Joined {

@@ -18,6 +18,7 @@ mod error;
 mod gate;
 mod joined;
 pub mod keys;
+mod memory;
 mod node;
 pub mod protocol;
 mod queues;

@@ -11,6 +11,7 @@ use hawser_quic::{CloseReason, Config, Connection, Endpoint, Identity, PeerKey};
 
 use crate::data::{Data, Keys, SessionKey, SubflowKey};
 use crate::error::TransferError;
+use crate::memory::Memory;
 use crate::protocol::Cipher;
 
 /// The application protocol of connections (TLS ALPN).
@@ -27,6 +28,8 @@ struct Inner {
     host: Endhost,
     quic: Endpoint,
     data: Data,
+    instance: u64,
+    memory: Memory,
     sessions: AtomicU64,
     subflows: AtomicU32,
 }
@@ -58,6 +61,8 @@ impl Node {
             host,
             quic,
             data,
+            instance: fastrand::u64(..),
+            memory: Memory::default(),
             sessions: AtomicU64::new(1),
             subflows: AtomicU32::new(0),
         })))
@@ -89,6 +94,15 @@ impl Node {
 
     pub(crate) fn data(&self) -> &Data {
         &self.0.data
+    }
+
+    /// A number that tells this process from an earlier one with the same key.
+    pub(crate) fn instance(&self) -> u64 {
+        self.0.instance
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 
     pub(crate) fn session_key(&self) -> SessionKey {

@@ -23,7 +23,8 @@ mod model;
 
 pub use self::log::{Inbox, LogError, Outbox};
 pub use self::message::{
-    ErrorCode, Framing, MAX_MESSAGE, Message, Role, SESSION_ID, SessionId, SessionMessage, VERSION,
+    ErrorCode, Framing, MAX_MESSAGE, Message, Open, Role, SESSION_ID, SessionId, SessionMessage,
+    VERSION,
 };
 pub use self::packet::{
     Ack, DATA_OVERHEAD, FORMAT, HEADER, Header, Kind, SubflowId, TAG, subflow_id,

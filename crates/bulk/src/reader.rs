@@ -127,7 +127,14 @@ impl Worker {
         let bytes = tree::range(range, self.total);
         let mut buffer = vec![0; (bytes.end - bytes.start) as usize];
         self.content.read_at(bytes.start, &mut buffer)?;
-        let value = tree::chaining_value(range, &buffer, self.total);
+        let value = match self.content.value(range) {
+            Some(value) => value,
+            None => {
+                let value = tree::chaining_value(range, &buffer, self.total);
+                self.content.set_value(range, Some(value));
+                value
+            }
+        };
         let sent = self.events.send(ReaderEvent::Hashed(range, value));
         Ok(sent.is_ok().then_some(buffer))
     }
@@ -146,6 +153,10 @@ impl Worker {
     }
 
     fn hash(&self, range: u64) -> Result<bool, SourceError> {
+        if let Some(value) = self.content.value(range) {
+            let sent = self.events.send(ReaderEvent::Hashed(range, value));
+            return Ok(sent.is_ok());
+        }
         Ok(self.read(range)?.is_some())
     }
 }

@@ -48,6 +48,8 @@ pub struct PathProgress {
 pub enum TransferEvent {
     /// Progress of the whole and of each path, several times a second.
     Progress(Progress, Vec<PathProgress>),
+    /// The server has lost the session, and another one continues.
+    Restarted,
     /// The decision about a path changed.
     Decided(Fingerprint, Option<Path>, Decision),
 }

@@ -17,10 +17,10 @@ use crate::content::{ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
-use crate::joined::{CREDIT, Joined};
+use crate::joined::Joined;
 use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::node::{Node, Side, datagram_keys};
-use crate::protocol::{self, Cipher, ErrorCode, Message, SESSION_ID};
+use crate::protocol::{self, Cipher, ErrorCode, Message, Open, SESSION_ID};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, Role, Session};
 
@@ -83,6 +83,7 @@ pub enum ServerEvent {
 struct Sessions(Mutex<HashMap<SessionId, Entry>>);
 
 struct Entry {
+    instance: u64,
     key: PeerKey,
     joined: UnboundedSender<Joined>,
     /// Set when its host begins another session.
@@ -187,13 +188,7 @@ impl Server {
                 Err(Refusal(ErrorCode::KEY, text))
             }
             true => match message {
-                Message::Open {
-                    cipher,
-                    role,
-                    credit,
-                    name,
-                    ..
-                } => self.open(peer, key, cipher, (role, credit, name)),
+                Message::Open(open) => self.open(peer, key, open),
                 Message::Join {
                     session, cipher, ..
                 } => self.join(key, session, cipher),
@@ -207,12 +202,13 @@ impl Server {
             Ok(Accepted {
                 id,
                 cipher,
+                credit,
                 joined,
                 session,
             }) => {
                 let keys = datagram_keys(control.connection(), Side::Server, cipher);
                 // If the connection has ended, its client knows.
-                if let (Ok(()), Ok(keys)) = (control.write(&self.accept(id)).await, keys) {
+                if let (Ok(()), Ok(keys)) = (control.write(&self.accept(id, credit)).await, keys) {
                     let _ = joined.send(Joined {
                         subflow: self.node.subflow_key(),
                         control,
@@ -300,13 +296,15 @@ impl Server {
     }
 
     /// Begins a session.
-    fn open(
-        &self,
-        peer: ScionAddr,
-        key: PeerKey,
-        cipher: Cipher,
-        (role, credit, name): (protocol::Role, u64, String),
-    ) -> Result<Accepted, Refusal> {
+    fn open(&self, peer: ScionAddr, key: PeerKey, open: Open) -> Result<Accepted, Refusal> {
+        let Open {
+            cipher,
+            instance,
+            role,
+            credit,
+            name,
+            ..
+        } = open;
         let denied = |text: &str| Refusal(ErrorCode::NOT_ALLOWED, text.to_owned());
         let sends = role == protocol::Role::Source;
         let role = match role {
@@ -335,12 +333,15 @@ impl Server {
             .map_err(|_| Refusal(ErrorCode::STORAGE, "this host has no random numbers".into()))?;
         let id = SessionId(id);
         let (joined, new_subflows) = unbounded_channel();
-        // One that was killed and started again must not wait for its own files.
-        for entry in sessions.values().filter(|entry| entry.key == key) {
+        // A client that was killed and started again must not wait for its own files. Sessions of one
+        // process may run side by side.
+        let is_before = |entry: &&Entry| entry.key == key && entry.instance != instance;
+        for entry in sessions.values().filter(is_before) {
             entry.replaced.store(true, Ordering::Relaxed);
         }
         let replaced = Arc::new(AtomicBool::new(false));
         let entry = Entry {
+            instance,
             key,
             joined: joined.clone(),
             replaced: Arc::clone(&replaced),
@@ -348,6 +349,12 @@ impl Server {
         sessions.insert(id, entry);
         drop(sessions);
         let number = self.node.session_key();
+        // A source takes nothing.
+        let own_credit = if sends {
+            self.node.memory().next_share()
+        } else {
+            0
+        };
         let (events, received) = unbounded_channel();
         self.report(ServerEvent::Began {
             session: number.0,
@@ -362,7 +369,7 @@ impl Server {
             peer,
             credit: match role {
                 Role::Source(_) => credit,
-                Role::Sink(_) => CREDIT,
+                Role::Sink(_) => own_credit,
             },
             role,
             dialer: None,
@@ -373,16 +380,17 @@ impl Server {
         Ok(Accepted {
             id,
             cipher,
+            credit: own_credit,
             joined,
             session: Some(Box::new((begin, received))),
         })
     }
 
-    fn accept(&self, session: SessionId) -> Message {
+    fn accept(&self, session: SessionId, credit: u64) -> Message {
         Message::Accept {
             session,
             port: self.node.data().local_addr().host.port(),
-            credit: CREDIT,
+            credit,
         }
     }
 
@@ -391,15 +399,13 @@ impl Server {
         let sessions = self.sessions.lock();
         // Another key's session is as unknown to it as none.
         let entry = sessions.get(&session).filter(|entry| entry.key == key);
-        let entry = entry.ok_or_else(|| {
-            Refusal(
-                ErrorCode::NO_SESSION,
-                "the session has ended here: start the command again".into(),
-            )
-        })?;
+        let entry = entry
+            .ok_or_else(|| Refusal(ErrorCode::NO_SESSION, "the session has ended here".into()))?;
         Ok(Accepted {
             id: session,
             cipher,
+            // Acknowledgements have it by now.
+            credit: 0,
             joined: entry.joined.clone(),
             session: None,
         })
@@ -408,7 +414,7 @@ impl Server {
     async fn run(&self, id: SessionId, (begin, mut received): Beginning) {
         let number = begin.key.0;
         let ended = {
-            let session = Session::new(begin).run();
+            let session = async { Session::new(begin).run().await.summary() };
             tokio::pin!(session);
             loop {
                 tokio::select! {
@@ -433,6 +439,8 @@ type Beginning = (Begin, UnboundedReceiver<TransferEvent>);
 struct Accepted {
     id: SessionId,
     cipher: Cipher,
+    /// Bytes of content that this host takes before the first acknowledgement.
+    credit: u64,
     joined: UnboundedSender<Joined>,
     /// The session, if it begins with this connection.
     session: Option<Box<Beginning>>,

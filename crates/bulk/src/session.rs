@@ -2,20 +2,20 @@
 
 mod sink;
 mod source;
+mod subflows;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_endhost::{Path, ScionAddr};
-use hawser_path::Fingerprint;
+use hawser_endhost::ScionAddr;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
 pub use self::sink::Destination;
 use self::sink::{Prepared, SinkPart};
 use self::source::SourcePart;
+use self::subflows::{Subflow, Subflows};
 use crate::content::Source;
 use crate::content::tree::ChainingValue;
 use crate::control::{Outgoing, Received};
@@ -23,6 +23,7 @@ use crate::data::{Command, Commands, DataEvent, Measured, SessionKey, SubflowKey
 use crate::dialer::Dialer;
 use crate::error::TransferError;
 use crate::joined::Joined;
+use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
 use crate::reader::ReaderEvent;
@@ -100,23 +101,14 @@ impl Part {
     }
 }
 
-/// A subflow of a session.
-struct Subflow {
-    control: Outgoing,
-    path: Option<Path>,
-    fingerprint: Fingerprint,
-    measured: Measured,
-    up: bool,
-    stalled: bool,
-}
-
 /// One session, on either side.
 pub(crate) struct Session {
     key: SessionKey,
     peer: ScionAddr,
     data: Commands,
     part: Part,
-    subflows: BTreeMap<SubflowKey, Subflow>,
+    _memory: Membership,
+    subflows: Subflows,
     outbox: Outbox,
     inbox: Inbox,
     /// Paths are chosen here if this side dials.
@@ -129,8 +121,6 @@ pub(crate) struct Session {
     /// When the last connection ended; `None` while there is one.
     alone_since: Option<Instant>,
     last_error: Option<String>,
-    /// Content delivered over subflows that have ended.
-    ended: BTreeMap<Fingerprint, Measured>,
     /// Whether the peer has begun another session.
     replaced: Arc<AtomicBool>,
     /// Bytes received over connections, and when the last of them came.
@@ -152,24 +142,49 @@ pub(crate) struct Begin {
     pub events: UnboundedSender<TransferEvent>,
 }
 
+/// What a session did, whether it has failed or not.
+pub(crate) struct Ended {
+    /// The hash of the content.
+    pub result: Result<ChainingValue, TransferError>,
+    pub progress: Progress,
+    pub elapsed: Duration,
+    pub paths: Vec<PathProgress>,
+}
+
+impl Ended {
+    /// The summary of a session that did not fail.
+    pub(crate) fn summary(self) -> Result<Summary, TransferError> {
+        Ok(Summary {
+            root: self.result?,
+            progress: self.progress,
+            elapsed: self.elapsed,
+            paths: self.paths,
+        })
+    }
+}
+
 impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
         let data = begin.node.data().commands();
         let (sender, data_events) = unbounded_channel();
         let mut outbox = Outbox::default();
-        let part = match begin.role {
+        let memory = begin.node.memory();
+        let (part, memory) = match begin.role {
             Role::Source(content) => {
                 let part = SourcePart::new(content, begin.key, data.clone());
                 part.begin(begin.credit, sender);
                 for message in part.manifest() {
                     outbox.push(message);
                 }
-                Part::Source(Box::new(part), None)
+                let memory = memory.join(begin.key, Holder::Source(part.gate()));
+                (Part::Source(Box::new(part), None), memory)
             }
             Role::Sink(destination) => {
                 let (key, data) = (begin.key, data.clone());
-                let (part, prepared) = SinkPart::new(key, data, destination, begin.credit, sender);
-                Part::Sink(Box::new(part), prepared, None)
+                let (part, prepared) =
+                    SinkPart::new(key, data.clone(), destination, begin.credit, sender);
+                let memory = memory.join(key, Holder::Sink(data));
+                (Part::Sink(Box::new(part), prepared, None), memory)
             }
         };
         Self {
@@ -177,7 +192,8 @@ impl Session {
             peer: begin.peer,
             data,
             part,
-            subflows: BTreeMap::new(),
+            _memory: memory,
+            subflows: Subflows::default(),
             outbox,
             inbox: Inbox::default(),
             dialer: begin.dialer,
@@ -188,14 +204,13 @@ impl Session {
             began: Instant::now(),
             alone_since: Some(Instant::now()),
             last_error: None,
-            ended: BTreeMap::new(),
             replaced: begin.replaced,
             arrived: (0, Instant::now()),
         }
     }
 
     /// Runs the session to its end.
-    pub(crate) async fn run(mut self) -> Result<Summary, TransferError> {
+    pub(crate) async fn run(mut self) -> Ended {
         let result = self.work().await;
         if let Err(error) = &result
             && let Some((code, text)) = error.for_peer()
@@ -205,16 +220,16 @@ impl Session {
         self.measure().await;
         self.data.give(Command::End(self.key));
         let progress = self.part.progress();
-        let paths = self.paths();
-        let last = self.subflows.into_values().map(|one| one.control.finish());
+        let paths = self.subflows.paths();
+        let controls = self.subflows.into_controls();
+        let last = controls.map(Outgoing::finish);
         let _ = tokio::time::timeout(LAST, join_all(last)).await;
-        let root = result?;
-        Ok(Summary {
+        Ended {
+            result,
             progress,
-            root,
             elapsed: self.began.elapsed(),
             paths,
-        })
+        }
     }
 
     /// Takes the last measurements of all subflows.
@@ -231,11 +246,7 @@ impl Session {
             Vec::new()
         };
         let measured = tokio::time::timeout(MEASURED, measured).await;
-        for (subflow, measured) in measured.unwrap_or_default() {
-            if let Some(one) = self.subflows.get_mut(&subflow) {
-                one.measured = measured;
-            }
-        }
+        self.subflows.measured(measured.unwrap_or_default());
     }
 
     async fn work(&mut self) -> Result<ChainingValue, TransferError> {
@@ -276,16 +287,14 @@ impl Session {
 
     /// Sends messages of the session that wait for a connection.
     fn flush(&mut self) {
-        // The one with the shortest round trip.
-        let rtt = |(_, one): &(&SubflowKey, &Subflow)| one.control.connection.stats().rtt;
-        let Some((key, best)) = self.subflows.iter().min_by_key(rtt) else {
+        let Some((key, control)) = self.subflows.fastest() else {
             return;
         };
-        while let Some(message) = self.outbox.pop(*key) {
-            best.control.send(&message);
+        while let Some(message) = self.outbox.pop(key) {
+            control.send(&message);
         }
         if let Some(seen) = self.inbox.seen() {
-            best.control.send(&seen);
+            control.send(&seen);
         }
     }
 
@@ -368,7 +377,7 @@ impl Session {
         let now = Instant::now();
         match event {
             DataEvent::Up(subflow) => {
-                let Some(one) = self.subflows.get_mut(&subflow) else {
+                let Some(one) = self.subflows.get_mut(subflow) else {
                     return Ok(());
                 };
                 one.up = true;
@@ -378,7 +387,7 @@ impl Session {
                 }
             }
             DataEvent::Stalled(subflow) => {
-                if let Some(one) = self.subflows.get_mut(&subflow) {
+                if let Some(one) = self.subflows.get_mut(subflow) {
                     one.stalled = true;
                 }
                 if let Some(dialer) = &mut self.dialer {
@@ -386,7 +395,7 @@ impl Session {
                 }
             }
             DataEvent::Recovered(subflow) => {
-                if let Some(one) = self.subflows.get_mut(&subflow) {
+                if let Some(one) = self.subflows.get_mut(subflow) {
                     one.stalled = false;
                 }
                 if let Some(dialer) = &mut self.dialer {
@@ -396,17 +405,11 @@ impl Session {
             DataEvent::Failed(subflow, error) => self.leave(subflow, error),
             DataEvent::AckInterval(subflow, interval) => {
                 let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
-                if let Some(one) = self.subflows.get(&subflow) {
+                if let Some(one) = self.subflows.get(subflow) {
                     one.control.send(&Message::AckInterval(micros));
                 }
             }
-            DataEvent::Measured(all) => {
-                for (subflow, measured) in all {
-                    if let Some(one) = self.subflows.get_mut(&subflow) {
-                        one.measured = measured;
-                    }
-                }
-            }
+            DataEvent::Measured(all) => self.subflows.measured(all),
             DataEvent::Unreadable(error) => return Err(error.into()),
             DataEvent::Broken(how) => return Err(TransferError::Datagrams(how)),
             DataEvent::Ended(reason) => return Err(TransferError::Data(reason)),
@@ -452,14 +455,10 @@ impl Session {
     }
 
     fn remove(&mut self, subflow: SubflowKey) {
-        let Some(one) = self.subflows.remove(&subflow) else {
+        if !self.subflows.remove(subflow) {
             return;
-        };
+        }
         self.data.give(Command::Remove(self.key, subflow));
-        let ended = self.ended.entry(one.fingerprint).or_default();
-        ended.delivered += one.measured.delivered;
-        ended.packets += one.measured.packets;
-        ended.lost += one.measured.lost;
         if self.subflows.is_empty() {
             self.alone_since = Some(Instant::now());
         }
@@ -481,8 +480,7 @@ impl Session {
                 reason: reason.unwrap_or_else(|| "no path is connected".to_owned()),
             });
         }
-        let connections = self.subflows.values().map(|one| &one.control.connection);
-        let bytes = connections.map(|one| one.stats().bytes_received).sum();
+        let bytes = self.subflows.bytes_received();
         if bytes != self.arrived.0 {
             self.arrived = (bytes, Instant::now());
         }
@@ -491,7 +489,7 @@ impl Session {
         }
         if let Some(dialer) = &mut self.dialer {
             let subflows = &self.subflows;
-            dialer.tick(|subflow| subflows.get(&subflow).map(|one| one.measured));
+            dialer.tick(|subflow| subflows.get(subflow).map(|one| one.measured));
         }
         Ok(())
     }
@@ -513,46 +511,8 @@ impl Session {
         Ok(())
     }
 
-    fn paths(&self) -> Vec<PathProgress> {
-        let open = self.subflows.values().map(|one| {
-            let ended = self
-                .ended
-                .get(&one.fingerprint)
-                .copied()
-                .unwrap_or_default();
-            PathProgress {
-                fingerprint: one.fingerprint,
-                path: one.path.clone(),
-                delivered: one.measured.delivered + ended.delivered,
-                rtt: one.measured.rtt,
-                rate: one.measured.rate,
-                packets: one.measured.packets + ended.packets,
-                lost: one.measured.lost + ended.lost,
-                stalled: one.stalled || !one.up,
-                open: true,
-            }
-        });
-        let open: Vec<_> = open.collect();
-        let is_open = |path: &Fingerprint| open.iter().any(|one| one.fingerprint == *path);
-        let gone = self.ended.iter().filter(|(path, _)| !is_open(path));
-        let gone: Vec<_> = gone
-            .map(|(path, measured)| PathProgress {
-                fingerprint: *path,
-                path: None,
-                delivered: measured.delivered,
-                rtt: None,
-                rate: 0.0,
-                packets: measured.packets,
-                lost: measured.lost,
-                stalled: false,
-                open: false,
-            })
-            .collect();
-        open.into_iter().chain(gone).collect()
-    }
-
     fn report(&self) {
-        let event = TransferEvent::Progress(self.part.progress(), self.paths());
+        let event = TransferEvent::Progress(self.part.progress(), self.subflows.paths());
         // The caller may have dropped its end: then nothing is reported.
         let _ = self.events.send(event);
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hawser_store::{Handles, StoreError};
 use rustix::fs::Advice;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::manifest::{Entry, Extent, Kind, Manifest, ManifestError, Modified, Piece};
 use super::scan::{Roots, Scan};
-use super::tree::RANGE;
+use super::tree::{self, ChainingValue, RANGE};
 
 /// Why content cannot be read.
 #[derive(Debug, Error)]
@@ -34,6 +34,8 @@ pub struct Source {
     manifest: Arc<Manifest>,
     /// `None`: the content is zeros.
     files: Option<Scanned>,
+    /// The chaining values of ranges that were read before, for further sessions.
+    values: Mutex<Vec<Option<ChainingValue>>>,
 }
 
 #[derive(Debug)]
@@ -53,6 +55,7 @@ impl Source {
         Self {
             manifest: Arc::new(scan.manifest),
             files: Some(files),
+            values: Mutex::default(),
         }
     }
 
@@ -75,6 +78,7 @@ impl Source {
         Ok(Self {
             manifest: Arc::new(Manifest::new([entry])?),
             files: None,
+            values: Mutex::default(),
         })
     }
 
@@ -82,6 +86,23 @@ impl Source {
     #[must_use]
     pub const fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// The chaining value of a range that was read before.
+    pub(crate) fn value(&self, range: u64) -> Option<ChainingValue> {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.get(usize::try_from(range).ok()?).copied()?
+    }
+
+    /// Keeps the chaining value of a range; `None` has it computed anew.
+    pub(crate) fn set_value(&self, range: u64, value: Option<ChainingValue>) {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        if values.is_empty() {
+            values.resize(tree::count(self.manifest.length()) as usize, None);
+        }
+        if let Some(kept) = values.get_mut(range as usize) {
+            *kept = value;
+        }
     }
 
     /// Fills `buffer` with the content from `position` on.

@@ -129,6 +129,11 @@ impl Incoming {
         ranges.all(|range| self.open.contains_key(&range))
     }
 
+    /// Sets how much is taken before anything is written, in bytes.
+    pub(super) fn set_window(&mut self, window: u64, now: Instant) {
+        self.sink.set_window(window, now);
+    }
+
     /// Records that a range was written.
     pub(super) fn written(&mut self, bytes: Vec<u8>, length: u64, now: Instant) {
         self.sink.release(length, now);

@@ -164,6 +164,11 @@ impl Worker {
                 let subflows = Subflows::new(events);
                 self.sessions.insert(session, Session { subflows, part });
             }
+            Command::Window(session, window) => {
+                if let Some(incoming) = self.incoming(session) {
+                    incoming.set_window(window, now);
+                }
+            }
             Command::Content(session, content, arrived) => {
                 if let Some(incoming) = self.incoming(session) {
                     incoming.set_content(content, arrived);

@@ -85,18 +85,7 @@ impl ErrorCode {
 #[non_exhaustive]
 pub enum Message {
     /// Begins a session of version [`VERSION`].
-    Open {
-        /// The cipher of the subflow.
-        cipher: Cipher,
-        /// The client's port for datagrams.
-        port: u16,
-        /// What the client is.
-        role: Role,
-        /// The first credit, if the client is the sink; otherwise 0.
-        credit: u64,
-        /// Where the content goes, or what is wanted.
-        name: String,
-    },
+    Open(Open),
     /// Adds a subflow to a session.
     Join {
         /// The session.
@@ -139,18 +128,24 @@ pub enum Message {
     CodeConfirm([u8; 32]),
 }
 
-impl Message {
-    /// A message that asks for a session, with the first `credit` of a sink.
-    pub fn open(cipher: Cipher, port: u16, role: Role, credit: u64, name: &str) -> Self {
-        Self::Open {
-            cipher,
-            port,
-            role,
-            credit,
-            name: name.to_owned(),
-        }
-    }
+/// The message that begins a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// The cipher of the subflow.
+    pub cipher: Cipher,
+    /// The client's port for datagrams.
+    pub port: u16,
+    /// A random number of the client's process: another one of the same key has taken its place.
+    pub instance: u64,
+    /// What the client is.
+    pub role: Role,
+    /// The first credit, if the client is the sink; otherwise 0.
+    pub credit: u64,
+    /// Where the content goes, or what is wanted.
+    pub name: String,
+}
 
+impl Message {
     /// A refusal. Text beyond 4096 bytes is cut off.
     pub fn refuse(code: ErrorCode, text: &str) -> Self {
         Self::Refuse {
@@ -164,23 +159,18 @@ impl Message {
         let mut body = Vec::new();
         let mut writer = Writer::new(&mut body);
         match self {
-            Self::Open {
-                cipher,
-                port,
-                role,
-                credit,
-                name,
-            } => {
+            Self::Open(open) => {
                 writer.u8(1);
                 writer.varint(VERSION);
-                writer.u8(cipher.to_u8());
-                writer.u16(*port);
-                writer.u8(match role {
+                writer.u8(open.cipher.to_u8());
+                writer.u16(open.port);
+                writer.u64(open.instance);
+                writer.u8(match open.role {
                     Role::Source => 1,
                     Role::Sink => 2,
                 });
-                writer.varint(*credit);
-                writer.bytes(name.as_bytes());
+                writer.varint(open.credit);
+                writer.bytes(open.name.as_bytes());
             }
             Self::Join {
                 session,
@@ -247,9 +237,10 @@ impl Message {
                     // What follows is that version's.
                     return Err(DecodeError::UnknownVersion(version));
                 }
-                Self::Open {
+                Self::Open(Open {
                     cipher: Cipher::from_u8(reader.u8()?)?,
                     port: reader.u16()?,
+                    instance: reader.u64()?,
                     role: match reader.u8()? {
                         1 => Role::Source,
                         2 => Role::Sink,
@@ -257,7 +248,7 @@ impl Message {
                     },
                     credit: reader.varint()?,
                     name: text(&mut reader)?,
-                }
+                })
             }
             2 => Self::Join {
                 session: SessionId(reader.array()?),

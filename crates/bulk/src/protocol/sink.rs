@@ -69,10 +69,11 @@ pub struct SinkStats {
 pub struct Sink {
     content: u64,
     credit: u64,
+    /// Content bytes that are taken before anything is released.
+    window: u64,
+    released: u64,
     /// The credit in the last acknowledgement.
     announced: u64,
-    /// A rise of the credit that is worth an acknowledgement of its own.
-    step: u64,
     received: RangeSet,
     /// Received, forgotten, and not received again: counts against the credit already.
     forgotten: RangeSet,
@@ -121,14 +122,15 @@ impl Iterator for NewParts {
 }
 
 impl Sink {
-    /// A sink of `content` bytes, of which it takes `credit` until it [releases](Self::release)
-    /// more.
-    pub fn new(content: u64, credit: u64) -> Self {
+    /// A sink of `content` bytes, of which it takes `window` before it [releases](Self::release)
+    /// any.
+    pub fn new(content: u64, window: u64) -> Self {
         Self {
             content,
-            credit,
-            announced: credit,
-            step: (credit / 4).max(1),
+            credit: window,
+            window,
+            released: 0,
+            announced: window,
             received: RangeSet::new(),
             forgotten: RangeSet::new(),
             repeated: 0,
@@ -250,8 +252,20 @@ impl Sink {
 
     /// Takes `bytes` more: as many as were written and are no longer in memory.
     pub fn release(&mut self, bytes: u64, now: Instant) {
-        self.credit += bytes;
-        if self.credit - self.announced < self.step {
+        self.released += bytes;
+        self.raise_credit(now);
+    }
+
+    /// Sets the window, in bytes. What was granted under a larger one stays granted.
+    pub fn set_window(&mut self, window: u64, now: Instant) {
+        self.window = window;
+        self.raise_credit(now);
+    }
+
+    fn raise_credit(&mut self, now: Instant) {
+        self.credit = self.credit.max(self.released.saturating_add(self.window));
+        // A smaller rise is not worth an acknowledgement of its own.
+        if self.credit - self.announced < (self.window / 4).max(1) {
             return;
         }
         // The source may wait for it with nothing in flight, so that no packet would carry it.

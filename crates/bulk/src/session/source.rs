@@ -12,13 +12,10 @@ use crate::content::{Entry, Source};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
 use crate::gate::Gate;
+use crate::memory;
 use crate::protocol::SessionMessage;
 use crate::reader::{Reader, ReaderEvent};
 use crate::report::Progress;
-
-/// Most memory for content that is read and not confirmed yet, in bytes. It bounds what is in
-/// flight: 10 Gbit/s for 200 ms.
-const MEMORY: u64 = 256 << 20;
 
 /// The source's part of a session.
 pub(super) struct SourcePart {
@@ -46,7 +43,7 @@ impl SourcePart {
             session,
             data,
             reader: None,
-            gate: Arc::new(Gate::new((MEMORY / tree::RANGE) as usize)),
+            gate: Arc::new(Gate::new((memory::MOST / tree::RANGE) as usize)),
             values: vec![None; count],
             there: HashMap::new(),
             confirmed: vec![false; count],
@@ -80,6 +77,11 @@ impl SourcePart {
 
     pub(super) fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// What bounds the memory of content that is not confirmed.
+    pub(super) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
     }
 
     /// Begins to send: the data thread knows the session from now on.
@@ -140,6 +142,8 @@ impl SourcePart {
             SessionMessage::Again(range) => {
                 self.index(range)?;
                 self.gate.freed(1);
+                // What is there may not be what was hashed.
+                self.content.set_value(range, None);
                 if let Some(reader) = &self.reader {
                     self.send(reader, range);
                 }

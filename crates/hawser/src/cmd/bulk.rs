@@ -3,16 +3,19 @@
 pub mod display;
 pub mod report;
 
+use std::fmt;
 use std::pin::pin;
 use std::str::FromStr;
 
 use hawser_bulk::keys::{self, Code, Known};
-use hawser_bulk::{Algorithm, Node, PathOptions, Request, TransferOptions, Trust, transfer};
+use hawser_bulk::{
+    Algorithm, Node, PathOptions, Request, Summary, TransferError, TransferEvent, TransferOptions,
+    Trust, transfer,
+};
 use hawser_endhost::ScionAddr;
-
 use hawser_quic::PeerKey;
-
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
 use self::display::Display;
 use self::report::Report;
@@ -22,6 +25,7 @@ use super::policy::{self, PolicyArgs};
 use super::select::SelectArgs;
 use super::{print, process};
 use crate::failure::Failure;
+use crate::out::{errln, plain};
 
 /// A server, and a path in its folder: `1-ff00:0:111,10.0.2.1:31000/data`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,15 @@ pub struct Place {
     pub server: ScionAddr,
     /// Relative to the server's folder; empty for the folder itself.
     pub name: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.as_str() {
+            "" => write!(f, "{}", self.server),
+            name => write!(f, "{}/{name}", self.server),
+        }
+    }
 }
 
 impl FromStr for Place {
@@ -49,44 +62,137 @@ impl FromStr for Place {
     }
 }
 
-/// Transfers `request`, called `name`, to or from `place`, shows that, and prints the report; `done` is
-/// what was done with the bytes, for people.
+/// A transfer to or from a server.
+pub struct Job {
+    pub place: Place,
+    pub request: Request,
+    /// What it is called.
+    pub name: String,
+}
+
+/// What happens in one of several transfers.
+enum Happened {
+    Event(TransferEvent),
+    Ended(Box<Result<Summary, TransferError>>),
+}
+
+/// Runs the transfers side by side, shows them, and prints the report of each when it ends; `done`
+/// is what was done with the bytes, for people.
 pub fn run(
     client: &ClientArgs,
     host: &HostArgs,
-    place: &Place,
-    (request, name, done): (Request, &str, &str),
+    jobs: Vec<Job>,
+    done: &str,
 ) -> Result<(), Failure> {
     let options = client.options()?;
     let identity = client.key.file()?.open()?;
+    let names = jobs.iter().map(|job| match jobs.len() {
+        1 => job.name.clone(),
+        _ => format!("{} to {}", job.name, job.place.server),
+    });
+    let names: Vec<_> = names.collect();
     process::runtime()?.block_on(async {
         let node = Node::bind(host.join().await?, None, identity)?;
-        let (events, mut received) = unbounded_channel();
-        let mut display = Display::new(name, client.verbose);
-        let ended = {
-            let mut transfer = pin!(transfer(&node, place.server, request, options, events));
-            let mut interrupted = pin!(process::interrupted());
-            loop {
-                tokio::select! {
-                    ended = &mut transfer => break ended.map_err(Failure::from),
-                    Some(event) = received.recv() => display.show(&event),
-                    signal = &mut interrupted => {
-                        signal?;
-                        let text = "interrupted: the same command continues from what has arrived";
-                        break Err(Failure::job(text));
+        let (happened, mut received) = unbounded_channel();
+        let mut display = Display::new(names.iter().map(String::as_str), client.verbose);
+        let mut tasks = JoinSet::new();
+        let places: Vec<_> = jobs.iter().map(|job| job.place.clone()).collect();
+        for (index, job) in jobs.into_iter().enumerate() {
+            tasks.spawn(work(
+                index,
+                node.clone(),
+                job,
+                options.clone(),
+                happened.clone(),
+            ));
+        }
+        let mut interrupted = pin!(process::interrupted());
+        let mut failed = Vec::new();
+        let mut running = places.len();
+        while running > 0 {
+            let (index, happened) = tokio::select! {
+                Some(happened) = received.recv() => happened,
+                signal = &mut interrupted => {
+                    display.clear();
+                    tasks.shutdown().await;
+                    node.close().await;
+                    signal?;
+                    let text = "interrupted: the same command continues from what has arrived";
+                    return Err(Failure::job(text));
+                }
+            };
+            let ended = match happened {
+                Happened::Event(event) => {
+                    display.show(index, event);
+                    continue;
+                }
+                Happened::Ended(ended) => *ended,
+            };
+            running -= 1;
+            if running == 0 {
+                display.clear();
+            }
+            match ended {
+                Ok(summary) => {
+                    let report = Report::new(&summary, places[index].to_string());
+                    match client.json {
+                        true => print::json(&report)?,
+                        false => report.print(&names[index], done),
                     }
                 }
+                Err(error) => failed.push((index, error)),
             }
-        };
-        display.clear();
-        node.close().await;
-        let report = Report::new(&ended?);
-        match client.json {
-            true => print::json(&report)?,
-            false => report.print(name, done),
         }
-        Ok(())
+        node.close().await;
+        report_failures(failed, &places)
     })
+}
+
+/// Runs one transfer; what happens goes to `happened`.
+async fn work(
+    index: usize,
+    node: Node,
+    job: Job,
+    options: TransferOptions,
+    happened: UnboundedSender<(usize, Happened)>,
+) {
+    let (events, mut received) = unbounded_channel();
+    let mut transfer = pin!(transfer(
+        &node,
+        job.place.server,
+        job.request,
+        options,
+        events
+    ));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut transfer => break ended,
+            Some(event) = received.recv() => {
+                // The command may have been interrupted.
+                let _ = happened.send((index, Happened::Event(event)));
+            }
+        }
+    };
+    let _ = happened.send((index, Happened::Ended(Box::new(ended))));
+}
+
+/// Reports the transfers that failed: one of one as any failure, those of several each on a line.
+fn report_failures(
+    mut failed: Vec<(usize, TransferError)>,
+    places: &[Place],
+) -> Result<(), Failure> {
+    match (failed.len(), places.len()) {
+        (0, _) => Ok(()),
+        (1, 1) => Err(failed.remove(0).1.into()),
+        (count, all) => {
+            for (index, error) in failed {
+                errln!("hawser: {}: {}", places[index], plain(&error.to_string()));
+            }
+            let text =
+                format!("{count} of {all} transfers failed; the same command continues them");
+            Err(Failure::job(text))
+        }
+    }
 }
 
 /// How a transfer to or from a server is done.
@@ -114,7 +220,7 @@ pub struct ClientArgs {
     /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
-    /// Print one JSON object at the end
+    /// Print JSON: one object for each transfer, at its end
     #[arg(long)]
     pub json: bool,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hawser_bulk::{Destination, Request};
 
-use super::bulk::{self, ClientArgs, Place};
+use super::bulk::{self, ClientArgs, Job, Place};
 use super::network::HostArgs;
 use crate::failure::Failure;
 use crate::out::plain;
@@ -39,7 +39,10 @@ pub fn run(args: FetchArgs) -> Result<(), Failure> {
         name: args.place.name.clone(),
         destination,
     };
-    let name = plain(&args.place.name);
-    let place = &args.place;
-    bulk::run(&args.client, &args.host, place, (request, &name, "fetched"))
+    let job = Job {
+        name: plain(&args.place.name),
+        place: args.place,
+        request,
+    };
+    bulk::run(&args.client, &args.host, vec![job], "fetched")
 }

@@ -1,10 +1,12 @@
 //! `hawser receive`: take what other hosts send, and share a folder with them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hawser_bulk::keys::{self, Allowed, Code};
-use hawser_bulk::{Algorithm, Destination, Node, ServerEvent, ServerOptions, serve};
+use hawser_bulk::{Algorithm, Destination, Node, ServerEvent, ServerOptions, SessionNumber, serve};
+use hawser_endhost::ScionAddr;
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -112,6 +114,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         }
         let (events, mut received) = unbounded_channel();
         let mut ended = 0;
+        let mut peers = HashMap::new();
         let serving = serve(&node, options, events);
         tokio::pin!(serving);
         let interrupted = process::interrupted();
@@ -122,7 +125,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
                 () = &mut serving => break,
                 Some(event) = received.recv() => {
                     ended += u64::from(matches!(event, ServerEvent::Ended(..)));
-                    show(event, args.json)?;
+                    show(event, &mut peers, args.json)?;
                 }
                 signal = &mut interrupted => {
                     signal?;
@@ -135,7 +138,11 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     })
 }
 
-fn show(event: ServerEvent, json: bool) -> Result<(), Failure> {
+fn show(
+    event: ServerEvent,
+    peers: &mut HashMap<SessionNumber, ScionAddr>,
+    json: bool,
+) -> Result<(), Failure> {
     match event {
         ServerEvent::Refused { peer, reason, .. } => {
             errln!("hawser: {peer} was refused: {}", plain(&reason));
@@ -146,19 +153,24 @@ fn show(event: ServerEvent, json: bool) -> Result<(), Failure> {
             sends,
             name,
             ..
-        } if !json => {
-            let does = if sends { "sends" } else { "fetches" };
-            outln!("{session}: {peer} {does} {}", plain(&name));
+        } => {
+            peers.insert(session, peer);
+            if !json {
+                let does = if sends { "sends" } else { "fetches" };
+                outln!("{session}: {peer} {does} {}", plain(&name));
+            }
         }
-        ServerEvent::Began { .. } | ServerEvent::Session(..) => {}
+        ServerEvent::Session(..) => {}
         ServerEvent::Ended(session, Ok(summary)) => {
-            let report = Report::new(&summary);
+            let peer = peers.remove(&session).map(|peer| peer.to_string());
+            let report = Report::new(&summary, peer.unwrap_or_default());
             match json {
                 true => print::json(&report)?,
                 false => report.print(&session.to_string(), "transferred"),
             }
         }
         ServerEvent::Ended(session, Err(error)) => {
+            peers.remove(&session);
             errln!("hawser: {session}: {}", plain(&error.to_string()));
         }
     }

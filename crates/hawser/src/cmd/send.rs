@@ -1,12 +1,13 @@
-//! `hawser send`: send files to another host over several paths at once.
+//! `hawser send`: send files to other hosts over several paths at once.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hawser_bulk::Request;
 use hawser_bulk::content::{ScanOptions, Source, scan};
 
-use super::bulk::{self, ClientArgs, Place};
+use super::bulk::{self, ClientArgs, Job, Place};
 use super::network::HostArgs;
 use super::quantity;
 use crate::failure::Failure;
@@ -15,9 +16,9 @@ use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
 pub struct SendArgs {
-    /// Files and folders, and last the server as `hawser receive` prints it, with a path in its folder
-    /// or without: 1-ff00:0:111,10.0.2.1:31000/data
-    #[arg(value_name = "FILE... DST[/PATH]", required = true, num_args = 1..)]
+    /// Files and folders, and last one server or several as `hawser receive` prints them, with a path
+    /// in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
+    #[arg(value_name = "FILE... DST[/PATH]...", required = true, num_args = 1..)]
     pub args: Vec<PathBuf>,
     /// Send this many zeros instead of files, to measure all but the disk
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
@@ -33,7 +34,7 @@ pub struct SendArgs {
 
 /// Runs `hawser send`.
 pub fn run(args: SendArgs) -> Result<(), Failure> {
-    let (place, files) = split(&args)?;
+    let (files, places) = split(&args)?;
     let content = match args.zeros {
         Some(bytes) => Source::zeros(bytes)?,
         None => {
@@ -47,11 +48,9 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let manifest = content.manifest();
     let (bytes, count) = (manifest.length(), manifest.entries().len());
     if args.dry_run {
-        outln!(
-            "{} in {count} entries to {}",
-            format::bytes(bytes),
-            place.server
-        );
+        for place in &places {
+            outln!("{} in {count} entries to {place}", format::bytes(bytes));
+        }
         return Ok(());
     }
     let name = match (args.zeros, &files[..]) {
@@ -59,19 +58,41 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         (None, [one]) => plain(&one.display().to_string()),
         (None, all) => format!("{} arguments", all.len()),
     };
-    let request = Request::Send {
-        content: Arc::new(content),
-        name: place.name.clone(),
+    let content = Arc::new(content);
+    let job = |place: Place| Job {
+        request: Request::Send {
+            content: Arc::clone(&content),
+            name: place.name.clone(),
+        },
+        name: name.clone(),
+        place,
     };
-    bulk::run(&args.client, &args.host, &place, (request, &name, "sent"))
+    let jobs = places.into_iter().map(job).collect();
+    bulk::run(&args.client, &args.host, jobs, "sent")
 }
 
-/// The destination, and the files before it.
-fn split(args: &SendArgs) -> Result<(Place, Vec<PathBuf>), Failure> {
-    let Some((last, files)) = args.args.split_last() else {
+/// The files, and the destinations after them.
+fn split(args: &SendArgs) -> Result<(Vec<PathBuf>, Vec<Place>), Failure> {
+    let read = |arg: &PathBuf| arg.to_string_lossy().parse::<Place>();
+    let first = args.args.iter().rposition(|arg| read(arg).is_err());
+    let (files, places) = args.args.split_at(first.map_or(0, |last| last + 1));
+    let places: Result<Vec<_>, _> = places.iter().map(read).collect();
+    let places = places.map_err(Failure::usage)?;
+    if places.is_empty() {
+        // The last argument is not one: its error says how one is written.
+        let last = args.args.last().map(read).transpose();
+        last.map_err(Failure::usage)?;
         return Err(Failure::usage("name files and a destination"));
-    };
-    let place = last.to_string_lossy().parse().map_err(Failure::usage)?;
+    }
+    let servers: HashSet<_> = places.iter().map(|place| place.server).collect();
+    if servers.len() < places.len() {
+        return Err(Failure::usage("a server is named twice: name each once"));
+    }
+    if places.len() > 1 && args.client.code.is_some() {
+        return Err(Failure::usage(
+            "a code is for one transfer: name one destination with --code",
+        ));
+    }
     match (files.is_empty(), args.zeros) {
         (true, None) => Err(Failure::usage(
             "name what to send before the destination: hawser send FILE... DST[/PATH]",
@@ -79,6 +100,6 @@ fn split(args: &SendArgs) -> Result<(Place, Vec<PathBuf>), Failure> {
         (false, Some(_)) => Err(Failure::usage(
             "--zeros takes the place of files: name none",
         )),
-        _ => Ok((place, files.to_vec())),
+        _ => Ok((files.to_vec(), places)),
     }
 }

@@ -52,7 +52,11 @@ impl Bed {
     }
 
     fn receive(&self, flags: &[&str]) -> Receiver {
-        let (output, share) = (self.path("in"), self.path("data"));
+        self.receive_in("in", flags)
+    }
+
+    fn receive_in(&self, folder: &str, flags: &[&str]) -> Receiver {
+        let (output, share) = (self.path(folder), self.path("data"));
         let args = [
             &["receive", "-o", &output, "--share", &share, "--json"],
             flags,
@@ -92,6 +96,21 @@ impl Bed {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Sends to several receivers; their reports.
+    fn send_to_all(&self, receivers: &[&Receiver]) -> Vec<Value> {
+        let data = self.path("data");
+        let mut args = vec!["send", &data];
+        args.extend(receivers.iter().map(|one| one.address.as_str()));
+        args.push("--json");
+        for one in receivers {
+            args.extend(["--server-key", &one.key]);
+        }
+        let output = self.exec(SENDER, &args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let reports = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+        reports.map(Result::unwrap).collect()
     }
 
     /// Asserts that what was sent is in the receiver's folder.
@@ -192,25 +211,29 @@ fn folders_arrive_whatever_ends_on_the_way() {
     let mut receiver = bed.receive(&allow);
     let mut sending = bed.send(&receiver, &[]).spawn().unwrap();
     let part = bed.folder.path().join("in/data/a");
-    eventually("something is verified", || {
+    // Ranges of a MiB that are written; the rest of the file is a hole.
+    let written = || {
         let names = fs::read_dir(&part).into_iter().flatten();
-        let mut files = names.filter_map(|entry| entry.ok()?.metadata().ok());
-        // Two ranges of a MiB, in blocks of 512 bytes; the rest of the file is a hole.
-        files.any(|file| file.blocks() >= 4096)
-    });
+        let files = names.filter_map(|entry| entry.ok()?.metadata().ok());
+        files.map(|file| (file.blocks() * 512) >> 20).max()
+    };
+    eventually("something is verified", || written() >= Some(2));
     sending.kill().unwrap();
     sending.wait().unwrap();
-    let mut sending = bed
-        .send(&receiver, &[])
-        .stderr(Stdio::null())
+    let sending = bed
+        .send(&receiver, &["--paths", "2"])
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let before = written();
+    eventually("more is verified", || written() > before);
     receiver.child.kill().unwrap();
     receiver.child.wait().unwrap();
-    sending.kill().unwrap();
-    sending.wait().unwrap();
-    let receiver = bed.receive(&allow);
-    let report = bed.report(bed.send(&receiver, &["--paths", "2"]));
+    // The sender finds the receiver again, and continues by itself.
+    let receiver = bed.receive(&[&allow[..], &["--listen", &receiver.address]].concat());
+    let output = sending.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["existing_bytes"].as_u64() > Some(0), "{report}");
     let bytes = |path: &Value| path["bytes"].as_u64().unwrap();
     let paths = report["paths"].as_array().unwrap();
@@ -230,6 +253,18 @@ fn folders_arrive_whatever_ends_on_the_way() {
     let sent = report["bytes"].as_u64().unwrap() - report["existing_bytes"].as_u64().unwrap();
     assert_eq!(sent, 1 << 20, "{report}");
     bed.assert_received();
+
+    // Two receivers at once, of which one has everything.
+    let other = bed.receive_in("other", &allow);
+    let reports = bed.send_to_all(&[&receiver, &other]);
+    let existing = |receiver: &Receiver| {
+        let report = reports.iter().find(|one| one["peer"] == receiver.address);
+        report.unwrap()["existing_bytes"].clone()
+    };
+    assert_eq!(existing(&receiver), reports[0]["bytes"]);
+    assert_eq!(existing(&other), 0);
+    assert_same(&data, &bed.folder.path().join("other/data"));
+    drop(other);
 
     // A link goes down on the way, when something is fetched.
     let output = bed.path("out");

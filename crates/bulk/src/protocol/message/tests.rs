@@ -34,9 +34,24 @@ pub(in super::super) fn message() -> impl Strategy<Value = Message> {
     let session = || any::<[u8; 16]>().prop_map(SessionId);
     let role = prop_oneof![Just(Role::Source), Just(Role::Sink)];
     prop_oneof![
-        (cipher(), any::<u16>(), role, number(), ".{0,50}").prop_map(
-            |(cipher, port, role, credit, name)| Message::open(cipher, port, role, credit, &name)
-        ),
+        (
+            cipher(),
+            any::<u16>(),
+            any::<u64>(),
+            role,
+            number(),
+            ".{0,50}"
+        )
+            .prop_map(|(cipher, port, instance, role, credit, name)| {
+                Message::Open(Open {
+                    cipher,
+                    port,
+                    instance,
+                    role,
+                    credit,
+                    name,
+                })
+            }),
         (session(), cipher(), any::<u16>()).prop_map(|(session, cipher, port)| Message::Join {
             session,
             cipher,
@@ -65,8 +80,18 @@ fn encode(message: &Message) -> Vec<u8> {
 
 #[test]
 fn messages_have_the_specified_bytes() {
-    let open = Message::open(Cipher::ChaCha20Poly1305, 0x7918, Role::Sink, 5, "a");
-    assert_eq!(encode(&open), [9, 1, 1, 2, 0x79, 0x18, 2, 5, 1, b'a']);
+    let open = Message::Open(Open {
+        cipher: Cipher::ChaCha20Poly1305,
+        port: 0x7918,
+        instance: 0x0102,
+        role: Role::Sink,
+        credit: 5,
+        name: "a".into(),
+    });
+    let bytes = [
+        17, 1, 1, 2, 0x79, 0x18, 0, 0, 0, 0, 0, 0, 1, 2, 2, 5, 1, b'a',
+    ];
+    assert_eq!(encode(&open), bytes);
     let message = SessionMessage::Confirm {
         first: 0x1234,
         count: 3,
@@ -88,7 +113,10 @@ fn fields_have_only_valid_values() {
         (&[99], DecodeError::UnknownType(99)),
         (&[], DecodeError::Truncated),
         (&[1, 1, 3, 0, 0, 1, 0], DecodeError::Invalid("cipher")),
-        (&[1, 1, 1, 0, 0, 3, 0, 0], DecodeError::Invalid("role")),
+        (
+            &[1, 1, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0, 0],
+            DecodeError::Invalid("role"),
+        ),
         (&[7, 1, 1], DecodeError::Trailing(1)),
         (
             &[6, 0, 18, 0],

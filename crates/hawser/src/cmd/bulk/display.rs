@@ -1,4 +1,4 @@
-//! The display of a bulk transfer: a bar for the whole, and a line for each path.
+//! The display of bulk transfers: for each a bar for the whole, and a line for each path.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,13 +14,20 @@ use crate::screen::Live;
 /// Time between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Shows a transfer on standard error: in place on a terminal, otherwise as a line every few seconds.
+/// Shows transfers on standard error: in place on a terminal, otherwise as lines every few seconds.
 pub struct Display {
-    name: String,
+    tracks: Vec<Track>,
     paint: Paint,
     live: Option<Live>,
     line_due: Instant,
     verbose: bool,
+}
+
+/// One transfer.
+struct Track {
+    name: String,
+    progress: Progress,
+    paths: Vec<PathProgress>,
     /// The rates, by what was delivered before.
     before: Option<Before>,
     decisions: HashMap<Fingerprint, Decision>,
@@ -36,69 +43,114 @@ struct Before {
 }
 
 impl Display {
-    /// A display for the transfer `name`; with `verbose`, decisions about paths are shown too.
-    pub fn new(name: &str, verbose: bool) -> Self {
+    /// A display for the transfers of these names; with `verbose`, decisions about paths are shown
+    /// too.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>, verbose: bool) -> Self {
         Self {
-            name: plain(name),
+            tracks: names.into_iter().map(Track::new).collect(),
             paint: Paint::stderr(),
             live: Live::start(),
             line_due: Instant::now() + LINE_EVERY,
             verbose,
-            before: None,
-            decisions: HashMap::new(),
         }
     }
 
-    /// Shows an event.
-    pub fn show(&mut self, event: &TransferEvent) {
+    /// Shows an event of transfer number `index`.
+    pub fn show(&mut self, index: usize, event: TransferEvent) {
+        let prefix = match &self.tracks[..] {
+            [_] => String::new(),
+            tracks => format!("{}: ", tracks[index].name),
+        };
+        let track = &mut self.tracks[index];
         match event {
-            TransferEvent::Progress(progress, paths) => self.progress(progress, paths),
+            TransferEvent::Progress(progress, paths) => {
+                track.measure(progress, paths);
+                self.draw();
+            }
+            TransferEvent::Restarted => {
+                errln!("{prefix}the server has lost the session; another one continues");
+            }
             TransferEvent::Decided(fingerprint, _, decision) => {
                 if self.verbose {
-                    errln!("{}: {}", fingerprint.short(), plain(&decision.to_string()));
+                    let decision = plain(&decision.to_string());
+                    errln!("{prefix}{}: {decision}", fingerprint.short());
                 }
-                self.decisions.insert(*fingerprint, decision.clone());
+                track.decisions.insert(fingerprint, decision);
             }
         }
     }
 
-    fn progress(&mut self, progress: &Progress, paths: &[PathProgress]) {
-        self.measure(progress, paths);
+    fn draw(&mut self) {
         if let Some(mut live) = self.live.take() {
-            live.draw(|columns| self.lines(progress, paths, columns));
+            live.draw(|columns| {
+                let lines = self.tracks.iter();
+                lines
+                    .flat_map(|track| track.lines(&self.paint, columns))
+                    .collect()
+            });
             self.live = Some(live);
             return;
         }
         let now = Instant::now();
         if now >= self.line_due {
             self.line_due = now + LINE_EVERY;
-            let share = format::share(progress.verified, progress.total);
-            let rate = self.before.as_ref().map_or(0.0, |before| before.rate);
-            errln!("{}, {}", share.trim_start(), format::rate(rate));
+            let several = self.tracks.len() > 1;
+            for track in &self.tracks {
+                let name = if several { &track.name } else { "" };
+                let separator = if several { ": " } else { "" };
+                errln!("{name}{separator}{}", track.summary());
+            }
         }
     }
 
-    fn lines(&self, progress: &Progress, paths: &[PathProgress], columns: usize) -> Vec<String> {
-        let rate = self.before.as_ref().map_or(0.0, |before| before.rate);
-        let (done, total) = (progress.verified, progress.total);
+    /// Removes the display.
+    pub fn clear(&mut self) {
+        self.live = None;
+    }
+}
+
+impl Track {
+    fn new(name: &str) -> Self {
+        Self {
+            name: plain(name),
+            progress: Progress::default(),
+            paths: Vec::new(),
+            before: None,
+            decisions: HashMap::new(),
+        }
+    }
+
+    /// The rate of the whole, in bit/s.
+    fn rate(&self) -> f64 {
+        self.before.as_ref().map_or(0.0, |before| before.rate)
+    }
+
+    fn summary(&self) -> String {
+        let share = format::share(self.progress.verified, self.progress.total);
+        format!("{}, {}", share.trim_start(), format::rate(self.rate()))
+    }
+
+    fn lines(&self, paint: &Paint, columns: usize) -> Vec<String> {
+        let rate = self.rate();
+        let (done, total) = (self.progress.verified, self.progress.total);
         let left = total.saturating_sub(done) as f64 * 8.0 / rate.max(1.0);
         let left = format::left(Duration::from_secs_f64(left.min(1e9)));
         let share = format::share(done, total);
         let tail = format!("{share}  {:>12}  {left:<7}", format::rate(rate));
         let mut lines = vec![format::bar(&self.name, done, total, &tail, columns)];
-        lines.extend(paths.iter().map(|path| self.line(path)));
+        lines.extend(self.paths.iter().map(|path| self.line(path, paint)));
         lines
     }
 
-    fn line(&self, path: &PathProgress) -> String {
+    fn line(&self, path: &PathProgress, paint: &Paint) -> String {
         let rate = self
             .before
             .as_ref()
             .and_then(|one| one.rates.get(&path.fingerprint));
         let state = match (path.open, path.stalled) {
-            (false, _) => self.paint.faint("closed  "),
-            (true, true) => self.paint.bad("stalled "),
-            (true, false) => self.paint.good("active  "),
+            (false, _) => paint.faint("closed  "),
+            (true, true) => paint.bad("stalled "),
+            (true, false) => paint.good("active  "),
         };
         let hops = path.path.as_ref().map_or(0, |path| path.info().hops());
         let mut text = format!(
@@ -114,17 +166,19 @@ impl Display {
             text += &format!("  lost {lost:>5.2} %");
         }
         if let Some(decision) = self.decisions.get(&path.fingerprint) {
-            text += &format!("  {}", self.paint.faint(plain(&decision.to_string())));
+            text += &format!("  {}", paint.faint(plain(&decision.to_string())));
         }
         text
     }
 
-    /// Updates the rates.
-    fn measure(&mut self, progress: &Progress, paths: &[PathProgress]) {
+    /// Takes the progress in, and updates the rates.
+    fn measure(&mut self, progress: Progress, paths: Vec<PathProgress>) {
+        (self.progress, self.paths) = (progress, paths);
         let now = Instant::now();
         let whole = progress.verified - progress.existing;
         let Some(before) = &mut self.before else {
-            let paths = paths.iter().map(|path| (path.fingerprint, path.delivered));
+            let paths = self.paths.iter();
+            let paths = paths.map(|path| (path.fingerprint, path.delivered));
             self.before = Some(Before {
                 at: now,
                 whole,
@@ -149,17 +203,12 @@ impl Display {
             }
         };
         before.rate = smooth(before.rate, whole.saturating_sub(before.whole));
-        for path in paths {
+        for path in &self.paths {
             let old = before.paths.insert(path.fingerprint, path.delivered);
             let bytes = path.delivered.saturating_sub(old.unwrap_or_default());
             let rate = before.rates.entry(path.fingerprint).or_default();
             *rate = smooth(*rate, bytes);
         }
         (before.at, before.whole) = (now, whole);
-    }
-
-    /// Removes the display.
-    pub fn clear(&mut self) {
-        self.live = None;
     }
 }

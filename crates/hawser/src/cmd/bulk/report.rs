@@ -9,6 +9,8 @@ use crate::out::outln;
 /// The report on a bulk transfer, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// The other side: a server with the path in its folder, or a client.
+    pub peer: String,
     /// Bytes of all files, without holes.
     pub bytes: u64,
     /// Bytes that were there before.
@@ -36,11 +38,12 @@ pub struct PathReport {
 }
 
 impl Report {
-    pub fn new(summary: &Summary) -> Self {
+    pub fn new(summary: &Summary, peer: String) -> Self {
         let progress = summary.progress;
         let seconds = summary.elapsed.as_secs_f64();
         let moved = progress.verified - progress.existing;
         Self {
+            peer,
             bytes: progress.total,
             existing_bytes: progress.existing,
             files: progress.files,
