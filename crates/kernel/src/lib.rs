@@ -1,11 +1,12 @@
-//! The system calls that several crates share: netlink round trips, network namespaces, offloads of
-//! devices, socket options and error queues that rustix does not have, RPC over Unix sockets; and
-//! when to sleep between them.
+//! The system calls that several crates share: netlink round trips, network namespaces, offloads and
+//! queues of devices, socket options and error queues that rustix does not have, RPC over Unix
+//! sockets; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
 
 pub mod error_queue;
+pub mod ethtool;
 pub mod interface;
 pub mod namespace;
 pub mod netlink;

@@ -2,11 +2,8 @@
 //! `linux/ethtool.h`): whether a packet of many segments crosses the device whole.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-
-use crate::socket::checked;
+use crate::ethtool::Ethtool;
 
 /// Commands and constants of `linux/ethtool.h`.
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
@@ -92,76 +89,40 @@ fn merges(name: &str) -> bool {
 }
 
 fn offloads(ethtool: &Ethtool<'_>) -> io::Result<Vec<Feature>> {
-    let mut features = ethtool.features()?;
-    features.retain(|feature| merges(&feature.name));
-    Ok(features)
+    let mut offloads = features(ethtool)?;
+    offloads.retain(|feature| merges(&feature.name));
+    Ok(offloads)
 }
 
-/// Requests about one device of a network namespace.
-struct Ethtool<'a> {
-    socket: rustix::fd::OwnedFd,
-    device: &'a str,
-}
-
-impl<'a> Ethtool<'a> {
-    /// Opens the device in the namespace of the calling thread.
-    fn of(device: &'a str) -> io::Result<Self> {
-        let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
-        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
-        Ok(Self { socket, device })
-    }
-
-    /// All features of the device.
-    fn features(&self) -> io::Result<Vec<Feature>> {
-        // The kernel writes at most as many words as requested, and returns how many there are.
-        let mut request = [ETHTOOL_GFEATURES, 0];
-        self.call(&mut request)?;
-        let words = request[1] as usize;
-        // Each word has a block: available, requested, active, never changed.
-        let mut state = vec![0; 2 + 4 * words];
-        state[..2].copy_from_slice(&[ETHTOOL_GFEATURES, words as u32]);
-        self.call(&mut state)?;
-        // The kernel writes a name for every feature; there are no more than bits.
-        let mut names = vec![0; 3 + words * WORD * ETH_GSTRING_LEN / 4];
-        names[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, 0]);
-        self.call(&mut names)?;
-        let count = (names[2] as usize).min(words * WORD);
-        let text: Vec<u8> = names[3..].iter().flat_map(|w| w.to_ne_bytes()).collect();
-        let features = text.chunks(ETH_GSTRING_LEN).take(count).enumerate();
-        let features = features.map(|(bit, name)| {
-            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-            let block = &state[2 + 4 * (bit / WORD)..];
-            let is_set = |word: u32| word & (1 << (bit % WORD)) != 0;
-            Feature {
-                bit,
-                name: String::from_utf8_lossy(name).into_owned(),
-                changeable: is_set(block[0]) && !is_set(block[3]),
-                active: is_set(block[2]),
-            }
-        });
-        Ok(features.collect())
-    }
-
-    /// Makes a request, which the kernel replaces by its answer. Its first word is the command;
-    /// after it the request must have room for all that the kernel answers to that command.
-    fn call(&self, request: &mut [u32]) -> io::Result<()> {
-        // SAFETY: all zeros is a valid ifreq.
-        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
-        let name = self.device.as_bytes();
-        // One byte is left for the end of the string.
-        if name.len() >= ifreq.ifr_name.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
+/// All features of the device.
+fn features(ethtool: &Ethtool<'_>) -> io::Result<Vec<Feature>> {
+    // The kernel writes at most as many words as requested, and returns how many there are.
+    let mut request = [ETHTOOL_GFEATURES, 0];
+    ethtool.call(&mut request)?;
+    let words = request[1] as usize;
+    // Each word has a block: available, requested, active, never changed.
+    let mut state = vec![0; 2 + 4 * words];
+    state[..2].copy_from_slice(&[ETHTOOL_GFEATURES, words as u32]);
+    ethtool.call(&mut state)?;
+    // The kernel writes a name for every feature; there are no more than bits.
+    let mut names = vec![0; 3 + words * WORD * ETH_GSTRING_LEN / 4];
+    names[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, 0]);
+    ethtool.call(&mut names)?;
+    let count = (names[2] as usize).min(words * WORD);
+    let text: Vec<u8> = names[3..].iter().flat_map(|w| w.to_ne_bytes()).collect();
+    let features = text.chunks(ETH_GSTRING_LEN).take(count).enumerate();
+    let features = features.map(|(bit, name)| {
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let block = &state[2 + 4 * (bit / WORD)..];
+        let is_set = |word: u32| word & (1 << (bit % WORD)) != 0;
+        Feature {
+            bit,
+            name: String::from_utf8_lossy(name).into_owned(),
+            changeable: is_set(block[0]) && !is_set(block[3]),
+            active: is_set(block[2]),
         }
-        for (to, &byte) in ifreq.ifr_name.iter_mut().zip(name) {
-            *to = byte as libc::c_char;
-        }
-        ifreq.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
-        let socket = self.socket.as_fd().as_raw_fd();
-        // SAFETY: the kernel reads and writes `ifreq` and, inside its length as the callers size
-        // it, `request`; both outlive the call, and any bits are valid in them.
-        checked(unsafe { libc::ioctl(socket, libc::SIOCETHTOOL, &raw mut ifreq) })?;
-        Ok(())
-    }
+    });
+    Ok(features.collect())
 }
 
 #[cfg(test)]
