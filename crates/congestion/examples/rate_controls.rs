@@ -1,7 +1,7 @@
 //! Prints how each rate control fills and shares a bottleneck, on virtual time: the smallest figure
 //! over some seeds, the median, and the largest.
 //!
-//! `cargo run --release -p hawser-congestion --example rate_controls [-- SEEDS]`
+//! `cargo run --release -p hawser-congestion --example rate_controls [-- SEEDS [ALGORITHM...]]`
 #![allow(clippy::unwrap_used, reason = "an example may fail anywhere")]
 
 #[path = "../src/tests/bottleneck.rs"]
@@ -128,16 +128,18 @@ fn rows() -> Vec<Row> {
 }
 
 fn main() {
-    let seeds = std::env::args()
-        .nth(1)
-        .map_or(3, |arg| arg.parse().unwrap());
-    let algorithms = Algorithm::ALL;
+    let mut arguments = std::env::args().skip(1);
+    let seeds = arguments.next().map_or(3, |arg| arg.parse().unwrap());
+    let mut algorithms: Vec<Algorithm> = arguments.map(|arg| arg.parse().unwrap()).collect();
+    if algorithms.is_empty() {
+        algorithms = Algorithm::ALL.to_vec();
+    }
     print!("{:34}", "");
     algorithms.iter().for_each(|one| print!("{one:>22}"));
     println!();
     for (label, figure) in rows() {
         print!("{label:34}");
-        for one in algorithms {
+        for &one in &algorithms {
             let mut figures: Vec<f64> = (0..seeds).map(|seed| figure(one, seed)).collect();
             figures.sort_by(f64::total_cmp);
             let [least, median, most] =

@@ -1,12 +1,17 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-05): a model of the path, its bandwidth and its round-trip time, sets
 //! the rate and the window. Section numbers are the draft's.
 //!
-//! It differs from the draft in four points:
+//! It differs from the draft in six points:
 //!
 //! - Outside of probing, a round with losses lowers the bounds (5.5.10.3) only if more than
 //!   [`TOLERATED`] of it was lost, or the round-trip time had grown while cruising. The draft lowers
 //!   them at any loss to what was delivered, which in Down is nine tenths of the bandwidth: a path
 //!   that loses 0.1 % at random would be idle for a tenth of the time.
+//! - Losses of a probe, of Startup or of a round are too many (5.5.10.2) only where they exceed
+//!   [`TOLERATED`] by more than chance: of 200 packets on a path that loses 1 % at random, 2 % are
+//!   often lost, and the bounds would fall each time.
+//! - In Up (5.3.3.6) a window at its long-term bound is a reason to go on only until a queue has
+//!   grown: a larger window then brings losses to others and no bandwidth.
 //! - A round-trip time close to the shortest confirms it, so that [`State::ProbeRtt`] (5.3.4) is
 //!   left to paths with a standing queue. It costs a path of 200 ms 4 % of its time.
 //! - In Up (5.3.3.4) a window at its long-term bound is spread over the round trip. At the pacing rate
@@ -166,7 +171,6 @@ impl Bbr {
         let min_rtt = known.min_rtt.unwrap_or(Duration::MAX);
         // Without a measurement, a round-trip time of 1 ms (5.6.2).
         let rtt = known.min_rtt.unwrap_or(Duration::from_millis(1));
-        let nominal = known.window as f64 / rtt.as_secs_f64().max(1e-6);
         let mut bbr = Self {
             mtu: mtu.into(),
             known: announced,
@@ -224,9 +228,15 @@ impl Bbr {
             up_cost: u64::MAX,
             random,
         };
-        let bandwidth = known.bandwidth.max(nominal);
-        bbr.pacing_rate = bbr.startup_gain(bandwidth) * bandwidth;
+        bbr.pacing_rate = bbr.first_pacing_rate(rtt);
         bbr
+    }
+
+    /// The pacing rate for the window, when `rtt` is the round-trip time (5.6.2).
+    fn first_pacing_rate(&self, rtt: Duration) -> f64 {
+        let nominal = self.window as f64 / rtt.as_secs_f64().max(1e-6);
+        let bandwidth = self.bw.max(nominal);
+        self.startup_gain(bandwidth) * bandwidth
     }
 
     /// Bytes that may be in flight.
@@ -276,6 +286,10 @@ impl Bbr {
         self.delivered = delivered;
         self.in_flight = sample.in_flight;
         self.last_rtt = sample.rtt;
+        if self.min_rtt == Duration::MAX {
+            // Until now a round-trip time of 1 ms was assumed.
+            self.pacing_rate = self.first_pacing_rate(sample.rtt);
+        }
         self.update_round(sample);
         self.update_latest(sample);
         if let Some(rate) = sample.rate

@@ -6,6 +6,9 @@ use super::{Bbr, State, TOLERATED};
 use crate::delivery::Loss;
 use crate::round::grown;
 
+/// By how many standard deviations losses exceed what is tolerated until they are more than chance.
+pub(super) const CHANCE: f64 = 2.0;
+
 /// Losses of the present round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Losses {
@@ -45,7 +48,7 @@ impl Bbr {
         losses.last = loss.number;
         losses.bytes += loss.bytes;
         losses.grown |= grown(self.min_rtt, self.last_rtt);
-        if self.probing && is_too_much(loss.lost, loss.in_flight_then) {
+        if self.probing && self.is_too_much(loss.lost, loss.in_flight_then) {
             self.probed_too_much(now, loss);
         }
     }
@@ -84,7 +87,16 @@ impl Bbr {
     }
 }
 
-/// Whether `lost` of `in_flight` bytes are more than chance (5.5.10.2).
-pub(super) fn is_too_much(lost: u64, in_flight: u64) -> bool {
-    lost as f64 > TOLERATED * in_flight as f64
+impl Bbr {
+    /// Bytes of `sent` that may be lost without a reaction (5.5.10.2): a part of them, and what chance
+    /// adds to it.
+    pub(super) fn tolerated(&self, sent: u64) -> f64 {
+        let part = TOLERATED * sent as f64;
+        part + CHANCE * (part * self.mtu as f64).sqrt()
+    }
+
+    /// Whether `lost` of `sent` bytes are more than chance.
+    pub(super) fn is_too_much(&self, lost: u64, sent: u64) -> bool {
+        lost as f64 > self.tolerated(sent)
+    }
 }

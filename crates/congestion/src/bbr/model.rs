@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::losses::is_too_much;
-use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State, TOLERATED};
+use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State};
 use crate::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).
@@ -134,7 +133,7 @@ impl Bbr {
         }
         let losses = &self.losses;
         let delivered = self.delivered.saturating_sub(losses.before);
-        let many = losses.bytes as f64 > TOLERATED * (delivered + losses.bytes) as f64;
+        let many = self.is_too_much(losses.bytes, delivered + losses.bytes);
         // Until packets are acknowledged that were sent while cruising, the queue is one's own, and
         // the rate that of Down.
         let cruised = self.state == State::Cruise && self.round >= self.cruise_round + 2;
@@ -183,7 +182,7 @@ impl Bbr {
     pub(super) fn check_startup_done(&mut self, sample: &Sample) {
         let many = self.loss_round_start
             && self.losses.runs >= STARTUP_RUNS
-            && is_too_much(sample.lost, sample.in_flight_then);
+            && self.is_too_much(sample.lost, sample.in_flight_then);
         if !self.full_bw_reached && many {
             let holds = self.holds(self.max_bw.get(), 1.0);
             self.long_window = holds.max(self.latest_delivered);

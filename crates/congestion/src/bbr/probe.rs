@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::losses::is_too_much;
 use super::{Bbr, KEPT, State, TOLERATED};
 use crate::delivery::{Loss, Sample};
+use crate::round::grown;
 
 /// Time between two probes: at least this, and a random part of as much again as the second.
 const WAIT: Duration = Duration::from_secs(2);
@@ -20,7 +20,9 @@ impl Bbr {
         if !self.full_bw_reached {
             return;
         }
-        self.adapt_long_term(sample);
+        // Taken before the bound is raised.
+        let bounded = self.limited && self.window >= self.long_window;
+        self.adapt_long_term(sample, bounded);
         match self.state {
             State::Down | State::Cruise if self.is_time_to_probe(now) => self.start_refill(),
             State::Down if self.is_time_to_cruise() => self.enter(State::Cruise),
@@ -29,13 +31,13 @@ impl Bbr {
                 self.start_up();
                 self.full_bw = sample.rate.unwrap_or_default();
             }
-            State::Up => self.go_down_when_full(now, sample),
+            State::Up => self.go_down_when_full(now, sample, bounded),
             _ => {}
         }
     }
 
     /// Learns from probing how much the path takes (5.3.3.6).
-    fn adapt_long_term(&mut self, sample: &Sample) {
+    fn adapt_long_term(&mut self, sample: &Sample, bounded: bool) {
         if self.stopping && self.round_start {
             self.probing = false;
             self.stopping = false;
@@ -43,20 +45,17 @@ impl Bbr {
                 self.max_bw.advance();
             }
         }
-        let too_much = is_too_much(sample.lost, sample.in_flight_then);
+        let too_much = self.is_too_much(sample.lost, sample.in_flight_then);
         let Some(bound) = self.long_window().filter(|_| !too_much) else {
             return;
         };
         self.long_window = bound.max(sample.in_flight_then);
-        if self.state == State::Up {
+        if self.state == State::Up && bounded {
             self.raise_long_term(sample);
         }
     }
 
     fn raise_long_term(&mut self, sample: &Sample) {
-        if !self.limited || self.window < self.long_window {
-            return;
-        }
         self.up_acked += sample.acked;
         if self.up_acked >= self.up_cost {
             let more = self.up_acked / self.up_cost;
@@ -85,9 +84,10 @@ impl Bbr {
         self.in_flight <= self.with_headroom() && self.in_flight <= self.target(1.0)
     }
 
-    /// Ends Up when the bandwidth no longer grows, unless the window is what keeps it.
-    fn go_down_when_full(&mut self, now: Instant, sample: &Sample) {
-        if self.limited && self.window >= self.long_window {
+    /// Ends Up when the bandwidth no longer grows, unless the window keeps it from growing. With a
+    /// queue it does not.
+    fn go_down_when_full(&mut self, now: Instant, sample: &Sample, bounded: bool) {
+        if bounded && !grown(self.min_rtt, sample.rtt) {
             self.reset_full_bandwidth();
             self.full_bw = sample.rate.unwrap_or_default();
         } else if self.full_bw_now {
@@ -131,11 +131,11 @@ impl Bbr {
         self.probing = false;
         if !loss.app_limited {
             // What was in flight when the tolerated part was reached.
-            let before = loss.in_flight_then.saturating_sub(loss.bytes) as f64;
+            let before = loss.in_flight_then.saturating_sub(loss.bytes);
             let lost = loss.lost.saturating_sub(loss.bytes) as f64;
-            let more = (TOLERATED * before - lost) / (1.0 - TOLERATED);
+            let more = (self.tolerated(before) - lost) / (1.0 - TOLERATED);
             let target = self.holds(self.bw, 1.0).min(self.window) as f64;
-            self.long_window = (before + more).max(KEPT * target) as u64;
+            self.long_window = (before as f64 + more).max(KEPT * target) as u64;
         }
         if self.state == State::Up {
             self.start_down(now);

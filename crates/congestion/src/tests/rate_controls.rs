@@ -45,6 +45,42 @@ fn a_gigabit_over_194_ms_is_full_after_five_seconds() {
 }
 
 #[test]
+fn bbr_starts_at_any_rate_with_losses_of_a_hundredth() {
+    // 17 to 270 Mbit/s: Startup overshoots by another part at each.
+    for (rate, rtt, least) in [
+        (17, 200, 0.9),
+        (64, 200, 0.9),
+        (270, 200, 0.9),
+        (17, 50, 0.95),
+    ] {
+        let link = Link {
+            rate: f64::from(rate) * 125e3,
+            rtt: rtt * MS,
+            loss: 0.01,
+            ..FAR
+        };
+        for seed in 0..4 {
+            let one = alone(Algorithm::Bbr, link, 10, seed);
+            let share = share(&one, link.rate, 4.0, 10.0);
+            assert!(share > least, "{rate} {rtt} {seed}: {share}");
+        }
+    }
+}
+
+#[test]
+fn the_first_window_is_spread_over_the_round_trip() {
+    // A queue of 25 packets, which a window sent at once would overflow long before the link is full.
+    let link = Link {
+        rate: 2.2e6,
+        rtt: 200 * MS,
+        queue: 15 * MS,
+        ..FAR
+    };
+    let one = alone(Algorithm::Bbr, link, 10, 1);
+    assert!(share(&one, link.rate, 3.0, 10.0) > 0.8);
+}
+
+#[test]
 fn losses_at_random_do_not_stop_pcc() {
     for algorithm in PCC {
         for loss in [1e-4, 1e-3] {
@@ -131,6 +167,25 @@ fn a_link_is_shared_with_cubic() {
             "{algorithm} {seed}: {one} {other}"
         );
         assert!(one + other > 0.95, "{algorithm} {seed}: {one} {other}");
+    }
+}
+
+#[test]
+fn bbr_that_comes_late_leaves_cubic_its_share() {
+    let link = Link {
+        rate: 25e6,
+        rtt: 100 * MS,
+        ..FAR
+    };
+    for seed in 0..3 {
+        let bbr = Sender::new(Algorithm::Bbr, Announced::default(), seed);
+        let mut senders = [
+            bbr.active([Duration::from_millis(3000 + 500 * seed)..Duration::MAX]),
+            Sender::new(Algorithm::Cubic, Announced::default(), seed),
+        ];
+        run(link, &mut senders, Duration::from_secs(45), seed);
+        let [bbr, cubic] = [0, 1].map(|at| share(&senders[at], link.rate, 15.0, 45.0));
+        assert!((0.5..2.5).contains(&(bbr / cubic)), "{seed}: {bbr} {cubic}");
     }
 }
 
