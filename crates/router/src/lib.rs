@@ -8,7 +8,6 @@ mod bfd;
 mod budget;
 mod check;
 mod deliver;
-mod emulate;
 mod error;
 mod flow;
 mod forward;

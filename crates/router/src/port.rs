@@ -5,15 +5,15 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hawser_emulation::{Emulator, max_batch};
 use hawser_topology::{LinkState, Shape};
 
-use crate::emulate::{Emulator, packets_in};
 use crate::io::{SLOTS, probe, set_merging};
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
 use crate::run::{MAX_BYTES, MAX_PACKETS, Runs};
 use crate::shared::Shared;
-use crate::transmit::{NoRoute, transmit, transmit_bfd};
+use crate::transmit::{NoRoute, packets_in, transmit, transmit_bfd};
 
 /// An interface, as one thread has it.
 pub(crate) struct Port {
@@ -28,7 +28,7 @@ pub(crate) struct Port {
     /// Packets that are sent next.
     pub runs: Runs,
     pub counters: InterfaceCounters,
-    pub emulator: Emulator,
+    pub emulator: Emulator<InFlight>,
     pub shared: Arc<Shared>,
     /// Whether the kernel merges arriving packets (GRO).
     pub merges: bool,
@@ -36,6 +36,21 @@ pub(crate) struct Port {
     pub cap: usize,
     /// The MTU that `topology.json` announces for the link, in bytes.
     announced: u16,
+}
+
+/// Packets held for a link's delay, which are sent with one call when due.
+pub(crate) struct InFlight {
+    /// Length of each packet but the last.
+    segment: usize,
+    data: Vec<u8>,
+    /// Whether it is a BFD packet, which is not counted.
+    is_bfd: bool,
+}
+
+impl InFlight {
+    fn packets(&self) -> u64 {
+        packets_in(self.data.len(), self.segment)
+    }
 }
 
 /// Index of the interface `id` in `ports`, which are sorted by interface.
@@ -111,9 +126,10 @@ impl Port {
     pub fn set_link(&mut self, state: &LinkState, drops: &mut Drops) {
         self.up = state.up;
         self.emulator.set_shape(state.shape);
-        self.cap = cap(state.shape.rate);
+        self.cap = max_batch(state.shape.rate).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES));
         if !state.up {
-            drops.add(Reason::InterfaceDown, self.emulator.clear());
+            let lost = self.emulator.clear().map(|lost| lost.packets()).sum();
+            drops.add(Reason::InterfaceDown, lost);
         }
     }
 
@@ -166,8 +182,14 @@ impl Port {
     }
 
     fn hold(&mut self, now: Instant, segment: usize, data: Vec<u8>, drops: &mut Drops) {
-        if let Err(packets) = self.emulator.hold(now, segment, data, false) {
-            drops.add(Reason::DelayQueueFull, packets);
+        let bytes = data.len();
+        let packets = InFlight {
+            segment,
+            data,
+            is_bfd: false,
+        };
+        if let Err(refused) = self.emulator.hold(now, bytes, packets) {
+            drops.add(Reason::DelayQueueFull, refused.packets());
         }
     }
 
@@ -179,8 +201,13 @@ impl Port {
             return;
         };
         if self.emulator.delays() {
+            let held = InFlight {
+                segment: packet.len(),
+                data: packet.to_vec(),
+                is_bfd: true,
+            };
             // A full delay queue drops a BFD packet, like any other.
-            let _ = self.emulator.hold(now, packet.len(), packet.to_vec(), true);
+            let _ = self.emulator.hold(now, packet.len(), held);
         } else {
             transmit_bfd(&self.socket, packet, to);
         }
@@ -206,13 +233,4 @@ impl Port {
             drops.add(Reason::Unreachable, packets_in(data.len(), segment));
         }
     }
-}
-
-/// Maximum number of bytes of one send. The kernel's rate limit counts one send as one packet, so
-/// on a link with a rate (in bit/s) a send is limited to what that rate carries in 1 ms, but to no
-/// less than one packet.
-fn cap(rate: Option<u64>) -> usize {
-    rate.map_or(MAX_BYTES, |rate| {
-        usize::try_from(rate / 8 / 1000).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES))
-    })
 }

@@ -9,14 +9,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use self::messages::Message;
 use crate::bfd::Neighbours;
-use crate::emulate::packets_in;
 use crate::flow::{flow, thread};
 use crate::forwarder::Forwarder;
 use crate::io::Inbox;
 use crate::port::{Port, position};
 use crate::reason::{Drops, Reason};
 use crate::repeat::Repeat;
-use crate::transmit::NoRoute;
+use crate::transmit::{NoRoute, packets_in};
 use crate::verdict::{Origin, Verdict};
 
 /// Index of the internal port.

@@ -3,10 +3,15 @@
 use std::io::{ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 
-use crate::emulate::packets_in;
 use crate::io;
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
+
+/// The number of packets of `segment` bytes, the last perhaps shorter, in `bytes`.
+#[inline]
+pub(crate) fn packets_in(bytes: usize, segment: usize) -> u64 {
+    bytes.div_ceil(segment.max(1)) as u64
+}
 
 /// The system has no route to the destination of the packets.
 pub(crate) struct NoRoute;
