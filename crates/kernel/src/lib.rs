@@ -1,6 +1,6 @@
 //! The system calls that several crates share: netlink round trips, network namespaces, offloads and
-//! queues of devices, socket options and error queues that rustix does not have, RPC over Unix
-//! sockets; and when to sleep between them.
+//! queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
+//! over Unix sockets; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
@@ -12,5 +12,6 @@ pub mod namespace;
 pub mod netlink;
 pub mod offload;
 pub mod pace;
+pub mod packet_socket;
 pub mod rpc;
 pub mod socket;

@@ -8,8 +8,8 @@ use hawser_kernel::offload;
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
 
-use crate::netlink::{LOOPBACK, LOOPBACK_NAME, Netlink, VethEnd};
-use crate::plan::{AsPlan, LinkPlan, Plan, Route};
+use crate::netlink::{Exempt, LOOPBACK, LOOPBACK_NAME, Netlink, VethEnd};
+use crate::plan::{AsPlan, LinkPlan, MARK, Plan, Route};
 
 /// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
@@ -69,6 +69,9 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
     }
     for (i, link) in network.links.iter().enumerate() {
         set_limit(plan, namespaces, i, &link.shape)?;
+        if link.shape.is_emulated() {
+            divert(plan, namespaces, i)?;
+        }
     }
     Ok(())
 }
@@ -143,6 +146,42 @@ fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io
         as_.isd_as,
         format_args!("the routes over {}", end.device),
     )
+}
+
+/// Diverts what both ends of a link are to send to the emulators of their ASes, except SCION's
+/// underlay. May be done once for a link.
+pub(crate) fn divert(plan: &Plan, namespaces: &[NetNs], link: usize) -> io::Result<()> {
+    for side in [Side::A, Side::B] {
+        let link = &plan.links[link];
+        let (end, far) = (link.end(side), link.end(side.other()));
+        let (held, namespace) = (end.held(), &namespaces[end.owner]);
+        let ends = [0, 1].map(|i| VethEnd {
+            device: &held.devices[i],
+            index: held.indices[i],
+            mac: held.macs[i],
+        });
+        let exempt = Exempt {
+            mark: MARK,
+            udp_to: far.address,
+            udp_to6: far.address6,
+        };
+        let diverted = namespace.run(|| {
+            let mut socket = Netlink::open()?;
+            socket.add_veth(&ends[0], &ends[1], namespace, link.mtu)?;
+            for index in held.indices {
+                socket.configure(index)?;
+                socket.set_up(index, true)?;
+            }
+            socket.divert(end.index, held.indices[0], &exempt)
+        });
+        let isd_as = plan.ases[end.owner].isd_as;
+        making(
+            diverted.flatten(),
+            isd_as,
+            format_args!("the emulation of {}", end.device),
+        )?;
+    }
+    Ok(())
 }
 
 /// Ignores the error that an address exists, as when a link that is partly up is brought up again.

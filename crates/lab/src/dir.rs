@@ -54,7 +54,9 @@ impl LabDir {
     pub fn longest_socket(&self, plan: &Plan) -> PathBuf {
         let all_services = Settings::default();
         let sockets = plan.ases.iter().flat_map(|plan| {
-            let (as_, dir) = (AsState::new(plan, &all_services), self.as_dir(plan.isd_as));
+            let (mut as_, dir) = (AsState::new(plan, &all_services), self.as_dir(plan.isd_as));
+            // It may be started later, when a link is changed.
+            as_.emulates = true;
             let services = as_.services().into_iter();
             services.map(move |service| as_.socket(&dir, service))
         });
@@ -167,6 +169,6 @@ mod tests {
         let dir = LabDir::new("/run/hawser/lab/x");
         let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
         let longest = dir.longest_socket(&plan);
-        assert!(longest.ends_with("control.sock"), "{longest:?}");
+        assert!(longest.ends_with("emulator.sock"), "{longest:?}");
     }
 }

@@ -16,7 +16,8 @@
 //! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. If the
 //! topology says `underlay: UDP/IPv6`, SCION runs over IPv6: hosts have `fd00:0:0:n::1`, routers
 //! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts always reach each
-//! other by plain IPv4 too, over the fewest links, so that TCP can be compared with SCION.
+//! other by plain IPv4 too, over the fewest links, so that TCP can be compared with SCION. A process
+//! per AS, its emulator, gives plain IP the links' delay, jitter and loss.
 //!
 //! [`Network`]: hawser_topology::Network
 
@@ -25,6 +26,7 @@ mod build;
 mod capture;
 mod dir;
 mod down;
+mod emulator;
 mod enter;
 mod error;
 mod lab;
@@ -48,6 +50,7 @@ mod up;
 
 pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
 pub use self::down::DownError;
+pub use self::emulator::{PlainIp, emulate};
 pub use self::error::LabError;
 pub use self::lab::{Lab, Listed, OpenError};
 pub use self::link::LinkChange;

@@ -10,7 +10,7 @@ use hawser_topology::{End, IsdAsn, Link, LinkState, Network, Shape, Side};
 use crate::error::LabError;
 use crate::protocol::{self, Request};
 use crate::state::{AsState, Service, State};
-use crate::{Lab, bfd};
+use crate::{Lab, bfd, emulator};
 
 /// Longest wait for the supervisor, which answers commands one by one.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,7 +70,6 @@ impl Lab {
             return Err(LabError::Failed(text));
         }
         let _lock = self.root.lock(&self.name)?;
-        let state = self.dir.read_state()?;
         let mut network = self.dir.read_network()?;
         let Some((index, _)) = network.link_at(isd_as, id) else {
             return Err(unknown(&network, isd_as, id));
@@ -90,6 +89,8 @@ impl Lab {
             state: wanted,
         };
         protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
+        // It may have started emulators.
+        let state = self.dir.read_state()?;
         for side in [Side::A, Side::B] {
             let mut links = dir(side).links()?;
             links.insert(link.end(side).id, wanted);
@@ -112,8 +113,8 @@ impl Lab {
         }
     }
 
-    /// Announces the change of a link to the routers at both ends, and to every control service that
-    /// the lab runs. Returns what failed.
+    /// Announces the change of a link to the routers and emulators at both ends, and to every control
+    /// service that the lab runs. Returns what failed.
     fn announce(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
         let mut failures = Vec::new();
         for end in [&link.a, &link.b] {
@@ -124,6 +125,9 @@ impl Lab {
                 // A router that the user runs may have no such socket, or may not run yet.
                 Err(_) if as_.no_router => {}
                 result => failures.extend(result.err()),
+            }
+            if as_.emulates {
+                failures.extend(self.announce_to_emulator(as_, end, wanted).err());
             }
         }
         for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
@@ -139,6 +143,25 @@ impl Lab {
             }
         }
         failures
+    }
+
+    /// Announces the change of a link to the emulator at one end.
+    fn announce_to_emulator(
+        &self,
+        as_: &AsState,
+        end: &End,
+        wanted: LinkState,
+    ) -> Result<(), String> {
+        let request = emulator::Request::SetLink {
+            id: end.id,
+            state: wanted,
+        };
+        let socket = self.dir.as_dir(as_.isd_as).emulator_socket();
+        match emulator::call(&socket, &request) {
+            Ok(emulator::Reply::Done) => Ok(()),
+            Ok(other) => Err(format!("emulator of {}: {other:?}", as_.isd_as)),
+            Err(e) => Err(e.to_string()),
+        }
     }
 
     /// Announces the change of a link to the router at one end.

@@ -1,5 +1,7 @@
 //! The rtnetlink(7) requests that create a lab.
 
+mod divert;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 
+pub(crate) use self::divert::Exempt;
 use crate::plan::{Mac, Route};
 
 /// Index and name of the loopback device in every namespace.

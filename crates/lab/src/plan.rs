@@ -4,6 +4,7 @@
 
 mod address;
 mod files;
+mod held;
 mod layout;
 mod routes;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use hawser_topology::{IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
 
+pub(crate) use self::held::{MARK, device, held_device};
 pub(crate) use self::layout::{AsPlan, EndPlan, LinkPlan, Mac, Route, RouterPlan};
 use self::routes::NextHop;
 
@@ -130,7 +132,7 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
         };
         Ok(EndPlan {
             owner,
-            device: format!("if{}", end.id),
+            device: device(end.id),
             index: FIRST_INDEX + u32::from(end.id),
             address: address::link(i, side),
             address6: (link.underlay == Underlay::Ipv6).then(|| address::link6(i, side)),

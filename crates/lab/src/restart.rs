@@ -24,6 +24,8 @@ pub enum RestartOf {
     Router(String),
     /// The control service and daemon.
     Control,
+    /// What gives plain IP the delay, jitter and loss of links.
+    Emulator,
 }
 
 impl Lab {
@@ -60,16 +62,22 @@ fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, LabError> 
     let is_chosen = |service: &Service| match (which, *service) {
         (RestartOf::All, _) => true,
         (RestartOf::Control, service) => service == Service::Control,
-        (RestartOf::Routers, service) => service != Service::Control,
+        (RestartOf::Emulator, service) => service == Service::Emulator,
+        (RestartOf::Routers, service) => matches!(service, Service::Router(_)),
         (RestartOf::Router(name), Service::Router(index)) => as_.routers[index].name == *name,
-        (RestartOf::Router(_), Service::Control) => false,
+        (RestartOf::Router(_), _) => false,
     };
     let services: Vec<_> = as_.services().into_iter().filter(is_chosen).collect();
+    if services.is_empty() && *which == RestartOf::Emulator {
+        return Err(LabError::Failed(format!(
+            "{isd_as} has no emulator: none of its links had delay, jitter or loss"
+        )));
+    }
     if services.is_empty() {
         let service = match which {
             RestartOf::All => "router and no control service",
             RestartOf::Routers | RestartOf::Router(_) => "router",
-            RestartOf::Control => "control service",
+            RestartOf::Control | RestartOf::Emulator => "control service",
         };
         return Err(LabError::Failed(format!(
             "the lab runs no {service} of {isd_as} (--no-router, --no-control): restart it where it was started"

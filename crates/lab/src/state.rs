@@ -37,14 +37,25 @@ pub(crate) enum Service {
     /// The border router at this index of [`AsState::routers`].
     Router(usize),
     Control,
+    /// What gives plain IP the delay, jitter and loss of links.
+    Emulator,
 }
 
 impl Service {
-    /// The subcommand that runs it.
-    pub fn command(self) -> &'static str {
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Router(_) => "router",
             Self::Control => "control",
+            Self::Emulator => "emulator",
+        }
+    }
+
+    /// The arguments that run it, before the folder of its AS.
+    pub fn command(self) -> [&'static str; 2] {
+        match self {
+            Self::Emulator => ["internal", self.name()],
+            Self::Router(_) | Self::Control => [self.name(), "run"],
         }
     }
 }
@@ -78,6 +89,9 @@ pub(crate) struct AsState {
     pub control: Option<ProcessId>,
     /// Whether the user runs the control service.
     pub no_control: bool,
+    pub emulator: Option<ProcessId>,
+    /// Whether a link of the AS has, or once had, delay, jitter or loss.
+    pub emulates: bool,
 }
 
 /// A border router.
@@ -102,6 +116,8 @@ impl AsState {
             no_router: settings.no_router.contains(&plan.isd_as),
             control: None,
             no_control: settings.no_control.contains(&plan.isd_as),
+            emulator: None,
+            emulates: plan.links.values().any(|link| link.shape.is_emulated()),
         }
     }
 
@@ -112,18 +128,21 @@ impl AsState {
             false => self.routers.len(),
         };
         let control = (!self.no_control).then_some(Service::Control);
-        (0..routers).map(Service::Router).chain(control).collect()
+        let emulator = self.emulates.then_some(Service::Emulator);
+        let routers = (0..routers).map(Service::Router);
+        routers.chain(control).chain(emulator).collect()
     }
 
     pub fn process_mut(&mut self, service: Service) -> &mut Option<ProcessId> {
         match service {
             Service::Router(index) => &mut self.routers[index].process,
             Service::Control => &mut self.control,
+            Service::Emulator => &mut self.emulator,
         }
     }
 
-    /// The name of a router of several; `None` for the only router of its AS, and for the control
-    /// service.
+    /// The name of a router of several; `None` for the only router of its AS, and for other
+    /// services.
     pub fn router_id(&self, service: Service) -> Option<&str> {
         match service {
             Service::Router(index) if self.routers.len() > 1 => Some(&self.routers[index].name),
@@ -132,14 +151,14 @@ impl AsState {
     }
 
     /// The name of a service within its AS: `router`, or the router's name if the AS has several,
-    /// or `control`.
+    /// or `control` or `emulator`.
     pub fn short_name(&self, service: Service) -> &str {
-        self.router_id(service).unwrap_or(service.command())
+        self.router_id(service).unwrap_or(service.name())
     }
 
     /// The name of a service in messages, for example `router of 1-ff00:0:110`.
     pub fn service_name(&self, service: Service) -> String {
-        let command = service.command();
+        let command = service.name();
         match self.router_id(service) {
             Some(id) => format!("{command} {id} of {}", self.isd_as),
             None => format!("{command} of {}", self.isd_as),
@@ -150,12 +169,13 @@ impl AsState {
     pub fn socket(&self, dir: &AsDir, service: Service) -> PathBuf {
         match (service, self.router_id(service)) {
             (Service::Control, _) => dir.control_socket(),
+            (Service::Emulator, _) => dir.emulator_socket(),
             (Service::Router(_), Some(id)) => dir.router_socket_of(id),
             (Service::Router(_), None) => dir.router_socket(),
         }
     }
 
-    /// The log of a service: `router.log`, `control.log`, or named after the router.
+    /// The log of a service, for example `router.log`, or named after the router.
     pub fn log(&self, dir: &AsDir, service: Service) -> PathBuf {
         dir.path().join(format!("{}.log", self.short_name(service)))
     }
@@ -207,7 +227,8 @@ impl State {
     pub fn services(&self) -> impl Iterator<Item = ProcessId> {
         let of_as = |as_: &AsState| {
             let routers = as_.routers.iter().filter_map(|router| router.process);
-            routers.chain(as_.control).collect::<Vec<_>>()
+            let others = as_.control.into_iter().chain(as_.emulator);
+            routers.chain(others).collect::<Vec<_>>()
         };
         self.ases.iter().flat_map(of_as)
     }

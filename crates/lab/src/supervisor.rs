@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc;
+use hawser_topology::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -103,6 +104,8 @@ struct Supervisor {
     plan: Plan,
     /// Whether the devices of each link are up.
     up: Vec<bool>,
+    /// Whether plain IP of each link is diverted to the emulators.
+    diverted: Vec<bool>,
     state: State,
     namespaces: Vec<NetNs>,
     user_ns: Option<rustix::fd::OwnedFd>,
@@ -189,6 +192,11 @@ impl Supervisor {
         let supervisor = Self {
             dir: dir.clone(),
             up: vec![true; plan.links.len()],
+            diverted: network
+                .links
+                .iter()
+                .map(|l| l.shape.is_emulated())
+                .collect(),
             plan,
             state,
             namespaces,
@@ -306,6 +314,10 @@ impl Supervisor {
             Request::SetLink { link, state } => {
                 build::set_limit(plan, namespaces, link, &state.shape)
                     .map_err(|e| e.to_string())?;
+                if state.shape.is_emulated() {
+                    self.emulate(link).map_err(|e| e.to_string())?;
+                }
+                let (plan, namespaces) = (&self.plan, &self.namespaces);
                 if self.up[link] != state.up {
                     build::set_link_up(plan, namespaces, link, state.up)
                         .map_err(|e| e.to_string())?;
@@ -327,6 +339,22 @@ impl Supervisor {
             }
         };
         Ok((reply, None))
+    }
+
+    /// Diverts plain IP of a link to the emulators of both ASes, which it starts if they do not run.
+    fn emulate(&mut self, link: usize) -> Result<(), Box<dyn Error>> {
+        if !self.diverted[link] {
+            build::divert(&self.plan, &self.namespaces, link)?;
+            self.diverted[link] = true;
+        }
+        for side in [Side::A, Side::B] {
+            let owner = self.plan.links[link].end(side).owner;
+            if !self.state.ases[owner].emulates {
+                let (services, state) = (&mut self.services, &mut self.state);
+                services.add_emulator(owner, &self.dir, &self.namespaces, state)?;
+            }
+        }
+        Ok(self.dir.write_state(&self.state)?)
     }
 
     /// The limits of the two ends of each link. Enters each namespace once.

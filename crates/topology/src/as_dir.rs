@@ -134,6 +134,11 @@ impl AsDir {
     pub fn control_socket(&self) -> PathBuf {
         self.0.join("control.sock")
     }
+
+    /// The socket of the process that emulates the AS's links for plain IP in a lab, a Unix socket.
+    pub fn emulator_socket(&self) -> PathBuf {
+        self.0.join("emulator.sock")
+    }
 }
 
 /// The name of an AS's folder: the ISD-AS with `_` for `:`, as in scionproto's file names.

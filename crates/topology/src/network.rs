@@ -200,6 +200,13 @@ pub struct Shape {
     pub queue: Duration,
 }
 
+impl Shape {
+    /// Whether it has delay, jitter or loss, which the kernel does not make, unlike the rate.
+    pub fn is_emulated(&self) -> bool {
+        !self.delay.is_zero() || !self.jitter.is_zero() || self.loss > 0.0
+    }
+}
+
 impl Default for Shape {
     fn default() -> Self {
         Self {

@@ -57,6 +57,8 @@ pub enum ControlCommand {
 pub enum InternalCommand {
     /// Holds the namespaces of a lab
     LabSupervisor { dir: PathBuf },
+    /// Gives plain IP of an AS of a lab the delay, jitter and loss of links
+    Emulator { dir: PathBuf },
     /// Sends UDP at a rate (bit/s) for a time (ms)
     CrossTraffic {
         from: IpAddr,
@@ -155,6 +157,10 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             // Removes the folders of the session that the lab belonged to, if that was killed.
             hawser_experiments::sweep();
             code
+        }
+        InternalCommand::Emulator { dir } => {
+            let Err(error) = hawser_lab::emulate(&AsDir::new(dir));
+            report(Err(error))
         }
         InternalCommand::CrossTraffic {
             from,

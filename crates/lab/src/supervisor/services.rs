@@ -1,4 +1,4 @@
-//! The routers and control services of a lab, which are children of its supervisor.
+//! The routers, control services and emulators of a lab, which are children of its supervisor.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NetNs};
+use hawser_topology::AsDir;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::backoff::Backoff;
@@ -20,7 +21,7 @@ use crate::logs::LOG_FILE;
 use crate::process::{Handle, ProcessId};
 use crate::protocol::History;
 use crate::report::{PROGRAM, StartError, log_end};
-use crate::state::{Service, Settings, State};
+use crate::state::{AsState, Service, Settings, State};
 use crate::{live, reap};
 
 /// Longest time from the start of all services until the last one answers.
@@ -57,7 +58,10 @@ struct Process {
     since: Instant,
 }
 
-pub(super) struct Services(Vec<Slot>);
+pub(super) struct Services {
+    program: PathBuf,
+    slots: Vec<Slot>,
+}
 
 impl Services {
     /// Starts all services that the lab runs, and enters their processes in `state`.
@@ -72,48 +76,52 @@ impl Services {
             Some(program) => PathBuf::from(program),
             None => std::env::current_exe()?,
         };
-        let mut all = Vec::with_capacity(2 * namespaces.len());
+        let mut slots = Vec::with_capacity(2 * namespaces.len());
         for (owner, as_) in state.ases.iter().enumerate() {
             let as_dir = dir.as_dir(as_.isd_as);
-            for service in as_.services() {
-                let mut args: Vec<OsString> =
-                    vec![service.command().into(), "run".into(), as_dir.path().into()];
-                if let Some(id) = as_.router_id(service) {
-                    args.extend(["--id".into(), id.into()]);
-                }
+            let services = as_.services().into_iter();
+            slots.extend(services.map(|service| {
+                let mut slot = Slot::new(owner, service, as_, &as_dir, &program);
                 if let (Service::Control, Some(lifetime)) = (service, settings.segment_lifetime) {
                     let lifetime = hawser_topology::format_duration(lifetime);
-                    args.extend(["--segment-lifetime".into(), lifetime.into()]);
+                    let flag = ["--segment-lifetime".into(), lifetime.into()];
+                    slot.args.extend(flag);
                 }
-                all.push(Slot {
-                    owner,
-                    service,
-                    name: as_.service_name(service),
-                    program: program.clone(),
-                    args,
-                    socket: as_.socket(&as_dir, service),
-                    log: as_.log(&as_dir, service),
-                    process: None,
-                    backoff: Backoff::default(),
-                    due: None,
-                    ended: None,
-                    restarts: 0,
-                });
-            }
+                slot
+            }));
         }
-        for service in &mut all {
+        for service in &mut slots {
             starter.check()?;
             service.start(namespaces, state).map_err(|e| {
                 service.not_ready(format!("cannot start {}: {e}", program.display()))
             })?;
         }
-        Ok(Self(all))
+        Ok(Self { program, slots })
+    }
+
+    /// Starts the emulator of an AS that has none. Returns when it is ready.
+    pub fn add_emulator(
+        &mut self,
+        owner: usize,
+        dir: &LabDir,
+        namespaces: &[NetNs],
+        state: &mut State,
+    ) -> Result<(), Box<dyn Error>> {
+        let as_ = &mut state.ases[owner];
+        as_.emulates = true;
+        let as_dir = dir.as_dir(as_.isd_as);
+        let mut slot = Slot::new(owner, Service::Emulator, as_, &as_dir, &self.program);
+        slot.start(namespaces, state)?;
+        self.slots.push(slot);
+        let mut slot = self.slots.last_mut().into_iter();
+        let deadline = Instant::now() + START_TIMEOUT;
+        slot.try_for_each(|slot| slot.wait_ready(deadline))
     }
 
     /// Waits until all services answer on their sockets.
     pub fn wait_ready(&mut self, starter: &Starter) -> Result<(), Box<dyn Error>> {
         let deadline = Instant::now() + START_TIMEOUT;
-        for service in &mut self.0 {
+        for service in &mut self.slots {
             starter.check()?;
             service.wait_ready(deadline)?;
         }
@@ -122,18 +130,18 @@ impl Services {
 
     /// The processes that have not been reaped.
     pub fn running(&self) -> impl Iterator<Item = &Handle> {
-        let processes = self.0.iter().filter_map(|s| s.process.as_ref());
+        let processes = self.slots.iter().filter_map(|s| s.process.as_ref());
         processes.map(|process| &process.handle)
     }
 
     /// When the next service is due for a restart.
     pub fn next_start(&self) -> Option<Instant> {
-        self.0.iter().filter_map(|s| s.due).min()
+        self.slots.iter().filter_map(|s| s.due).min()
     }
 
     /// Reaps the processes that have ended.
     pub fn reap(&mut self) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(Slot::reap)
+        self.slots.iter_mut().try_for_each(Slot::reap)
     }
 
     /// Reaps the processes that have ended, and restarts the services that are due. Returns whether
@@ -142,7 +150,7 @@ impl Services {
         self.reap()?;
         let now = Instant::now();
         let mut changed = false;
-        for service in &mut self.0 {
+        for service in &mut self.slots {
             if service.due.is_none_or(|due| due > now) {
                 continue;
             }
@@ -175,7 +183,7 @@ impl Services {
         state: &mut State,
     ) -> Result<(), String> {
         let wanted = |s: &&mut Slot| s.owner == owner && s.service == service;
-        let Some(service) = self.0.iter_mut().find(wanted) else {
+        let Some(service) = self.slots.iter_mut().find(wanted) else {
             return Err(
                 "the lab does not run this service: restart it where it was started".into(),
             );
@@ -201,7 +209,7 @@ impl Services {
     /// The history of the services that have ended without a request.
     pub fn histories(&self) -> Vec<History> {
         let now = Instant::now();
-        self.0
+        self.slots
             .iter()
             .filter_map(|s| {
                 Some(History {
@@ -217,6 +225,29 @@ impl Services {
 }
 
 impl Slot {
+    /// A service that is not started yet.
+    fn new(owner: usize, service: Service, as_: &AsState, dir: &AsDir, program: &Path) -> Self {
+        let mut args: Vec<OsString> = service.command().map(OsString::from).into();
+        args.push(dir.path().into());
+        if let Some(id) = as_.router_id(service) {
+            args.extend(["--id".into(), id.into()]);
+        }
+        Self {
+            owner,
+            service,
+            name: as_.service_name(service),
+            program: program.to_owned(),
+            args,
+            socket: as_.socket(dir, service),
+            log: as_.log(dir, service),
+            process: None,
+            backoff: Backoff::default(),
+            due: None,
+            ended: None,
+            restarts: 0,
+        }
+    }
+
     /// Starts the process, and enters it in `state`.
     fn start(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<()> {
         let mut command = Command::new(&self.program);
@@ -281,9 +312,9 @@ impl Slot {
     fn ask(&self) -> Result<(), String> {
         match self.service {
             Service::Router(_) => live::counters(&self.socket).map(drop),
-            // It binds its addresses before it listens there. A request would make it read the
-            // whole network.
-            Service::Control => match live::answers(&self.socket) {
+            // They are ready before they listen there. A request would make a control service
+            // read the whole network.
+            Service::Control | Service::Emulator => match live::answers(&self.socket) {
                 true => Ok(()),
                 false => Err("it does not listen on its socket".to_owned()),
             },

@@ -68,7 +68,8 @@ pub struct RestartArgs {
     /// The AS, for example 1-ff00:0:110
     #[arg(value_name = "AS", value_parser = one_as)]
     isd_as: IsdAsn,
-    /// Only its border routers, or its control service and daemon
+    /// Only its border routers, its control service and daemon, or what gives plain IP the delay,
+    /// jitter and loss of links
     #[arg(value_enum)]
     service: Option<ServiceArg>,
     /// After `router`: only the one of this name in topology.json
@@ -83,6 +84,7 @@ pub struct RestartArgs {
 enum ServiceArg {
     Router,
     Control,
+    Emulator,
 }
 
 /// Restarts the selected services, and prints their names.
@@ -93,9 +95,15 @@ pub fn restart(args: RestartArgs) -> Result<(), Failure> {
         (Some(ServiceArg::Router), None) => RestartOf::Routers,
         (Some(ServiceArg::Router), Some(name)) => RestartOf::Router(name),
         (Some(ServiceArg::Control), None) => RestartOf::Control,
+        (Some(ServiceArg::Emulator), None) => RestartOf::Emulator,
         (Some(ServiceArg::Control), Some(name)) => {
             return Err(Failure::usage(format!(
                 "lab restart: {name:?} after control: an AS has one control service, leave the name out"
+            )));
+        }
+        (Some(ServiceArg::Emulator), Some(name)) => {
+            return Err(Failure::usage(format!(
+                "lab restart: {name:?} after emulator: an AS has one emulator, leave the name out"
             )));
         }
     };
