@@ -17,5 +17,5 @@ pub use self::landing::{Landing, LandingError, LandingOptions};
 pub use self::manifest::{
     Entry, Extent, Kind, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
 };
-pub use self::scan::{Scan, ScanError, ScanOptions, Warning, scan, scan_shared};
+pub use self::scan::{Scan, ScanError, ScanOptions, Warning, scan, scan_shared, scan_shared_as};
 pub use self::source::{Source, SourceError};

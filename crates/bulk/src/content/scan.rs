@@ -4,6 +4,7 @@ mod extents;
 mod roots;
 mod walk;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
@@ -141,28 +142,46 @@ pub fn scan(paths: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> 
 /// # Errors
 /// If the path leads out of the folder, and as [`scan`].
 pub fn scan_shared(shared: &Path, wanted: &Path, options: ScanOptions) -> Result<Scan, ScanError> {
+    let name = wanted.file_name().filter(|_| !ends_in_slash(wanted));
+    walk_shared(shared, wanted, name)?.finish(options)
+}
+
+/// Lists what is at a path of a shared folder, as [`scan_shared`] does, to be `name` at the
+/// destination.
+///
+/// # Errors
+/// As [`scan_shared`].
+pub fn scan_shared_as(
+    shared: &Path,
+    wanted: &Path,
+    name: &OsStr,
+    options: ScanOptions,
+) -> Result<Scan, ScanError> {
+    walk_shared(shared, wanted, Some(name))?.finish(options)
+}
+
+/// Lists what is `wanted` of a shared folder: a directory as `name`, or only what it contains; a file
+/// as `name`, or as it is called.
+fn walk_shared(shared: &Path, wanted: &Path, name: Option<&OsStr>) -> Result<Walk, ScanError> {
     let is_plain = |component| matches!(component, Component::Normal(_) | Component::CurDir);
     if !wanted.components().all(is_plain) {
         return Err(ScanError::Outside(wanted.to_owned()));
     }
     let mut walk = Walk::default();
     let shared = Folder::existing(shared)?.without_links();
-    let Some(name) = wanted.file_name() else {
-        walk.directory(shared, None)?;
-        return walk.finish(options);
+    let Some(real) = wanted.file_name() else {
+        walk.directory(shared, name)?;
+        return Ok(walk);
     };
     let folder = match wanted.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => shared.folder(parent)?,
         _ => shared,
     };
-    match folder.find(name)?.map(|found| found.kind) {
-        Some(FoundKind::Folder) => {
-            let name_there = (!ends_in_slash(wanted)).then_some(name);
-            walk.directory(folder.folder(name.as_ref())?, name_there)?;
-        }
-        _ => walk.file(folder, name, name)?,
+    match folder.find(real)?.map(|found| found.kind) {
+        Some(FoundKind::Folder) => walk.directory(folder.folder(real.as_ref())?, name)?,
+        _ => walk.file(folder, real, name.unwrap_or(real))?,
     }
-    walk.finish(options)
+    Ok(walk)
 }
 
 /// Whether a path names what a directory contains: `dir/` or `dir/.`.

@@ -198,6 +198,30 @@ fn only_what_is_shared_is_listed() {
         assert!(matches!(error, ScanError::Nothing), "{wanted}: {error}");
     }
     assert!(list("absent").unwrap_err().to_string().contains("absent"));
+    // Under another name.
+    let list = |wanted: &str| {
+        scan_shared_as(
+            &shared,
+            Path::new(wanted),
+            "new".as_ref(),
+            ScanOptions::default(),
+        )
+    };
+    assert_eq!(paths(&list("z").unwrap()), ["new"]);
+    assert_eq!(content(list("b/c/x").unwrap()), b"xxx");
+    assert_eq!(paths(&list("b/c").unwrap()), ["new", "new/x"]);
+    assert_eq!(content(list("b/c").unwrap()), b"xxx");
+    let all = [
+        "new",
+        "new/a",
+        "new/b",
+        "new/b/c",
+        "new/b/c/x",
+        "new/b/l",
+        "new/z",
+    ];
+    assert_eq!(paths(&list("").unwrap()), all);
+    assert!(matches!(list("../single"), Err(ScanError::Outside(_))));
 }
 
 #[test]
