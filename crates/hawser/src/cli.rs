@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, key, lab, man, paths, perf, ping, receive, seed, send, service,
+    bench, demo, fetch, get, key, lab, man, paths, perf, ping, receive, seed, send, serve, service,
     simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
@@ -46,6 +46,8 @@ pub enum Command {
     Receive(receive::ReceiveArgs),
     /// Fetch files that another host shares, over several paths at once
     Fetch(fetch::FetchArgs),
+    /// Run a queue of transfers for many users, with an HTTP API
+    Serve(serve::ServeArgs),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -100,6 +102,7 @@ impl Command {
             Self::Send(args) => send::run(args).map(done),
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),
+            Self::Serve(args) => serve::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

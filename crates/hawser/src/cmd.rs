@@ -27,6 +27,7 @@ mod reported;
 pub mod seed;
 mod select;
 pub mod send;
+pub mod serve;
 pub mod service;
 pub mod simulate;
 pub mod torrent;

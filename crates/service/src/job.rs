@@ -1,10 +1,11 @@
 //! A job: one transfer that a user has submitted.
 
 use std::fmt;
-use std::str::FromStr;
 
 use hawser_endhost::ScionAddr;
 use serde::{Deserialize, Serialize};
+
+use crate::text;
 
 /// The number of a job. It is never used again.
 #[derive(
@@ -146,21 +147,4 @@ pub struct JobProgress {
     pub existing_bytes: u64,
     /// Number of files.
     pub files: u64,
-}
-
-/// Values as their text.
-mod text {
-    use serde::de::Error;
-    use serde::{Deserializer, Serializer};
-
-    use super::*;
-
-    pub fn serialize<S: Serializer>(value: &ScionAddr, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScionAddr, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        ScionAddr::from_str(&text).map_err(D::Error::custom)
-    }
 }

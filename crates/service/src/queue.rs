@@ -221,7 +221,10 @@ impl Queue {
         }
         let mut job = job.clone();
         let sent = progress.verified_bytes > progress.existing_bytes;
-        job.progress = progress;
+        // An attempt that got nowhere says nothing about what is there.
+        if progress.bytes > 0 {
+            job.progress = progress;
+        }
         (job.state, job.error) = match outcome {
             Outcome::Done => (JobState::Done, None),
             Outcome::Permanent(failure) => (JobState::Failed, Some(failure)),

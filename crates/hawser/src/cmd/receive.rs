@@ -138,7 +138,8 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     })
 }
 
-fn show(
+/// Prints what happens at a server; `peers` are the hosts of the sessions that run.
+pub fn show(
     event: ServerEvent,
     peers: &mut HashMap<SessionNumber, ScionAddr>,
     json: bool,

@@ -1,0 +1,102 @@
+//! `hawser serve`: a queue of transfers for many users, with an HTTP API.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use hawser_bulk::SessionNumber;
+use hawser_endhost::ScionAddr;
+use hawser_service::{Addresses, Config, Job, JobState, ServiceEvent, run as run_service};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::{process, receive};
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{errln, outln, plain};
+
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// The configuration, in TOML
+    #[arg(value_name = "CONFIG")]
+    pub config: PathBuf,
+    /// Check the configuration, and end
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Runs `hawser serve`.
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
+    let config = Config::read(&args.config).map_err(Failure::usage)?;
+    if args.check {
+        outln!("{} is right", args.config.display());
+        return Ok(());
+    }
+    process::runtime()?.block_on(async {
+        let (events, mut happened) = unbounded_channel();
+        let stop = async {
+            if let Err(failure) = process::interrupted().await {
+                tracing::error!("{failure}");
+            }
+        };
+        let running = run_service(&config, events, stop);
+        tokio::pin!(running);
+        let mut senders = HashMap::new();
+        loop {
+            tokio::select! {
+                ended = &mut running => return Ok(ended?),
+                Some(event) = happened.recv() => show(event, &mut senders)?,
+            }
+        }
+    })
+}
+
+fn show(
+    event: ServiceEvent,
+    senders: &mut HashMap<SessionNumber, ScionAddr>,
+) -> Result<(), Failure> {
+    match event {
+        ServiceEvent::Ready(addresses) => ready(&addresses),
+        ServiceEvent::Job(job) => show_job(&job),
+        ServiceEvent::Receive(event) => receive::show(*event, senders, false)?,
+        ServiceEvent::Trouble(text) => errln!("hawser: {}", plain(&text)),
+    }
+    Ok(())
+}
+
+fn ready(addresses: &Addresses) {
+    if let Some(address) = addresses.receive {
+        outln!("receiving at {address}");
+    }
+    if let Some(key) = addresses.key {
+        outln!("key {key}");
+    }
+    if let Some(address) = addresses.http {
+        outln!("API at http://{address}");
+    }
+    if let Some(address) = addresses.https {
+        outln!("API at https://{address}");
+    }
+}
+
+fn show_job(job: &Job) {
+    let submission = &job.submission;
+    let what = format!("transfer {} of {}", job.id, submission.user);
+    let error = job.error.as_ref().map_or("", |error| &error.text);
+    let text = match job.state {
+        JobState::Queued => format!(
+            "{what}: queued: {} to {}/{}",
+            submission.source, submission.server, submission.destination
+        ),
+        JobState::Running | JobState::Cancelled => format!("{what}: {}", job.state.name()),
+        JobState::Waiting { .. } => format!("{what}: to be tried again: {error}"),
+        JobState::Done => {
+            let seconds = job.ended.zip(job.started);
+            let seconds = seconds.map_or(0, |(ended, started)| ended.saturating_sub(started));
+            format!(
+                "{what}: done: {} in {seconds} s",
+                format::bytes(job.progress.bytes)
+            )
+        }
+        JobState::Failed => format!("{what}: failed: {error}"),
+    };
+    outln!("{}", plain(&text));
+}

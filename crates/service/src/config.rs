@@ -1,0 +1,349 @@
+//! The configuration: a TOML file.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use hawser_bulk::{Algorithm, PathOptions};
+use hawser_quic::PeerKey;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::queue::{Limits, UserLimits};
+use crate::text;
+
+/// The address of the HTTP API by default: the port of Hercules' monitor.
+const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+
+/// The configuration of a service. Relative paths are relative to the folder of its file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The folder with the jobs.
+    pub state: PathBuf,
+    /// The file with this host's private key, which is made if it does not exist; `None` for that of
+    /// the user.
+    pub key: Option<PathBuf>,
+    /// Most transfers that run at once.
+    #[serde(default = "running")]
+    pub running: usize,
+    /// Attempts in a row that may fail without delivering anything, before a transfer fails.
+    #[serde(default = "attempts")]
+    pub attempts: u32,
+    /// How long transfers are listed after their end, in days.
+    #[serde(default = "keep_days")]
+    pub keep_days: u32,
+    /// How this host gets into its network.
+    #[serde(default)]
+    pub network: NetworkConfig,
+    /// How transfers are done.
+    #[serde(default)]
+    pub transfers: TransfersConfig,
+    /// The HTTP API; if there is no `https` either, at 127.0.0.1:8000.
+    pub http: Option<HttpConfig>,
+    /// The HTTP API over TLS, with certificates of clients.
+    pub https: Option<HttpsConfig>,
+    /// What others may send here; `None` for nothing.
+    pub receive: Option<ReceiveConfig>,
+    /// The users, by name.
+    #[serde(default)]
+    pub users: BTreeMap<String, UserConfig>,
+}
+
+/// How this host gets into its network.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// The SCION daemon, `HOST:PORT` or `default`.
+    pub sciond: Option<String>,
+    /// A folder with topology.json, to do without a daemon.
+    pub config_dir: Option<PathBuf>,
+    /// This host's IP address in its AS.
+    pub local: Option<IpAddr>,
+}
+
+/// How transfers are done.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransfersConfig {
+    /// Most paths that a transfer uses at once.
+    #[serde(default = "paths")]
+    pub paths: usize,
+    /// Rate control of every path.
+    #[serde(default, deserialize_with = "text::deserialize")]
+    pub congestion: Algorithm,
+    /// Keys of servers that are trusted, at any address. If there are any, `known_hosts` does not
+    /// count.
+    #[serde(default, deserialize_with = "text::list")]
+    pub server_keys: Vec<PeerKey>,
+    /// The file with the keys of servers; `None` for that of the user.
+    pub known_hosts: Option<PathBuf>,
+}
+
+/// The HTTP API without TLS.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpConfig {
+    /// An address of this host's loopback interface.
+    #[serde(default = "http")]
+    pub listen: SocketAddr,
+    /// The user that requests without a token act for; `None` to refuse them.
+    pub anonymous: Option<String>,
+}
+
+/// The HTTP API over TLS.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpsConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The file with the chain of certificates, in PEM.
+    pub certificate: PathBuf,
+    /// The file with its private key, in PEM.
+    pub key: PathBuf,
+    /// The file with the certificates of those who issue certificates of users; `None` if users have
+    /// tokens alone.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// What others may send here.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiveConfig {
+    /// The folder to write to.
+    pub folder: PathBuf,
+    /// The address for connections; `None` for any port that routers deliver to.
+    pub listen: Option<SocketAddr>,
+    /// Keys that may send.
+    #[serde(default, deserialize_with = "text::list")]
+    pub allow: Vec<PeerKey>,
+    /// The file with further keys that may send.
+    pub allowed_keys: Option<PathBuf>,
+    /// The folder that these may read; `None` for none.
+    pub share: Option<PathBuf>,
+    /// Most sessions at once.
+    #[serde(default = "sessions")]
+    pub sessions: usize,
+}
+
+/// A user.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserConfig {
+    /// The SHA-256 of the user's token, in hex.
+    #[serde(default, deserialize_with = "text::optional")]
+    pub token_sha256: Option<TokenHash>,
+    /// The subject of the user's certificate (RFC 4514), as `CN=alice,O=site`.
+    pub certificate: Option<String>,
+    /// The folders that the user may send from.
+    #[serde(default)]
+    pub folders: Vec<PathBuf>,
+    /// Most of the user's transfers that run at once.
+    #[serde(default = "user_running")]
+    pub running: usize,
+    /// Most of the user's transfers that wait.
+    #[serde(default = "user_queued")]
+    pub queued: usize,
+    /// The highest priority that the user may give.
+    #[serde(default)]
+    pub max_priority: i8,
+    /// Whether the user sees and cancels the transfers of all.
+    #[serde(default)]
+    pub admin: bool,
+}
+
+/// The SHA-256 of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash(pub [u8; 32]);
+
+impl std::str::FromStr for TokenHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "write 64 hex digits, as `printf %s TOKEN | sha256sum` prints them";
+        let digits = text.as_bytes();
+        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(wrong);
+        }
+        let mut hash = [0; 32];
+        for (index, byte) in hash.iter_mut().enumerate() {
+            let pair = text.get(2 * index..2 * index + 2).unwrap_or_default();
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+const fn running() -> usize {
+    4
+}
+
+const fn attempts() -> u32 {
+    10
+}
+
+const fn keep_days() -> u32 {
+    7
+}
+
+const fn sessions() -> usize {
+    16
+}
+
+const fn user_running() -> usize {
+    2
+}
+
+const fn user_queued() -> usize {
+    1000
+}
+
+const fn http() -> SocketAddr {
+    HTTP
+}
+
+fn paths() -> usize {
+    PathOptions::default().subflows
+}
+
+impl Default for TransfersConfig {
+    fn default() -> Self {
+        Self {
+            paths: paths(),
+            congestion: Algorithm::default(),
+            server_keys: Vec::new(),
+            known_hosts: None,
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It is not TOML, or has unknown or wrong keys.
+    #[error("{path}, line {line}: {reason}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value does not fit the others.
+    #[error("{path}: {key}: {reason}")]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+}
+
+impl Config {
+    /// Reads the file at `path`, and checks it.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which names the file, the key, and what to write instead.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// As [`read`](Self::read), of a text that would be at `path`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let mut config: Self = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start).min(text.len());
+            let before = text.as_bytes().get(..at).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let content = text.lines().nth(line - 1).unwrap_or_default().trim();
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            ConfigError::Line {
+                path: path.to_owned(),
+                line,
+                reason: match content.is_empty() {
+                    true => message,
+                    false => format!("`{content}`: {message}"),
+                },
+            }
+        })?;
+        if config.http.is_none() && config.https.is_none() {
+            config.http = Some(HttpConfig {
+                listen: HTTP,
+                anonymous: None,
+            });
+        }
+        config.resolve(path.parent().unwrap_or(Path::new("")));
+        check::check(&config).map_err(|(key, reason)| ConfigError::Value {
+            path: path.to_owned(),
+            key,
+            reason,
+        })?;
+        Ok(config)
+    }
+
+    /// The limits of the queue.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let users = self.users.iter().map(|(name, user)| {
+            let limits = UserLimits {
+                running: user.running,
+                queued: user.queued,
+                priority: user.max_priority,
+            };
+            (name.clone(), limits)
+        });
+        Limits {
+            running: self.running,
+            attempts: self.attempts,
+            users: users.collect(),
+        }
+    }
+
+    /// Makes relative paths relative to `folder`.
+    fn resolve(&mut self, folder: &Path) {
+        let mut paths: Vec<&mut PathBuf> = vec![&mut self.state];
+        paths.extend(&mut self.key);
+        paths.extend(&mut self.network.config_dir);
+        paths.extend(&mut self.transfers.known_hosts);
+        if let Some(https) = &mut self.https {
+            paths.extend([&mut https.certificate, &mut https.key]);
+            paths.extend(&mut https.client_ca);
+        }
+        if let Some(receive) = &mut self.receive {
+            paths.push(&mut receive.folder);
+            paths.extend(&mut receive.allowed_keys);
+            paths.extend(&mut receive.share);
+        }
+        for user in self.users.values_mut() {
+            paths.extend(&mut user.folders);
+        }
+        for path in paths {
+            *path = folder.join(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

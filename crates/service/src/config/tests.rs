@@ -1,0 +1,159 @@
+//! Configurations that are right, and what is said of wrong ones.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const RIGHT: &str = r#"
+state = "state"
+running = 3
+
+[transfers]
+paths = 2
+congestion = "bbr"
+known_hosts = "/etc/known_hosts"
+
+[http]
+listen = "127.0.0.1:8001"
+anonymous = "alice"
+
+[https]
+listen = "0.0.0.0:8443"
+certificate = "cert.pem"
+key = "key.pem"
+client_ca = "ca.pem"
+
+[receive]
+folder = "in"
+allowed_keys = "allowed"
+
+[users.alice]
+folders = ["data", "/srv"]
+
+[users.bob]
+certificate = "CN=bob"
+token_sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+max_priority = 5
+queued = 7
+"#;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("/etc/hawser/serve.toml"), text)
+}
+
+#[test]
+fn a_right_one_is_read() {
+    let config = parse(RIGHT).unwrap();
+    assert_eq!(config.state, Path::new("/etc/hawser/state"));
+    assert_eq!(config.running, 3);
+    let alice = &config.users["alice"];
+    assert_eq!(
+        alice.folders,
+        [Path::new("/etc/hawser/data"), Path::new("/srv")]
+    );
+    let limits = config.limits();
+    assert_eq!(limits.users["bob"].priority, 5);
+    assert_eq!(limits.users["bob"].queued, 7);
+    assert_eq!(config.transfers.congestion, "bbr".parse().unwrap());
+    let hash = config.users["bob"].token_sha256.unwrap();
+    assert_eq!(&hash.0[..2], [0x2b, 0xb8]);
+
+    let least = parse("state = \"/x\"").unwrap();
+    assert_eq!(least.http.unwrap().listen, HTTP);
+}
+
+#[test]
+fn wrong_ones_name_the_file_the_key_and_the_remedy() {
+    for (from, to, expected) in [
+        (
+            "running = 3",
+            "runing = 3",
+            "serve.toml, line 3: `runing = 3`: unknown field `runing`, expected one of `state`",
+        ),
+        (
+            "running = 3",
+            "running = -3",
+            "line 3: `running = -3`: invalid value",
+        ),
+        (
+            "running = 3",
+            "running = 0",
+            "running: 0 transfers at once is none: write 1 or more",
+        ),
+        ("paths = 2", "paths = two", "line 6: `paths = two`:"),
+        (
+            "\"bbr\"",
+            "\"warp\"",
+            "line 7: `congestion = \"warp\"`: \"warp\":",
+        ),
+        (
+            "127.0.0.1:8001",
+            "0.0.0.0:8001",
+            "http.listen: tokens would cross the network unencrypted",
+        ),
+        ("127.0.0.1:8001", "localhost", "line 11:"),
+        (
+            "anonymous = \"alice\"",
+            "anonymous = \"eve\"",
+            "http.anonymous: there is no user \"eve\": add a section [users.eve]",
+        ),
+        (
+            "anonymous = \"alice\"",
+            "",
+            "users.alice: nothing identifies this user: add `token_sha256` or `certificate`",
+        ),
+        (
+            "client_ca = \"ca.pem\"",
+            "",
+            "users.bob.certificate: certificates are not asked for: add `client_ca` to [https]",
+        ),
+        ("allowed_keys = \"allowed\"", "", "receive: nobody may send"),
+        ("2bb8", "2bg8", "write 64 hex digits"),
+        ("2bb8", "ééb8", "write 64 hex digits"),
+        ("queued = 7", "running = 0", "users.bob.running: 0"),
+        (
+            "\"data\"",
+            "\"../data\"",
+            "users.alice.folders: `..` is not allowed",
+        ),
+        ("state = \"state\"", "", "missing field `state`"),
+        (
+            "[users.bob]",
+            "[users.bob",
+            "line 27: `[users.bob`: unclosed table",
+        ),
+    ] {
+        let text = RIGHT.replacen(from, to, 1);
+        assert_ne!(text, RIGHT, "{from}");
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+        assert!(error.starts_with("/etc/hawser/serve.toml"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let twice = format!("{RIGHT}\n[users.carol]\ncertificate = \"CN=bob\"");
+    let error = parse(&twice).unwrap_err().to_string();
+    assert!(
+        error.contains("users.carol.certificate: users.bob has the same one"),
+        "{error}"
+    );
+    let absent = Config::read(Path::new("/absent/serve.toml")).unwrap_err();
+    assert!(
+        absent
+            .to_string()
+            .starts_with("cannot read /absent/serve.toml: ")
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC*") {
+        let _ = parse(&text);
+    }
+
+    /// Neither does a right one of which a part is missing.
+    #[test]
+    fn no_part_of_a_right_one_panics(from in 0..RIGHT.len(), length in 0..40_usize) {
+        let until = RIGHT.len().min(from + length);
+        let _ = parse(&format!("{}{}", &RIGHT[..from], &RIGHT[until..]));
+    }
+}

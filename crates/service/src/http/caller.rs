@@ -1,0 +1,113 @@
+//! Who a request comes from.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::answer::{JsonError, TextError};
+use crate::service::Service;
+use crate::users::User;
+
+/// What the connection of a request shows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Caller {
+    /// The subject of its certificate.
+    certificate: Option<String>,
+    /// The user that it acts for without a token.
+    anonymous: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// Over plain HTTP.
+    pub const fn plain(anonymous: Option<Arc<str>>) -> Self {
+        Self {
+            certificate: None,
+            anonymous,
+        }
+    }
+
+    /// Over TLS.
+    pub const fn certified(certificate: Option<String>) -> Self {
+        Self {
+            certificate,
+            anonymous: None,
+        }
+    }
+
+    /// The answer to a request that a web page makes in its visitor's name. Programs send none of
+    /// these headers.
+    pub fn refusal<B>(&self, request: &Request<B>) -> Option<Response> {
+        let headers = request.headers();
+        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+        let crossed = !matches!(site, None | Some(b"none" | b"same-origin"));
+        // A page whose name was made to lead here sends its own name. Only without a token is
+        // nothing else asked for.
+        let foreign = self.anonymous.is_some() && !names_this_host(headers);
+        let from_page = crossed || headers.contains_key(header::ORIGIN) || foreign;
+        let text = "Requests from web pages are refused\n".to_owned();
+        from_page.then(|| TextError(StatusCode::FORBIDDEN, text).into_response())
+    }
+}
+
+/// Whether the request names this host by an address or as `localhost`.
+fn names_this_host(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let ip = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || ip.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// The user that a request comes from.
+pub(super) struct Requester(pub User);
+
+impl FromRequestParts<Service> for Requester {
+    type Rejection = Response;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Service,
+    ) -> Result<Self, Self::Rejection> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        user(service, &caller.unwrap_or_default(), &parts.headers)
+            .map(Self)
+            .map_err(|reason| {
+                let status = StatusCode::UNAUTHORIZED;
+                let answer = match parts.uri.path().starts_with("/transfers") {
+                    true => JsonError(status, reason).into_response(),
+                    false => TextError(status, reason + "\n").into_response(),
+                };
+                ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response()
+            })
+    }
+}
+
+fn user(service: &Service, caller: &Caller, headers: &HeaderMap) -> Result<User, String> {
+    let users = service.users();
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let token = value.to_str().ok().and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let user = token.and_then(|token| users.by_token(token));
+        return user.cloned().ok_or_else(|| "The token is wrong".to_owned());
+    }
+    if let Some(subject) = &caller.certificate {
+        let user = users.by_certificate(subject);
+        return user
+            .cloned()
+            .ok_or_else(|| format!("No user has the certificate {subject}"));
+    }
+    let anonymous = caller.anonymous.as_deref();
+    let user = anonymous.and_then(|name| users.by_name(name));
+    user.cloned()
+        .ok_or_else(|| "A token is needed: Authorization: Bearer TOKEN".to_owned())
+}

@@ -1,0 +1,444 @@
+//! The API on loopback, request by request.
+
+use std::sync::atomic::Ordering;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+use crate::config::Config;
+use crate::event::ServiceEvent;
+use crate::service::tests::{Bed, Ends, TOKEN, Told, until};
+
+/// What a plug-in for gfal2 reads of an answer.
+const PLUGIN_READS: usize = 99;
+
+/// A server on loopback.
+struct Api {
+    address: SocketAddr,
+    service: Service,
+    happened: tokio::sync::mpsc::UnboundedReceiver<ServiceEvent>,
+    carrier: Arc<Told>,
+    bed: Bed,
+}
+
+impl Api {
+    async fn start(ends: Ends, anonymous: Option<&str>) -> Self {
+        let bed = Bed::new();
+        let carrier = Told::new(ends);
+        let (service, happened) = bed.service(Arc::clone(&carrier) as _);
+        let listener = Listener::http(bed.config.http.clone().unwrap().listen, anonymous);
+        let listener = listener.await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(listener.serve(service.clone()));
+        Self {
+            address,
+            service,
+            happened,
+            carrier,
+            bed,
+        }
+    }
+
+    fn run(&self) {
+        let service = self.service.clone();
+        tokio::spawn(async move { service.run(std::future::pending::<()>()).await });
+    }
+
+    /// The status and body of the answer to a request with these lines of head, and a body.
+    async fn ask(&self, first: &str, head: &str, body: &str) -> (u16, String) {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        exchange(stream, first, head, body).await
+    }
+
+    /// The same, as alice.
+    async fn alice(&self, first: &str, body: &str) -> (u16, String) {
+        self.ask(first, &format!("Authorization: Bearer {TOKEN}\r\n"), body)
+            .await
+    }
+
+    /// The answer to `GET` of a path of Hercules' monitor.
+    async fn get(&self, path: &str) -> (u16, String) {
+        let answer = self.alice(&format!("GET {path}"), "").await;
+        assert!(answer.1.len() <= PLUGIN_READS, "{answer:?}");
+        answer
+    }
+
+    async fn json(&self, first: &str, body: &str) -> (u16, Value) {
+        let (status, body) = self.alice(first, body).await;
+        (status, serde_json::from_str(&body).unwrap())
+    }
+}
+
+async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    first: &str,
+    head: &str,
+    body: &str,
+) -> (u16, String) {
+    let host = if head.contains("Host:") {
+        ""
+    } else {
+        "Host: 127.0.0.1:8000\r\n"
+    };
+    let request = format!(
+        "{first} HTTP/1.1\r\n{host}{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+fn ok(text: &str) -> (u16, String) {
+    (200, text.to_owned())
+}
+
+fn bad(text: &str) -> (u16, String) {
+    (400, text.to_owned())
+}
+
+const DEST: &str = "dest=1-ff00:0:111,[10.0.2.1]:31000";
+
+#[tokio::test]
+async fn the_monitors_questions_get_its_answers() {
+    let (done, ends) = watch::channel(false);
+    let mut api = Api::start(Ends::When(ends), None).await;
+    assert_eq!(
+        api.get("/server").await,
+        ok("OK 1-ff00:0:111,10.0.2.1:31000")
+    );
+    assert_eq!(api.get("/stat?file=a").await, ok("OK 1 10\n"));
+    assert_eq!(api.get("/stat?file=b").await, ok("OK 1 5\n"));
+    assert_eq!(api.get("/stat?file=absent").await, ok("OK 0 0\n"));
+    assert_eq!(api.get("/stat").await, bad("missing parameter\n"));
+    let socket = api.bed.folder.path().join("data/socket");
+    let _socket = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let special = bad("File is not a regular file or directory\n");
+    assert_eq!(api.get("/stat?file=socket").await, special);
+
+    // As the plug-in writes it, and as `hcp` does.
+    let first = format!("/submit?file=a&{DEST}&destfile=x/y");
+    assert_eq!(api.get(&first).await, ok("OK 1\n"));
+    let absolute = api.bed.folder.path().join("data/b");
+    let absolute = absolute.to_str().unwrap().replace('/', "%2F");
+    let second = format!("/submit?file={absolute}&{DEST}&destfile=%2Fz&payloadlen=1400");
+    assert_eq!(api.get(&second).await, ok("OK 2\n"));
+    for missing in ["file=a&destfile=x", &format!("{DEST}&file=a"), ""] {
+        let answer = api.get(&format!("/submit?{missing}")).await;
+        assert_eq!(answer, bad("Missing parameter\n"));
+    }
+    for wrong in [
+        "file=a&destfile=x&dest=10.0.2.1:31000".to_owned(),
+        format!("file=a&destfile=x&{DEST}&payloadlen=many"),
+        format!("file=a&destfile=x&{DEST}&priority=1000"),
+    ] {
+        let answer = api.get(&format!("/submit?{wrong}")).await;
+        assert_eq!(answer, bad("parse err\n"));
+    }
+    let denied = (
+        401,
+        "Source file does not exist or insufficient permissions\n".to_owned(),
+    );
+    for source in ["absent", "../in/received", "/etc/passwd"] {
+        let path = format!("/submit?file={source}&{DEST}&destfile=x");
+        assert_eq!(api.get(&path).await, denied);
+    }
+    let outside = format!("/submit?file=a&{DEST}&destfile=../x");
+    assert_eq!(api.get(&outside).await.0, 400);
+    assert_eq!(api.get("/status?id=1").await, ok("OK 0 0 0 0 0\n"));
+    assert_eq!(api.get("/status").await, bad("missing parameter\n"));
+    assert_eq!(api.get("/status?id=x").await, bad(""));
+    assert_eq!(api.get("/status?id=77").await, bad(""));
+
+    api.run();
+    until(&mut api.happened, "running").await;
+    // The carrier reports at once, the service notes it when it runs next.
+    let running = loop {
+        let (_, line) = api.get("/status?id=1").await;
+        if !line.starts_with("OK 1 1 ") {
+            break line;
+        }
+    };
+    let fields: Vec<&str> = running.split_whitespace().collect();
+    assert_eq!((&fields[..4], fields[5]), (&["OK", "1", "5", "0"][..], "4"));
+    assert_eq!(api.get("/cancel?id=2").await, ok("OK\n"));
+    assert_eq!(api.get("/status?id=2").await, ok("OK 3 7 7 0 0\n"));
+    assert_eq!(api.get("/cancel?id=2").await, ok("OK\n"));
+    assert_eq!(api.get("/cancel").await, bad("missing parameter\n"));
+    assert_eq!(api.get("/cancel?id=77").await, bad(""));
+    done.send(true).unwrap();
+    until(&mut api.happened, "done").await;
+    let (_, line) = api.get("/status?id=1").await;
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(
+        (&fields[..4], fields[5]),
+        (&["OK", "3", "7", "1"][..], "10")
+    );
+    assert_eq!(api.carrier.begun.load(Ordering::Relaxed), 1);
+
+    let of_bob = api.ask("GET /status?id=1", "Authorization: Bearer bob\r\n", "");
+    assert_eq!(of_bob.await, (401, String::new()));
+    let of_bob = api.ask("GET /cancel?id=1", "Authorization: Bearer bob\r\n", "");
+    assert_eq!(of_bob.await, (401, String::new()));
+}
+
+#[tokio::test]
+async fn transfers_are_submitted_listed_changed_and_cancelled_as_json() {
+    let api = Api::start(Ends::Never, None).await;
+    let body = r#"{"source": "a", "server": "1-ff00:0:111,10.0.2.1:31000", "destination": "x/"}"#;
+    let (status, job) = api.json("POST /transfers", body).await;
+    assert_eq!(status, 201, "{job}");
+    assert_eq!(job["id"], 1);
+    assert_eq!(job["state"], "queued");
+    assert_eq!(job["destination"], "x/a");
+    let (status, error) = api.json("PATCH /transfers/1", r#"{"priority": 1}"#).await;
+    assert_eq!(
+        (status, &error["error"]),
+        (
+            403,
+            &"priority 1 is above 0, the highest that is allowed".into()
+        )
+    );
+    let (status, job) = api.json("PATCH /transfers/1", r#"{"priority": -2}"#).await;
+    assert_eq!((status, &job["priority"]), (200, &(-2).into()));
+    let (_, list) = api.json("GET /transfers", "").await;
+    assert_eq!(list["transfers"].as_array().unwrap().len(), 1);
+    assert_eq!(list["transfers"][0], job);
+    for (request, body, expected) in [
+        ("GET /transfers/2", "", 404),
+        ("GET /transfers/x", "", 404),
+        ("GET /transfers/-1", "", 404),
+        ("GET /nothing", "", 404),
+        ("POST /transfers", "", 400),
+        ("POST /transfers", r#"{"source": "a"}"#, 400),
+        (
+            "POST /transfers",
+            r#"{"source": "a", "server": "there"}"#,
+            400,
+        ),
+        ("POST /transfers", &body.replace("source", "sauce"), 400),
+        ("POST /transfers", &body.replace("\"a\"", "\"absent\""), 400),
+        (
+            "POST /transfers",
+            &body.replace("\"a\"", "\"/etc/passwd\""),
+            403,
+        ),
+        ("POST /transfers", &body.replace("x/", "../x"), 400),
+    ] {
+        let (status, error) = api.json(request, body).await;
+        assert_eq!(status, expected, "{request} {body}: {error}");
+        assert!(error["error"].is_string(), "{error}");
+    }
+    let huge = format!("{body}{}", " ".repeat(70_000));
+    assert_eq!(api.json("POST /transfers", &huge).await.0, 400);
+    let bob = "Authorization: Bearer bob\r\n";
+    assert_eq!(api.ask("GET /transfers/1", bob, "").await.0, 404);
+    assert_eq!(api.ask("DELETE /transfers/1", bob, "").await.0, 404);
+    let (_, list) = api.ask("GET /transfers", bob, "").await;
+    assert_eq!(list, "{\"transfers\":[]}\n");
+    let (status, job) = api.json("DELETE /transfers/1", "").await;
+    assert_eq!((status, &job["state"]), (200, &"cancelled".into()));
+    assert_eq!(api.json("DELETE /transfers/1", "").await.0, 409);
+    for _ in 0..3 {
+        assert_eq!(api.json("POST /transfers", body).await.0, 201);
+    }
+    let (status, error) = api.json("POST /transfers", body).await;
+    assert_eq!(status, 429, "{error}");
+    let (status, metrics) = api.ask("GET /metrics", "", "").await;
+    assert_eq!(status, 200);
+    for line in [
+        "hawser_service_jobs{state=\"queued\"} 3",
+        "hawser_service_jobs_submitted_total 4",
+        "hawser_service_jobs_cancelled_total 1",
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}: {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn strangers_and_web_pages_are_refused() {
+    let api = Api::start(Ends::Never, None).await;
+    for head in [
+        "",
+        "Authorization: Bearer wrong\r\n",
+        "Authorization: Basic YTpi\r\n",
+        "Authorization: Bearer \r\n",
+    ] {
+        let (status, body) = api.ask("GET /stat?file=a", head, "").await;
+        assert_eq!(status, 401, "{body}");
+        assert!(body.ends_with('\n') && body.len() <= PLUGIN_READS);
+        let (status, body) = api.ask("GET /transfers", head, "").await;
+        assert!(status == 401 && body.starts_with("{\"error\":"), "{body}");
+    }
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    for header in ["Origin: https://example.org", "Sec-Fetch-Site: cross-site"] {
+        let head = format!("{token}{header}\r\n");
+        assert_eq!(api.ask("GET /stat?file=a", &head, "").await.0, 403);
+    }
+    let head = format!("{token}Sec-Fetch-Site: none\r\nHost: transfer.example.org\r\n");
+    assert_eq!(api.ask("GET /stat?file=a", &head, "").await.0, 200);
+
+    let api = Api::start(Ends::Never, Some("alice")).await;
+    for host in [
+        "127.0.0.1:8000",
+        "localhost",
+        "localhost:1",
+        "[::1]:8000",
+        "[::1]",
+    ] {
+        let head = format!("Host: {host}\r\n");
+        assert_eq!(
+            api.ask("GET /stat?file=a", &head, "").await,
+            ok("OK 1 10\n")
+        );
+    }
+    for host in [
+        "rebound.example.org",
+        "rebound.example.org:8000",
+        "",
+        "localhost.example.org",
+    ] {
+        let head = format!("Host: {host}\r\n");
+        assert_eq!(
+            api.ask("GET /stat?file=a", &head, "").await.0,
+            403,
+            "{host}"
+        );
+    }
+    let wrong = api.ask("GET /stat?file=a", "Authorization: Bearer wrong\r\n", "");
+    assert_eq!(wrong.await.0, 401);
+}
+
+/// Certificates of a test: an authority, and what it signed.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: rcgen::Certificate,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        }
+    }
+
+    fn sign(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "site");
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap(), key)
+    }
+}
+
+fn connector(trusted: &Authority, client: Option<(rcgen::Certificate, KeyPair)>) -> TlsConnector {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted.certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match client {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+            let chain = vec![certificate.der().clone()];
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    TlsConnector::from(Arc::new(config))
+}
+
+#[tokio::test]
+async fn users_show_certificates_over_tls() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let bed = Bed::new();
+    let folder = bed.folder.path().to_owned();
+    let path = |name: &str| folder.join(name);
+    let (certificate, key) = authority.sign("localhost");
+    std::fs::write(path("cert.pem"), certificate.pem()).unwrap();
+    std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
+    std::fs::write(path("ca.pem"), authority.certificate.pem()).unwrap();
+    let text = "
+        state = 'state'
+        [https]
+        listen = '127.0.0.1:0'
+        certificate = 'cert.pem'
+        key = 'key.pem'
+        client_ca = 'ca.pem'
+        [users.alice]
+        certificate = 'CN=alice,O=site'
+        folders = ['data']
+        [users.bob]
+        token_sha256 = '81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9'
+        folders = ['data']
+    ";
+    let config = Config::parse(&path("serve.toml"), text).unwrap();
+    assert!(config.http.is_none());
+    let https = config.https.clone().unwrap();
+    let bed = Bed { config, ..bed };
+    let (service, _happened) = bed.service(Told::new(Ends::Never));
+    let listener = Listener::https(https.listen, Tls::read(&https).unwrap());
+    let listener = listener.await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(listener.serve(service));
+
+    let ask = async |connector: TlsConnector, head: &str| {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector.connect(name, stream).await.unwrap();
+        exchange(stream, "GET /stat?file=a", head, "").await
+    };
+    let alice = connector(&authority, Some(authority.sign("alice")));
+    assert_eq!(ask(alice.clone(), "").await, ok("OK 1 10\n"));
+    let eve = connector(&authority, Some(authority.sign("eve")));
+    let answer = ask(eve, "").await;
+    assert_eq!(
+        answer,
+        (401, "No user has the certificate CN=eve,O=site\n".into())
+    );
+    let bare = connector(&authority, None);
+    assert_eq!(ask(bare.clone(), "").await.0, 401);
+    let bob = ask(bare, "Authorization: Bearer bob\r\n").await;
+    assert_eq!(bob, ok("OK 1 10\n"));
+    // Nobody known signed this one: its connection ends without an answer.
+    let forged = connector(&authority, Some(stranger.sign("alice")));
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    if let Ok(mut stream) = forged.connect(name, stream).await {
+        let mut answer = Vec::new();
+        let _ = stream
+            .write_all(b"GET /stat?file=a HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await;
+        stream.read_to_end(&mut answer).await.unwrap_err();
+        assert!(answer.is_empty());
+    }
+
+    // Files that do not fit are named.
+    std::fs::write(path("key.pem"), "nothing").unwrap();
+    let error = Tls::read(&https).err().unwrap().to_string();
+    assert!(
+        error.contains("key.pem: it has no private key in PEM"),
+        "{error}"
+    );
+}

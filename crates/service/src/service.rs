@@ -1,0 +1,165 @@
+//! The service: the queue, its file, and the attempts that run.
+
+mod api;
+mod counters;
+mod runner;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hawser_endhost::ScionAddr;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, oneshot};
+
+pub use self::api::{NewJob, RequestError};
+pub use self::counters::Counters;
+use crate::carrier::Carrier;
+use crate::config::Config;
+use crate::event::ServiceEvent;
+use crate::job::{Job, JobId, JobState};
+use crate::log::{JobLog, JobLogError};
+use crate::queue::Queue;
+use crate::users::Users;
+
+/// A service. Cloning shares it.
+#[derive(Clone)]
+pub struct Service(Arc<Inner>);
+
+struct Inner {
+    core: Mutex<Core>,
+    /// There may be a job to start.
+    wake: Notify,
+    carrier: Arc<dyn Carrier>,
+    users: Users,
+    receive: Option<Receive>,
+    /// How long ended jobs are kept, in seconds.
+    keep: u64,
+    counters: Counters,
+    events: UnboundedSender<ServiceEvent>,
+}
+
+/// What this host receives.
+#[derive(Debug, Clone)]
+pub struct Receive {
+    /// Where others send to.
+    pub address: ScionAddr,
+    /// The folder.
+    pub folder: std::path::PathBuf,
+}
+
+/// What changes.
+struct Core {
+    queue: Queue,
+    log: JobLog,
+    /// Dropping the value interrupts the attempt.
+    running: HashMap<JobId, oneshot::Sender<()>>,
+}
+
+impl Service {
+    /// A service with the jobs of `log`, of which `queue` was made. What happens goes to `events`.
+    #[must_use]
+    pub fn new(
+        config: &Config,
+        (queue, log): (Queue, JobLog),
+        carrier: Arc<dyn Carrier>,
+        receive: Option<Receive>,
+        events: UnboundedSender<ServiceEvent>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            core: Mutex::new(Core {
+                queue,
+                log,
+                running: HashMap::new(),
+            }),
+            wake: Notify::new(),
+            carrier,
+            users: Users::new(config),
+            receive,
+            keep: u64::from(config.keep_days) * 24 * 3600,
+            counters: Counters::default(),
+            events,
+        }))
+    }
+
+    /// The users.
+    #[must_use]
+    pub fn users(&self) -> &Users {
+        &self.0.users
+    }
+
+    /// What this host receives; `None` for nothing.
+    #[must_use]
+    pub fn receive(&self) -> Option<&Receive> {
+        self.0.receive.as_ref()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// The time, in seconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        now()
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `work` where it may wait for the disk with the jobs.
+    async fn locked<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self, &mut Core) -> T + Send + 'static,
+    ) -> T {
+        let service = self.clone();
+        blocking(move || work(&service, &mut service.core())).await
+    }
+
+    fn report(&self, event: ServiceEvent) {
+        // The caller may have dropped its end: then nothing is reported.
+        let _ = self.0.events.send(event);
+    }
+
+    fn trouble(&self, what: impl std::fmt::Display) {
+        self.report(ServiceEvent::Trouble(what.to_string()));
+    }
+
+    /// Writes a version of a job, and then lets it count.
+    fn commit(&self, core: &mut Core, job: Job) -> Result<(), JobLogError> {
+        core.log.append(&job)?;
+        self.put(core, job);
+        Ok(())
+    }
+
+    fn put(&self, core: &mut Core, job: Job) {
+        let before = core.queue.job(job.id).map(|job| job.state);
+        self.0.counters.count(before, &job);
+        if job.state != JobState::Running {
+            core.running.remove(&job.id);
+        }
+        self.report(ServiceEvent::Job(Box::new(job.clone())));
+        core.queue.put(job);
+        self.0.wake.notify_one();
+    }
+}
+
+/// Calls `work` where it may wait for a disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,180 @@
+//! The users: by what a request shows that it comes from one, and which files are theirs.
+
+use std::path::{Component, Path, PathBuf};
+
+use hawser_store::{Folder, FoundKind, StoreError};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+use crate::config::{Config, TokenHash};
+
+/// The users of a service.
+#[derive(Debug, Clone)]
+pub struct Users(Vec<User>);
+
+/// A user.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// Whether this user sees and cancels the transfers of all.
+    pub admin: bool,
+    token: Option<TokenHash>,
+    certificate: Option<String>,
+    folders: Vec<PathBuf>,
+}
+
+/// A file or folder in a folder that may be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The folder, which nothing leaves.
+    pub root: PathBuf,
+    /// Where in it; empty for the folder itself.
+    pub relative: PathBuf,
+}
+
+/// Why a file is not a user's.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The user may not read anything.
+    #[error("this user has no folders to send from")]
+    NoFolder,
+    /// It is in none of the user's folders.
+    #[error("{0:?} is not below a folder of this user")]
+    Outside(String),
+    /// There is nothing.
+    #[error("{0:?} does not exist")]
+    Absent(PathBuf),
+    /// It is something else.
+    #[error("{0:?} is neither a file nor a folder, and links are not followed")]
+    Special(PathBuf),
+    /// It cannot be looked at.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Users {
+    /// The users of a configuration.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let users = config.users.iter().map(|(name, user)| User {
+            name: name.clone(),
+            admin: user.admin,
+            token: user.token_sha256,
+            certificate: user.certificate.clone(),
+            folders: user.folders.clone(),
+        });
+        Self(users.collect())
+    }
+
+    /// The user of this name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&User> {
+        self.0.iter().find(|user| user.name == name)
+    }
+
+    /// The user whose token this is. The time that it takes says nothing about tokens.
+    #[must_use]
+    pub fn by_token(&self, token: &str) -> Option<&User> {
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let mut found = None;
+        for user in &self.0 {
+            let is_it = user.token.is_some_and(|token| token.0.ct_eq(&hash).into());
+            found = if is_it { Some(user) } else { found };
+        }
+        found
+    }
+
+    /// The user whose certificate has this subject.
+    #[must_use]
+    pub fn by_certificate(&self, subject: &str) -> Option<&User> {
+        let is_it = |user: &&User| user.certificate.as_deref() == Some(subject);
+        self.0.iter().find(is_it)
+    }
+}
+
+impl User {
+    /// The place that `text` names: absolute in one of the user's folders, or relative to the first.
+    /// Nothing on disk is looked at.
+    ///
+    /// # Errors
+    /// [`PlaceError`] when it is not in the user's folders.
+    pub fn place(&self, text: &str) -> Result<Place, PlaceError> {
+        let outside = || PlaceError::Outside(text.to_owned());
+        let path = Path::new(text);
+        let first = self.folders.first().ok_or(PlaceError::NoFolder)?;
+        if text.is_empty() || text.contains('\0') {
+            return Err(outside());
+        }
+        let (root, relative) = match path.is_absolute() {
+            false => (first, path),
+            true => {
+                let below =
+                    |root: &PathBuf| Some((root.clone(), path.strip_prefix(root).ok()?.to_owned()));
+                let found = self.folders.iter().filter_map(below);
+                let (root, relative) = found
+                    .max_by_key(|(root, _)| root.as_os_str().len())
+                    .ok_or_else(outside)?;
+                return Place::new(root, &relative).ok_or_else(outside);
+            }
+        };
+        Place::new(root.clone(), relative).ok_or_else(outside)
+    }
+}
+
+impl Place {
+    /// A place in `root`; `None` if `relative` might leave it.
+    #[must_use]
+    pub fn new(root: PathBuf, relative: &Path) -> Option<Self> {
+        let mut plain = PathBuf::new();
+        for component in relative.components() {
+            match component {
+                Component::Normal(name) => plain.push(name),
+                Component::CurDir => {}
+                _ => return None,
+            }
+        }
+        Some(Self {
+            root,
+            relative: plain,
+        })
+    }
+
+    /// The name of the file or folder.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let name = self.relative.file_name().or_else(|| self.root.file_name());
+        name.and_then(|name| name.to_str())
+    }
+
+    /// Checks that there is something to send. No symbolic link is followed.
+    ///
+    /// # Errors
+    /// [`PlaceError`] when there is nothing, or it cannot be looked at.
+    pub fn check(&self) -> Result<(), PlaceError> {
+        let path = || self.root.join(&self.relative);
+        let root = Folder::existing(&self.root)?.without_links();
+        let Some(name) = self.relative.file_name() else {
+            return Ok(());
+        };
+        let parent = self.relative.parent().unwrap_or(Path::new(""));
+        let folder = match parent.as_os_str().is_empty() {
+            true => Ok(root),
+            false => root.folder(parent),
+        };
+        let found = match folder {
+            Err(error) if error.is_not_found() => None,
+            folder => folder?.find(name)?,
+        };
+        match found.map(|found| found.kind) {
+            None => Err(PlaceError::Absent(path())),
+            Some(FoundKind::File | FoundKind::Folder) => Ok(()),
+            Some(_) => Err(PlaceError::Special(path())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
