@@ -1,26 +1,31 @@
 //! Sessions that other hosts begin.
 
-use std::collections::HashMap;
+mod offer;
+mod refusal;
+mod sessions;
+
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_quic::{Connection, PeerKey};
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+use self::offer::Offer;
+use self::refusal::Refusal;
+use self::sessions::{Entry, Sessions};
 use crate::algorithm::{Algorithm, Start};
 use crate::content::{ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
-use crate::keys::{self, CODE_EXPORTER, Code};
+use crate::keys::Code;
 use crate::node::{Node, Side, datagram_keys};
-use crate::protocol::{self, Cipher, ErrorCode, Message, Open, SESSION_ID};
+use crate::protocol::{self, Cipher, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, Role, Session};
 
@@ -78,36 +83,9 @@ pub enum ServerEvent {
     Ended(SessionNumber, Result<Summary, TransferError>),
 }
 
-/// The sessions of a server.
-#[derive(Default)]
-struct Sessions(Mutex<HashMap<SessionId, Entry>>);
-
-struct Entry {
-    instance: u64,
-    key: PeerKey,
-    joined: UnboundedSender<Joined>,
-    /// Set when its host begins another session.
-    replaced: Arc<AtomicBool>,
-}
-
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whether a host that knows the code may connect.
-enum Offer {
-    Open(Code),
-    /// The key of the host that knew it.
-    Taken(PeerKey),
-    /// Nobody may try any more, or nobody ever could.
-    Ended,
-}
-
 struct Server {
     node: Node,
-    offer: Mutex<Offer>,
+    offer: Offer,
     options: ServerOptions,
     sessions: Sessions,
     events: UnboundedSender<ServerEvent>,
@@ -118,7 +96,7 @@ struct Server {
 pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<ServerEvent>) {
     let server = Arc::new(Server {
         node: node.clone(),
-        offer: Mutex::new(options.code.clone().map_or(Offer::Ended, Offer::Open)),
+        offer: Offer::new(options.code.clone()),
         options,
         sessions: Sessions::default(),
         events,
@@ -138,9 +116,6 @@ pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<
         }
     }
 }
-
-/// Why a connection is refused.
-struct Refusal(ErrorCode, String);
 
 impl Server {
     fn report(&self, event: ServerEvent) {
@@ -164,7 +139,7 @@ impl Server {
         };
         let message = match message {
             Message::Code(element) => {
-                let agreed = tokio::time::timeout(FIRST, self.agree(&mut control, &element));
+                let agreed = tokio::time::timeout(FIRST, self.offer.agree(&mut control, &element));
                 let next = match agreed.await {
                     Ok(Ok(())) => tokio::time::timeout(FIRST, control.read()).await,
                     Ok(Err(Refusal(code, text))) => {
@@ -240,59 +215,8 @@ impl Server {
         let _ = tokio::time::timeout(FIRST, answer).await;
     }
 
-    fn offer(&self) -> MutexGuard<'_, Offer> {
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn allows(&self, key: &PeerKey) -> bool {
-        let agreed = matches!(&*self.offer(), Offer::Taken(agreed) if agreed == key);
-        agreed || (self.options.allows)(key)
-    }
-
-    /// Lets a client show that it knows the code. The first wrong try ends the offer.
-    async fn agree(&self, control: &mut Control, element: &[u8]) -> Result<(), Refusal> {
-        let broken =
-            |error: &dyn std::fmt::Display| Refusal(ErrorCode::PROTOCOL, error.to_string());
-        let none = || Refusal(ErrorCode::KEY, "no code is offered here".to_owned());
-        let code = match &*self.offer() {
-            Offer::Open(code) => code.clone(),
-            Offer::Taken(_) | Offer::Ended => return Err(none()),
-        };
-        let key = control.connection().peer_key();
-        let exporter = control.connection().export_secret(CODE_EXPORTER, b"");
-        let exporter = exporter.map_err(|error| broken(&error))?;
-        let (exchange, ours) = keys::start(&code, keys::Side::Server)
-            .map_err(|error| Refusal(ErrorCode::STORAGE, error.to_string()))?;
-        control
-            .write(&Message::Code(ours))
-            .await
-            .map_err(|error| broken(&error))?;
-        let mac = match control.read().await.map_err(|error| broken(&error))? {
-            Message::CodeConfirm(mac) => mac,
-            _ => return Err(broken(&"the code is not confirmed")),
-        };
-        let confirmation = exchange.finish(element, &exporter);
-        let right = confirmation.and_then(|one| one.verify(&mac).map(|()| one.mac()));
-        let ours = {
-            let mut offer = self.offer();
-            // Another connection may have been first.
-            let Offer::Open(_) = &*offer else {
-                return Err(none());
-            };
-            *offer = match right {
-                Ok(_) => Offer::Taken(key),
-                Err(_) => Offer::Ended,
-            };
-            right.map_err(|_| {
-                let text = "the code is wrong: this offer has ended, start the server again";
-                Refusal(ErrorCode::KEY, text.to_owned())
-            })?
-        };
-        let confirm = Message::CodeConfirm(ours);
-        control
-            .write(&confirm)
-            .await
-            .map_err(|error| broken(&error))
+        self.offer.is_taken_by(key) || (self.options.allows)(key)
     }
 
     /// Begins a session.
@@ -322,23 +246,7 @@ impl Server {
                 Role::Source(Arc::new(Source::open(scan)))
             }
         };
-        let mut sessions = self.sessions.lock();
-        if sessions.len() >= self.options.sessions {
-            let text = format!("{} sessions run already", sessions.len());
-            return Err(Refusal(ErrorCode::TOO_MANY, text));
-        }
-        let mut id = [0; SESSION_ID];
-        let filled = SystemRandom::new().fill(&mut id);
-        filled
-            .map_err(|_| Refusal(ErrorCode::STORAGE, "this host has no random numbers".into()))?;
-        let id = SessionId(id);
         let (joined, new_subflows) = unbounded_channel();
-        // A client that was killed and started again must not wait for its own files. Sessions of one
-        // process may run side by side.
-        let is_before = |entry: &&Entry| entry.key == key && entry.instance != instance;
-        for entry in sessions.values().filter(is_before) {
-            entry.replaced.store(true, Ordering::Relaxed);
-        }
         let replaced = Arc::new(AtomicBool::new(false));
         let entry = Entry {
             instance,
@@ -346,8 +254,7 @@ impl Server {
             joined: joined.clone(),
             replaced: Arc::clone(&replaced),
         };
-        sessions.insert(id, entry);
-        drop(sessions);
+        let id = self.sessions.insert(entry, self.options.sessions)?;
         let number = self.node.session_key();
         // A source takes nothing.
         let own_credit = if sends {
@@ -396,17 +303,13 @@ impl Server {
 
     /// Adds a connection to a session.
     fn join(&self, key: PeerKey, session: SessionId, cipher: Cipher) -> Result<Accepted, Refusal> {
-        let sessions = self.sessions.lock();
-        // Another key's session is as unknown to it as none.
-        let entry = sessions.get(&session).filter(|entry| entry.key == key);
-        let entry = entry
-            .ok_or_else(|| Refusal(ErrorCode::NO_SESSION, "the session has ended here".into()))?;
+        let joined = self.sessions.find(session, key)?;
         Ok(Accepted {
             id: session,
             cipher,
             // Acknowledgements have it by now.
             credit: 0,
-            joined: entry.joined.clone(),
+            joined,
             session: None,
         })
     }
@@ -425,7 +328,7 @@ impl Server {
                 }
             }
         };
-        self.sessions.lock().remove(&id);
+        self.sessions.remove(id);
         while let Ok(event) = received.try_recv() {
             self.report(ServerEvent::Session(number, event));
         }

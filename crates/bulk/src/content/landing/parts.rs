@@ -51,8 +51,8 @@ impl Disk {
             return Err(StoreError::InUse(path));
         }
         if known.is_none() {
-            // No space is reserved: what was not written has to stay a hole, to tell it from the
-            // rest by that later. (Reserved space that is only read counts as data on ext4.)
+            // No space is reserved: a later transfer takes everything but holes as written, and
+            // ext4 reports reserved space as data once it was read.
             let failed = |error| StoreError::io("grow", &path, error);
             file.set_len(self.entry(entry).size()).map_err(failed)?;
         }

@@ -1,0 +1,117 @@
+//! The sessions that run at a server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hawser_quic::PeerKey;
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::refusal::Refusal;
+use crate::data::SessionId;
+use crate::joined::Joined;
+use crate::protocol::{ErrorCode, SESSION_ID};
+
+/// The sessions that run at a server.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<SessionId, Entry>>);
+
+/// A session that runs.
+pub(super) struct Entry {
+    /// The number of the client's process.
+    pub instance: u64,
+    /// The client's key.
+    pub key: PeerKey,
+    /// Where further connections go.
+    pub joined: UnboundedSender<Joined>,
+    /// Set when another process of the client begins a session.
+    pub replaced: Arc<AtomicBool>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a session, if there are fewer than `most`.
+    pub(super) fn insert(&self, entry: Entry, most: usize) -> Result<SessionId, Refusal> {
+        let mut id = [0; SESSION_ID];
+        let filled = SystemRandom::new().fill(&mut id);
+        filled
+            .map_err(|_| Refusal(ErrorCode::STORAGE, "this host has no random numbers".into()))?;
+        let id = SessionId(id);
+        let mut sessions = self.lock();
+        if sessions.len() >= most {
+            let text = format!("{} sessions run already", sessions.len());
+            return Err(Refusal(ErrorCode::TOO_MANY, text));
+        }
+        // A client that was killed and started again must not wait for its own files. Sessions of one
+        // process may run side by side.
+        let is_before = |one: &&Entry| one.key == entry.key && one.instance != entry.instance;
+        for before in sessions.values().filter(is_before) {
+            before.replaced.store(true, Ordering::Relaxed);
+        }
+        sessions.insert(id, entry);
+        Ok(id)
+    }
+
+    /// Where further connections of the session go that the host with `key` began.
+    pub(super) fn find(
+        &self,
+        session: SessionId,
+        key: PeerKey,
+    ) -> Result<UnboundedSender<Joined>, Refusal> {
+        let sessions = self.lock();
+        // Another key's session is as unknown to it as none.
+        let entry = sessions.get(&session).filter(|entry| entry.key == key);
+        let none = || Refusal(ErrorCode::NO_SESSION, "the session has ended here".into());
+        Ok(entry.ok_or_else(none)?.joined.clone())
+    }
+
+    pub(super) fn remove(&self, session: SessionId) {
+        self.lock().remove(&session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    fn entry(key: u8, instance: u64) -> (Entry, Arc<AtomicBool>) {
+        let replaced = Arc::new(AtomicBool::new(false));
+        let entry = Entry {
+            instance,
+            key: PeerKey([key; 32]),
+            joined: unbounded_channel().0,
+            replaced: Arc::clone(&replaced),
+        };
+        (entry, replaced)
+    }
+
+    #[test]
+    fn only_the_same_key_finds_a_session() {
+        let sessions = Sessions::default();
+        let id = sessions.insert(entry(1, 1).0, 2).ok().unwrap();
+        assert!(sessions.find(id, PeerKey([1; 32])).is_ok());
+        let refused = sessions.find(id, PeerKey([2; 32])).err().unwrap();
+        assert_eq!(refused.0, ErrorCode::NO_SESSION);
+        assert!(sessions.insert(entry(2, 1).0, 1).is_err());
+        sessions.remove(id);
+        assert!(sessions.find(id, PeerKey([1; 32])).is_err());
+    }
+
+    #[test]
+    fn another_process_of_a_client_replaces_its_sessions() {
+        let sessions = Sessions::default();
+        let (first, replaced) = entry(1, 1);
+        sessions.insert(first, 9).ok().unwrap();
+        sessions.insert(entry(1, 1).0, 9).ok().unwrap();
+        sessions.insert(entry(2, 2).0, 9).ok().unwrap();
+        assert!(!replaced.load(Ordering::Relaxed));
+        sessions.insert(entry(1, 2).0, 9).ok().unwrap();
+        assert!(replaced.load(Ordering::Relaxed));
+    }
+}
