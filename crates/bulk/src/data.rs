@@ -21,7 +21,7 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 use hawser_endhost::lanes::{Lane, Lanes};
-use hawser_endhost::socket::Socket;
+use hawser_endhost::socket::{Socket, XdpUse};
 use hawser_endhost::{Headers, HeadersError, Path, ScionAddr};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
@@ -226,6 +226,11 @@ impl Data {
     /// The address of the data socket.
     pub(crate) fn local_addr(&self) -> ScionAddr {
         self.lanes.socket().local_addr()
+    }
+
+    /// How the data socket uses AF_XDP, if it does.
+    pub(crate) fn xdp(&self) -> Option<XdpUse> {
+        self.lanes.socket().xdp()
     }
 
     /// Opens a lane for datagrams.

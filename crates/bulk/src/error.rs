@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use hawser_endhost::socket::XdpError;
 use hawser_endhost::{PathsError, ScionAddr};
 use hawser_quic::{BindError, PeerKey};
 use thiserror::Error;
@@ -21,6 +22,9 @@ pub enum TransferError {
     /// The socket for datagrams could not be bound, or its thread started.
     #[error("cannot bind a socket for content: {0}")]
     DataSocket(String),
+    /// The device cannot be used by AF_XDP.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

@@ -29,6 +29,7 @@ mod session;
 mod trust;
 mod verify;
 
+pub use hawser_endhost::socket::{XdpError, XdpHook, XdpUse};
 pub use hawser_manager::PathOptions;
 
 pub use self::algorithm::Algorithm;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hawser_endhost::socket::Socket;
+use hawser_endhost::socket::{Socket, XdpUse};
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_quic::{CloseReason, Config, Connection, Endpoint, Identity, PeerKey};
 
@@ -45,6 +45,29 @@ impl Node {
         listen: Option<SocketAddr>,
         identity: Identity,
     ) -> Result<Self, TransferError> {
+        Self::bind_with(host, listen, identity, None)
+    }
+
+    /// Binds sockets as [`Node::bind`] does. The datagrams with content pass the kernel's stack by, in
+    /// and out of the network device called `xdp` (AF_XDP), as far as that is possible.
+    ///
+    /// # Errors
+    /// As [`Node::bind`], and when the device cannot be used so.
+    pub fn bind_xdp(
+        host: Endhost,
+        listen: Option<SocketAddr>,
+        identity: Identity,
+        xdp: &str,
+    ) -> Result<Self, TransferError> {
+        Self::bind_with(host, listen, identity, Some(xdp))
+    }
+
+    fn bind_with(
+        host: Endhost,
+        listen: Option<SocketAddr>,
+        identity: Identity,
+        xdp: Option<&str>,
+    ) -> Result<Self, TransferError> {
         let config = Config {
             alpn: ALPN.to_vec(),
             idle_timeout: IDLE,
@@ -55,7 +78,10 @@ impl Node {
         let failed = |error: &dyn std::fmt::Display| TransferError::DataSocket(error.to_string());
         let ip = quic.local_addr().host.ip();
         let any = Some(SocketAddr::new(ip, 0));
-        let socket = Socket::bind_blocking(&host, any).map_err(|error| failed(&error))?;
+        let mut socket = Socket::bind_blocking(&host, any).map_err(|error| failed(&error))?;
+        if let Some(device) = xdp {
+            socket = socket.with_xdp(device)?;
+        }
         let data = Data::start(socket).map_err(|error| failed(&error))?;
         Ok(Self(Arc::new(Inner {
             host,
@@ -76,6 +102,11 @@ impl Node {
     /// The key of this host.
     pub fn key(&self) -> PeerKey {
         self.0.quic.key()
+    }
+
+    /// How the datagrams with content use AF_XDP; `None` unless bound by [`Node::bind_xdp`].
+    pub fn xdp(&self) -> Option<XdpUse> {
+        self.0.data.xdp()
     }
 
     /// The host's network.

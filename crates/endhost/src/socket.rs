@@ -9,6 +9,7 @@ mod bind;
 mod errors;
 mod reader;
 mod receive;
+mod xdp;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hawser_packet::ScionAddr;
+pub use hawser_xdp::{Hook as XdpHook, Status as XdpStatus, XdpError};
 use noq_udp::{Transmit, UdpSocketState};
 use rustix::io::Errno;
 use tokio::io::Interest;
@@ -30,6 +32,8 @@ use self::errors::Io;
 pub use self::reader::DropCounters;
 use self::reader::Reader;
 pub use self::receive::{Packets, ReceiveBuffer};
+use self::xdp::Xdp;
+pub use self::xdp::XdpUse;
 use crate::endhost::Endhost;
 use crate::headers::Headers;
 use crate::sync::lock;
@@ -49,6 +53,7 @@ pub struct Socket {
     offload: UdpSocketState,
     host: Endhost,
     reader: Reader,
+    xdp: Option<Xdp>,
 }
 
 impl Socket {
@@ -85,7 +90,24 @@ impl Socket {
                 local: ScionAddr::new(host.local_as(), addr),
                 drops: Mutex::default(),
             },
+            xdp: None,
         })
+    }
+
+    /// Has packets pass the kernel's stack by, in and out of the network device called `device`, as
+    /// far as that is possible ([`XdpUse`]). Only for a thread that receives by
+    /// [`Socket::try_receive`] and waits by [`Socket::wait`].
+    ///
+    /// # Errors
+    /// [`XdpError`] when the device cannot be used so.
+    pub fn with_xdp(mut self, device: &str) -> Result<Self, XdpError> {
+        self.xdp = Some(Xdp::open(device, self.local_addr().host)?);
+        Ok(self)
+    }
+
+    /// How the socket uses AF_XDP; `None` without [`Socket::with_xdp`].
+    pub fn xdp(&self) -> Option<XdpUse> {
+        self.xdp.as_ref().map(Xdp::used)
     }
 
     /// The address of this socket.
@@ -160,6 +182,11 @@ impl Socket {
         stride: Option<usize>,
         next_hop: SocketAddr,
     ) -> io::Result<()> {
+        if let Some(xdp) = &self.xdp
+            && xdp.try_send(packets, stride.unwrap_or(packets.len()), next_hop)?
+        {
+            return Ok(());
+        }
         let transmit = Transmit {
             destination: next_hop,
             ecn: None,
@@ -237,6 +264,13 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` when nothing is there; everything else as the system says.
     pub fn try_receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<()> {
+        match &self.xdp {
+            Some(xdp) => xdp.try_receive(buffer, |buffer| self.try_receive_by_kernel(buffer)),
+            None => self.try_receive_by_kernel(buffer),
+        }
+    }
+
+    fn try_receive_by_kernel(&self, buffer: &mut ReceiveBuffer) -> io::Result<()> {
         let io = &self.io.socket;
         loop {
             match buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta)) {
@@ -259,7 +293,14 @@ impl Socket {
         writable: bool,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        self.io.wait(also, writable, timeout)
+        match &self.xdp {
+            // Whether the kernel has room says nothing about the device.
+            Some(xdp) => {
+                let timeout = xdp.timeout(writable, timeout);
+                self.io.wait(xdp.sockets().chain([also]), false, timeout)
+            }
+            None => self.io.wait([also], writable, timeout),
+        }
     }
 
     /// The packets in `buffer` that are for this socket, in order; others are dropped and counted.

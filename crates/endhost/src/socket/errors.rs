@@ -90,20 +90,20 @@ impl Io {
         read_errors(&self.socket, &self.host)
     }
 
-    /// Blocks until something has arrived, there is room to send (if that is `wanted`), `also` can
-    /// be read, or `timeout` is over.
-    pub(super) fn wait(
+    /// Blocks until something has arrived, there is room to send (if that is `wanted`), one of
+    /// `others` can be read, or `timeout` is over.
+    pub(super) fn wait<'a>(
         &self,
-        also: BorrowedFd<'_>,
+        others: impl IntoIterator<Item = BorrowedFd<'a>>,
         wanted: bool,
         timeout: Option<Duration>,
     ) -> io::Result<()> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
-        let mut entries = [
-            PollFd::new(&self.socket, events),
-            PollFd::from_borrowed_fd(also, PollFlags::IN),
-        ];
+        let others = others.into_iter();
+        let others = others.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN));
+        let mut entries = vec![PollFd::new(&self.socket, events)];
+        entries.extend(others);
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut entries, timeout.as_ref()) {
             Ok(_) => {}

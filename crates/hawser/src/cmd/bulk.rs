@@ -2,6 +2,7 @@
 
 pub mod display;
 pub mod report;
+pub mod xdp;
 
 use std::fmt;
 use std::pin::pin;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 
 use self::display::Display;
 use self::report::Report;
+use self::xdp::XdpArgs;
 use super::key::KeyFileArgs;
 use super::network::HostArgs;
 use super::policy::{self, PolicyArgs};
@@ -92,7 +94,10 @@ pub fn run(
     });
     let names: Vec<_> = names.collect();
     process::runtime()?.block_on(async {
-        let node = Node::bind(host.join().await?, None, identity)?;
+        let node = client.xdp.bind(host.join().await?, None, identity)?;
+        if let Some(used) = node.xdp() {
+            errln!("hawser: AF_XDP on {}", used.status);
+        }
         let (happened, mut received) = unbounded_channel();
         let mut display = Display::new(names.iter().map(String::as_str), client.verbose);
         let mut tasks = JoinSet::new();
@@ -134,7 +139,7 @@ pub fn run(
             }
             match ended {
                 Ok(summary) => {
-                    let report = Report::new(&summary, places[index].to_string());
+                    let report = Report::new(&summary, places[index].to_string(), node.xdp());
                     match client.json {
                         true => print::json(&report)?,
                         false => report.print(&names[index], done),
@@ -217,6 +222,8 @@ pub struct ClientArgs {
     pub any_server: bool,
     #[command(flatten)]
     pub key: KeyFileArgs,
+    #[command(flatten)]
+    pub xdp: XdpArgs,
     /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,

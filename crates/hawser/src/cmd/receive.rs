@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hawser_bulk::keys::{self, Allowed, Code};
-use hawser_bulk::{Algorithm, Destination, Node, ServerEvent, ServerOptions, SessionNumber, serve};
+use hawser_bulk::{
+    Algorithm, Destination, ServerEvent, ServerOptions, SessionNumber, XdpUse, serve,
+};
 use hawser_endhost::ScionAddr;
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::address::{Listen, listen};
 use super::bulk::report::Report;
+use super::bulk::xdp::{XdpArgs, XdpReport};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
 use super::{print, process};
@@ -56,6 +59,8 @@ pub struct ReceiveArgs {
     pub listen: Option<Listen>,
     #[command(flatten)]
     pub key: KeyFileArgs,
+    #[command(flatten)]
+    pub xdp: XdpArgs,
     /// Print JSON: one object when listening, and one for each transfer
     #[arg(long)]
     pub json: bool,
@@ -102,15 +107,22 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         let host = args.host.join().await?;
         let listen = listen_address(args.listen, &host)?;
-        let node = Node::bind(host, listen, identity)?;
+        let node = args.xdp.bind(host, listen, identity)?;
         let (address, key) = (node.local_addr().to_string(), node.key().to_string());
         let code = code.map(|code| code.to_string());
         match (args.json, &code) {
             (true, code) => {
-                print::json(&json!({"listening": address, "key": key, "code": code}))?;
+                let xdp = node.xdp().as_ref().map(XdpReport::new);
+                let listening = json!({"listening": address, "key": key, "code": code, "xdp": xdp});
+                print::json(&listening)?;
             }
             (false, None) => outln!("receiving at {address}\nkey {key}"),
             (false, Some(code)) => outln!("receiving at {address}\ncode {code}"),
+        }
+        if let Some(used) = node.xdp()
+            && !args.json
+        {
+            outln!("AF_XDP on {}", used.status);
         }
         let (events, mut received) = unbounded_channel();
         let mut ended = 0;
@@ -125,7 +137,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
                 () = &mut serving => break,
                 Some(event) = received.recv() => {
                     ended += u64::from(matches!(event, ServerEvent::Ended(..)));
-                    show(event, &mut peers, args.json)?;
+                    show(event, &mut peers, node.xdp(), args.json)?;
                 }
                 signal = &mut interrupted => {
                     signal?;
@@ -142,6 +154,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
 pub fn show(
     event: ServerEvent,
     peers: &mut HashMap<SessionNumber, ScionAddr>,
+    xdp: Option<XdpUse>,
     json: bool,
 ) -> Result<(), Failure> {
     match event {
@@ -164,7 +177,7 @@ pub fn show(
         ServerEvent::Session(..) => {}
         ServerEvent::Ended(session, Ok(summary)) => {
             let peer = peers.remove(&session).map(|peer| peer.to_string());
-            let report = Report::new(&summary, peer.unwrap_or_default());
+            let report = Report::new(&summary, peer.unwrap_or_default(), xdp);
             match json {
                 true => print::json(&report)?,
                 false => report.print(&session.to_string(), "transferred"),

@@ -56,7 +56,7 @@ fn show(
     match event {
         ServiceEvent::Ready(addresses) => ready(&addresses),
         ServiceEvent::Job(job) => show_job(&job),
-        ServiceEvent::Receive(event) => receive::show(*event, senders, false)?,
+        ServiceEvent::Receive(event) => receive::show(*event, senders, None, false)?,
         ServiceEvent::Trouble(text) => errln!("hawser: {}", plain(&text)),
     }
     Ok(())

@@ -13,3 +13,4 @@ mod paths;
 mod speed;
 mod support;
 mod transfer;
+mod xdp;

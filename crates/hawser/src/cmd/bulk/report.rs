@@ -1,8 +1,9 @@
 //! The report on a bulk transfer.
 
-use hawser_bulk::{PathProgress, Summary};
+use hawser_bulk::{PathProgress, Summary, XdpUse};
 use serde::Serialize;
 
+use super::xdp::XdpReport;
 use crate::format;
 use crate::out::outln;
 
@@ -23,6 +24,9 @@ pub struct Report {
     pub blake3: String,
     pub cpu_seconds: f64,
     pub paths: Vec<PathReport>,
+    /// With `--xdp` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpReport>,
 }
 
 /// What one path did.
@@ -38,7 +42,7 @@ pub struct PathReport {
 }
 
 impl Report {
-    pub fn new(summary: &Summary, peer: String) -> Self {
+    pub fn new(summary: &Summary, peer: String, xdp: Option<XdpUse>) -> Self {
         let progress = summary.progress;
         let seconds = summary.elapsed.as_secs_f64();
         let moved = progress.verified - progress.existing;
@@ -56,6 +60,7 @@ impl Report {
                 .collect(),
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
             paths: summary.paths.iter().map(PathReport::new).collect(),
+            xdp: xdp.as_ref().map(XdpReport::new),
         }
     }
 
@@ -82,6 +87,9 @@ impl Report {
                 line += &format!("  {}", path.interfaces.join(" "));
             }
             outln!("{line}");
+        }
+        if let Some(xdp) = &self.xdp {
+            outln!("{}", xdp.line());
         }
     }
 }

@@ -1,0 +1,89 @@
+//! `--xdp DEVICE`: content past the kernel's stack.
+
+use std::net::SocketAddr;
+
+use hawser_bulk::{Node, TransferError, XdpHook, XdpUse};
+use hawser_endhost::Endhost;
+use hawser_quic::Identity;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// The option `--xdp`.
+#[derive(clap::Args)]
+pub struct XdpArgs {
+    /// Send and receive content past the kernel's network stack, by AF_XDP on this network card; needs
+    /// root, or some capabilities
+    #[arg(long, value_name = "DEVICE")]
+    pub xdp: Option<String>,
+}
+
+impl XdpArgs {
+    /// Binds the sockets of this host.
+    ///
+    /// # Errors
+    /// When that fails; wrong use, if the device is not one for it.
+    pub fn bind(
+        &self,
+        host: Endhost,
+        listen: Option<SocketAddr>,
+        identity: Identity,
+    ) -> Result<Node, Failure> {
+        let Some(device) = &self.xdp else {
+            return Ok(Node::bind(host, listen, identity)?);
+        };
+        match Node::bind_xdp(host, listen, identity, device) {
+            Err(TransferError::Xdp(error)) if error.is_wrong_device() => {
+                Err(Failure::usage(format_args!("--xdp {device}: {error}")))
+            }
+            Err(TransferError::Xdp(error)) => {
+                Err(Failure::job(format_args!("--xdp {device}: {error}")))
+            }
+            bound => Ok(bound?),
+        }
+    }
+}
+
+/// How a device was used, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub struct XdpReport {
+    pub device: String,
+    pub driver: String,
+    pub queues: usize,
+    /// Whether the card reads and writes packets where they are.
+    pub zero_copy: bool,
+    /// Where the program runs that finds the packets: `native`, in the driver, or `generic`.
+    pub hook: &'static str,
+    /// Packets of this process so far, by AF_XDP and by the kernel's stack.
+    pub sent: u64,
+    pub received: u64,
+    pub kernel_sent: u64,
+    pub kernel_received: u64,
+}
+
+impl XdpReport {
+    pub fn new(used: &XdpUse) -> Self {
+        Self {
+            device: used.status.device.clone(),
+            driver: used.status.driver.clone(),
+            queues: used.status.queues,
+            zero_copy: used.status.zero_copy,
+            hook: match used.status.hook {
+                XdpHook::Native => "native",
+                XdpHook::Generic => "generic",
+            },
+            sent: used.sent,
+            received: used.received,
+            kernel_sent: used.kernel_sent,
+            kernel_received: used.kernel_received,
+        }
+    }
+
+    /// Packets so far, for people.
+    pub fn line(&self) -> String {
+        format!(
+            "  AF_XDP on {}: {} packets sent, {} received; by the kernel {} and {}",
+            self.device, self.sent, self.received, self.kernel_sent, self.kernel_received
+        )
+    }
+}
