@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
 use hawser_endhost::lanes::{Lane, Lanes};
@@ -118,8 +118,8 @@ pub(crate) enum DataEvent {
     Failed(SubflowKey, String),
     /// The time that the peer is to leave between acknowledgements of a subflow.
     AckInterval(SubflowKey, Duration),
-    /// Measurements, taken ten times a second.
-    Measured(Vec<(SubflowKey, Measured)>),
+    /// Measurements, taken ten times a second, and when they were taken.
+    Measured(Vec<(SubflowKey, Measured)>, Instant),
     /// The content cannot be read.
     Unreadable(SourceError),
     /// The peer breaks the protocol.

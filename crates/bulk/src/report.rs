@@ -1,6 +1,6 @@
 //! What a transfer reports.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
 use hawser_path::{Decision, Fingerprint};
@@ -46,8 +46,8 @@ pub struct PathProgress {
 /// What happens in a transfer.
 #[derive(Debug, Clone)]
 pub enum TransferEvent {
-    /// Progress of the whole and of each path, several times a second.
-    Progress(Progress, Vec<PathProgress>),
+    /// Progress of the whole and of each path, ten times a second, and when the paths were measured.
+    Progress(Progress, Vec<PathProgress>, Instant),
     /// The server has lost the session, and another one continues.
     Restarted,
     /// The decision about a path changed.

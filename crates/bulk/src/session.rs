@@ -32,9 +32,8 @@ use crate::verify::VerifyEvent;
 
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
-/// Interval at which paths are weighed, and at which progress is reported.
+/// Interval at which paths are weighed.
 const TICK: Duration = Duration::from_millis(50);
-const REPORT: Duration = Duration::from_millis(200);
 /// A peer from which nothing came for this long has gone, if it begins another session: connections
 /// are kept alive four times a second.
 const SILENT: Duration = Duration::from_secs(1);
@@ -232,27 +231,36 @@ impl Session {
         }
     }
 
-    /// Takes the last measurements of all subflows.
+    /// Takes the last measurements of all subflows, and reports the last progress.
     async fn measure(&mut self) {
         self.data.give(Command::Measure(self.key));
         let events = &mut self.data_events;
         let measured = async {
             while let Some(event) = events.recv().await {
                 // Of those before, all are out of date.
-                if let (DataEvent::Measured(all), true) = (event, events.is_empty()) {
-                    return all;
+                if let (DataEvent::Measured(all, at), true) = (event, events.is_empty()) {
+                    return Some((all, at));
                 }
             }
-            Vec::new()
+            None
         };
         let measured = tokio::time::timeout(MEASURED, measured).await;
-        self.subflows.measured(measured.unwrap_or_default());
+        if let Ok(Some((all, at))) = measured {
+            self.on_measured(all, at);
+        }
+    }
+
+    /// Takes measurements that were made at `at`, and reports the progress.
+    fn on_measured(&mut self, all: Vec<(SubflowKey, Measured)>, at: Instant) {
+        self.subflows.measured(all);
+        let event = TransferEvent::Progress(self.part.progress(), self.subflows.paths(), at);
+        // The caller may have dropped its end: then nothing is reported.
+        let _ = self.events.send(event);
     }
 
     async fn work(&mut self) -> Result<ChainingValue, TransferError> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut reported = Instant::now();
         loop {
             let mut outcome = Outcome::Running;
             tokio::select! {
@@ -261,16 +269,9 @@ impl Session {
                 Some(event) = self.data_events.recv() => self.on_data(event)?,
                 Some(joined) = self.joined.recv() => self.join(joined),
                 () = next_dial(&mut self.dialer) => {}
-                _ = tick.tick() => {
-                    self.tick()?;
-                    if reported.elapsed() >= REPORT {
-                        reported = Instant::now();
-                        self.report();
-                    }
-                }
+                _ = tick.tick() => self.tick()?,
             }
             if let Outcome::Done(root) = outcome {
-                self.report();
                 return Ok(root);
             }
             self.follow_orders()?;
@@ -409,7 +410,7 @@ impl Session {
                     one.control.send(&Message::AckInterval(micros));
                 }
             }
-            DataEvent::Measured(all) => self.subflows.measured(all),
+            DataEvent::Measured(all, at) => self.on_measured(all, at),
             DataEvent::Unreadable(error) => return Err(error.into()),
             DataEvent::Broken(how) => return Err(TransferError::Datagrams(how)),
             DataEvent::Ended(reason) => return Err(TransferError::Data(reason)),
@@ -509,12 +510,6 @@ impl Session {
             self.data.give(Command::Hold(self.key, subflow, held));
         }
         Ok(())
-    }
-
-    fn report(&self) {
-        let event = TransferEvent::Progress(self.part.progress(), self.subflows.paths());
-        // The caller may have dropped its end: then nothing is reported.
-        let _ = self.events.send(event);
     }
 }
 

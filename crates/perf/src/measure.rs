@@ -49,6 +49,8 @@ pub struct Report {
     pub mode: &'static str,
     /// Bytes of the largest SCION packet on the path.
     pub path_mtu: u16,
+    /// Bytes of the data-plane path in each packet's header.
+    pub path_bytes: usize,
     /// Bytes that the client sent, without headers.
     pub sent_bytes: u64,
     /// Bytes that the server received, without headers.
@@ -105,6 +107,7 @@ pub async fn measure(
     Ok(Report {
         mode,
         path_mtu: path.mtu(),
+        path_bytes: path.raw().len(),
         sent_bytes: sent.bytes,
         received_bytes: received.bytes,
         sent_packets: of_packets(sent.packets),

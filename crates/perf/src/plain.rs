@@ -1,5 +1,6 @@
 //! Baselines over plain IP, without SCION: what this machine does at best.
 
+mod round_trip;
 mod tls;
 mod udp;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::round_trip::round_trip;
 use crate::cpu::cpu_time;
 use crate::error::PerfError;
 use crate::message::Received;

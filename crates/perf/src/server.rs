@@ -18,6 +18,8 @@ use crate::raw;
 const ALPN: &[u8] = b"hawser-perf/1";
 /// Longest wait for a client to request its test, and to close the connection after it.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval of samples.
+const SAMPLED: Duration = Duration::from_millis(100);
 /// Most bytes taken from a stream at once.
 const CHUNK: usize = 1 << 20;
 
@@ -43,6 +45,9 @@ pub struct Served {
     pub peer: ScionAddr,
     /// What arrived, or why the test failed.
     pub received: Result<Received, PerfError>,
+    /// In tests of a stream: seconds since the first byte and bytes until then, about ten times a
+    /// second.
+    pub samples: Vec<(f64, u64)>,
 }
 
 impl Server {
@@ -65,7 +70,8 @@ impl Server {
     /// ends it.
     pub async fn run(&self, mut observe: impl FnMut(Served)) {
         while let Some(connection) = self.endpoint.accept().await {
-            let received = self.serve(&connection).await;
+            let mut samples = Vec::new();
+            let received = self.serve(&connection, &mut samples).await;
             if received.is_ok() {
                 // The client closes the connection when it has the result.
                 let _ = timeout(PATIENCE, connection.closed()).await;
@@ -74,6 +80,7 @@ impl Server {
             observe(Served {
                 peer: connection.peer(),
                 received,
+                samples,
             });
         }
     }
@@ -83,7 +90,11 @@ impl Server {
         self.endpoint.close().await;
     }
 
-    async fn serve(&self, connection: &Connection) -> Result<Received, PerfError> {
+    async fn serve(
+        &self,
+        connection: &Connection,
+        samples: &mut Vec<(f64, u64)>,
+    ) -> Result<Received, PerfError> {
         let request = async {
             let (answers, requests) = connection.accept_bi().await?;
             let mut requests = BufReader::new(requests);
@@ -97,7 +108,7 @@ impl Server {
         let mut received = match request {
             Request::Stream => {
                 let (_, data) = connection.accept_bi().await?;
-                count_stream(data).await?
+                count_stream(data, samples).await?
             }
             Request::Packets { id } => {
                 self.count_packets(connection, &mut answers, requests, id)
@@ -137,11 +148,18 @@ impl Server {
 }
 
 /// Counts the bytes of a stream up to its end.
-async fn count_stream(mut data: RecvStream) -> Result<Received, PerfError> {
-    let (mut bytes, mut first) = (0, None);
+async fn count_stream(
+    mut data: RecvStream,
+    samples: &mut Vec<(f64, u64)>,
+) -> Result<Received, PerfError> {
+    let (mut bytes, mut first, mut due) = (0, None, Duration::ZERO);
     while let Some(chunk) = data.read_chunk(CHUNK).await? {
-        first.get_or_insert_with(Instant::now);
+        let time = first.get_or_insert_with(Instant::now).elapsed();
         bytes += chunk.len() as u64;
+        if time >= due {
+            due = time + SAMPLED;
+            samples.push((time.as_secs_f64(), bytes));
+        }
     }
     let time = first.map_or(Duration::ZERO, |first| first.elapsed());
     Ok(Received {

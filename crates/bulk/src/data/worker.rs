@@ -49,7 +49,8 @@ impl Session {
             Part::Source(outgoing) => outgoing.measure(&self.subflows),
             Part::Sink(incoming) => incoming.measure(&self.subflows),
         };
-        self.subflows.report(DataEvent::Measured(all));
+        self.subflows
+            .report(DataEvent::Measured(all, Instant::now()));
     }
 }
 

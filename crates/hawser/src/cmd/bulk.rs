@@ -7,6 +7,7 @@ pub mod xdp;
 use std::fmt;
 use std::pin::pin;
 use std::str::FromStr;
+use std::time::Instant;
 
 use hawser_bulk::keys::{self, Code, Known};
 use hawser_bulk::{
@@ -86,6 +87,7 @@ pub fn run(
     jobs: Vec<Job>,
     done: &str,
 ) -> Result<(), Failure> {
+    let began = Instant::now();
     let options = client.options()?;
     let identity = client.key.file()?.open()?;
     let names = jobs.iter().map(|job| match jobs.len() {
@@ -114,6 +116,7 @@ pub fn run(
         let mut interrupted = pin!(process::interrupted());
         let mut failed = Vec::new();
         let mut running = places.len();
+        let mut samples = vec![Vec::new(); running];
         while running > 0 {
             let (index, happened) = tokio::select! {
                 Some(happened) = received.recv() => happened,
@@ -128,6 +131,11 @@ pub fn run(
             };
             let ended = match happened {
                 Happened::Event(event) => {
+                    if let (true, TransferEvent::Progress(_, paths, at)) = (client.samples, &event)
+                    {
+                        let elapsed = at.saturating_duration_since(began);
+                        samples[index].push(report::sample(elapsed, paths));
+                    }
                     display.show(index, event);
                     continue;
                 }
@@ -139,7 +147,9 @@ pub fn run(
             }
             match ended {
                 Ok(summary) => {
-                    let report = Report::new(&summary, places[index].to_string(), node.xdp());
+                    let place = places[index].to_string();
+                    let mut report = Report::new(&summary, place, node.xdp());
+                    report.samples = std::mem::take(&mut samples[index]);
                     match client.json {
                         true => print::json(&report)?,
                         false => report.print(&names[index], done),
@@ -178,6 +188,9 @@ async fn work(
             }
         }
     };
+    while let Ok(event) = received.try_recv() {
+        let _ = happened.send((index, Happened::Event(event)));
+    }
     let _ = happened.send((index, Happened::Ended(Box::new(ended))));
 }
 
@@ -227,6 +240,9 @@ pub struct ClientArgs {
     /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
+    /// Add the progress to the JSON objects, about ten times a second
+    #[arg(long, requires = "json")]
+    pub samples: bool,
     /// Print JSON: one object for each transfer, at its end
     #[arg(long)]
     pub json: bool,

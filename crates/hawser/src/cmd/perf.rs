@@ -31,6 +31,9 @@ pub struct ServeArgs {
     /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     listen: Option<Listen>,
+    /// Add the progress of streams to the JSON objects, about ten times a second
+    #[arg(long, requires = "json")]
+    samples: bool,
     /// Print JSON: one object when listening, and one for each test
     #[arg(long)]
     json: bool,
@@ -85,7 +88,10 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         match served.received {
             Err(error) => errln!("hawser: {peer}: {error}"),
             Ok(received) if args.json => {
-                let object = json!({"peer": peer.to_string(), "received": received});
+                let mut object = json!({"peer": peer.to_string(), "received": received});
+                if args.samples {
+                    object["samples"] = json!(served.samples);
+                }
                 outln!("{object}");
             }
             Ok(received) => {

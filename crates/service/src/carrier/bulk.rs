@@ -72,7 +72,7 @@ impl BulkCarrier {
                 tokio::select! {
                     ended = &mut transfer => break Some(ended),
                     Some(event) = received.recv() => {
-                        if let TransferEvent::Progress(now, _) = event {
+                        if let TransferEvent::Progress(now, ..) = event {
                             progress.send_replace(now.into());
                         }
                     }

@@ -63,8 +63,8 @@ impl Display {
         };
         let track = &mut self.tracks[index];
         match event {
-            TransferEvent::Progress(progress, paths) => {
-                track.measure(progress, paths);
+            TransferEvent::Progress(progress, paths, at) => {
+                track.measure(progress, paths, at);
                 self.draw();
             }
             TransferEvent::Restarted => {
@@ -171,16 +171,15 @@ impl Track {
         text
     }
 
-    /// Takes the progress in, and updates the rates.
-    fn measure(&mut self, progress: Progress, paths: Vec<PathProgress>) {
+    /// Takes in the progress measured at `at`, and updates the rates.
+    fn measure(&mut self, progress: Progress, paths: Vec<PathProgress>, at: Instant) {
         (self.progress, self.paths) = (progress, paths);
-        let now = Instant::now();
         let whole = progress.verified - progress.existing;
         let Some(before) = &mut self.before else {
             let paths = self.paths.iter();
             let paths = paths.map(|path| (path.fingerprint, path.delivered));
             self.before = Some(Before {
-                at: now,
+                at,
                 whole,
                 paths: paths.collect(),
                 rate: 0.0,
@@ -188,7 +187,7 @@ impl Track {
             });
             return;
         };
-        let seconds = now.saturating_duration_since(before.at).as_secs_f64();
+        let seconds = at.saturating_duration_since(before.at).as_secs_f64();
         if seconds < 0.1 {
             return;
         }
@@ -209,6 +208,6 @@ impl Track {
             let rate = before.rates.entry(path.fingerprint).or_default();
             *rate = smooth(*rate, bytes);
         }
-        (before.at, before.whole) = (now, whole);
+        (before.at, before.whole) = (at, whole);
     }
 }

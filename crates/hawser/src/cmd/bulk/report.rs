@@ -1,6 +1,11 @@
 //! The report on a bulk transfer.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use hawser_bulk::{PathProgress, Summary, XdpUse};
+use hawser_endhost::Path;
+use hawser_experiments::Sample;
 use serde::Serialize;
 
 use super::xdp::XdpReport;
@@ -27,6 +32,9 @@ pub struct Report {
     /// With `--xdp` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpReport>,
+    /// Progress about ten times a second, with `--samples`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
 }
 
 /// What one path did.
@@ -39,6 +47,24 @@ pub struct PathReport {
     pub rtt_ms: Option<f64>,
     pub packets: u64,
     pub lost: u64,
+    /// Largest SCION packet on the path, and the bytes of the data-plane path in its header; null if
+    /// this host does not know the path.
+    pub mtu: Option<u16>,
+    pub path_bytes: Option<usize>,
+}
+
+/// The progress at one moment: bytes of content delivered over each path. `elapsed` is the time since
+/// the command began.
+pub fn sample(elapsed: Duration, paths: &[PathProgress]) -> Sample {
+    let mut by_path = BTreeMap::new();
+    for path in paths.iter().filter(|path| path.delivered > 0) {
+        by_path.insert(path.fingerprint.to_string(), path.delivered);
+    }
+    Sample {
+        seconds: elapsed.as_secs_f64(),
+        bytes: by_path.values().sum(),
+        paths: by_path,
+    }
 }
 
 impl Report {
@@ -61,6 +87,7 @@ impl Report {
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
             paths: summary.paths.iter().map(PathReport::new).collect(),
             xdp: xdp.as_ref().map(XdpReport::new),
+            samples: Vec::new(),
         }
     }
 
@@ -104,6 +131,8 @@ impl PathReport {
             rtt_ms: path.rtt.map(format::rounded_millis),
             packets: path.packets,
             lost: path.lost,
+            mtu: path.path.as_ref().map(Path::mtu),
+            path_bytes: path.path.as_ref().map(|path| path.raw().len()),
         }
     }
 }
