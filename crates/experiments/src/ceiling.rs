@@ -10,7 +10,7 @@ use hawser_path::simplex::maximize;
 use hawser_topology::{IsdAsn, Network};
 
 use crate::error::{During, ExperimentError};
-use crate::transfer::TransferPath;
+use crate::transfer::{BulkPath, TransferPath};
 
 /// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. HTB does not
 /// count preamble, checksum and gap.
@@ -24,6 +24,10 @@ const SCION_HEADERS: usize = 12 + 24 + 8;
 /// STREAM frame (type, id, offset; one that fills its packet has no length), and the AEAD tag (RFC
 /// 9000, 17.3.1 and 19.8).
 const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
+
+/// Bytes of a data packet of bulk transfer that are not content: its header, the position, and the
+/// AEAD tag (docs/bulk-protocol.md, Datagrams).
+const BULK_HEADERS: usize = 13 + 8 + 16;
 
 /// Bytes of a link's MTU around the SCION packet.
 const UNDERLAY_MTU: f64 = 20.0 + 8.0;
@@ -50,24 +54,56 @@ pub struct PathCost {
 impl PathCost {
     /// The cost of a path that a download used.
     pub fn of(path: &TransferPath) -> Result<Self, ExperimentError> {
-        let gone = || {
-            let text = format!("path {} is gone: no ceiling for it", path.fingerprint);
-            ExperimentError::Step(text)
+        let (Some(mtu), Some(path_bytes)) = (path.mtu, path.path_bytes) else {
+            return Err(gone(&path.fingerprint));
         };
-        let mtu = path.mtu.ok_or_else(gone)?;
-        let scion = SCION_HEADERS + path.path_bytes.ok_or_else(gone)?;
-        let stream = usize::from(mtu).saturating_sub(scion + QUIC_HEADERS);
-        let interfaces: Result<_, _> = path.interfaces.iter().map(|text| text.parse()).collect();
         Ok(Self {
-            interfaces: interfaces.during("reading the download's report")?,
-            frame: f64::from(mtu) + UNDERLAY,
-            payload: stream as f64 * BLOCK / (BLOCK + PIECE_HEADER),
+            interfaces: parse(&path.interfaces)?,
+            ..Self::quic(mtu, path_bytes).in_blocks()
         })
+    }
+
+    /// The cost of a path that a bulk transfer used.
+    pub fn bulk(path: &BulkPath) -> Result<Self, ExperimentError> {
+        let (Some(mtu), Some(path_bytes)) = (path.mtu, path.path_bytes) else {
+            return Err(gone(&path.fingerprint));
+        };
+        Ok(Self {
+            interfaces: parse(&path.interfaces)?,
+            ..Self::packet(mtu, path_bytes + BULK_HEADERS)
+        })
+    }
+
+    /// The cost of a QUIC stream over a path, without its interfaces.
+    pub fn quic(mtu: u16, path_bytes: usize) -> Self {
+        Self::packet(mtu, path_bytes + QUIC_HEADERS)
+    }
+
+    /// The cost of SCION packets of `mtu` bytes with `headers` bytes besides the common ones.
+    fn packet(mtu: u16, headers: usize) -> Self {
+        Self {
+            interfaces: Vec::new(),
+            frame: f64::from(mtu) + UNDERLAY,
+            payload: usize::from(mtu).saturating_sub(SCION_HEADERS + headers) as f64,
+        }
+    }
+
+    /// The cost of BitTorrent's blocks by the same means.
+    fn in_blocks(self) -> Self {
+        Self {
+            payload: self.payload * BLOCK / (BLOCK + PIECE_HEADER),
+            ..self
+        }
+    }
+
+    /// The cost of blocks over plain TCP: see [`PathCost::tcp`].
+    pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
+        Self::tcp(network, from, to).map(Self::in_blocks)
     }
 
     /// The cost of plain TCP from one AS to another, over the links that IP takes in a lab; `None`
     /// if IP has no route.
-    pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
+    pub fn tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
         let links = ip_route(network, from, to)?;
         let links = links.iter().filter_map(|&link| network.links.get(link));
         let mtu = links.clone().map(|link| link.mtu).min()?;
@@ -81,7 +117,7 @@ impl PathCost {
                 })
                 .collect(),
             frame: packet + ETHERNET,
-            payload: (packet - TCP_HEADERS) * BLOCK / (BLOCK + PIECE_HEADER),
+            payload: packet - TCP_HEADERS,
         })
     }
 
@@ -89,6 +125,16 @@ impl PathCost {
     pub fn efficiency(&self) -> f64 {
         self.payload / self.frame
     }
+}
+
+fn gone(fingerprint: &str) -> ExperimentError {
+    let text = format!("path {fingerprint} is gone: no ceiling for it");
+    ExperimentError::Step(text)
+}
+
+fn parse(interfaces: &[String]) -> Result<Vec<Interface>, ExperimentError> {
+    let interfaces: Result<_, _> = interfaces.iter().map(|text| text.parse()).collect();
+    interfaces.during("reading the report of a transfer")
 }
 
 /// The ceiling in bit/s of file data; `None` when some path has no limit at all.

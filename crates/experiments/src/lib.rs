@@ -3,11 +3,12 @@
 //! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]) is made. [`throughput`], [`scale`] and [`clients`] measure
-//! speed and its cost instead. Nothing here prints: an observer receives the progress as [`Event`]s.
+//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer; [`throughput`], [`scale`] and
+//! [`clients`] measure speed and its cost instead. Nothing here prints: an observer receives the progress as [`Event`]s.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
+pub mod bulk;
 mod catalog;
 mod ceiling;
 pub mod clients;

@@ -53,6 +53,27 @@ pub fn behind(link: LinkSpec) -> Result<Network, ExperimentError> {
     )
 }
 
+/// The testbed of 003, Fig. 1: the sender's AS 1-ff00:0:110 (Geneva) behind one link to 1-ff00:0:112,
+/// and from there two paths to the receiver's AS 1-ff00:0:111 (Amsterdam), over 1-ff00:0:113 (Paris) and
+/// over 1-ff00:0:114 (Hamburg), each with a round trip of 24 ms. Other hosts in 1-ff00:0:115 congest the
+/// link from 1-ff00:0:112 to 1-ff00:0:114. All links but theirs have the same limit.
+pub fn hercules(mbit: f64) -> Result<Network, ExperimentError> {
+    let near = LinkSpec::new(mbit, 0);
+    let far = LinkSpec::new(mbit, 12);
+    let links = [
+        ("110#1", "112#1", near),
+        ("112#2", "113#1", far),
+        ("112#3", "114#1", far),
+        ("113#2", "111#1", near),
+        ("114#2", "111#2", near),
+        ("115#1", "112#4", LinkSpec::new(10.0 * mbit, 0)),
+    ];
+    core(
+        110..=115,
+        links.map(|(a, b, link)| (a.into(), b.into(), link)),
+    )
+}
+
 /// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
 /// from there two paths to the seeder's AS 1-ff00:0:111: path 1 directly, path 2 over 1-ff00:0:113,
 /// so that path 1 is the shortest. All links have the same limit, so two paths carry no more than
@@ -101,5 +122,6 @@ mod tests {
         assert_eq!(shapes[1].rate, Some(500_000));
         assert!((shapes[1].loss - 0.025).abs() < 1e-9);
         assert_eq!(congested(40.0).unwrap().links.len(), 4);
+        assert_eq!(hercules(40.0).unwrap().links.len(), 6);
     }
 }

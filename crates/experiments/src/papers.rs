@@ -60,3 +60,17 @@ pub fn filesize() -> [(f64, f64); 5] {
     ];
     seconds.map(|(gigabytes, seconds)| (gigabytes, goodput(3, gigabytes, seconds)))
 }
+
+/// 003, 4 (Hercules): links of 10 Gbit/s.
+pub mod hercules {
+    /// The links.
+    pub const LINK: f64 = 10_000.0;
+    /// Fig. 1: two paths, the least total while one of them is congested.
+    pub const LEAST: f64 = 7500.0;
+    /// Fig. 1: two paths, the total of the whole run.
+    pub const OVERALL: f64 = 8600.0;
+    /// Fig. 2: Hercules at 194 ms, a lower bound: "above 8 Gbps".
+    pub const FAR: f64 = 8000.0;
+    /// Fig. 2: one TCP flow at 194 ms, an upper bound: "below 2 Gbps".
+    pub const FAR_TCP: f64 = 2000.0;
+}

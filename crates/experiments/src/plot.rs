@@ -6,7 +6,7 @@ mod figure;
 mod picture;
 
 use self::figure::{Figure, Line, Point};
-pub(crate) use self::picture::{Area, COLOURS, Drawn, GREY};
+pub(crate) use self::picture::{Area, COLOURS, Drawn, GREY, PALE, SHADE};
 use crate::error::{During, ExperimentError};
 use crate::experiment::{Experiment, Window};
 use crate::report::median;

@@ -11,7 +11,7 @@ use crate::content::Content;
 use crate::error::{During, ExperimentError};
 use crate::experiment::{Download, Experiment, Rival, Variant, Window};
 use crate::samples::Samples;
-use crate::stage::Stage;
+use crate::stage::{Flows, Stage};
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Second of a download before which it is still starting up.
@@ -88,18 +88,21 @@ pub(crate) async fn run(
     });
     let mut ready = None;
     if let Some(rival) = &variant.rival {
-        ready = Some(
-            stage
-                .prepare_rival(rival, rival.window().to + rival.lead)
-                .await?,
-        );
+        let flows = Flows {
+            ends: rival.ends,
+            algorithm: rival.algorithm,
+            count: 1,
+            seconds: rival.window().to + rival.lead,
+            port: Flows::PORT,
+        };
+        ready = Some(stage.prepare_tcp(&flows).await?);
     }
     let lead = variant.rival.map_or(0.0, |rival| rival.lead);
     let after = |seconds: f64| tokio::time::sleep(Duration::from_secs_f64(seconds.max(0.0)));
     let rival = async {
         after(-lead).await;
         match ready {
-            Some(ready) => stage.run_rival(ready).await.map(Some),
+            Some(ready) => stage.run_tcp(ready).await.map(Some),
             None => Ok(None),
         }
     };

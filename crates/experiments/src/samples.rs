@@ -13,6 +13,11 @@ impl Samples {
     /// Adds up downloads that started together.
     pub(crate) fn sum(downloads: &[&[Sample]]) -> Self {
         let series: Vec<Self> = downloads.iter().map(|one| Self::of(one)).collect();
+        Self::together(&series)
+    }
+
+    /// Adds up series with a common start.
+    pub(crate) fn together(series: &[Self]) -> Self {
         let end = series.iter().map(Self::end).fold(0.0, f64::max);
         let steps = (end / STEP).ceil() as usize;
         let point = |step| {
@@ -22,8 +27,24 @@ impl Samples {
         Self((0..=steps).map(point).collect())
     }
 
-    fn of(samples: &[Sample]) -> Self {
+    pub(crate) fn of(samples: &[Sample]) -> Self {
         let points = samples.iter().map(|s| (s.seconds, s.bytes as f64));
+        Self(std::iter::once((0.0, 0.0)).chain(points).collect())
+    }
+
+    /// The bytes over one path, by its fingerprint.
+    pub(crate) fn of_path(samples: &[Sample], fingerprint: &str) -> Self {
+        let bytes = |sample: &Sample| sample.paths.get(fingerprint).copied().unwrap_or_default();
+        let points = samples.iter().map(|s| (s.seconds, bytes(s) as f64));
+        Self(std::iter::once((0.0, 0.0)).chain(points).collect())
+    }
+
+    /// The same series, begun `seconds` later: nothing was carried before.
+    pub(crate) fn later(self, seconds: f64) -> Self {
+        let points = self
+            .0
+            .into_iter()
+            .map(|(time, bytes)| (time + seconds, bytes));
         Self(std::iter::once((0.0, 0.0)).chain(points).collect())
     }
 

@@ -1,7 +1,8 @@
 //! A network for one run or session, with seeders, on which downloads and cross traffic run.
 
 mod carry;
-mod rival;
+mod course;
+pub mod tcp;
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -18,6 +19,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout};
 
 pub use self::carry::Carried;
+pub use self::course::Server;
+pub use self::tcp::{Flows, has_congestion_control};
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;
 use crate::transfer::TransferReport;
@@ -142,16 +145,36 @@ impl Stage {
         rate: u64,
         time: Duration,
     ) -> Result<(), ExperimentError> {
-        let link = self.link_at(from)?;
+        let link = self.link_at(from)?.underlay;
+        let ends = (link.local.ip(), link.remote.ip());
+        self.send_udp(from.isd_as, ends, rate, time).await
+    }
+
+    async fn send_udp(
+        &self,
+        isd_as: IsdAsn,
+        (from, to): (IpAddr, IpAddr),
+        rate: u64,
+        time: Duration,
+    ) -> Result<(), ExperimentError> {
         let mut command = Command::new(&self.program);
         command.args(["internal", "cross-traffic"]);
-        command.arg(link.underlay.local.ip().to_string());
-        command.arg(link.underlay.remote.ip().to_string());
-        command.arg(rate.to_string());
+        command.args([from.to_string(), to.to_string(), rate.to_string()]);
         command.arg(time.as_millis().to_string());
         let messages = Messages::of(&mut command)?;
-        let output = output(&self.lab, from.isd_as, command, Some(messages));
+        let output = output(&self.lab, isd_as, command, Some(messages));
         output.await.map(drop)
+    }
+
+    /// Sends UDP of `rate` bit/s (Ethernet frames) from one AS's host to another's, for `time`.
+    pub async fn flood(
+        &self,
+        (from, to): (IsdAsn, IsdAsn),
+        rate: u64,
+        time: Duration,
+    ) -> Result<(), ExperimentError> {
+        let (here, there) = (self.host(from)?, self.host(to)?);
+        self.send_udp(from, (here, there), rate, time).await
     }
 
     /// The link at an interface.

@@ -70,13 +70,36 @@ pub struct TransferPath {
     pub reason: Option<String>,
 }
 
-/// The progress of a download at one moment.
+/// What experiments read of the report of a bulk transfer: the object that `hawser send --json
+/// --samples` prints.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BulkReport {
+    /// The paths that were used.
+    pub paths: Vec<BulkPath>,
+    /// Progress about ten times a second.
+    pub samples: Vec<Sample>,
+}
+
+/// One path of a [`BulkReport`].
+#[derive(Debug, Deserialize)]
+pub(crate) struct BulkPath {
+    /// The path's fingerprint, in hex.
+    pub fingerprint: String,
+    /// The interfaces that the path crosses.
+    pub interfaces: Vec<String>,
+    /// Largest SCION packet on the path, in bytes; `None` if the path has ended.
+    pub mtu: Option<u16>,
+    /// Bytes of the data-plane path in each packet's header; `None` if the path has ended.
+    pub path_bytes: Option<usize>,
+}
+
+/// The progress of a transfer at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Seconds since the download began, path lookup and handshakes included.
+    /// Seconds since the transfer began, path lookup and handshakes included.
     pub seconds: f64,
-    /// Bytes of blocks received until then, without discarded ones.
+    /// Bytes of blocks or content received until then, without discarded ones.
     pub bytes: u64,
-    /// Bytes of blocks received until then over each path, by fingerprint.
+    /// The same over each path, by fingerprint.
     pub paths: BTreeMap<String, u64>,
 }

@@ -4,6 +4,7 @@ use super::{FIG4, MB, ratio};
 use crate::error::ExperimentError;
 use crate::experiment::{Experiment, Rival, Variant, select};
 use crate::network::{LinkSpec, behind, parallel};
+use crate::stage::has_congestion_control;
 
 /// Rate of the links of [`distance`], in Mbit/s.
 const FAR: f64 = 1000.0;
@@ -13,8 +14,6 @@ const SETTLED: f64 = 10.0;
 const FAR_BYTES: u64 = 2000 * MB;
 /// Rate of the link of [`fairness`], in Mbit/s.
 const SHARED: f64 = 100.0;
-/// Where the kernel lists its congestion controls.
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Seconds by which one of two flows precedes the other.
 const LEAD: f64 = 5.0;
 
@@ -60,10 +59,7 @@ pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
     // Border routers make the delay, which the kernel's flow would not have.
     let network = behind(LinkSpec::new(SHARED, 0))?;
     let mut variants = Vec::new();
-    let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
-    let bbr = available
-        .split_whitespace()
-        .find_map(|name| (name == "bbr").then_some("bbr"));
+    let bbr = has_congestion_control("bbr").then_some("bbr");
     for algorithm in ["cubic"].into_iter().chain(bbr) {
         for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
             let name = format!("{algorithm}-{order}");

@@ -40,9 +40,9 @@ pub const COLOURS: [RGBColor; 7] = [
 /// Colour of axes, ceilings and small print.
 pub const GREY: RGBColor = RGBColor(90, 90, 90);
 /// Colour of the grid.
-const PALE: RGBColor = RGBColor(225, 225, 225);
+pub const PALE: RGBColor = RGBColor(225, 225, 225);
 /// Colour of the time of cross traffic.
-const SHADE: RGBColor = RGBColor(243, 243, 243);
+pub const SHADE: RGBColor = RGBColor(243, 243, 243);
 
 /// All colours of figures.
 #[cfg(test)]

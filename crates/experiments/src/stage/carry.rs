@@ -245,7 +245,7 @@ impl Stage {
 }
 
 /// The first line of a program's output, and the rest.
-async fn first_line(
+pub(super) async fn first_line(
     out: Option<ChildStdout>,
 ) -> Result<(String, BufReader<ChildStdout>), ExperimentError> {
     let out = out.ok_or_else(|| ExperimentError::step("a program has no standard output"))?;

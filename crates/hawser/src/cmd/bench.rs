@@ -1,5 +1,7 @@
 //! `hawser bench`: the papers' experiments and measurements of speed as commands.
 
+mod bulk_congested;
+mod bulk_distance;
 mod clients;
 mod scale;
 mod throughput;
@@ -12,6 +14,8 @@ use hawser_experiments::{
     CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
 };
 
+use self::bulk_congested::BulkCongestedArgs;
+use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
@@ -68,6 +72,11 @@ pub enum SpeedCommand {
     Scale(ScaleArgs),
     /// Compare BitTorrent clients over plain TCP on this host: rate and processor time
     Clients(ClientsArgs),
+    /// Compare bulk transfer with QUIC, TCP and rsync over a path of 194 ms (003, Figs. 2 and 3)
+    BulkDistance(BulkDistanceArgs),
+    /// Compare bulk transfer over two paths, one of which is congested for a while, with two TCP flows
+    /// (003, Fig. 1)
+    BulkCongested(BulkCongestedArgs),
 }
 
 /// Reads an experiment's name; help and completions list them all.
@@ -96,6 +105,8 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
         (Some(SpeedCommand::Throughput(args)), _) => throughput::run(args),
         (Some(SpeedCommand::Scale(args)), _) => scale::run(args),
         (Some(SpeedCommand::Clients(args)), _) => clients::run(args),
+        (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
+        (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),
         // The arguments do not allow it.
         (None, None) => Err(Failure::usage(

@@ -77,6 +77,8 @@ pub enum InternalCommand {
         #[arg(default_value_t = 1472)]
         payload: u16,
     },
+    /// Measures the round trip to a host over plain IP: prints it (s)
+    PlainRoundTrip { to: IpAddr },
 }
 
 /// A baseline over plain IP.
@@ -185,6 +187,10 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             let time = Duration::from_millis(millis);
             let sent = plain::send(kind.with_payload(payload), to, time);
             report(sent.map_err(Failure::job).and_then(|s| print::json(&s)))
+        }
+        InternalCommand::PlainRoundTrip { to } => {
+            let time = plain::round_trip(to).map_err(Failure::job);
+            report(time.and_then(|time| print::json(&time.as_secs_f64())))
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 17] = [
+const DOCUMENTED: [&[&str]; 20] = [
     &["get"],
     &["send"],
     &["receive"],
@@ -20,6 +20,9 @@ const DOCUMENTED: [&[&str]; 17] = [
     &["bench", "throughput"],
     &["bench", "scale"],
     &["bench", "clients"],
+    &["bench", "bulk-distance"],
+    &["bench", "bulk-congested"],
+    &["perf", "serve"],
     &["perf", "send"],
     &["simulate"],
     &["key"],

@@ -64,3 +64,44 @@ fn downloads_are_compared_as_they_grow() {
         assert_eq!(row["flat"], (ratio - 1.0).abs() <= 0.15, "{row}");
     }
 }
+
+#[test]
+fn bulk_transfer_is_measured_over_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("distance.svg");
+    let mut args = vec!["bench", "bulk-distance", "--repeat", "1", "--time", "2s"];
+    args.extend(["--rate", "50mbit", "--loss", "0.1%", "--json"]);
+    args.extend(["--only", "hawser-send,hawser-quic"]);
+    args.extend(["--plot", figure.to_str().unwrap()]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{table}");
+    for row in rows {
+        assert_eq!(row["failure"], Value::Null, "{row}");
+        let share = row["share"].as_f64().unwrap();
+        assert!(share > 0.0 && share < 1.05, "{row}");
+        assert_eq!(row["over_time_mbit"].as_array().unwrap().len(), 4);
+    }
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn bulk_transfer_is_measured_beside_congestion() {
+    let mut args = vec!["bench", "bulk-congested", "--repeat", "1", "--time", "3s"];
+    args.extend(["--rate", "50mbit", "--json"]);
+    args.extend(["--variant", "hawser-beside-udp"]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let row = &table["rows"][0];
+    assert_eq!(row["failure"], Value::Null, "{row}");
+    let run = &row["runs"][0];
+    let load = run["load_mbit"].as_f64().unwrap();
+    assert!((load - 0.82 * 50.0).abs() < 0.5, "{run}");
+    let share = run["overall_share"].as_f64().unwrap();
+    assert!(share > 0.0 && share < 1.05, "{run}");
+    let over_time = &row["over_time"]["total_mbit"];
+    assert_eq!(over_time.as_array().unwrap().len(), 15);
+}

@@ -1,0 +1,18 @@
+//! The experiments on bulk transfer of 003, section 4 (Hercules), from memory to memory.
+//!
+//! [`Distance`] sends over a far path by several tools, one after the other (Figs. 2 and 3).
+//! [`Congested`] sends over two paths that share the sender's link, one of which is congested for a
+//! while (Fig. 1).
+
+mod chart;
+mod check;
+mod congested;
+mod distance;
+
+pub use self::congested::{
+    Case, Congested, CongestedProgress, CongestedRow, CongestedTable, Facts, Load, OverTime,
+    Phases, Sender, draw as draw_congested,
+};
+pub use self::distance::{
+    Distance, DistanceProgress, DistanceRow, DistanceTable, Tool, draw as draw_distance,
+};
