@@ -1,6 +1,6 @@
 //! The system calls that several crates share: netlink round trips, network namespaces, offloads and
 //! queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
-//! over Unix sockets; and when to sleep between them.
+//! over Unix sockets, the process's memory; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
@@ -8,6 +8,7 @@
 pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
+pub mod memory;
 pub mod namespace;
 pub mod netlink;
 pub mod offload;

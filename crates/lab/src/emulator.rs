@@ -19,6 +19,7 @@ use std::num::NonZeroU64;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use hawser_kernel::memory;
 use hawser_kernel::packet_socket::{Frames, Sender};
 use hawser_kernel::rpc;
 use hawser_topology::{AsDir, LinkState};
@@ -118,9 +119,14 @@ impl Element {
 
     /// Receives what has arrived, and sends what is due.
     fn carry(&mut self) -> io::Result<()> {
+        let mut drained = false;
         for link in self.links.values_mut() {
             link.receive(&mut self.frames, &self.sender)?;
             link.send_due(Instant::now(), &self.sender);
+            drained |= link.take_drained();
+        }
+        if drained {
+            memory::release();
         }
         Ok(())
     }

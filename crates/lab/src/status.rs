@@ -9,6 +9,7 @@ use hawser_router::{Counters, InterfaceCounters};
 use hawser_topology::{End, IsdAsn, LinkKind, Shape};
 use serde::Serialize;
 
+use crate::emulator::{self, PlainIp};
 use crate::error::LabError;
 use crate::plan::EndPlan;
 use crate::process::ProcessId;
@@ -97,13 +98,16 @@ pub struct AsStatus {
     pub routers: Vec<RouterStatus>,
     /// Its control service and daemon.
     pub control: ProcessStatus,
+    /// What gives plain IP the delay, jitter and loss of links; `None` if no link of the AS has, or
+    /// had, any.
+    pub emulator: Option<ProcessStatus>,
 }
 
 impl AsStatus {
     /// All its processes.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessStatus> {
         let routers = self.routers.iter().map(|router| &router.process);
-        routers.chain([&self.control])
+        routers.chain([&self.control]).chain(&self.emulator)
     }
 }
 
@@ -142,6 +146,9 @@ pub struct EndStatus {
     pub bfd_up: Option<bool>,
     /// The limit on the traffic that this end sends, read from the kernel.
     pub limit: Option<LimitState>,
+    /// Plain IP that this end sends; `None` if the link never had delay, jitter or loss, or the
+    /// emulator of the AS does not answer.
+    pub plain_ip: Option<PlainIp>,
 }
 
 impl Lab {
@@ -199,8 +206,11 @@ impl Lab {
                 host: at.host,
                 routers: routers.map(router).collect(),
                 control: process(at.control, Service::Control),
+                emulator: (at.emulates).then(|| process(at.emulator, Service::Emulator)),
             });
         }
+        let plain_ip = state.ases.iter();
+        let plain_ip: Vec<_> = plain_ip.map(|as_| self.plain_ip(as_, running)).collect();
         let mut links = Vec::with_capacity(network.links.len());
         for (i, link) in network.links.iter().enumerate() {
             let limits = limits.get(i).copied().unwrap_or_default();
@@ -216,6 +226,7 @@ impl Lab {
                     counters: router.and_then(|c| c.interfaces.get(&end.id).copied()),
                     bfd_up: router.and_then(|c| live::session(c, end.id)),
                     limit,
+                    plain_ip: plain_ip[device.owner].get(&end.id).copied(),
                 }
             };
             let states = self.dir.as_dir(link.a.isd_as).links()?;
@@ -251,6 +262,21 @@ impl Lab {
         let reply = protocol::call(&self.dir.socket(), request, TIMEOUT);
         let logged = reply.inspect_err(|error| tracing::warn!("{error}"));
         logged.ok().map(|(reply, _)| reply)
+    }
+
+    /// The counters of an AS's emulator, by interface.
+    fn plain_ip(&self, as_: &AsState, running: bool) -> BTreeMap<u16, PlainIp> {
+        if !running || !as_.emulates {
+            return BTreeMap::new();
+        }
+        let socket = self.dir.as_dir(as_.isd_as).emulator_socket();
+        match emulator::call(&socket, &emulator::Request::Counters) {
+            Ok(emulator::Reply::Counters(counters)) => counters,
+            other => {
+                tracing::debug!("emulator of {}: {other:?}", as_.isd_as);
+                BTreeMap::new()
+            }
+        }
     }
 
     fn counters(&self, as_: &AsState, router: usize) -> Option<Counters> {

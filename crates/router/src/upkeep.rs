@@ -3,9 +3,10 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
+use hawser_kernel::memory;
 use hawser_topology::LinkState;
 
-use crate::io::{dropped, release_memory};
+use crate::io::dropped;
 use crate::live::Counters;
 use crate::port::position;
 use crate::reason::Reason;
@@ -47,7 +48,7 @@ impl Switch {
             drained |= port.emulator.take_drained();
         }
         if drained {
-            release_memory();
+            memory::release();
         }
     }
 

@@ -1,6 +1,7 @@
 //! Whole labs: brought up, used, changed, damaged, taken down.
 
 mod ends;
+mod plain;
 mod restarts;
 mod several;
 mod tools;
@@ -446,8 +447,10 @@ fn an_ordinary_user_has_labs_too() {
     assert_eq!(lab.status()["rootless"], true);
     assert_eq!(lab.paths("1-ff00:0:4", "1-ff00:0:1").len(), 3);
     assert!(lab.answers("1-ff00:0:4", "1-ff00:0:1,10.0.1.1"));
-    lab.set("1-ff00:0:4#3", &["--rate", "3mbit"]);
+    lab.set("1-ff00:0:4#3", &["--rate", "3mbit", "--delay", "1ms"]);
     let status = lab.status();
+    let emulators = [3, 6].map(|at| &status["ases"][at]["emulator"]["alive"]);
+    assert_eq!(emulators, [true, true], "{status}");
     let limits: Vec<_> = status["links"]
         .as_array()
         .unwrap()

@@ -83,13 +83,14 @@ impl As {
     }
 }
 
-/// The routers and control services of a lab's status.
+/// The routers, control services and emulators of a lab's status.
 fn processes(status: &Value) -> Vec<&Value> {
     let ases = status["ases"].as_array().unwrap();
     ases.iter()
         .flat_map(|a| {
             let routers = a["routers"].as_array().unwrap();
-            routers.iter().chain([&a["control"]])
+            let emulator = Some(&a["emulator"]).filter(|emulator| !emulator.is_null());
+            routers.iter().chain([&a["control"]]).chain(emulator)
         })
         .collect()
 }
@@ -139,13 +140,17 @@ impl TestLab {
         self.by.command(&args)
     }
 
-    /// A hawser command inside an AS.
-    pub fn hawser(&self, isd_as: &str, args: &[&str]) -> Output {
-        let program = match &self.by.nobody {
+    /// The path of the program.
+    pub fn program(&self) -> &str {
+        match &self.by.nobody {
             Some((program, _)) => program.to_str().unwrap(),
             None => env!("CARGO_BIN_EXE_hawser"),
-        };
-        let mut command = vec![program];
+        }
+    }
+
+    /// A hawser command inside an AS.
+    pub fn hawser(&self, isd_as: &str, args: &[&str]) -> Output {
+        let mut command = vec![self.program()];
         command.extend(args);
         self.exec(isd_as, &command).output().unwrap()
     }
@@ -178,7 +183,7 @@ impl TestLab {
         self.status()["supervisor"]["pid"].as_i64().unwrap()
     }
 
-    /// The numbers of its router and control service processes.
+    /// The numbers of its router, control service and emulator processes.
     pub fn services(&self) -> Vec<i64> {
         let status = self.status();
         let pids = processes(&status).into_iter().map(|p| &p["pid"]);

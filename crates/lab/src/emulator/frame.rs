@@ -42,7 +42,7 @@ const TCP_FLAGS: usize = 13;
 
 /// The parts of a frame of many packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+struct Layout {
     is_ipv6: bool,
     is_tcp: bool,
     /// Where the TCP or UDP header begins.
@@ -52,7 +52,40 @@ pub(super) struct Layout {
     /// Bytes of payload in each packet but the last.
     segment: usize,
     /// Number of packets.
-    pub packets: usize,
+    packets: usize,
+}
+
+/// The packets of a frame that are not lost, in frames of at most `batch` bytes, but of at least one
+/// packet. `loses` is called once for each packet.
+pub(super) fn split(frame: &[u8], batch: usize, mut loses: impl FnMut() -> bool) -> Vec<Vec<u8>> {
+    let Some(layout) = Layout::of(frame) else {
+        return if loses() {
+            Vec::new()
+        } else {
+            vec![frame.to_vec()]
+        };
+    };
+    let most = (batch / layout.packet_length()).max(1);
+    let mut frames = Vec::new();
+    let mut first = 0;
+    for packet in 0..=layout.packets {
+        let ends = packet == layout.packets;
+        let lost = !ends && loses();
+        if lost || ends || packet - first == most {
+            match first..packet {
+                whole if whole.len() == layout.packets => frames.push(frame.to_vec()),
+                part if part.is_empty() => {}
+                part => frames.push(layout.cut(frame, part)),
+            }
+            first = packet + usize::from(lost);
+        }
+    }
+    frames
+}
+
+/// The number of packets of a frame.
+pub(super) fn packets(frame: &[u8]) -> u64 {
+    Layout::of(frame).map_or(1, |layout| layout.packets as u64)
 }
 
 fn u16_at(frame: &[u8], at: usize) -> Option<u16> {
@@ -63,7 +96,7 @@ fn u16_at(frame: &[u8], at: usize) -> Option<u16> {
 impl Layout {
     /// The layout of a frame of several packets; `None` if it is one packet, or not of the form that
     /// the kernel makes.
-    pub fn of(frame: &[u8]) -> Option<Self> {
+    fn of(frame: &[u8]) -> Option<Self> {
         let kind = *frame.get(GSO_TYPE)?;
         let (is_ipv6, is_tcp) = match (kind & !ECN, frame.get(IP)? >> 4) {
             (TCP4, 4) => (false, true),
@@ -98,12 +131,12 @@ impl Layout {
     }
 
     /// Length of each packet but the last, as an Ethernet frame.
-    pub fn packet_length(&self) -> usize {
+    fn packet_length(&self) -> usize {
         self.payload - HEADER + self.segment
     }
 
     /// The frame of the packets with the numbers `range`, of which there is at least one.
-    pub fn cut(&self, frame: &[u8], range: Range<usize>) -> Vec<u8> {
+    fn cut(&self, frame: &[u8], range: Range<usize>) -> Vec<u8> {
         let start = self.payload + range.start * self.segment;
         let end = (self.payload + range.end * self.segment).min(frame.len());
         let mut cut = Vec::with_capacity(self.payload + end - start);

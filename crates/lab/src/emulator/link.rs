@@ -7,7 +7,7 @@ use hawser_emulation::{Emulator, max_batch};
 use hawser_kernel::packet_socket::{Frames, HEADER, Receiver, Sender};
 use hawser_topology::LinkState;
 
-use super::frame::Layout;
+use super::frame::{packets, split};
 use super::live::PlainIp;
 
 /// Size of the buffer in bytes for packets that have not been received. They are received at once,
@@ -48,8 +48,8 @@ impl Link {
         self.emulator.set_shape(state.shape);
         self.batch = max_batch(state.shape.rate).unwrap_or(usize::MAX);
         if !state.up {
-            let lost = self.emulator.clear().flatten();
-            self.counters.dropped += lost.map(|frame| packets(&frame)).sum::<u64>();
+            let lost = self.emulator.clear().map(|frames| count(&frames));
+            self.counters.dropped += lost.sum::<u64>();
         }
     }
 
@@ -60,6 +60,11 @@ impl Link {
     pub fn counters(&mut self) -> io::Result<PlainIp> {
         self.counters.dropped += u64::from(self.receiver.dropped()?);
         Ok(self.counters)
+    }
+
+    /// Whether memory can be released.
+    pub fn take_drained(&mut self) -> bool {
+        self.emulator.take_drained()
     }
 
     pub fn next_due(&self) -> Option<Instant> {
@@ -77,7 +82,8 @@ impl Link {
 
     /// Loses packets of a frame, and holds or sends the others.
     fn pass(&mut self, arrival: Instant, frame: &[u8], sender: &Sender) {
-        let kept = self.kept(frame);
+        let kept = split(frame, self.batch, || self.emulator.loses());
+        self.counters.lost += packets(frame) - count(&kept);
         if !self.emulator.delays() {
             return kept.iter().for_each(|frame| self.send(frame, sender));
         }
@@ -86,41 +92,8 @@ impl Link {
         }
         let bytes = kept.iter().map(Vec::len).sum();
         if let Err(refused) = self.emulator.hold(arrival, bytes, kept) {
-            self.counters.dropped += refused.iter().map(|frame| packets(frame)).sum::<u64>();
+            self.counters.dropped += count(&refused);
         }
-    }
-
-    /// The packets of a frame that are not lost, in frames of at most what the link carries at once.
-    fn kept(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
-        let Some(layout) = Layout::of(frame) else {
-            let lost = self.emulator.loses();
-            self.counters.lost += u64::from(lost);
-            return if lost {
-                Vec::new()
-            } else {
-                vec![frame.to_vec()]
-            };
-        };
-        let most = (self.batch / layout.packet_length()).max(1);
-        if !self.emulator.is_lossy() && layout.packets <= most {
-            return vec![frame.to_vec()];
-        }
-        let mut frames = Vec::new();
-        let mut first = 0;
-        for packet in 0..layout.packets {
-            let lost = self.emulator.loses();
-            self.counters.lost += u64::from(lost);
-            if packet - first == most || lost {
-                if first < packet {
-                    frames.push(layout.cut(frame, first..packet));
-                }
-                first = packet + usize::from(lost);
-            }
-        }
-        if first < layout.packets {
-            frames.push(layout.cut(frame, first..layout.packets));
-        }
-        frames
     }
 
     /// Sends the packets that are due at `now`.
@@ -151,7 +124,7 @@ impl Link {
     }
 }
 
-/// The number of packets of a frame.
-fn packets(frame: &[u8]) -> u64 {
-    Layout::of(frame).map_or(1, |layout| layout.packets as u64)
+/// The number of packets of frames.
+fn count(frames: &[Vec<u8>]) -> u64 {
+    frames.iter().map(|frame| packets(frame)).sum()
 }

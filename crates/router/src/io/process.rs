@@ -1,4 +1,4 @@
-//! System calls that concern the router's own process: waiting for signals, and releasing memory.
+//! Waiting for signals to the router's process.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -48,15 +48,5 @@ impl Drop for Signals {
         }
         // SAFETY: `before` is the mask that pthread_sigmask returned.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-    }
-}
-
-/// Returns freed memory to the system. glibc keeps free memory between blocks in use; other C
-/// libraries return it by themselves.
-pub(crate) fn release_memory() {
-    // SAFETY: malloc_trim may be called at any time, from any thread.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
     }
 }

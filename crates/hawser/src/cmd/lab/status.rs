@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hawser_lab::{AsStatus, EndStatus, Lab, LinkStatus, ProcessStatus, Status};
-use hawser_topology::{format_duration, format_loss, format_rate};
+use hawser_topology::{Shape, format_duration, format_loss, format_rate};
 
 use super::name::LabName;
 use crate::cmd::print;
@@ -55,7 +55,15 @@ pub fn word(running: bool, name: &str) -> String {
     }
 }
 
-/// The number of routers and control services that have died.
+/// Said of a lab that has such links.
+pub const PLAIN_IP: &str = "plain IP has the delay, jitter and loss of links, as SCION has\n";
+
+/// Whether a link has delay, jitter or loss.
+pub fn is_emulated<'a>(shapes: impl IntoIterator<Item = &'a Shape>) -> bool {
+    shapes.into_iter().any(Shape::is_emulated)
+}
+
+/// The number of services that have died.
 fn dead(status: &Status) -> usize {
     let services = status.ases.iter().flat_map(AsStatus::processes);
     services.filter(|process| process.is_dead()).count()
@@ -77,11 +85,18 @@ fn table(status: &Status) -> String {
     if status.no_offload {
         text += "without offloads: every packet crosses links and loopback by itself\n";
     }
+    if is_emulated(status.links.iter().map(|link| &link.shape)) {
+        text += PLAIN_IP;
+    }
     text.push('\n');
     let processes = status.ases.iter().flat_map(AsStatus::processes);
     let widths = processes.map(|p| process(p).chars().count());
     let width = widths.fold(22, usize::max);
-    text += &as_line(["AS", "HOST", "ROUTER", "CONTROL", "NOTE"], width);
+    let emulates = status.ases.iter().any(|a| a.emulator.is_some());
+    let emulator = if emulates { "EMULATOR" } else { "" };
+    let columns = ["AS", "HOST", "ROUTER", "CONTROL", emulator, "NOTE"];
+    let width = [width, if emulates { width } else { 0 }];
+    text += &as_line(columns, width);
     for a in &status.ases {
         text += &as_lines(a, width);
     }
@@ -91,21 +106,28 @@ fn table(status: &Status) -> String {
     text + &links.collect::<String>()
 }
 
-fn as_line([name, host, router, control, note]: [&str; 5], width: usize) -> String {
-    format!("{name:<18} {host:<16} {router:<width$} {control:<width$} {note}\n")
+/// Columns of processes have the first width, that of emulators the second; 0 leaves it out.
+fn as_line(columns: [&str; 6], [width, emulators]: [usize; 2]) -> String {
+    let [name, host, router, control, emulator, note] = columns;
+    let emulator = match emulators {
+        0 => String::new(),
+        width => format!("{emulator:<width$} "),
+    };
+    format!("{name:<18} {host:<16} {router:<width$} {control:<width$} {emulator}{note}\n")
 }
 
 fn link_line([a, b, kind, state, shape, sent, received]: [&str; 7]) -> String {
     format!("{a:<20} {b:<20} {kind:<6} {state:<5} {shape:<40} {sent:>12} {received:>12}\n")
 }
 
-/// One line, and another for each further border router; processes have columns of `width`.
-fn as_lines(a: &AsStatus, width: usize) -> String {
+/// One line, and another for each further border router.
+fn as_lines(a: &AsStatus, width: [usize; 2]) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
     let name = format!("{}{}", a.isd_as, if a.core { " core" } else { "" });
     let (host, router) = (a.host.to_string(), routers.next().unwrap_or_default());
     let (control, note) = (process(&a.control), a.note.as_deref().unwrap_or_default());
-    let mut text = as_line([&name, &host, &router, &control, note], width);
+    let emulator = a.emulator.as_ref().map(process).unwrap_or_default();
+    let mut text = as_line([&name, &host, &router, &control, &emulator, note], width);
     for router in routers {
         text += &format!("{:<18} {:<16} {router}\n", "", "");
     }

@@ -7,6 +7,7 @@ use hawser_topology::{As, IsdAsn, Network};
 use serde_json::json;
 
 use super::name::LabName;
+use super::status;
 use crate::cmd::quantity::lifetime;
 use crate::cmd::{files, process};
 use crate::failure::Failure;
@@ -108,6 +109,9 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         let host = host(a);
         let note = a.note.as_deref().unwrap_or_default();
         outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
+    }
+    if status::is_emulated(network.links.iter().map(|link| &link.shape)) {
+        outln!("{}", status::PLAIN_IP.trim_end());
     }
     match up.dead_links.is_empty() {
         true => Ok(()),

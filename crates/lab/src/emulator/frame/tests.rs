@@ -1,3 +1,5 @@
+use hawser_emulation::Emulator;
+use hawser_topology::Shape;
 use proptest::prelude::*;
 
 use super::*;
@@ -132,6 +134,54 @@ fn several_packets_stay_one_frame() {
     assert_eq!(again, layout.cut(&whole, 3..4));
 }
 
+#[test]
+fn a_frame_stays_whole_unless_it_is_too_large_or_loses_packets() {
+    let whole = frame(false, true, 9500, 1000);
+    assert_eq!(split(&whole, usize::MAX, || false), [whole.clone()]);
+    let single = frame(false, true, 100, 1000);
+    assert_eq!(split(&single, 1, || false), [single.clone()]);
+    assert!(split(&single, 1, || true).is_empty());
+    let counts = |batch, lost: &[usize]| {
+        let mut number = 0..;
+        let frames = split(&whole, batch, || lost.contains(&number.next().unwrap()));
+        frames
+            .iter()
+            .map(|frame| packets(frame))
+            .collect::<Vec<_>>()
+    };
+    // Three packets with their headers are 3198 bytes.
+    assert_eq!(counts(3300, &[]), [3, 3, 3, 1]);
+    assert_eq!(counts(1, &[]), [1; 10]);
+    assert_eq!(counts(usize::MAX, &[0, 4, 5, 9]), [3, 3]);
+    assert_eq!(counts(3300, &[0, 4, 5]), [3, 3, 1]);
+    assert_eq!(counts(3300, &[1, 2]), [1, 3, 3, 1]);
+    assert!(counts(3300, &(0..10).collect::<Vec<_>>()).is_empty());
+}
+
+#[test]
+fn packets_are_lost_one_by_one_at_the_rate_of_the_link() {
+    const FRAMES: u64 = 2000;
+    let shape = Shape {
+        loss: 0.01,
+        ..Shape::default()
+    };
+    let mut emulator = Emulator::<()>::new(shape, 7);
+    let whole = frame(false, true, 44_000, 1000);
+    let lost = (0..FRAMES).map(|_| {
+        let kept = split(&whole, usize::MAX, || emulator.loses());
+        44 - kept.iter().map(|frame| packets(frame)).sum::<u64>()
+    });
+    let lost: Vec<u64> = lost.collect();
+    // The bounds are five standard deviations, of the seed's draws only.
+    let all: u64 = lost.iter().sum();
+    assert!((732..=1028).contains(&all), "{all} of {}", 44 * FRAMES);
+    let untouched = lost.iter().filter(|lost| **lost == 0).count();
+    assert!(
+        (1173..=1397).contains(&untouched),
+        "{untouched} frames without loss"
+    );
+}
+
 proptest! {
     #[test]
     fn taking_any_frame_apart_never_panics(
@@ -146,11 +196,12 @@ proptest! {
             bytes[CHECKSUM_START..CHECKSUM_START + 2].copy_from_slice(&start.to_ne_bytes());
             bytes[IP] = if kind == TCP6 { 0x65 } else { 0x45 };
         }
-        if let Some(layout) = Layout::of(&bytes) {
-            for packet in 0..layout.packets {
-                let _ = layout.cut(&bytes, packet..packet + 1);
-            }
-        }
+        let (mut number, count) = (0, packets(&bytes));
+        split(&bytes, 100, || {
+            number += 1;
+            number % 3 == 0
+        });
+        prop_assert_eq!(number, count);
     }
 
     #[test]
