@@ -227,7 +227,7 @@ impl Variant {
     }
 
     /// A variant with one seeder and one leecher over plain TCP, which takes the shortest route and
-    /// has the limits of links but not their delay and loss, because border routers make those.
+    /// meets the limits, delay, jitter and loss of links.
     pub(crate) fn over_ip(
         name: impl Into<String>,
         network: Network,

@@ -53,7 +53,8 @@ pub struct LimitState {
     pub rate: u64,
     /// Bytes of frames sent.
     pub bytes: u64,
-    /// Frames sent; a super-packet of segmentation offload counts as one frame.
+    /// Frames sent. A super-packet of segmentation offload counts as one frame; the kernel does not
+    /// count those of plain IP over a link with delay, jitter or loss.
     pub packets: u64,
     /// Frames dropped at a full queue.
     pub drops: u64,

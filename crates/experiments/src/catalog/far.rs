@@ -56,7 +56,7 @@ pub(super) fn distance() -> Result<Experiment, ExperimentError> {
 }
 
 pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
-    // Border routers make the delay, which the kernel's flow would not have.
+    // Without delay the round trip is that of the queue, which both flows fill.
     let network = behind(LinkSpec::new(SHARED, 0))?;
     let mut variants = Vec::new();
     let bbr = has_congestion_control("bbr").then_some("bbr");
