@@ -173,12 +173,8 @@ impl Queue {
     }
 
     /// Hands the frames received to `take`, until it returns `false` for one, which stays there.
-    /// Returns how many were taken.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8]) -> bool) -> io::Result<usize> {
-        let mut count = 0;
+    pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8]) -> bool) {
+        let mut any = false;
         while let Some(frame) = self.received.peek() {
             // SAFETY: the kernel has written this frame and given its chunk to this process, which
             // returns it only below.
@@ -189,17 +185,16 @@ impl Queue {
             self.received.advance();
             // There are no more chunks to receive into than places in the ring.
             self.fill.push(self.umem.chunk_of(frame.addr));
-            count += 1;
+            any = true;
         }
-        if count > 0 {
+        if any {
             self.received.release();
             self.fill.publish();
             if self.fill.needs_wakeup() {
-                let woken = recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT);
-                tolerate(woken.map(|_| ()))?;
+                // While the device is down nothing arrives; waiting for the socket wakes it too.
+                let _ = recv(&self.socket, &mut [0; 0], RecvFlags::DONTWAIT);
             }
         }
-        Ok(count)
     }
 
     /// Whether `count` frames can be written now.
@@ -265,6 +260,13 @@ impl Queue {
             before = left;
         }
         Ok(())
+    }
+
+    /// Frames that were dropped because the process did not take earlier ones in time.
+    pub(crate) fn dropped(&self) -> u64 {
+        sockopt::xdp_statistics(&self.socket).map_or(0, |statistics| {
+            statistics.rx_dropped + statistics.rx_ring_full.unwrap_or_default()
+        })
     }
 
     /// Whether frames wait for a call to be sent.

@@ -33,9 +33,9 @@ pub(crate) struct Host {
     number: u8,
 }
 
-/// Two hosts with a cable between them, packets of at most `mtu` bytes on it; `None`, with a message,
-/// where that is not allowed.
-pub(crate) fn hosts(mtu: u32) -> Option<(Host, Host)> {
+/// Two hosts with a cable between them, packets of at most `mtu` bytes on it, and so many receive
+/// queues at each end; `None`, with a message, where that is not allowed.
+pub(crate) fn hosts(mtu: u32, queues: u32) -> Option<(Host, Host)> {
     if !is_privileged() {
         eprintln!("skipped: needs root");
         return None;
@@ -51,6 +51,8 @@ pub(crate) fn hosts(mtu: u32) -> Option<(Host, Host)> {
             LinkAttribute::IfName(DEVICE.to_owned()),
             LinkAttribute::Mtu(mtu),
             LinkAttribute::Address(host.mac().to_vec()),
+            LinkAttribute::NumRxQueues(queues),
+            LinkAttribute::NumTxQueues(queues),
         ];
         message
     };

@@ -13,7 +13,7 @@ use crate::filter::{PASS, REDIRECT};
 use crate::frame::Template;
 use crate::hops::Hops;
 use crate::testing::{DEVICE, Host, hosts};
-use crate::{Outcome, Port, XdpError};
+use crate::{Hook, Outcome, Port, XdpError};
 
 /// The next datagram of `port`.
 fn next(port: &Port) -> (SocketAddr, Vec<u8>) {
@@ -26,8 +26,7 @@ fn next(port: &Port) -> (SocketAddr, Vec<u8>) {
                 found = Some((from, payload.to_vec()));
             }
             free
-        })
-        .unwrap();
+        });
         if let Some(found) = found {
             return found;
         }
@@ -54,7 +53,7 @@ fn meet(socket: &UdpSocket, other: &UdpSocket) {
 }
 
 fn expect(socket: &UdpSocket, from: SocketAddr, payload: &[u8]) {
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; 9000];
     let (length, sender) = socket.recv_from(&mut buffer).unwrap();
     assert_eq!((sender, &buffer[..length]), (from, payload));
 }
@@ -68,7 +67,7 @@ fn payload(length: usize) -> Vec<u8> {
 #[test]
 fn datagrams_of_all_sizes_cross_in_both_directions() {
     for (mtu, v6) in [(1500, false), (1500, true), (3000, false)] {
-        let Some((near, far)) = hosts(mtu) else {
+        let Some((near, far)) = hosts(mtu, 1) else {
             return;
         };
         let (socket, local) = near.bind(v6);
@@ -104,7 +103,7 @@ fn datagrams_of_all_sizes_cross_in_both_directions() {
         let sent = payload(most * 64);
         for _ in 0..200 {
             while port.try_send(&sent, most, remote).is_err() {
-                port.receive(|_, _| true).unwrap();
+                port.receive(|_, _| true);
             }
             for datagram in sent.chunks(most) {
                 assert_eq!(next(&there).1, datagram);
@@ -114,8 +113,63 @@ fn datagrams_of_all_sizes_cross_in_both_directions() {
 }
 
 #[test]
+fn every_receive_queue_has_its_socket() {
+    const QUEUES: u32 = 4;
+    let Some((near, far)) = hosts(1500, QUEUES) else {
+        return;
+    };
+    let (socket, local) = near.bind(false);
+    let Some(port) = near.open(local) else {
+        return;
+    };
+    assert_eq!(port.status().queues, QUEUES as usize);
+    // The other end chooses the queue by the ports; each datagram of 64 ports arrives at the port.
+    let others: Vec<_> = (0..64).map(|_| far.bind(false)).collect();
+    for (other, remote) in &others {
+        let sent = payload(500);
+        other.send_to(&sent, local).unwrap();
+        assert_eq!(next(&port), (*remote, sent));
+    }
+    // None of them by the kernel.
+    socket.set_nonblocking(true).unwrap();
+    socket.recv_from(&mut [0; 16]).unwrap_err();
+}
+
+/// Devices with packets larger than a chunk cannot run the program in the driver, and what does not
+/// fit is the kernel's.
+#[test]
+fn jumbo_packets_stay_with_the_kernel() {
+    let Some((near, far)) = hosts(9000, 1) else {
+        return;
+    };
+    let (socket, local) = near.bind(false);
+    let (other, remote) = far.bind(false);
+    meet(&socket, &other);
+    let Some(port) = near.open(local) else {
+        return;
+    };
+    assert_eq!(port.status().hook, Hook::Generic);
+    assert!(!port.status().zero_copy);
+    for size in [1, 1472, 3798] {
+        let sent = payload(size);
+        let outcome = port.try_send(&sent, size, remote).unwrap();
+        assert_eq!(outcome, Outcome::Sent);
+        expect(&other, local, &sent);
+        other.send_to(&sent, local).unwrap();
+        assert_eq!(next(&port), (remote, sent));
+    }
+    for size in [4055, 8972] {
+        let sent = payload(size);
+        let outcome = port.try_send(&sent, size, remote).unwrap();
+        assert_eq!(outcome, Outcome::Declined);
+        other.send_to(&sent, local).unwrap();
+        expect(&socket, remote, &sent);
+    }
+}
+
+#[test]
 fn everything_else_stays_with_the_kernel() {
-    let Some((near, far)) = hosts(1500) else {
+    let Some((near, far)) = hosts(1500, 1) else {
         return;
     };
     let (socket, local) = near.bind(false);
@@ -170,7 +224,7 @@ fn everything_else_stays_with_the_kernel() {
 
 #[test]
 fn the_program_takes_only_its_datagrams() {
-    let Some((near, far)) = hosts(1500) else {
+    let Some((near, far)) = hosts(1500, 1) else {
         return;
     };
     for v6 in [false, true] {
@@ -236,7 +290,7 @@ fn the_program_takes_only_its_datagrams() {
 
 #[test]
 fn changes_of_neighbours_are_followed() {
-    let Some((near, far)) = hosts(1500) else {
+    let Some((near, far)) = hosts(1500, 1) else {
         return;
     };
     for v6 in [false, true] {
@@ -275,7 +329,7 @@ fn error(host: &Host, device: &str, local: SocketAddr) -> XdpError {
 
 #[test]
 fn wrong_devices_are_refused_with_the_reason() {
-    let Some((near, far)) = hosts(1500) else {
+    let Some((near, far)) = hosts(1500, 1) else {
         return;
     };
     let local = SocketAddr::new(near.ip(false), 31000);
@@ -323,7 +377,7 @@ fn wrong_devices_are_refused_with_the_reason() {
 
 #[test]
 fn a_device_that_goes_down_is_an_error_of_sending() {
-    let Some((near, far)) = hosts(1500) else {
+    let Some((near, far)) = hosts(1500, 1) else {
         return;
     };
     let (socket, local) = near.bind(false);

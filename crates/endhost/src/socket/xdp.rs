@@ -22,6 +22,8 @@ pub struct XdpUse {
     pub sent: u64,
     /// Packets received by AF_XDP.
     pub received: u64,
+    /// Packets that arrived and were dropped, because earlier ones were not taken in time.
+    pub dropped: u64,
     /// Packets sent by the kernel's stack: by other devices, to hosts whose Ethernet address was not
     /// known yet, and larger than a frame.
     pub kernel_sent: u64,
@@ -85,7 +87,7 @@ impl Xdp {
                 done => return done,
             }
         }
-        if buffer.gather(|take| self.port.receive(take))? > 0 {
+        if buffer.gather(|take| self.port.receive(take)) > 0 {
             return Ok(());
         }
         match kernel_first {
@@ -112,6 +114,7 @@ impl Xdp {
             status: self.port.status().clone(),
             sent: self.port.sent(),
             received: self.port.received(),
+            dropped: self.port.dropped(),
             kernel_sent: self.kernel_sent.load(Ordering::Relaxed),
             kernel_received: self.kernel_received.load(Ordering::Relaxed),
         }

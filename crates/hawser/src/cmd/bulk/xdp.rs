@@ -57,6 +57,8 @@ pub struct XdpReport {
     /// Packets of this process so far, by AF_XDP and by the kernel's stack.
     pub sent: u64,
     pub received: u64,
+    /// Packets that arrived by AF_XDP and were dropped, because this process was too slow.
+    pub dropped: u64,
     pub kernel_sent: u64,
     pub kernel_received: u64,
 }
@@ -74,6 +76,7 @@ impl XdpReport {
             },
             sent: used.sent,
             received: used.received,
+            dropped: used.dropped,
             kernel_sent: used.kernel_sent,
             kernel_received: used.kernel_received,
         }
