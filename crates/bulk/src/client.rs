@@ -174,6 +174,7 @@ impl Earlier {
                     path.delivered += before.delivered;
                     path.packets += before.packets;
                     path.lost += before.lost;
+                    path.rejected += before.rejected;
                 }
                 None => paths.push(before.clone()),
             }
@@ -247,6 +248,7 @@ mod tests {
                 rate: 0.0,
                 packets: 1,
                 lost: 0,
+                rejected: 2,
                 stalled: false,
                 open: true,
             }],
@@ -265,6 +267,7 @@ mod tests {
         );
         assert_eq!(summary.elapsed, Duration::from_secs(3));
         assert_eq!((summary.paths.len(), summary.paths[0].delivered), (1, 90));
+        assert_eq!(summary.paths[0].rejected, 6);
     }
 
     #[test]

@@ -139,6 +139,8 @@ pub(crate) struct Measured {
     /// Packets sent, and those of them that count as lost; 0 at the sink.
     pub packets: u64,
     pub lost: u64,
+    /// Packets received and dropped: forged, received before, or too old.
+    pub rejected: u64,
     /// The smoothed round-trip time; `None` at the sink, or before the first acknowledgement.
     pub rtt: Option<Duration>,
     /// The pacing rate, in bytes per second; 0 at the sink.

@@ -37,6 +37,8 @@ pub struct PathProgress {
     pub packets: u64,
     /// See `packets`.
     pub lost: u64,
+    /// Packets received and dropped: forged, changed on the path, received before, or too old.
+    pub rejected: u64,
     /// Whether nothing gets through now.
     pub stalled: bool,
     /// Whether it is connected.

@@ -191,6 +191,7 @@ impl Incoming {
                 delivered: self.delivered.get(&key).copied().unwrap_or_default(),
                 sent: subflow.sent,
                 received: subflow.received,
+                rejected: subflow.rejected(),
                 usable: true,
                 ..Measured::default()
             };

@@ -202,6 +202,7 @@ impl Outgoing {
                 received: subflow.received,
                 packets: stats.sent,
                 lost: stats.lost - stats.spurious,
+                rejected: subflow.rejected(),
                 rtt: Some(stats.rtt),
                 rate: stats.rate,
                 usable: stats.in_flight > 0,

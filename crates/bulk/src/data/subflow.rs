@@ -77,6 +77,11 @@ impl Subflow {
         self.opener.subflow_id()
     }
 
+    /// Packets received and dropped so far.
+    pub(super) fn rejected(&self) -> u64 {
+        self.opener.rejections().total()
+    }
+
     /// Whether packets wait for room in the socket.
     pub(super) fn is_blocked(&self) -> bool {
         self.rest < self.waiting.0.len()

@@ -53,6 +53,7 @@ impl Subflows {
         ended.delivered += one.measured.delivered;
         ended.packets += one.measured.packets;
         ended.lost += one.measured.lost;
+        ended.rejected += one.measured.rejected;
         true
     }
 
@@ -95,6 +96,7 @@ impl Subflows {
                 rate: one.measured.rate,
                 packets: one.measured.packets + ended.packets,
                 lost: one.measured.lost + ended.lost,
+                rejected: one.measured.rejected + ended.rejected,
                 stalled: one.stalled || !one.up,
                 open: true,
             }
@@ -111,6 +113,7 @@ impl Subflows {
                 rate: 0.0,
                 packets: measured.packets,
                 lost: measured.lost,
+                rejected: measured.rejected,
                 stalled: false,
                 open: false,
             })

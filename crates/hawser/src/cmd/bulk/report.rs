@@ -47,6 +47,8 @@ pub struct PathReport {
     pub rtt_ms: Option<f64>,
     pub packets: u64,
     pub lost: u64,
+    /// Packets received and dropped: forged, changed on the path, received before, or too old.
+    pub rejected: u64,
     /// Largest SCION packet on the path, and the bytes of the data-plane path in its header; null if
     /// this host does not know the path.
     pub mtu: Option<u16>,
@@ -131,6 +133,7 @@ impl PathReport {
             rtt_ms: path.rtt.map(format::rounded_millis),
             packets: path.packets,
             lost: path.lost,
+            rejected: path.rejected,
             mtu: path.path.as_ref().map(Path::mtu),
             path_bytes: path.path.as_ref().map(|path| path.raw().len()),
         }
