@@ -91,7 +91,7 @@ impl Lanes {
 
     /// The lane back to the sender of packets of the flow `id`; `None` when the flow was removed.
     /// Its path is unknown until it is [looked up](Lane::look_up). The remote keeps it fresh:
-    /// answers take the path of the packets that arrive.
+    /// shortly before it expires, answers take the path of packets that arrive and last longer.
     pub fn accept(&self, id: FlowId) -> Option<Lane> {
         let flow = self.shared.flows.hold(id)?;
         let lane = Lane::new(Arc::clone(&self.shared), flow, None);

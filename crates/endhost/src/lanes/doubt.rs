@@ -59,7 +59,8 @@ pub type Probing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 /// The user of a lane, which knows whether its packets are acknowledged.
 ///
 /// Even an error with a genuine quote is not authenticated, and when it arrives the path may work
-/// again. A lane without a user ends at the first error that counts; a lane with a user ends only
+/// again. A lane without a user ends at the first error that counts, but for "parameter problem",
+/// which damaged copies of its packets cause; a lane with a user ends only
 /// if nothing sent afterwards is acknowledged. TCP treats ICMP errors the same way (RFC 5927,
 /// section 5.2).
 pub trait LaneUser: Send + Sync {

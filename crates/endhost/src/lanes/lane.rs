@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use hawser_packet::ScionAddr;
+use hawser_packet::{ScionAddr, ScmpError};
 use hawser_path::Fingerprint;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{SetOnce, watch};
@@ -169,7 +169,14 @@ impl Lane {
     /// Ends the lane if `doubt` is true.
     pub(super) fn doubt(&self, doubt: Doubt) {
         let Some(user) = self.0.user.get() else {
-            return self.fail(doubt);
+            // Routers refuse copies of packets that somebody has damaged, too.
+            if !matches!(
+                doubt.end,
+                LaneEnd::Unreachable(ScmpError::ParameterProblem { .. })
+            ) {
+                self.fail(doubt);
+            }
+            return;
         };
         if self.0.doubted.swap(true, Ordering::AcqRel) {
             return;

@@ -173,14 +173,9 @@ fn learn(
         .reply_path(socket.host(), socket.local_addr())
         .ok()?;
     let flow = table.flow(back.headers.clone(), &back.interfaces, back.expiry);
-    let flow = Arc::clone(flow);
-    // The remote has refreshed its path, and routers accepted the packet. A path that expires
-    // earlier than the flow's may come from an old packet.
-    if flow.expiry() <= back.expiry {
-        flow.refresh(back.headers, back.expiry);
-    }
-    table.remember(flow.id, key);
-    Some(flow.id)
+    let flow = flow.id;
+    table.consider(flow, key, back.headers, back.expiry);
+    Some(flow)
 }
 
 impl fmt::Debug for LaneReceiver {

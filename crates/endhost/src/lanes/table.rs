@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_packet::ScionAddr;
 
@@ -15,6 +16,11 @@ const IDLE: usize = 1024;
 /// Keys of one flow that are recognised without reading a packet's path: one, and some more while a
 /// path is refreshed. A remote that sends others only causes more work.
 const KEYS: usize = 4;
+/// A lane's path for answers is replaced this long before it expires. The remote has fresher copies by
+/// then.
+const DUE: Duration = Duration::from_secs(60);
+/// Time between two checks whether answers may take the path of packets.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// All flows of one socket.
 #[derive(Debug, Default)]
@@ -26,16 +32,26 @@ pub(super) struct Table {
     flows: HashMap<FlowId, Entry>,
     by_path: HashMap<(ScionAddr, Box<[u16]>), FlowId>,
     /// Flows by the key of packets that arrive.
-    by_key: HashMap<Box<[u8]>, FlowId>,
+    by_key: HashMap<Box<[u8]>, Known>,
     /// Flows that no lane uses, the longest unused first.
     idle: BTreeMap<u64, FlowId>,
     clock: u64,
+}
+
+/// What is known of packets with a key.
+#[derive(Debug)]
+struct Known {
+    flow: FlowId,
+    /// When to check again whether answers may take their path; `None` when they do.
+    again: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Entry {
     flow: Arc<Flow>,
     users: usize,
+    /// Those of `users` whose side chose the path.
+    openers: usize,
     idle_since: u64,
     keys: VecDeque<Box<[u8]>>,
 }
@@ -45,11 +61,13 @@ struct Entry {
 pub(super) struct FlowUse {
     flows: Arc<Flows>,
     pub(super) flow: Arc<Flow>,
+    /// Whether this side chose the path.
+    opened: bool,
 }
 
 impl Drop for FlowUse {
     fn drop(&mut self) {
-        self.flows.lock().release(self.flow.id);
+        self.flows.lock().release(self.flow.id, self.opened);
     }
 }
 
@@ -67,7 +85,7 @@ impl Flows {
     ) -> FlowUse {
         let mut table = self.lock();
         let flow = Arc::clone(table.flow(headers.clone(), interfaces, expiry));
-        table.hold(flow.id);
+        table.hold(flow.id, true);
         drop(table);
         // The local side's path has precedence, also if packets arrived over another copy of it
         // before.
@@ -75,14 +93,18 @@ impl Flows {
         FlowUse {
             flows: Arc::clone(self),
             flow,
+            opened: true,
         }
     }
 
     /// The flow `id`, for a lane to use; `None` when it was removed.
     pub(super) fn hold(self: &Arc<Self>, id: FlowId) -> Option<FlowUse> {
-        let flow = self.lock().hold(id)?;
-        let flows = Arc::clone(self);
-        Some(FlowUse { flows, flow })
+        let flow = self.lock().hold(id, false)?;
+        Some(FlowUse {
+            flows: Arc::clone(self),
+            flow,
+            opened: false,
+        })
     }
 
     /// The flow `id`, to send an answer; `None` when it was removed.
@@ -92,24 +114,43 @@ impl Flows {
 }
 
 impl Table {
-    /// The flow whose packets have `key`.
+    /// The flow whose packets have `key`; `None` when their path is unknown, or to be
+    /// [considered](Self::consider) again.
     #[inline]
     pub(super) fn by_key(&self, key: &[u8]) -> Option<FlowId> {
-        self.by_key.get(key).copied()
+        let known = self.by_key.get(key)?;
+        let due = known.again.is_some_and(|again| again <= Instant::now());
+        (!due).then_some(known.flow)
     }
 
-    /// Records that packets with `key` belong to `flow`.
-    pub(super) fn remember(&mut self, flow: FlowId, key: &[u8]) {
+    /// Lets answers of `flow` take the path of a packet with `key`, if they may: then they are sent
+    /// with `headers` until `expiry`.
+    ///
+    /// Packets are not authenticated, and only the last router has verified a hop of their path.
+    /// Whoever sees packets on a link can send copies with a path that no router takes back. So the
+    /// path of the first packet is kept as long as it lasts, and a path that this side chose is never
+    /// replaced.
+    pub(super) fn consider(&mut self, flow: FlowId, key: &[u8], headers: Headers, expiry: u64) {
         let Some(entry) = self.flows.get_mut(&flow) else {
             return;
         };
+        let same = *entry.flow.headers().path() == *headers.path();
+        let adopts = !same && entry.adopts(expiry);
+        if adopts {
+            entry.flow.refresh(headers, expiry);
+        }
+        let again = (!same && !adopts).then(|| Instant::now() + AGAIN);
+        if let Some(known) = self.by_key.get_mut(key) {
+            known.again = again;
+            return;
+        }
         if entry.keys.len() == KEYS
             && let Some(oldest) = entry.keys.pop_front()
         {
             self.by_key.remove(&oldest);
         }
         entry.keys.push_back(key.into());
-        self.by_key.insert(key.into(), flow);
+        self.by_key.insert(key.into(), Known { flow, again });
     }
 
     /// The flow to the remote of `headers` over `interfaces`; created if it is missing.
@@ -125,6 +166,7 @@ impl Table {
                 let entry = Entry {
                     flow: Arc::new(Flow::new(id, headers, interfaces, expiry)),
                     users: 0,
+                    openers: 0,
                     idle_since: self.clock,
                     keys: VecDeque::new(),
                 };
@@ -136,18 +178,20 @@ impl Table {
         &self.flows[&id].flow
     }
 
-    fn hold(&mut self, id: FlowId) -> Option<Arc<Flow>> {
+    fn hold(&mut self, id: FlowId, opened: bool) -> Option<Arc<Flow>> {
         let entry = self.flows.get_mut(&id)?;
         entry.users += 1;
+        entry.openers += usize::from(opened);
         self.idle.remove(&entry.idle_since);
         Some(Arc::clone(&entry.flow))
     }
 
-    fn release(&mut self, id: FlowId) {
+    fn release(&mut self, id: FlowId, opened: bool) {
         let Some(entry) = self.flows.get_mut(&id) else {
             return;
         };
         entry.users -= 1;
+        entry.openers -= usize::from(opened);
         if entry.users == 0 {
             self.rest(id);
             self.make_room();
@@ -174,6 +218,19 @@ impl Table {
             let interfaces = entry.flow.interfaces.clone();
             self.by_path.remove(&(entry.flow.remote, interfaces));
         }
+    }
+}
+
+impl Entry {
+    /// Whether answers may take a packet's path that expires at `expiry`.
+    fn adopts(&self, expiry: u64) -> bool {
+        // A path that expires earlier may come from an old packet.
+        if self.openers > 0 || expiry <= self.flow.expiry() {
+            return false;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let due = now.unwrap_or_default() + DUE;
+        self.users == 0 || self.flow.expiry() <= due.as_secs()
     }
 }
 

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
+use hawser_path::{Interface, Metadata};
 use proptest::prelude::*;
 use sciparse::identifier::isd_asn::IsdAsn;
 
@@ -26,7 +27,7 @@ fn packet(flows: &Flows, remote: u32, key: &[u8]) -> FlowId {
         return flow;
     }
     let flow = table.flow(headers(remote), &[], 1).id;
-    table.remember(flow, key);
+    table.consider(flow, key, headers(remote), 1);
     flow
 }
 
@@ -81,6 +82,79 @@ fn opening_a_lane_replaces_the_headers() {
     assert_eq!(used.flow.expiry(), 9);
     used.flow.refresh(headers(1), 12);
     assert_eq!(again.flow.expiry(), 12);
+}
+
+/// Headers over a path of two hops, the second of which has this MAC.
+fn headers_over(mac: u8) -> Headers {
+    let (src, dst): (IsdAsn, IsdAsn) = (isd_as(), "1-ff00:0:2".parse().unwrap());
+    let mut raw = (2u32 << 12).to_be_bytes().to_vec();
+    raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
+    for (ingress, egress, mac) in [(0, 1, 0), (1, 0, mac)] {
+        raw.extend_from_slice(&[0, 63, 0, ingress, 0, egress]);
+        raw.extend_from_slice(&[mac; 6]);
+    }
+    let interfaces = [src, dst].map(|isd_as| Interface { isd_as, id: 1 });
+    let info = hawser_path::Path::new(src, dst, interfaces.into(), Metadata::default()).unwrap();
+    let path = Path::new(info, raw, Some("10.0.0.9:1".parse().unwrap())).unwrap();
+    let local = ScionAddr::new(src, "10.0.0.1:1".parse().unwrap());
+    Headers::new(
+        local,
+        ScionAddr::new(dst, "10.0.0.2:2".parse().unwrap()),
+        &path,
+    )
+    .unwrap()
+}
+
+#[test]
+fn answers_keep_their_path_while_it_lasts() {
+    let flows = Arc::new(Flows::default());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let far = now.as_secs() + 3600;
+    // A packet over the path with this MAC; returns the MAC in answers after it.
+    let packet = |mac: u8, expiry: u64| {
+        let mut table = flows.lock();
+        let flow = Arc::clone(table.flow(headers_over(mac), &[1], expiry));
+        table.consider(flow.id, &[mac], headers_over(mac), expiry);
+        let answer = flow.headers().path().last().copied().unwrap();
+        (answer, flow.expiry(), flow.id)
+    };
+    let (answer, _, id) = packet(1, far);
+    assert_eq!(answer, 1);
+    // A copy with another path that lasts as long, or less.
+    assert_eq!(packet(2, far).0, 1);
+    assert_eq!(packet(3, far - 1).0, 1);
+    // A lane keeps its path; without one, a path that lasts longer replaces it.
+    let lane = flows.hold(id).unwrap();
+    assert_eq!(packet(4, far + 1).0, 1);
+    drop(lane);
+    assert_eq!(packet(4, far + 1).0, 4);
+    // A lane's path that expires soon is replaced by one that lasts longer.
+    let lane = flows.hold(id).unwrap();
+    lane.flow.refresh(headers_over(5), now.as_secs() + 10);
+    assert_eq!(packet(6, now.as_secs() + 9).0, 5);
+    assert_eq!(packet(6, far).0, 6);
+    drop(lane);
+    // A path that this side chose is not replaced.
+    let lane = flows.open(headers_over(7), &[1], now.as_secs() + 10);
+    assert_eq!(packet(8, far), (7, now.as_secs() + 10, id));
+    drop(lane);
+    assert_eq!(packet(8, far).0, 8);
+}
+
+#[test]
+fn packets_over_another_path_are_considered_again() {
+    let flows = Arc::new(Flows::default());
+    let mut table = flows.lock();
+    let id = table.flow(headers_over(1), &[1], 100).id;
+    table.consider(id, b"first", headers_over(1), 100);
+    table.consider(id, b"other", headers_over(2), 100);
+    assert_eq!(table.by_key(b"other"), Some(id));
+    table.by_key.get_mut(&b"other"[..]).unwrap().again = Some(Instant::now());
+    assert_eq!(table.by_key(b"other"), None);
+    assert_eq!(table.by_key(b"first"), Some(id));
+    table.consider(id, b"other", headers_over(2), 101);
+    assert!(table.by_key[&b"other"[..]].again.is_none());
+    assert_eq!(table.flows[&id].keys.len(), 2);
 }
 
 #[derive(Debug, Clone)]
