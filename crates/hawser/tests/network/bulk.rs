@@ -1,7 +1,10 @@
 //! Bulk transfer in a lab: folders arrive, nothing confirmed is sent again, strangers are refused.
 
+mod mangled;
+mod mangler;
+
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -23,10 +26,36 @@ struct Bed {
 /// A receiver that runs; it ends with its value.
 struct Receiver {
     child: Child,
-    /// Kept open: the receiver writes to it until it ends.
-    _stdout: BufReader<ChildStdout>,
+    /// Open until the receiver ends: it writes to it.
+    stdout: BufReader<ChildStdout>,
     address: String,
     key: String,
+}
+
+impl Receiver {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let listening = read_object(&mut stdout);
+        let text = |field: &str| listening[field].as_str().unwrap().to_owned();
+        Self {
+            address: text("listening"),
+            key: text("key"),
+            stdout,
+            child,
+        }
+    }
+
+    /// Its report of the next transfer.
+    fn report(&mut self) -> Value {
+        read_object(&mut self.stdout)
+    }
+}
+
+/// Reads one object.
+fn read_object(from: impl Read) -> Value {
+    let mut objects = serde_json::Deserializer::from_reader(from).into_iter();
+    objects.next().unwrap().unwrap()
 }
 
 impl Drop for Receiver {
@@ -56,25 +85,16 @@ impl Bed {
     }
 
     fn receive_in(&self, folder: &str, flags: &[&str]) -> Receiver {
+        Receiver::start(self.receive_command(folder, flags))
+    }
+
+    fn receive_command(&self, folder: &str, flags: &[&str]) -> Command {
         let (output, share) = (self.path(folder), self.path("data"));
         let args = [
             &["receive", "-o", &output, "--share", &share, "--json"],
             flags,
-        ]
-        .concat();
-        let mut command = self.exec(RECEIVER, &args);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let listening: Value = serde_json::from_str(&line).unwrap();
-        let text = |field: &str| listening[field].as_str().unwrap().to_owned();
-        Receiver {
-            address: text("listening"),
-            key: text("key"),
-            _stdout: stdout,
-            child,
-        }
+        ];
+        self.exec(RECEIVER, &args.concat())
     }
 
     fn send(&self, to: &Receiver, flags: &[&str]) -> Command {

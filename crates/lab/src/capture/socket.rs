@@ -5,7 +5,7 @@ use std::{io, mem};
 
 use hawser_kernel::socket;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use super::pcapng::{CaptureInterface, Frame, SNAP_LENGTH};
@@ -133,6 +133,13 @@ impl Capture {
         let [_, _, _, _, drops @ ..] = statistics;
         self.dropped += u64::from(u32::from_ne_bytes(drops));
         Ok(self.dropped)
+    }
+}
+
+/// The packet socket: a frame that is written to it is sent out of the interface.
+impl AsFd for Capture {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
