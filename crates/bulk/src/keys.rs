@@ -5,6 +5,8 @@ mod allowed;
 mod code;
 mod exchange;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod known;
 mod spake2;

@@ -89,7 +89,7 @@ impl Allowed {
 }
 
 /// Reads the key at the beginning of a line.
-fn parse(line: &str) -> Result<PeerKey, String> {
+pub(super) fn parse(line: &str) -> Result<PeerKey, String> {
     let mut words = line.split_whitespace();
     let first = words.next().unwrap_or_default();
     match first.parse::<PeerKey>() {

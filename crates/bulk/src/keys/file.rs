@@ -90,16 +90,25 @@ pub(super) fn entries<T>(
         });
     }
     let text = read(file).map_err(failed)?;
-    let lines = text.lines().map(str::trim).enumerate();
+    lines(&text, parse).map_err(|(line, reason)| KeysFileError::Line {
+        path: path.to_owned(),
+        line,
+        reason,
+    })
+}
+
+/// Reads the entries of a text as [`entries`] does. The error is the number of a line, and what is
+/// wrong with it.
+pub(super) fn lines<T>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<(usize, T)>, (usize, String)> {
+    let lines = (1..).zip(text.lines().map(str::trim));
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(index, line)| match parse(line) {
-            Ok(entry) => Ok((index + 1, entry)),
-            Err(reason) => Err(KeysFileError::Line {
-                path: path.to_owned(),
-                line: index + 1,
-                reason,
-            }),
+        .map(|(number, line)| match parse(line) {
+            Ok(entry) => Ok((number, entry)),
+            Err(reason) => Err((number, reason)),
         })
         .collect()
 }

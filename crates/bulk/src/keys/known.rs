@@ -123,7 +123,7 @@ impl Known {
 
 /// Where a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Host {
+pub(super) struct Host {
     isd_as: IsdAsn,
     ip: IpAddr,
     /// `None` for all.
@@ -176,7 +176,7 @@ impl fmt::Display for Host {
 }
 
 /// Reads the address and the key at the beginning of a line.
-fn parse(line: &str) -> Result<(Host, PeerKey), String> {
+pub(super) fn parse(line: &str) -> Result<(Host, PeerKey), String> {
     let mut words = line.split_whitespace();
     let (host, key) = (words.next(), words.next());
     let host = host.unwrap_or_default();

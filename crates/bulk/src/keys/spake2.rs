@@ -66,12 +66,20 @@ fn constant(bytes: &[u8; 33]) -> ProjectivePoint {
     }
 }
 
-fn encode(point: &ProjectivePoint) -> [u8; ELEMENT] {
+pub(super) fn encode(point: &ProjectivePoint) -> [u8; ELEMENT] {
     let mut bytes = [0; ELEMENT];
     // Only the identity is shorter. It is refused, in whatever form.
     let encoded = point.to_affine().to_encoded_point(false);
     bytes[..encoded.len()].copy_from_slice(encoded.as_bytes());
     bytes
+}
+
+/// Decodes an element; `None` when it is not a point of the curve, uncompressed.
+pub(super) fn decode(element: &[u8]) -> Option<ProjectivePoint> {
+    if element.len() != ELEMENT {
+        return None;
+    }
+    Some(PublicKey::from_sec1_bytes(element).ok()?.to_projective())
 }
 
 impl Pending {
@@ -97,10 +105,7 @@ impl Pending {
     /// Takes the other side's element. `names` are those of A and B; the keys depend on them and on
     /// `data`. `None` when `element` is not one that an honest side sends.
     pub(super) fn finish(self, element: &[u8], names: [&[u8]; 2], data: &[u8]) -> Option<Agreed> {
-        if element.len() != ELEMENT {
-            return None;
-        }
-        let point = PublicKey::from_sec1_bytes(element).ok()?.to_projective();
+        let point = decode(element)?;
         let blind = match self.role {
             Role::A => constant(&N),
             Role::B => constant(&M),

@@ -285,4 +285,32 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
+
+    /// `HAWSER_FUZZ_CASES` says how many texts are read.
+    #[test]
+    fn any_destination_is_read_or_refused() {
+        let cases = std::env::var("HAWSER_FUZZ_CASES").ok();
+        let cases = cases.map_or(20_000, |cases| cases.parse().expect("a number"));
+        let valid = [
+            "1-ff00:0:111,10.0.2.1:31000/a/b/",
+            "64-2:0:0,[fd00::1]:65535/a",
+        ];
+        let parts = [
+            "", "/", ",", ":", "[", "]", "-", "..", "0", "65536", "f", "é", "\0",
+        ];
+        let mut rng = fastrand::Rng::with_seed(14);
+        for _ in 0..cases {
+            let mut text: Vec<char> = rng.choice(valid).unwrap().chars().collect();
+            for _ in 0..rng.usize(0..4) {
+                let from = rng.usize(0..=text.len());
+                let to = rng.usize(from..=text.len()).min(from + 3);
+                text.splice(from..to, rng.choice(parts).unwrap().chars());
+            }
+            let text = String::from_iter(text);
+            match text.parse::<Place>() {
+                Ok(place) => assert_eq!(place.to_string().parse(), Ok(place), "{text:?}"),
+                Err(error) => assert!(error.contains(&format!("{text:?}")), "{error}"),
+            }
+        }
+    }
 }
