@@ -84,9 +84,21 @@ impl XdpReport {
 
     /// Packets so far, for people.
     pub fn line(&self) -> String {
+        let Self {
+            device,
+            sent,
+            received,
+            kernel_sent,
+            kernel_received,
+            ..
+        } = self;
+        let hint = match (*sent, *kernel_sent) {
+            (0, 1..) => ": `ip route get` tells by which device a border router is reached",
+            _ => "",
+        };
         format!(
-            "  AF_XDP on {}: {} packets sent, {} received; by the kernel {} and {}",
-            self.device, self.sent, self.received, self.kernel_sent, self.kernel_received
+            "  AF_XDP on {device}: {sent} packets sent, {received} received; \
+             by the kernel {kernel_sent} and {kernel_received}{hint}"
         )
     }
 }
