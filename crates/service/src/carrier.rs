@@ -26,7 +26,7 @@ pub struct Task {
     pub source: Place,
     /// The server.
     pub server: ScionAddr,
-    /// The folder there, relative to the server's; empty for that itself.
+    /// The folder there, relative to the server's, with a slash at its end; empty for that itself.
     pub folder: String,
     /// The name that it gets there.
     pub name: String,

@@ -6,11 +6,12 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 20] = [
+const DOCUMENTED: [&[&str]; 21] = [
     &["get"],
     &["send"],
     &["receive"],
     &["fetch"],
+    &["serve"],
     &["seed"],
     &["torrent", "create"],
     &["paths"],

@@ -10,6 +10,7 @@ mod flood;
 mod kill;
 mod lab;
 mod paths;
+mod serve;
 mod speed;
 mod support;
 mod transfer;

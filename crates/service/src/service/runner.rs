@@ -103,7 +103,8 @@ impl Service {
             }
         };
         let destination = &submission.destination;
-        let (folder, name) = destination.rsplit_once('/').unwrap_or(("", destination));
+        // With its slash, the folder is one whether or not it exists there.
+        let (folder, name) = destination.split_at(destination.rfind('/').map_or(0, |at| at + 1));
         let (progress, mut reported) = watch::channel(JobProgress::default());
         let carried = self.0.carrier.carry(Task {
             source,

@@ -1,0 +1,238 @@
+//! The transfer service in a lab: what it accepted arrives, whatever ends on the way.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{As, TestLab, eventually};
+
+const SENDER: &str = "1-ff00:0:110";
+const RECEIVER: &str = "1-ff00:0:111";
+const SERVER: &str = "1-ff00:0:111,10.0.2.1:31000";
+
+/// Two sites with a service each; `site` of the sender has the users alice and bob.
+struct Sites {
+    lab: TestLab,
+    folder: TempDir,
+}
+
+/// A service that runs; it ends with its value.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Sites {
+    fn new(lab: TestLab) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sites = Self { lab, folder };
+        for site in ["a/data", "b/in"] {
+            fs::create_dir_all(sites.folder.path().join(site)).unwrap();
+        }
+        let hash = |token: &str| {
+            let output = std::process::Command::new("sh")
+                .args(["-c", "printf %s \"$0\" | sha256sum", token])
+                .output();
+            String::from_utf8(output.unwrap().stdout).unwrap()[..64].to_owned()
+        };
+        let a = format!(
+            "state = 'state'\nkey = 'key'\n\
+             [transfers]\nserver_keys = ['{}']\n\
+             [users.alice]\ntoken_sha256 = '{}'\nfolders = ['data']\n\
+             [users.bob]\ntoken_sha256 = '{}'\nfolders = ['data']\nqueued = 1\nrunning = 1\n",
+            sites.key("b"),
+            hash("alice"),
+            hash("bob"),
+        );
+        sites.write("a/serve.toml", a.as_bytes());
+        let b = format!(
+            "state = 'state'\nkey = 'key'\n[http]\nanonymous = 'fts'\n[users.fts]\n\
+             [receive]\nfolder = 'in'\nlisten = '10.0.2.1:31000'\nallow = ['{}']\n",
+            sites.key("a"),
+        );
+        sites.write("b/serve.toml", b.as_bytes());
+        sites
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        fs::write(self.folder.path().join(name), content).unwrap();
+    }
+
+    /// The key of a site, which is made by this.
+    fn key(&self, site: &str) -> String {
+        let file = self.path(&format!("{site}/key"));
+        let printed = As::default().print(&["key", "--key", &file]);
+        printed.trim().to_owned()
+    }
+
+    /// Starts the service of a site, and waits until it answers.
+    fn serve(&self, isd_as: &str, site: &str) -> Service {
+        let config = self.path(&format!("{site}/serve.toml"));
+        let args = [env!("CARGO_BIN_EXE_hawser"), "serve", &config];
+        let mut command = self.lab.exec(isd_as, &args);
+        // Keeps the user's keys out.
+        command.env("XDG_CONFIG_HOME", self.folder.path());
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let service = Service(child);
+        eventually("the service answers", || {
+            let answer = self.ask(isd_as, "", "metrics", &[]);
+            answer.starts_with("# HELP hawser_service_jobs")
+        });
+        service
+    }
+
+    /// The answer to a request at a site, by the token of a user.
+    fn ask(&self, isd_as: &str, user: &str, path: &str, flags: &[&str]) -> String {
+        let url = format!("http://127.0.0.1:8000/{path}");
+        let token = format!("Authorization: Bearer {user}");
+        let mut args = vec!["curl", "-s", &url];
+        if !user.is_empty() {
+            args.extend(["-H", &token]);
+        }
+        args.extend(flags);
+        let output = self.lab.exec(isd_as, &args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, user: &str, path: &str, flags: &[&str]) -> Value {
+        let text = self.ask(SENDER, user, path, flags);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {text:?}: {error}"))
+    }
+
+    fn submit(&self, user: &str, source: &str, destination: &str) -> Value {
+        let body = serde_json::json!({
+            "source": source, "server": SERVER, "destination": destination,
+        });
+        self.json(user, "transfers", &["-d", &body.to_string()])
+    }
+
+    /// Waits until a transfer has a state.
+    fn until(&self, id: &Value, state: &str) -> Value {
+        let path = format!("transfers/{id}");
+        let mut job = Value::Null;
+        eventually(state, || {
+            job = self.json("alice", &path, &[]);
+            let failed = job["state"] == "failed" && state != "failed";
+            assert!(!failed, "{job}");
+            job["state"] == state
+        });
+        job
+    }
+
+    fn set_rate(&self, rate: &str) {
+        for interface in ["1-ff00:0:110#1", "1-ff00:0:110#2"] {
+            self.lab.set(interface, &["--rate", rate]);
+        }
+    }
+
+    fn assert_arrived(&self, source: &str, destination: &str) {
+        let read = |name: String| fs::read(self.path(&name)).unwrap();
+        let same = read(format!("a/data/{source}")) == read(format!("b/in/{destination}"));
+        assert!(same, "{destination} differs from {source}");
+    }
+}
+
+#[test]
+fn accepted_transfers_arrive_after_the_service_was_killed() {
+    let Some(lab) = As::default().up("fig4", "serve") else {
+        return;
+    };
+    let sites = Sites::new(lab);
+    let mut bytes = vec![0; 20_000_000];
+    fastrand::fill(&mut bytes);
+    sites.write("a/data/large", &bytes);
+    sites.write("a/data/small", b"small");
+    let _receiver = sites.serve(RECEIVER, "b");
+    let sender = sites.serve(SENDER, "a");
+
+    // Killed on the way, it continues where it was.
+    sites.set_rate("20mbit");
+    let job = sites.submit("alice", "large", "runs/1");
+    assert_eq!(job["state"], "queued", "{job}");
+    let path = format!("transfers/{}", job["id"]);
+    eventually("something is verified", || {
+        let now = sites.json("alice", &path, &[]);
+        now["progress"]["verified_bytes"].as_u64() >= Some(3 << 20)
+    });
+    drop(sender);
+    let mut sender = sites.serve(SENDER, "a");
+    sites.set_rate("300mbit");
+    let done = sites.until(&job["id"], "done");
+    assert!(
+        done["progress"]["existing_bytes"].as_u64() >= Some(2 << 20),
+        "{done}"
+    );
+    sites.assert_arrived("large", "runs/1");
+
+    // The questions of the plug-in for gfal2, in its order: to both sites.
+    let stat =
+        |isd_as, user, file: &str| sites.ask(isd_as, user, &format!("stat?file={file}"), &[]);
+    assert_eq!(stat(SENDER, "alice", "large"), "OK 1 20000000\n");
+    assert_eq!(stat(RECEIVER, "", "plug/in"), "OK 0 0\n");
+    let server = sites.ask(RECEIVER, "", "server", &[]);
+    let server = server.strip_prefix("OK ").unwrap();
+    let request = format!("submit?file=large&dest={server}&destfile=plug/in");
+    let answer = sites.ask(SENDER, "alice", &request, &[]);
+    let id = answer.trim_end().strip_prefix("OK ").unwrap();
+    eventually("it is done", || {
+        let status = sites.ask(SENDER, "alice", &format!("status?id={id}"), &[]);
+        let fields: Vec<&str> = status.split_whitespace().collect();
+        assert_eq!((fields[0], fields.len()), ("OK", 6), "{status}");
+        fields[2] == "7" && fields[3] == "1" && fields[5] == "20000000"
+    });
+    assert_eq!(stat(RECEIVER, "", "plug/in"), "OK 1 20000000\n");
+    sites.assert_arrived("large", "plug/in");
+
+    // Limits, tokens, cancelling.
+    let wrong = sites.ask(SENDER, "eve", "transfers", &["-w", "%{http_code}"]);
+    assert!(wrong.ends_with("401"), "{wrong}");
+    sites.set_rate("5mbit");
+    let first = sites.submit("bob", "large", "bob/1");
+    eventually("bob's first runs", || {
+        let job = sites.json("bob", &format!("transfers/{}", first["id"]), &[]);
+        job["state"] == "running"
+    });
+    let second = sites.submit("bob", "small", "bob/2");
+    assert_eq!(second["state"], "queued");
+    let third = sites.submit("bob", "small", "bob/3");
+    assert!(
+        third["error"]
+            .as_str()
+            .unwrap()
+            .contains("1 jobs are queued"),
+        "{third}"
+    );
+    let path = format!("transfers/{}", first["id"]);
+    let cancelled = sites.json("bob", &path, &["-X", "DELETE"]);
+    assert_eq!(cancelled["state"], "cancelled");
+    let path = format!("transfers/{}", second["id"]);
+    eventually("bob's second is done", || {
+        sites.json("bob", &path, &[])["state"] == "done"
+    });
+    sites.assert_arrived("small", "bob/2");
+
+    // It ends when asked to, and the list is kept.
+    let terminated = std::process::Command::new("kill")
+        .arg(sender.0.id().to_string())
+        .status();
+    assert!(terminated.unwrap().success());
+    assert!(sender.0.wait().unwrap().success());
+    let _sender = sites.serve(SENDER, "a");
+    let list = sites.json("alice", "transfers", &[]);
+    let states: Vec<_> = list["transfers"].as_array().unwrap().iter().collect();
+    assert!(
+        states.len() == 2 && states.iter().all(|job| job["state"] == "done"),
+        "{list}"
+    );
+}
