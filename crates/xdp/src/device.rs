@@ -62,11 +62,11 @@ impl Device {
         let (LinkLayerType::Ether, Some(mac)) = (link_layer_type, mac) else {
             return Err(XdpError::NotEthernet(name.to_owned()));
         };
-        owns(netlink, (index, name), local)?;
+        check_owner(netlink, (index, name), local)?;
         if !flags.contains(LinkFlags::Up) {
             return Err(XdpError::Down(name.to_owned()));
         }
-        // Some drivers do not say; neither is needed for anything but speed and messages.
+        // Some drivers do not say. Packets of queues that are not known stay with the kernel.
         let queues = ethtool::receive_queues(name).unwrap_or(1);
         let driver = ethtool::driver(name).unwrap_or_else(|_| "unknown".to_owned());
         Ok(Self {
@@ -80,9 +80,9 @@ impl Device {
     }
 }
 
-/// Asserts that packets to `local` may arrive at the device: it is its address, or the host's, at the
-/// loopback device.
-fn owns(netlink: &mut Netlink, device: (u32, &str), local: IpAddr) -> Result<(), XdpError> {
+/// Checks that packets to `local` may arrive at the device: the address is that of the device, or of
+/// the loopback device, where hosts with several devices have theirs.
+fn check_owner(netlink: &mut Netlink, device: (u32, &str), local: IpAddr) -> Result<(), XdpError> {
     let (index, name) = device;
     let all = interface::addresses()?;
     let owners: Vec<u32> = (all.iter().filter(|(_, ip)| *ip == local))

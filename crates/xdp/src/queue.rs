@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
     XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
-    XdpOptionsFlags, XdpRingOffset,
+    XdpMmapOffsets, XdpOptionsFlags, XdpRingOffset,
 };
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
@@ -22,8 +22,8 @@ use crate::umem::Umem;
 
 /// Frames that may wait to be sent.
 const SEND: u32 = 2048;
-/// Places in the rings of what is never sent: a socket must have them.
-const NONE: u32 = 64;
+/// Entries of the completion ring of a socket that never sends: it must have one.
+const UNUSED: u32 = 64;
 /// Bytes that may wait in the device when the kernel copies frames.
 const BUFFER: usize = 8 << 20;
 /// Longest time for which a queue seems in use after its socket was closed: the kernel frees it in the
@@ -95,17 +95,8 @@ impl Queue {
         let umem = Umem::new(setup.chunks(), setup.chunk);
         let umem = umem.map_err(|error| ("map memory for frames", error))?;
         sockopt::set_xdp_umem_reg(&socket, umem.registration()).map_err(at(MEMORY))?;
-        let sent = if setup.sends { SEND } else { NONE };
-        let rings = |_| -> rustix::io::Result<_> {
-            sockopt::set_xdp_umem_fill_ring_size(&socket, setup.receive)?;
-            sockopt::set_xdp_umem_completion_ring_size(&socket, sent)?;
-            sockopt::set_xdp_rx_ring_size(&socket, setup.receive)?;
-            if setup.sends {
-                sockopt::set_xdp_tx_ring_size(&socket, SEND)?;
-            }
-            sockopt::xdp_mmap_offsets(&socket)
-        };
-        let offsets = rings(()).map_err(at("make the rings of an AF_XDP socket"))?;
+        let offsets = make_rings(&socket, setup);
+        let offsets = offsets.map_err(at("make the rings of an AF_XDP socket"))?;
         let ring = |page, offsets: &XdpRingOffset, size: u32, entry: usize| {
             let bytes = offsets.desc as usize + size as usize * entry;
             match Mapping::of(&socket, page, bytes) {
@@ -142,16 +133,7 @@ impl Queue {
                 })
             }
         };
-        let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-        flags.set(SocketAddrXdpFlags::XDP_COPY, setup.copy);
-        let address = SocketAddrXdp::new(flags, setup.device, setup.queue);
-        let began = Instant::now();
-        loop {
-            match bind(&socket, &address) {
-                Err(Errno::BUSY) if began.elapsed() < RELEASED => thread::sleep(RETRY),
-                bound => break bound.map_err(at("bind an AF_XDP socket to a queue"))?,
-            }
-        }
+        bind_to(&socket, setup).map_err(at("bind an AF_XDP socket to a queue"))?;
         Ok(Self {
             socket,
             umem,
@@ -273,6 +255,32 @@ impl Queue {
     pub(crate) fn is_sending(&self) -> bool {
         let waits = |one: &Sending| one.ring.pending() > 0 && one.ring.needs_wakeup();
         self.sending.as_ref().is_some_and(waits)
+    }
+}
+
+/// Makes the rings of a socket. Returns where they are in what it offers for mapping.
+fn make_rings(socket: &OwnedFd, setup: &Setup) -> rustix::io::Result<XdpMmapOffsets> {
+    let completed = if setup.sends { SEND } else { UNUSED };
+    sockopt::set_xdp_umem_fill_ring_size(socket, setup.receive)?;
+    sockopt::set_xdp_umem_completion_ring_size(socket, completed)?;
+    sockopt::set_xdp_rx_ring_size(socket, setup.receive)?;
+    if setup.sends {
+        sockopt::set_xdp_tx_ring_size(socket, SEND)?;
+    }
+    sockopt::xdp_mmap_offsets(socket)
+}
+
+/// Binds a socket to its queue.
+fn bind_to(socket: &OwnedFd, setup: &Setup) -> rustix::io::Result<()> {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    flags.set(SocketAddrXdpFlags::XDP_COPY, setup.copy);
+    let address = SocketAddrXdp::new(flags, setup.device, setup.queue);
+    let began = Instant::now();
+    loop {
+        match bind(socket, &address) {
+            Err(Errno::BUSY) if began.elapsed() < RELEASED => thread::sleep(RETRY),
+            bound => return bound,
+        }
     }
 }
 

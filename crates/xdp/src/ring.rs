@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
-use rustix::net::xdp::XdpRingOffset;
+use rustix::net::xdp::{XdpDesc, XdpRingOffset};
 
 /// The flag by which the kernel asks for a system call (`XDP_RING_NEED_WAKEUP`).
 const NEED_WAKEUP: u32 = 1;
@@ -96,6 +96,17 @@ impl Drop for Mapping {
     }
 }
 
+/// What is in a ring.
+///
+/// # Safety
+/// Any bits must be a valid value.
+pub(crate) unsafe trait Entry: Copy + Send {}
+
+// SAFETY: a number.
+unsafe impl Entry for u64 {}
+// SAFETY: three numbers.
+unsafe impl Entry for XdpDesc {}
+
 /// What both ends of a ring see.
 #[derive(Debug)]
 struct Ring<T> {
@@ -112,9 +123,9 @@ struct Ring<T> {
 
 // SAFETY: the pointers lead into the mapping, which the ring keeps; indices and flags are atomic,
 // and entries are touched by the one end whose turn it is.
-unsafe impl<T: Send> Send for Ring<T> {}
+unsafe impl<T: Entry> Send for Ring<T> {}
 
-impl<T: Copy> Ring<T> {
+impl<T: Entry> Ring<T> {
     /// # Panics
     /// When the ring is not inside `mapping`, or `size` is no power of two.
     fn new(mapping: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
@@ -168,9 +179,8 @@ pub(crate) struct Producer<T> {
     consumed: u32,
 }
 
-impl<T: Copy> Producer<T> {
-    /// The end of the ring of `size` entries at `offsets` of `mapping`. There must be no other, and
-    /// whatever `T` is, the consumer must expect it.
+impl<T: Entry> Producer<T> {
+    /// The end of the ring of `size` entries at `offsets` of `mapping`. There must be no other.
     ///
     /// # Panics
     /// When the ring is not inside `mapping`, or `size` is no power of two.
@@ -237,9 +247,8 @@ pub(crate) struct Consumer<T> {
     produced: u32,
 }
 
-impl<T: Copy> Consumer<T> {
-    /// The end of the ring of `size` entries at `offsets` of `mapping`. There must be no other, any
-    /// bits must be a valid `T`, and the producer must write such.
+impl<T: Entry> Consumer<T> {
+    /// The end of the ring of `size` entries at `offsets` of `mapping`. There must be no other.
     ///
     /// # Panics
     /// When the ring is not inside `mapping`, or `size` is no power of two.
@@ -262,7 +271,7 @@ impl<T: Copy> Consumer<T> {
             }
         }
         // SAFETY: the place is inside the ring, the producer has published it, and writes it again
-        // only after the next `release`. Entries are plain numbers, for which any bits are valid.
+        // only after the next `release`. Any bits are a valid `T`.
         Some(unsafe { self.ring.entry(self.next).read() })
     }
 
