@@ -68,7 +68,8 @@ impl Receiver {
     /// Receives frames that have arrived into `frames`, in place of those there.
     ///
     /// # Errors
-    /// The error of the system, if the device is gone.
+    /// [`io::ErrorKind::InvalidInput`] when a frame was dropped whose offload the header cannot
+    /// express; the error of the system when the device is gone.
     pub fn receive(&self, frames: &mut Frames) -> io::Result<()> {
         let mut control = [Control::default(); SLOTS];
         // SAFETY: plain data, for which all zeros is a value.
@@ -101,8 +102,7 @@ impl Receiver {
         let count = match received {
             Ok(count) => count,
             Err(error) => match error.raw_os_error() {
-                // EINVAL: a frame whose offload the header cannot express, which the kernel drops.
-                Some(libc::EAGAIN | libc::EINTR | libc::EINVAL) => return Ok(()),
+                Some(libc::EAGAIN | libc::EINTR) => return Ok(()),
                 _ => return Err(error),
             },
         };
@@ -157,6 +157,20 @@ impl Frames {
             (time, &bytes[..*length])
         })
     }
+}
+
+/// Whether frames of several UDP datagrams (`UDP_SEGMENT`) can be received and sent: since Linux 6.2.
+/// Otherwise the kernel must cut them before.
+pub fn carries_udp_segments() -> bool {
+    let system = rustix::system::uname();
+    system.release().to_str().is_ok_and(is_at_least_6_2)
+}
+
+fn is_at_least_6_2(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+    let version = (next().unwrap_or_default(), next().unwrap_or_default());
+    version >= (6, 2)
 }
 
 /// A socket that sends frames over any device.
@@ -223,4 +237,67 @@ fn time_of(head: &libc::msghdr) -> Option<SystemTime> {
     let seconds = time.tv_sec.try_into().ok()?;
     let time = Duration::new(seconds, time.tv_nsec.try_into().ok()?);
     SystemTime::UNIX_EPOCH.checked_add(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use netlink_packet_route::RouteNetlinkMessage;
+    use netlink_packet_route::link::{LinkFlags, LinkMessage};
+
+    use super::*;
+    use crate::namespace::{NetNs, is_privileged};
+    use crate::netlink::Netlink;
+
+    #[test]
+    fn kernels_are_told_apart_by_their_release() {
+        for release in ["6.2", "6.2.0-rc1", "6.18.44-x", "7.0.1", "10.0"] {
+            assert!(is_at_least_6_2(release), "{release}");
+        }
+        for release in ["5.15.0-91-generic", "6.1.0-18-amd64", "6", "", "x"] {
+            assert!(!is_at_least_6_2(release), "{release}");
+        }
+    }
+
+    #[test]
+    fn frames_are_received_whole_and_can_be_sent_again() {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let namespace = NetNs::create().unwrap();
+        let received = namespace.run(|| {
+            let mut message = LinkMessage::default();
+            message.header.index = 1;
+            message.header.flags = LinkFlags::Up;
+            message.header.change_mask = LinkFlags::Up;
+            let up = RouteNetlinkMessage::SetLink(message);
+            Netlink::open().unwrap().request(up, 0).unwrap();
+            let receiver = Receiver::open("lo", 1 << 20).unwrap();
+            let sender = Sender::open(7, 1 << 20).unwrap();
+            let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let (speaker, listener) = (bind(), bind());
+            let to = listener.local_addr().unwrap();
+            let mut frames = Frames::default();
+            speaker.send_to(&[5; 100], to).unwrap();
+            let mut next = || loop {
+                receiver.receive(&mut frames).unwrap();
+                let found: Vec<_> = frames.iter().map(|(_, frame)| frame.to_vec()).collect();
+                if !found.is_empty() {
+                    return found;
+                }
+            };
+            let first = next();
+            sender.send(1, &first[0]).unwrap();
+            let again = next();
+            (first, again, receiver.dropped().unwrap())
+        });
+        let (first, again, dropped) = received.unwrap();
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0].len(), HEADER + 14 + 20 + 8 + 100);
+        assert_eq!(first[0][HEADER + 42..], [5; 100]);
+        assert_eq!(again, first);
+        assert_eq!(dropped, 0);
+    }
 }

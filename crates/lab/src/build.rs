@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::{fmt, io};
 
 use hawser_kernel::namespace::NetNs;
-use hawser_kernel::offload;
+use hawser_kernel::{offload, packet_socket};
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
 
@@ -171,6 +171,9 @@ pub(crate) fn divert(plan: &Plan, namespaces: &[NetNs], link: usize) -> io::Resu
             for index in held.indices {
                 socket.configure(index)?;
                 socket.set_up(index, true)?;
+            }
+            if !packet_socket::carries_udp_segments() {
+                offload::disable(ends[0].device)?;
             }
             socket.divert(end.index, held.indices[0], &exempt)
         });

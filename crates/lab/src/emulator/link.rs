@@ -73,7 +73,13 @@ impl Link {
 
     /// Receives packets that have arrived.
     pub fn receive(&mut self, frames: &mut Frames, sender: &Sender) -> io::Result<()> {
-        self.receiver.receive(frames)?;
+        match self.receiver.receive(frames) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.counters.dropped += 1;
+                return Ok(());
+            }
+            received => received?,
+        }
         for (arrival, frame) in frames.iter() {
             self.pass(arrival, frame, sender);
         }

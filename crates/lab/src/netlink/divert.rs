@@ -175,3 +175,97 @@ fn program(exempt: &Exempt) -> Vec<Instruction> {
     program.push(plain(libc::BPF_RET | libc::BPF_K, u32::MAX));
     program
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with a program for a frame of a socket with `mark`: whether the frame is
+    /// diverted.
+    fn diverts(program: &[Instruction], frame: &[u8], mark: u32) -> bool {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let one = program[at];
+            at += 1;
+            let bytes = |count| {
+                let start = one.operand as usize;
+                let bytes = frame.get(start..start + count)?;
+                Some(
+                    bytes
+                        .iter()
+                        .fold(0, |word, byte| word << 8 | u32::from(*byte)),
+                )
+            };
+            let read = match one.code {
+                0x06 => return one.operand != 0,
+                0x15 => {
+                    if loaded != one.operand {
+                        at += usize::from(one.otherwise);
+                    }
+                    continue;
+                }
+                0x20 if one.operand > i32::MAX as u32 => Some(mark),
+                0x20 => bytes(4),
+                0x28 => bytes(2),
+                0x30 => bytes(1),
+                code => panic!("instruction {code:#x}"),
+            };
+            // A load past the end of the frame ends the program, with no match.
+            match read {
+                Some(read) => loaded = read,
+                None => return false,
+            }
+        }
+    }
+
+    fn ipv4(protocol: u8, to: Ipv4Addr) -> Vec<u8> {
+        let mut frame = vec![0; 14 + 20 + 8];
+        frame[12..14].copy_from_slice(&[0x08, 0x00]);
+        frame[14 + 9] = protocol;
+        frame[14 + 16..14 + 20].copy_from_slice(&to.octets());
+        frame
+    }
+
+    fn ipv6(protocol: u8, to: Ipv6Addr) -> Vec<u8> {
+        let mut frame = vec![0; 14 + 40 + 8];
+        frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+        frame[14 + 6] = protocol;
+        frame[14 + 24..14 + 40].copy_from_slice(&to.octets());
+        frame
+    }
+
+    #[test]
+    fn all_but_the_underlay_and_marked_packets_is_diverted() {
+        const UDP: u8 = 17;
+        const TCP: u8 = 6;
+        const FRAGMENT: u8 = 44;
+        let [far, host] = [[10, 128, 0, 1], [10, 0, 2, 1]].map(Ipv4Addr::from);
+        let far6: Ipv6Addr = "fd00:0:1::1".parse().unwrap();
+        let host6: Ipv6Addr = "fd00:0:1::2".parse().unwrap();
+        let exempt = Exempt {
+            mark: 7,
+            udp_to: far,
+            udp_to6: Some(far6),
+        };
+        let whole = program(&exempt);
+        for exempt in [ipv4(UDP, far), ipv6(UDP, far6), ipv6(FRAGMENT, far6)] {
+            assert!(!diverts(&whole, &exempt, 0), "{exempt:?}");
+        }
+        let plain = [
+            ipv4(UDP, host),
+            ipv4(TCP, far),
+            ipv6(UDP, host6),
+            ipv6(TCP, far6),
+        ];
+        for plain in plain {
+            assert!(diverts(&whole, &plain, 0), "{plain:?}");
+            assert!(!diverts(&whole, &plain, 7), "{plain:?}");
+        }
+        let without = Exempt {
+            udp_to6: None,
+            ..exempt
+        };
+        assert!(diverts(&program(&without), &ipv6(UDP, far6), 0));
+        assert!(!diverts(&program(&without), &ipv4(UDP, far), 0));
+    }
+}

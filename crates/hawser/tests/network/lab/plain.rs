@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{A, B, B_HOST, folder};
-use crate::support::{As, TestLab, eventually, kill, topology};
+use crate::support::{As, TestLab, eventually, kill, runs, topology};
 
 /// Bytes of payload in each datagram.
 const PAYLOAD: u64 = 1000;
@@ -102,18 +102,17 @@ links: [{a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 1gbit}
         .refuse(&["lab", "restart", A, "emulator", "--name", &lab.name]);
     assert!(none.contains("no emulator"), "{none}");
 
-    // The handshakes of TCP and TLS take two round trips.
+    // SCION packets are delayed by the routers only.
     lab.set(link, &["--delay", "50ms", "--jitter", "1ms"]);
+    assert!(lab.answers(A, B_HOST));
+    assert_eq!(carried(&lab), [0; 3]);
+    // The handshakes of TCP and TLS take two round trips.
     let (sent, received, time) = carry(&lab, "tls", "1");
     assert_eq!(received["bytes"], sent);
     assert!(time >= Duration::from_millis(2 * 2 * 49), "{time:?}");
     let [packets, lost, _] = carried(&lab);
     assert!(packets > 0);
     assert_eq!(lost, 0);
-    // SCION packets are delayed by the routers only.
-    let before = carried(&lab);
-    assert!(lab.answers(A, B_HOST));
-    assert_eq!(carried(&lab), before);
 
     // Packets of segmentation offload are lost one by one, and the others stay intact.
     lab.set(link, &["--delay", "1ms", "--loss", "10%"]);
@@ -157,6 +156,11 @@ links: [{a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 1gbit}
 
     let (folder, services) = (folder(&lab), lab.services());
     assert_eq!(services.len(), 6);
+    // The kernel ends them with the supervisor.
+    kill(&[lab.supervisor()]);
+    eventually("the end of all services", || {
+        !services.iter().copied().any(runs)
+    });
     lab.down();
     lab.assert_gone(&folder, &services);
 }
