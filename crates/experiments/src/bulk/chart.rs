@@ -12,6 +12,9 @@ use crate::plot::{Area, Drawn, GREY, PALE, SHADE};
 const DASH: (i32, i32) = (8, 5);
 /// Space above the largest value, as a factor.
 const ROOM: f64 = 1.08;
+/// The largest value by the ceiling that is drawn as it is: what waited for a lost packet arrives at once
+/// where content is handed over in order.
+const PEAK: f64 = 1.25;
 
 /// A line of goodput over time.
 pub struct Line<'a> {
@@ -64,7 +67,9 @@ impl Chart<'_> {
     /// Draws axes and lines into all of `area`.
     pub fn draw(&self, area: &Area<'_>) -> Drawn {
         let values = self.lines.iter().flat_map(|line| line.mbit);
-        let top = values.copied().chain(self.ceiling).fold(1.0, f64::max) * ROOM;
+        let top = values.copied().chain(self.ceiling).fold(1.0, f64::max);
+        let most = self.ceiling.map_or(f64::INFINITY, |ceiling| PEAK * ceiling);
+        let top = top.min(most) * ROOM;
         let ends = self.lines.iter();
         let right = ends.map(|line| line.mbit.len() as f64 * line.step);
         let right = right.fold(1.0, f64::max);
@@ -101,7 +106,8 @@ impl Chart<'_> {
         for line in &self.lines {
             // Each value is the mean of a step: it is drawn at its middle.
             let points = line.mbit.iter().enumerate();
-            let points = points.map(|(index, mbit)| ((index as f64 + 0.5) * line.step, *mbit));
+            let points =
+                points.map(|(index, mbit)| ((index as f64 + 0.5) * line.step, mbit.min(top)));
             chart.draw_series(LineSeries::new(points, line.style))?;
         }
         Ok(())
