@@ -74,6 +74,8 @@ pub(crate) enum Command {
         session: SessionKey,
         subflow: SubflowKey,
         keys: Keys,
+        /// The peer's address for datagrams.
+        remote: ScionAddr,
         /// The lane of a subflow that this side dialed; the other side learns it from packets.
         lane: Option<Lane>,
         /// Bytes of the largest datagram that the path takes, if this side dialed.

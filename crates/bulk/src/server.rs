@@ -157,6 +157,10 @@ impl Server {
             }
             message => message,
         };
+        let mut remote = peer;
+        if let Message::Open(Open { port, .. }) | Message::Join { port, .. } = &message {
+            remote.host.set_port(*port);
+        }
         let answer = match self.allows(&key) {
             false => {
                 let text = format!("the key {key} is not allowed here");
@@ -188,6 +192,7 @@ impl Server {
                         subflow: self.node.subflow_key(),
                         control,
                         keys,
+                        remote,
                         lane: None,
                         datagram: 0,
                         start: Start::unknown(self.options.algorithm),

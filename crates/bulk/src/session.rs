@@ -427,6 +427,7 @@ impl Session {
             session: self.key,
             subflow,
             keys: joined.keys,
+            remote: joined.remote,
             lane: joined.lane,
             datagram: joined.datagram,
             rtt,

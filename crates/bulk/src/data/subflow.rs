@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -23,6 +24,8 @@ const SMALL: usize = 1200;
 pub(super) struct Subflow {
     pub opener: Opener,
     pub sealer: Sealer,
+    /// The peer's address.
+    pub remote: ScionAddr,
     /// `None` until the first packet of a peer that dialed.
     pub lane: Option<Lane>,
     sender: LaneSender,
@@ -47,6 +50,7 @@ pub(super) struct Subflow {
 impl Subflow {
     pub(super) fn new(
         keys: &Keys,
+        remote: ScionAddr,
         lane: Option<Lane>,
         sender: LaneSender,
         datagram: usize,
@@ -56,6 +60,7 @@ impl Subflow {
         Self {
             opener: Opener::new(keys.cipher, &keys.there),
             sealer: Sealer::new(keys.cipher, &keys.here),
+            remote,
             lane,
             sender,
             datagram,

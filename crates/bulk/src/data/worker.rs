@@ -179,6 +179,7 @@ impl Worker {
                 session,
                 subflow,
                 keys,
+                remote,
                 lane,
                 datagram,
                 rtt,
@@ -188,7 +189,7 @@ impl Worker {
                     return;
                 };
                 let sender = self.lanes.sender();
-                let added = Subflow::new(&keys, lane, sender, datagram, rtt, start);
+                let added = Subflow::new(&keys, remote, lane, sender, datagram, rtt, start);
                 self.ids.insert(added.id(), (session, subflow));
                 one.subflows.insert(subflow, added);
             }
@@ -307,7 +308,6 @@ impl Worker {
             };
             subflow.received += datagram.payload.len() as u64;
             if !subflow.is_up {
-                subflow.is_up = true;
                 new_flows.push((session, key, datagram.flow));
             }
             let marked = datagram.ecn == 0b11;
@@ -347,9 +347,19 @@ impl Worker {
             let Some(subflow) = one.subflows.get_mut(key) else {
                 continue;
             };
-            if subflow.lane.is_none() {
-                subflow.lane = self.lanes.accept(flow);
+            if subflow.is_up {
+                continue;
             }
+            if subflow.lane.is_none() {
+                let lane = self.lanes.accept(flow);
+                // Addresses are not authenticated: somebody may have sent a copy from another one.
+                subflow.lane = lane.filter(|lane| lane.remote() == subflow.remote);
+            }
+            if subflow.lane.is_none() {
+                // Its peer sends another probe.
+                continue;
+            }
+            subflow.is_up = true;
             match &mut one.part {
                 Part::Source(outgoing) => outgoing.add(key, subflow, now),
                 Part::Sink(incoming) => incoming.add(key, now),

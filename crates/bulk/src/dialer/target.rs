@@ -97,6 +97,7 @@ impl Target {
             subflow: node.subflow_key(),
             control,
             keys,
+            remote,
             lane: Some(lane),
             datagram: largest.into(),
             start,
