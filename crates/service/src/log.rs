@@ -131,22 +131,23 @@ impl JobLog {
             Err(error) => return Err(JobLogError::io("find", &path, error)),
             Ok(_) => Some(read(&path)?),
         };
-        let (loaded, length) = loaded.unwrap_or_else(|| {
-            let jobs = Vec::new();
-            let next = JobId(1);
-            (Loaded { jobs, next }, 0)
-        });
-        let file = match length {
-            0 => write_new(folder, loaded.next, &[])?,
-            _ => open_at(&path, length)?,
+        let (loaded, lines, (file, length)) = match loaded {
+            Some(found) => {
+                let opened = open_at(&path, found.length)?;
+                (found.loaded, found.lines, opened)
+            }
+            None => {
+                let jobs = Vec::new();
+                let next = JobId(1);
+                (Loaded { jobs, next }, 0, write_new(folder, next, &[])?)
+            }
         };
-        let (file, length) = file;
         let log = Self {
             folder: folder.to_owned(),
             path,
             file,
             length,
-            lines: loaded.jobs.len(),
+            lines,
             broken: false,
             _lock: lock,
         };
@@ -208,8 +209,18 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Reads the file. Returns what it has, and the length of its complete lines.
-fn read(path: &Path) -> Result<(Loaded, u64), JobLogError> {
+/// What a file has.
+#[derive(Debug)]
+struct Found {
+    loaded: Loaded,
+    /// Length of its complete lines.
+    length: u64,
+    /// Number of these with jobs.
+    lines: usize,
+}
+
+/// Reads the file.
+fn read(path: &Path) -> Result<Found, JobLogError> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|mut file| file.read_to_end(&mut bytes))
@@ -217,7 +228,7 @@ fn read(path: &Path) -> Result<(Loaded, u64), JobLogError> {
     parse(path, &bytes)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Loaded, u64), JobLogError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<Found, JobLogError> {
     let damaged = |index: usize, reason: String| JobLogError::Damaged {
         path: path.to_owned(),
         line: index + 1,
@@ -237,13 +248,14 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Loaded, u64), JobLogError> {
         });
     }
     let mut jobs = BTreeMap::new();
-    let mut complete = first.len();
+    let (mut complete, mut job_lines) = (first.len(), 0);
     for (index, line) in lines {
         let is_last = complete + line.len() == bytes.len();
         let job: Result<Job, _> = serde_json::from_slice(line);
         match job {
             Ok(job) if line.ends_with(b"\n") => {
                 complete += line.len();
+                job_lines += 1;
                 jobs.insert(job.id, job);
             }
             // The last write was cut off by a crash.
@@ -254,12 +266,16 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Loaded, u64), JobLogError> {
     }
     let after_last = jobs
         .last_key_value()
-        .map_or(0, |(id, _): (&JobId, _)| id.0 + 1);
+        .map_or(0, |(id, _): (&JobId, _)| id.0.saturating_add(1));
     let loaded = Loaded {
         next: header.next.max(JobId(after_last)),
         jobs: jobs.into_values().collect(),
     };
-    Ok((loaded, complete as u64))
+    Ok(Found {
+        loaded,
+        length: complete as u64,
+        lines: job_lines,
+    })
 }
 
 /// Opens the file to append at `length`; what is behind is removed.

@@ -126,7 +126,7 @@ impl Queue {
 
     /// Adds a job, or replaces its last version.
     pub fn put(&mut self, job: Job) {
-        self.next = self.next.max(JobId(job.id.0 + 1));
+        self.next = self.next.max(JobId(job.id.0.saturating_add(1)));
         self.jobs.insert(job.id, job);
     }
 

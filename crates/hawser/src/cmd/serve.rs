@@ -40,12 +40,16 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         let running = run_service(&config, events, stop);
         tokio::pin!(running);
         let mut senders = HashMap::new();
-        loop {
+        let ended = loop {
             tokio::select! {
-                ended = &mut running => return Ok(ended?),
+                ended = &mut running => break ended,
                 Some(event) = happened.recv() => show(event, &mut senders)?,
             }
+        };
+        while let Ok(event) = happened.try_recv() {
+            show(event, &mut senders)?;
         }
+        Ok(ended?)
     })
 }
 

@@ -70,10 +70,10 @@ proptest! {
         let path = folder.path().join(FILE);
         let bytes = fs::read(&path).unwrap();
         for length in ends[0] as usize..=bytes.len() {
-            let (loaded, complete) = parse(&path, &bytes[..length]).unwrap();
+            let found = parse(&path, &bytes[..length]).unwrap();
             let whole = ends.iter().filter(|end| **end <= length as u64).count() - 1;
-            prop_assert_eq!(complete, ends[whole]);
-            prop_assert_eq!(loaded.jobs, last(&jobs[..whole]));
+            prop_assert_eq!((found.length, found.lines), (ends[whole], whole));
+            prop_assert_eq!(found.loaded.jobs, last(&jobs[..whole]));
         }
         // And a log that was cut continues behind its last complete line.
         let cut = (ends[ends.len() - 2] + ends[ends.len() - 1]) / 2;
@@ -103,6 +103,8 @@ fn a_rewritten_file_keeps_the_jobs_and_their_numbers() {
         log.append(&job(id, JobState::Queued, "a")).unwrap();
         log.append(&job(id, JobState::Done, "a")).unwrap();
     }
+    drop(log);
+    let (mut log, _) = JobLog::open(folder.path()).unwrap();
     assert!(log.is_worn(5));
     let kept = job(3, JobState::Done, "a");
     log.rewrite([&kept].into_iter(), JobId(701)).unwrap();
