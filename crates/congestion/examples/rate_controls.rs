@@ -9,9 +9,9 @@ mod bottleneck;
 
 use std::time::Duration;
 
-use hawser_congestion::{Algorithm, Announced, RateControl};
+use hawser_congestion::{Algorithm, Announced, Coupling, RateControl};
 
-use self::bottleneck::{Link, Sender, run, share};
+use self::bottleneck::{Link, Sender, run, run_network, share};
 
 const MS: Duration = Duration::from_millis(1);
 const GIGABIT: f64 = 125e6;
@@ -69,6 +69,59 @@ fn beside_cubic(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
     one / other
 }
 
+/// The share of two coupled subflows together by that of CUBIC beside them.
+fn coupled(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let sender = |algorithm, seed| Sender::new(algorithm, Announced::default(), seed);
+    let mut senders = [
+        sender(algorithm, seed),
+        sender(algorithm, seed + 50),
+        sender(Algorithm::Cubic, seed + 100),
+    ];
+    senders[..2]
+        .iter_mut()
+        .for_each(|one| one.control.couple(2));
+    run(link, &mut senders, seconds(40.0), seed);
+    let [one, other, cubic] = [0, 1, 2].map(|at| share(&senders[at], link.rate, 15.0, 40.0));
+    (one + other) / cubic
+}
+
+/// The least share of the first link that two paths have in any second, if two flows of CUBIC congest
+/// the second link of one of them from second 15 to 30.
+fn congested(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
+    let sender = |algorithm, seed| Sender::new(algorithm, Announced::default(), seed);
+    let cubic = |seed| {
+        let active = [seconds(15.0)..seconds(30.0)];
+        sender(Algorithm::Cubic, seed).active(active).over([2])
+    };
+    let mut senders = [
+        sender(algorithm, seed).over([0, 1]),
+        sender(algorithm, seed + 50).over([0, 2]),
+        cubic(seed + 100),
+        cubic(seed + 101),
+    ];
+    let mut coupling = Coupling::default();
+    (0..2).for_each(|at| coupling.add(at, vec![0, 1 + at]));
+    for (at, share) in coupling.shares() {
+        senders[at].control.couple(share);
+    }
+    run_network(&[link; 3], &mut senders, seconds(45.0), seed, |now, all| {
+        for (at, one) in all.iter().take(2).enumerate() {
+            coupling.delivered(now, at, one.delivered(), link.rtt);
+        }
+        for (at, rate) in coupling.take(now) {
+            all[at].control.take(rate);
+        }
+    });
+    let second = |tenth: i32| {
+        let from = f64::from(tenth) / 10.0;
+        let shares = senders[..2]
+            .iter()
+            .map(|one| share(one, link.rate, from, from + 1.0));
+        shares.sum::<f64>()
+    };
+    100.0 * (50..440).map(second).fold(f64::INFINITY, f64::min)
+}
+
 /// Seconds after the rate came back until a sender has 90 % of what became free, for half a second.
 fn takes(algorithm: Algorithm, link: Link, seed: u64) -> f64 {
     let (from, until) = (10.0, 20.0);
@@ -115,6 +168,14 @@ fn rows() -> Vec<Row> {
         ("beside CUBIC, 100 Mbit/s, 25 ms", {
             let link = link(100.0, 25, 50, 0.0);
             Box::new(move |one, seed| beside_cubic(one, link, seed))
+        }),
+        ("two coupled beside CUBIC", {
+            let link = link(100.0, 25, 50, 0.0);
+            Box::new(move |one, seed| coupled(one, link, seed))
+        }),
+        ("one of two paths congested: %", {
+            let link = link(100.0, 25, 50, 0.0);
+            Box::new(move |one, seed| congested(one, link, seed))
         }),
         ("rate comes back, 100 Mbit/s: s", {
             let link = link(100.0, 25, 50, 0.0);

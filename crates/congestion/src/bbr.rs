@@ -1,7 +1,7 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-05): a model of the path, its bandwidth and its round-trip time, sets
 //! the rate and the window. Section numbers are the draft's.
 //!
-//! It differs from the draft in six points:
+//! It differs from the draft in these points:
 //!
 //! - Outside of probing, a round with losses lowers the bounds (5.5.10.3) only if more than
 //!   [`TOLERATED`] of it was lost, or the round-trip time had grown while cruising. The draft lowers
@@ -17,6 +17,13 @@
 //! - In Up (5.3.3.4) a window at its long-term bound is spread over the round trip. At the pacing rate
 //!   of Up it would be a burst at more than the bandwidth, of which a short queue loses so much that
 //!   the bound falls each time: a path of 194 ms with a queue of 1 ms would be two thirds full.
+//! - ProbeRTT leaves three quarters of the window, not a half: subflows over one link see its queue at
+//!   the same times, and half of the link would be idle. A flow measures its bandwidth anew after it,
+//!   which leaves more to flows that have come.
+//! - Subflows that share a link (see [`Coupling`](crate::Coupling)) probe and give way as one flow
+//!   does: where a queue has grown, each raises the rate in Up by its part of what one flow would, and
+//!   it may build a smaller queue; in ProbeRTT it gives up its part. In Up without a queue it probes
+//!   like any other, and at once where another gave something up.
 //! - Where ASes announce the path's bandwidth, Startup (5.3.1) grows gently beyond it, as CUBIC's
 //!   slow start does.
 
@@ -31,6 +38,7 @@ use self::losses::{Losses, Undo};
 use self::model::{Aggregation, MaxBandwidth};
 use super::announced::Announced;
 use super::delivery::Sample;
+use super::round::grown;
 
 /// Pacing gain of Startup: doubles the rate each round (5.6.1).
 const STARTUP_GAIN: f64 = 2.773;
@@ -42,7 +50,7 @@ const UP_GAIN: f64 = 1.25;
 /// Windows in bandwidth-delay products: most of the time, in Up, and in ProbeRTT (5.6.1).
 const WINDOW_GAIN: f64 = 2.0;
 const UP_WINDOW_GAIN: f64 = 2.25;
-const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
+const PROBE_RTT_WINDOW_GAIN: f64 = 0.75;
 /// The part of the estimated bandwidth that is used, so that a queue drains (5.6.2).
 const MARGIN: f64 = 0.99;
 /// Most of a round that may be lost without a reaction (`BBR.LossThresh`).
@@ -144,6 +152,10 @@ pub(crate) struct Bbr {
     up_acked: u64,
     /// Bytes to be acknowledged for each by which the long-term window grows.
     up_cost: u64,
+    /// Subflows that probe as one flow, this one included.
+    share: f64,
+    /// Bytes per second to send in Up at least, until a queue grows: what others have given up.
+    free: f64,
     random: fastrand::Rng,
 }
 
@@ -226,6 +238,8 @@ impl Bbr {
             up_rounds: 0,
             up_acked: 0,
             up_cost: u64::MAX,
+            share: 1.0,
+            free: 0.0,
             random,
         };
         bbr.pacing_rate = bbr.first_pacing_rate(rtt);
@@ -263,6 +277,20 @@ impl Bbr {
     pub(crate) fn set_mtu(&mut self, mtu: u16) {
         self.mtu = mtu.into();
         self.window = self.window.max(self.least());
+    }
+
+    /// From now on `share` subflows probe as one flow, this one included.
+    pub(crate) fn couple(&mut self, share: u32) {
+        self.share = f64::from(share.max(1));
+    }
+
+    /// Probes now for `rate` bytes per second that others have given up.
+    pub(crate) fn take(&mut self, rate: f64) {
+        if matches!(self.state, State::Down | State::Cruise | State::Refill) {
+            self.free = self.bw + rate;
+            self.start_probe();
+            self.set_pacing_rate(self.gain());
+        }
     }
 
     /// Notes that a packet is sent after an idle time (5.4.1).
@@ -351,13 +379,21 @@ impl Bbr {
             State::Down => (DOWN_GAIN, WINDOW_GAIN),
             State::Cruise | State::Refill => (1.0, WINDOW_GAIN),
             State::Up => (UP_GAIN, UP_WINDOW_GAIN),
-            State::ProbeRtt => (1.0, PROBE_RTT_WINDOW_GAIN),
+            State::ProbeRtt => (1.0, self.probe_rtt_gain()),
         };
+    }
+
+    /// The window in ProbeRTT, in bandwidth-delay products. Coupled subflows see the queue at the same
+    /// times, so each gives way by its share of what one flow would.
+    fn probe_rtt_gain(&self) -> f64 {
+        1.0 - (1.0 - PROBE_RTT_WINDOW_GAIN) / self.share
     }
 
     fn gain(&self) -> f64 {
         match self.state {
             State::Startup => self.startup_gain(self.bw),
+            State::Up if grown(self.min_rtt, self.last_rtt) => 1.0 + (UP_GAIN - 1.0) / self.share,
+            State::Up if self.bw > 0.0 => self.pacing_gain.max(self.free / self.bw),
             _ => self.pacing_gain,
         }
     }

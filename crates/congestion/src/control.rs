@@ -25,6 +25,18 @@ pub trait RateControl: fmt::Debug + Send {
     /// Nothing was acknowledged for several probe timeouts: all packets in flight count as lost.
     fn timed_out(&mut self, now: Instant);
 
+    /// From now on `share` subflows, this one included, share a link, and are to take one flow's share
+    /// of it together. Only BBR does something about it.
+    fn couple(&mut self, share: u32) {
+        let _ = share;
+    }
+
+    /// Others over a shared link have given up `rate` bytes per second, which this one may take now.
+    /// Only BBR does.
+    fn take(&mut self, rate: f64) {
+        let _ = rate;
+    }
+
     /// The pacing rate, in bytes per second.
     fn rate(&self) -> f64;
 
@@ -54,6 +66,14 @@ impl<C: RateControl + ?Sized> RateControl for Box<C> {
 
     fn timed_out(&mut self, now: Instant) {
         (**self).timed_out(now);
+    }
+
+    fn couple(&mut self, share: u32) {
+        (**self).couple(share);
+    }
+
+    fn take(&mut self, rate: f64) {
+        (**self).take(rate);
     }
 
     fn rate(&self) -> f64 {

@@ -6,6 +6,8 @@
 //!   QUIC connections use this [`WindowControl`] too;
 //! - PCC Allegro (Dong et al., NSDI 2015), as published and as Hercules runs it (003);
 //! - PCC Vivace-Latency (Dong et al., NSDI 2018).
+//!
+//! [`Coupling`] finds out which subflows of a host share links, and what they may take of each other.
 
 mod algorithm;
 mod allegro;
@@ -13,6 +15,7 @@ mod announced;
 mod bbr;
 mod choice;
 mod control;
+mod coupling;
 mod cubic;
 mod delivery;
 mod line;
@@ -31,5 +34,6 @@ pub use self::algorithm::{Algorithm, UnknownAlgorithm};
 pub use self::announced::Announced;
 pub use self::choice::{Congestion, CongestionReason, CongestionState};
 pub use self::control::RateControl;
+pub use self::coupling::Coupling;
 pub use self::quantum::quantum;
 pub use self::window::WindowControl;

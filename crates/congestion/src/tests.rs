@@ -1,4 +1,5 @@
 mod bottleneck;
+mod coupling;
 mod cubic;
 mod far;
 mod link;
@@ -6,8 +7,8 @@ mod rate_controls;
 
 use std::time::{Duration, Instant};
 
-use self::bottleneck::{Link, PACKET, Sender, run, share};
-use crate::{Algorithm, Announced, Congestion, WindowControl};
+use self::bottleneck::{Link, PACKET, Sender, run, run_network, share};
+use crate::{Algorithm, Announced, Congestion, Coupling, RateControl, WindowControl};
 
 const MS: Duration = Duration::from_millis(1);
 

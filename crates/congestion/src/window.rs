@@ -298,6 +298,18 @@ impl RateControl for WindowControl {
         Self::window(self)
     }
 
+    fn couple(&mut self, share: u32) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.couple(share);
+        }
+    }
+
+    fn take(&mut self, rate: f64) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.take(rate);
+        }
+    }
+
     fn name(&self) -> &'static str {
         self.state.algorithm.name()
     }

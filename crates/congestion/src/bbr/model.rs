@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, KEPT, PROBE_RTT_WINDOW_GAIN, State};
+use super::{Bbr, KEPT, State};
 use crate::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).
@@ -248,7 +248,7 @@ impl Bbr {
     }
 
     pub(super) fn probe_rtt_window(&self) -> u64 {
-        self.holds(self.bw, PROBE_RTT_WINDOW_GAIN).max(self.least())
+        self.holds(self.bw, self.probe_rtt_gain()).max(self.least())
     }
 
     pub(super) fn end_probe_rtt_if_done(&mut self, now: Instant) {

@@ -41,7 +41,12 @@ impl Bbr {
         if self.stopping && self.round_start {
             self.probing = false;
             self.stopping = false;
-            if !matches!(self.state, State::Startup | State::Drain) && !sample.app_limited {
+            let cycle = match self.state {
+                State::Startup | State::Drain => false,
+                State::ProbeRtt => self.share == 1.0,
+                _ => true,
+            };
+            if cycle && !sample.app_limited {
                 self.max_bw.advance();
             }
         }
@@ -104,6 +109,14 @@ impl Bbr {
         self.enter(State::Refill);
     }
 
+    /// Probes at once: the path is full enough.
+    pub(super) fn start_probe(&mut self) {
+        self.start_refill();
+        self.probing = true;
+        self.start_up();
+        self.full_bw = self.latest_bw;
+    }
+
     pub(super) fn start_up(&mut self) {
         self.stopping = false;
         self.start_round();
@@ -113,6 +126,7 @@ impl Bbr {
     }
 
     pub(super) fn start_down(&mut self, now: Instant) {
+        self.free = 0.0;
         self.losses.bytes = 0;
         self.latest_bw = 0.0;
         self.latest_delivered = 0;

@@ -36,7 +36,8 @@ impl Bbr {
 
     /// Sets the window (5.6.4.6).
     pub(super) fn set_window(&mut self, sample: &Sample) {
-        let most = self.holds(self.max_bw.get(), self.window_gain) + self.aggregation.extra();
+        let gain = self.bound_gain();
+        let most = self.holds(self.max_bw.get(), gain) + self.aggregation.extra();
         let most = self.with_batches(most);
         let grown = self.window + sample.acked;
         if self.full_bw_reached {
@@ -56,6 +57,19 @@ impl Bbr {
         let bound = bound.min(self.short_window).max(self.least());
         self.window = self.window.min(bound);
         self.spread();
+    }
+
+    /// The window in bandwidth-delay products. Coupled subflows build no more queue together than one
+    /// flow: each has its bandwidth from its own probes, in which it takes from the others too, so
+    /// that the part of each falls faster than their number grows.
+    fn bound_gain(&self) -> f64 {
+        match self.state {
+            State::Startup | State::Drain | State::ProbeRtt => self.window_gain,
+            State::Up if self.free > 0.0 => self.window_gain,
+            _ => self
+                .window_gain
+                .min(1.0 + (self.window_gain - 1.0) / self.share.powi(2)),
+        }
     }
 
     /// Spreads a window that the long-term bound limits over the round trip while probing.

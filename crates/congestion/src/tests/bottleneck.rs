@@ -1,4 +1,4 @@
-//! A bottleneck on virtual time: senders that share one link, which drops what its queue has no room
+//! Bottlenecks on virtual time: senders that share links, which drop what their queues have no room
 //! for, and some packets at random.
 //!
 //! The receiver acknowledges an interval after the first packet that is not acknowledged yet.
@@ -55,8 +55,10 @@ pub struct Sender<C = Box<dyn RateControl>> {
     tokens: f64,
     refilled: Option<Instant>,
     flying: VecDeque<(u64, Instant)>,
-    /// Packets that passed the queue, with the time at which they do.
-    passed: VecDeque<(Instant, u64)>,
+    /// The links that its packets cross, by their place in the network.
+    route: Vec<usize>,
+    /// Packets that passed the queue of each link of the route, with the time at which they do.
+    crossed: Vec<VecDeque<(Instant, u64)>>,
     acked_at: Option<Instant>,
 }
 
@@ -78,7 +80,8 @@ impl<C: RateControl> Sender<C> {
             tokens: 0.0,
             refilled: None,
             flying: VecDeque::new(),
-            passed: VecDeque::new(),
+            route: vec![0],
+            crossed: vec![VecDeque::new()],
             acked_at: None,
         }
     }
@@ -87,6 +90,18 @@ impl<C: RateControl> Sender<C> {
     pub fn active(mut self, active: impl IntoIterator<Item = Range<Duration>>) -> Self {
         self.active = active.into_iter().collect();
         self
+    }
+
+    /// The same, over these links of the network.
+    pub fn over(mut self, route: impl IntoIterator<Item = usize>) -> Self {
+        self.route = route.into_iter().collect();
+        self.crossed = self.route.iter().map(|_| VecDeque::new()).collect();
+        self
+    }
+
+    /// Bytes that arrived.
+    pub fn delivered(&self) -> u64 {
+        self.bytes
     }
 
     fn in_flight(&self) -> u64 {
@@ -98,9 +113,12 @@ impl<C: RateControl> Sender<C> {
     }
 
     /// Handles the acknowledgement that arrives now, if one does.
-    fn take_acks(&mut self, now: Instant, link: &Link, has_data: bool) {
+    fn take_acks(&mut self, now: Instant, links: &[Crossing], has_data: bool) {
+        let last = self.route.len() - 1;
+        let link = links[self.route[last]].link;
         let interval = link.acks.unwrap_or((link.rtt / 8).clamp(ACKS.0, ACKS.1));
-        let Some((first, _)) = self.passed.front().copied() else {
+        let passed = &mut self.crossed[last];
+        let Some((first, _)) = passed.front().copied() else {
             let since = self.acked_at.max(self.flying.back().map(|(_, sent)| *sent));
             if !self.flying.is_empty() && since.is_some_and(|since| now > since + TIMEOUT) {
                 self.lost += self.flying.len() as u64;
@@ -116,8 +134,8 @@ impl<C: RateControl> Sender<C> {
         }
         self.acked_at = Some(now);
         let mut largest = 0;
-        while let Some((_, number)) = self.passed.front().copied().filter(|(at, _)| *at <= until) {
-            self.passed.pop_front();
+        while let Some((_, number)) = passed.front().copied().filter(|(at, _)| *at <= until) {
+            passed.pop_front();
             if let Ok(place) = self.flying.binary_search_by_key(&number, |(one, _)| *one)
                 && let Some((_, sent)) = self.flying.remove(place)
             {
@@ -158,49 +176,109 @@ impl<C: RateControl> Sender<C> {
     }
 }
 
+/// A link at work.
+#[derive(Debug)]
+struct Crossing {
+    link: Link,
+    /// Bytes per second now, and the time of a packet.
+    rate: f64,
+    transmission: Duration,
+    /// When the queue is empty.
+    free_at: Instant,
+}
+
+impl Crossing {
+    fn set_time(&mut self, time: Duration) {
+        self.rate = match self.link.change {
+            Some((from, until, rate)) if (from..until).contains(&time) => rate,
+            _ => self.link.rate,
+        };
+        self.transmission = match self.rate > 0.0 {
+            true => Duration::from_secs_f64(PACKET as f64 / self.rate),
+            false => Duration::ZERO,
+        };
+    }
+
+    /// When a packet that arrives at `at` has crossed the link; `None` if it is lost.
+    fn cross(&mut self, at: Instant, random: &mut fastrand::Rng) -> Option<Instant> {
+        self.free_at = self.free_at.max(at);
+        if self.rate == 0.0 || self.free_at - at >= self.link.queue {
+            return None;
+        }
+        self.free_at += self.transmission;
+        let arrives = self.link.loss == 0.0 || random.f64() >= self.link.loss;
+        arrives.then_some(self.free_at)
+    }
+}
+
 /// Runs `senders` over `link` for `length`. `seed` determines which packets are lost at random.
 pub fn run<C: RateControl>(link: Link, senders: &mut [Sender<C>], length: Duration, seed: u64) {
+    run_network(&[link], senders, length, seed, |_, _| {});
+}
+
+/// Runs `senders` over their routes through `links` for `length`. The round-trip time of a route, and
+/// its acknowledgements, are those of its last link. `each` is called with the senders a hundred times
+/// a second.
+pub fn run_network<C: RateControl>(
+    links: &[Link],
+    senders: &mut [Sender<C>],
+    length: Duration,
+    seed: u64,
+    mut each: impl FnMut(Instant, &mut [Sender<C>]),
+) {
     let start = Instant::now();
-    let (mut now, mut free_at) = (start, start);
+    let mut now = start;
+    let crossing = |link: &Link| Crossing {
+        link: *link,
+        rate: link.rate,
+        transmission: Duration::ZERO,
+        free_at: start,
+    };
+    let mut links: Vec<_> = links.iter().map(crossing).collect();
     let mut tenth = start + Duration::from_millis(100);
+    let mut hundredth = start;
     let mut random = fastrand::Rng::with_seed(seed);
     while now < start + length {
         now += TICK;
         let time = now - start;
-        let rate = match link.change {
-            Some((from, until, rate)) if (from..until).contains(&time) => rate,
-            _ => link.rate,
-        };
-        let transmission = match rate > 0.0 {
-            true => Duration::from_secs_f64(PACKET as f64 / rate),
-            false => Duration::ZERO,
-        };
+        links.iter_mut().for_each(|link| link.set_time(time));
+        if now >= hundredth {
+            hundredth += Duration::from_millis(10);
+            each(now, senders);
+        }
         // Nobody is always the first to find room in the queue.
         let count = senders.len();
         let first = random.usize(..count);
         for at in 0..count {
             let sender = &mut senders[(first + at) % count];
             let has_data = sender.has_data(time);
-            sender.take_acks(now, &link, has_data);
+            sender.take_acks(now, &links, has_data);
             if now >= tenth {
                 sender.arrived.push(sender.bytes);
+            }
+            for hop in 1..sender.route.len() {
+                let link = &mut links[sender.route[hop]];
+                let arrived = |one: &(Instant, u64)| one.0 <= now;
+                while let Some((at, number)) =
+                    sender.crossed[hop - 1].front().copied().filter(arrived)
+                {
+                    sender.crossed[hop - 1].pop_front();
+                    let crossed = link.cross(at, &mut random);
+                    sender.crossed[hop].extend(crossed.map(|at| (at, number)));
+                }
             }
             if !has_data {
                 continue;
             }
+            let link = &mut links[sender.route[0]];
             for _ in 0..sender.allowed(now) {
                 let number = sender.sent;
                 sender.sent += 1;
                 sender.tokens -= PACKET as f64;
                 sender.control.sent(now, number, PACKET);
                 sender.flying.push_back((number, now));
-                free_at = free_at.max(now);
-                if rate > 0.0 && free_at - now < link.queue {
-                    free_at += transmission;
-                    if link.loss == 0.0 || random.f64() >= link.loss {
-                        sender.passed.push_back((free_at, number));
-                    }
-                }
+                let crossed = link.cross(now, &mut random);
+                sender.crossed[0].extend(crossed.map(|at| (at, number)));
             }
         }
         if now >= tenth {
