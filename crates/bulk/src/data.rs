@@ -7,6 +7,7 @@
 //! [`Reader`]: crate::reader::Reader
 //! [`Verifier`]: crate::verify::Verifier
 
+mod coupled;
 mod incoming;
 mod outgoing;
 mod subflow;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
@@ -62,6 +62,24 @@ impl Outgoing {
     pub(super) fn remove(&mut self, key: SubflowKey) {
         self.source.remove_subflow(key);
         self.stalled.remove(&key);
+    }
+
+    /// The bytes delivered over each subflow so far, and its round-trip time.
+    pub(super) fn delivered(&self) -> impl Iterator<Item = (SubflowKey, u64, Duration)> {
+        self.delivered.iter().filter_map(|(key, bytes)| {
+            let stats = self.source.stats(*key)?;
+            Some((*key, *bytes, stats.rtt))
+        })
+    }
+
+    /// `share` subflows, this one included, share a link.
+    pub(super) fn couple(&mut self, key: SubflowKey, share: u32) {
+        self.source.couple(key, share);
+    }
+
+    /// Others over a shared link have given up `rate` bytes per second.
+    pub(super) fn take(&mut self, key: SubflowKey, rate: f64) {
+        self.source.take(key, rate);
     }
 
     /// Sends these ranges.

@@ -12,6 +12,7 @@ use std::{io, thread};
 use hawser_endhost::lanes::{FlowId, LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
 
+use super::coupled::Coupled;
 use super::incoming::{Incoming, Packet};
 use super::outgoing::Outgoing;
 use super::subflow::{Subflow, Subflows};
@@ -32,6 +33,7 @@ pub(super) struct Worker {
     sessions: HashMap<SessionKey, Session>,
     /// The session of each subflow, by the id in packets that arrive.
     ids: HashMap<SubflowId, (SessionKey, SubflowKey)>,
+    coupled: Coupled,
     scratch: Vec<u8>,
     measured: Instant,
 }
@@ -73,6 +75,7 @@ impl Worker {
             waker,
             sessions: HashMap::new(),
             ids: HashMap::new(),
+            coupled: Coupled::new(),
             scratch: Vec::new(),
             measured: Instant::now(),
         }
@@ -201,7 +204,10 @@ impl Worker {
                     self.ids.remove(&removed.id());
                 }
                 match &mut one.part {
-                    Part::Source(outgoing) => outgoing.remove(subflow),
+                    Part::Source(outgoing) => {
+                        outgoing.remove(subflow);
+                        self.coupled.remove((session, subflow));
+                    }
                     Part::Sink(incoming) => incoming.remove(subflow),
                 }
             }
@@ -251,6 +257,9 @@ impl Worker {
                 if let Some(one) = self.sessions.remove(&session) {
                     for id in one.subflows.ids() {
                         self.ids.remove(&id);
+                    }
+                    for (subflow, _) in one.subflows.iter() {
+                        self.coupled.remove((session, subflow));
                     }
                 }
             }
@@ -361,7 +370,12 @@ impl Worker {
             }
             subflow.is_up = true;
             match &mut one.part {
-                Part::Source(outgoing) => outgoing.add(key, subflow, now),
+                Part::Source(outgoing) => {
+                    outgoing.add(key, subflow, now);
+                    let local = self.lanes.socket().local_addr().isd_as;
+                    self.coupled
+                        .add((session, key), subflow.lane.as_ref(), local);
+                }
                 Part::Sink(incoming) => incoming.add(key, now),
             }
             one.subflows.report(DataEvent::Up(key));
@@ -384,6 +398,11 @@ impl Worker {
                 Part::Sink(incoming) => incoming.send(subflows, now),
             });
         }
+        let sources = (self.sessions.iter_mut()).filter_map(|(key, one)| match &mut one.part {
+            Part::Source(outgoing) => Some((*key, outgoing)),
+            Part::Sink(_) => None,
+        });
+        self.coupled.observe(now, sources);
         if now.saturating_duration_since(self.measured) >= MEASURED {
             self.measured = now;
             self.sessions.values().for_each(Session::measure);

@@ -157,6 +157,22 @@ impl Source {
         }
     }
 
+    /// From now on `share` subflows, this one included, share a link, and take one flow's share of it
+    /// together.
+    pub fn couple(&mut self, key: SubflowKey, share: u32) {
+        if let Some(subflow) = self.subflows.get_mut(&key) {
+            subflow.control(|control| control.couple(share));
+        }
+    }
+
+    /// Others over a link that the subflow shares have given up `rate` bytes per second, which it may
+    /// take.
+    pub fn take(&mut self, key: SubflowKey, rate: f64) {
+        if let Some(subflow) = self.subflows.get_mut(&key) {
+            subflow.control(|control| control.take(rate));
+        }
+    }
+
     /// Sets the bytes of content in a data packet from now on.
     pub fn set_packet_size(&mut self, key: SubflowKey, per_packet: usize) {
         if let Some(subflow) = self.subflows.get_mut(&key) {

@@ -165,6 +165,12 @@ impl Subflow {
         self.per_packet = per_packet.max(1);
     }
 
+    /// Informs the rate control of something.
+    pub(super) fn control(&mut self, inform: impl FnOnce(&mut dyn RateControl)) {
+        inform(&mut *self.control);
+        self.pacing.set_rate(self.control.rate());
+    }
+
     pub(super) fn stats(&self) -> SubflowStats {
         SubflowStats {
             control: self.control.name(),
