@@ -31,12 +31,13 @@ const DOCUMENTED: [&[&str]; 21] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 6] = [
+const FOREIGN: [&str; 7] = [
     "--listen-port",
     "--config",
     "--release",
     "--workspace",
     "--bench",
+    "--example",
     "--case",
 ];
 
