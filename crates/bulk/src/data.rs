@@ -71,19 +71,7 @@ pub(crate) enum Command {
     /// Sets the size of the content that is received, and where complete ranges go.
     Content(SessionKey, u64, Queues),
     /// Adds a subflow.
-    Add {
-        session: SessionKey,
-        subflow: SubflowKey,
-        keys: Keys,
-        /// The peer's address for datagrams.
-        remote: ScionAddr,
-        /// The lane of a subflow that this side dialed; the other side learns it from packets.
-        lane: Option<Lane>,
-        /// Bytes of the largest datagram that the path takes, if this side dialed.
-        datagram: usize,
-        rtt: Option<Duration>,
-        start: Start,
-    },
+    Add(SessionKey, SubflowKey, Box<NewSubflow>),
     /// Ends a subflow; what is in flight over it is sent over others.
     Remove(SessionKey, SubflowKey),
     /// Sends nothing new over a subflow, or does so again.
@@ -106,6 +94,20 @@ pub(crate) enum Command {
     End(SessionKey),
     /// Ends the thread.
     Stop,
+}
+
+/// A subflow that is added to a session.
+pub(crate) struct NewSubflow {
+    pub keys: Keys,
+    /// The peer's address for datagrams.
+    pub remote: ScionAddr,
+    /// The lane of a subflow that this side dialed; the other side learns it from packets.
+    pub lane: Option<Lane>,
+    /// Bytes of the largest datagram that the path takes, if this side dialed.
+    pub datagram: usize,
+    /// The round trip, if the connection has measured one.
+    pub rtt: Option<Duration>,
+    pub start: Start,
 }
 
 /// What the thread reports to a session.

@@ -19,7 +19,7 @@ use self::subflows::{Subflow, Subflows};
 use crate::content::Source;
 use crate::content::tree::ChainingValue;
 use crate::control::{Outgoing, Received};
-use crate::data::{Command, Commands, DataEvent, Measured, SessionKey, SubflowKey};
+use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
 use crate::joined::Joined;
@@ -423,16 +423,16 @@ impl Session {
         let subflow = joined.subflow;
         let connection = joined.control.connection().clone();
         let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
-        self.data.give(Command::Add {
-            session: self.key,
-            subflow,
+        let added = NewSubflow {
             keys: joined.keys,
             remote: joined.remote,
             lane: joined.lane,
             datagram: joined.datagram,
             rtt,
             start: joined.start,
-        });
+        };
+        self.data
+            .give(Command::Add(self.key, subflow, Box::new(added)));
         let control = joined.control.run(subflow, self.received.0.clone());
         self.alone_since = None;
         let one = Subflow {

@@ -9,7 +9,7 @@ use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{DataEvent, Keys, SubflowKey};
+use super::{DataEvent, NewSubflow, SubflowKey};
 use crate::algorithm::Start;
 use crate::protocol::{Opener, Sealer, SubflowId};
 
@@ -48,15 +48,15 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
-    pub(super) fn new(
-        keys: &Keys,
-        remote: ScionAddr,
-        lane: Option<Lane>,
-        sender: LaneSender,
-        datagram: usize,
-        rtt: Option<Duration>,
-        start: Start,
-    ) -> Self {
+    pub(super) fn new(added: NewSubflow, sender: LaneSender) -> Self {
+        let NewSubflow {
+            keys,
+            remote,
+            lane,
+            datagram,
+            rtt,
+            start,
+        } = added;
         Self {
             opener: Opener::new(keys.cipher, &keys.there),
             sealer: Sealer::new(keys.cipher, &keys.here),

@@ -178,21 +178,12 @@ impl Worker {
                     incoming.set_content(content, arrived);
                 }
             }
-            Command::Add {
-                session,
-                subflow,
-                keys,
-                remote,
-                lane,
-                datagram,
-                rtt,
-                start,
-            } => {
+            Command::Add(session, subflow, added) => {
                 let Some(one) = self.sessions.get_mut(&session) else {
                     return;
                 };
                 let sender = self.lanes.sender();
-                let added = Subflow::new(&keys, remote, lane, sender, datagram, rtt, start);
+                let added = Subflow::new(*added, sender);
                 self.ids.insert(added.id(), (session, subflow));
                 one.subflows.insert(subflow, added);
             }
