@@ -278,7 +278,16 @@ fn maps_and_files(lab: &TestLab, folder: &Path) {
     let flags = on(&again, &["lab", "save", "-"]).output().unwrap();
     let note = String::from_utf8(flags.stderr).unwrap();
     assert!(note.contains(&format!("--no-router {B}")), "{note}");
-    let left = refuse(&again, &["lab", "logs", B]);
+    // Its links delay plain IP, so the lab runs an emulator there, and nothing else.
+    let left = print(&again, &["lab", "logs", B]);
+    assert!(left.lines().all(|line| line.contains("emulator")), "{left}");
+    let bare = TestLab {
+        by: lab.by.clone(),
+        name: format!("test-bare-{}", std::process::id()),
+    };
+    let flags = ["lab", "up", "fig4", "--no-router", B, "--no-control", B];
+    print(&bare, &flags);
+    let left = refuse(&bare, &["lab", "logs", B]);
     assert!(left.contains("runs no service"), "{left}");
     let none = refuse(&again, &["lab", "shell", "1-ff00:0:999"]);
     assert!(none.contains(A), "{none}");
