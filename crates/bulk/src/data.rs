@@ -203,7 +203,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// Gives `command` to the thread. If the thread has ended, every session has been told.
+    /// Gives `command` to the thread. If the thread has ended, it has reported that to every session.
     pub(crate) fn give(&self, command: Command) {
         let _ = self.sender.send(command);
         self.waker.pending.store(true, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use super::algorithm::Algorithm;
 const LONG: Duration = Duration::from_millis(10);
 /// Rounds with such losses, less those with a queue, after which BBR takes over.
 const TO_BBR: i32 = 3;
-/// A queue that delays less is not told from chance.
+/// A queue that delays less cannot be distinguished from noise.
 const QUEUE: Duration = Duration::from_millis(4);
 /// Time for which the longest round-trip time counts, at least.
 const LONGEST_AGE: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ impl fmt::Display for CongestionReason {
 /// have to fill the path from a small window, which loses packets so rarely that it shows nothing for
 /// seconds. If a queue was full that others fill, it is shorter by then, since they have answered.
 const ANSWERED: u32 = 2;
-/// A round-trip time that is shorter by less is not told from chance.
+/// A decrease of the round-trip time by less cannot be distinguished from noise.
 const SHORTER: Duration = Duration::from_micros(500);
 
 /// What the losses of a path have shown.

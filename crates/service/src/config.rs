@@ -105,8 +105,8 @@ pub struct HttpsConfig {
     pub certificate: PathBuf,
     /// The file with its private key, in PEM.
     pub key: PathBuf,
-    /// The file with the certificates of those who issue certificates of users; `None` if users have
-    /// tokens alone.
+    /// The file with the certificates of the authorities that issue certificates of users; `None` if
+    /// users have tokens alone.
     pub client_ca: Option<PathBuf>,
 }
 

@@ -17,7 +17,7 @@ pub enum ServiceEvent {
     Job(Box<Job>),
     /// Another host sends something here.
     Receive(Box<ServerEvent>),
-    /// Something works again later, or needs somebody's care.
+    /// A fault that may pass, or that an administrator has to mend.
     Trouble(String),
 }
 

@@ -1,4 +1,4 @@
-//! The HTTP API: connections, who a request comes from, and which function answers it.
+//! The HTTP API: connections, the user that a request comes from, and the function that answers it.
 
 mod answer;
 mod caller;

@@ -1,4 +1,4 @@
-//! What systemd is told: sd_notify(3).
+//! Notifications to systemd: sd_notify(3).
 
 use std::ffi::OsString;
 use std::io;

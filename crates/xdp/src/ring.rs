@@ -27,8 +27,8 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is memory that any thread may use; who reads and writes what is the concern of
-// its users, all of which are unsafe.
+// SAFETY: any thread may use the memory of a mapping. Its functions that read and write are unsafe, and
+// their callers answer for what is accessed at the same time.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; the mapping itself only has its bounds.
 unsafe impl Sync for Mapping {}
@@ -91,7 +91,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: whoever uses the memory keeps the mapping, so nobody does any more.
+        // SAFETY: all pointers into the memory belong to values that own the mapping, so none is used
+        // any more.
         let _ = unsafe { munmap(self.start.as_ptr(), self.len) };
     }
 }

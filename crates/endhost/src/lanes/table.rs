@@ -127,8 +127,8 @@ impl Table {
     /// with `headers` until `expiry`.
     ///
     /// Packets are not authenticated, and only the last router has verified a hop of their path.
-    /// Whoever sees packets on a link can send copies with a path that no router takes back. So the
-    /// path of the first packet is kept as long as it lasts, and a path that this side chose is never
+    /// An attacker on a link can send copies of packets with a damaged path, over which no router
+    /// returns answers. So the path of the first packet is kept until shortly before it expires, and a path that this side chose is never
     /// replaced.
     pub(super) fn consider(&mut self, flow: FlowId, key: &[u8], headers: Headers, expiry: u64) {
         let Some(entry) = self.flows.get_mut(&flow) else {

@@ -1,12 +1,11 @@
 //! `hawser bench`: the papers' experiments and measurements of speed as commands.
 
+mod args;
 mod bulk_congested;
 mod bulk_distance;
 mod clients;
 mod scale;
 mod throughput;
-
-use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -14,18 +13,18 @@ use hawser_experiments::{
     CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
 };
 
+use self::args::ResultArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::{self, failure};
+use super::process;
 use super::quantity::size;
-use super::{print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
-use crate::output::Output;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -48,18 +47,11 @@ pub struct BenchArgs {
     /// Run only this variant; may be given several times
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
-    /// Write a figure in the shape of the paper's: an SVG file
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
-    /// Replace the figure if the file exists
-    #[arg(long, requires = "plot")]
-    pub force: bool,
     /// Make every packet cross the network by itself, as `lab up --no-offload` does
     #[arg(long)]
     pub no_offload: bool,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub result: ResultArgs,
 }
 
 /// Measurements of speed, which have arguments of their own.
@@ -117,8 +109,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
 
 fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
     let experiment = arranged(entry, args)?;
-    // Checked before the experiment, which takes minutes.
-    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let figure = args.result.figure()?;
     let options = Options {
         program: process::program()?,
         repeat: args.repeat,
@@ -133,17 +124,9 @@ fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
         }
     })?;
     refuse_different_files(&experiment, &outcome)?;
-    let plotted = plot.map_or(Ok(()), |file| {
-        let svg = plot::draw(&experiment, &outcome).map_err(failure)?;
-        file.write(svg.as_bytes())
-    });
-    // Print the results even if the figure cannot be drawn.
     let report = Report::new(&experiment, &outcome);
-    match args.json {
-        true => print::json(&report)?,
-        false => print_table(&report),
-    }
-    plotted
+    let draw = |_: &Report| plot::draw(&experiment, &outcome);
+    args.result.show(&report, figure, draw, print_table)
 }
 
 /// The experiment with the changes that the arguments request.

@@ -25,8 +25,7 @@ pub(super) fn of(error: &TransferError) -> Outcome {
     }
 }
 
-/// The kind, and whether a later attempt may work although nobody changes the job or a
-/// configuration.
+/// The kind, and whether a later attempt may work without a change of the job or a configuration.
 const fn classify(error: &TransferError) -> (FailureKind, bool) {
     match error {
         TransferError::Paths(_) | TransferError::NoPath { .. } => (FailureKind::NoPaths, true),

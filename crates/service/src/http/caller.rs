@@ -1,4 +1,4 @@
-//! Who a request comes from.
+//! The user that a request comes from.
 
 use std::sync::Arc;
 

@@ -84,7 +84,8 @@ impl Tls {
     }
 }
 
-/// Trusts who has a certificate of one of those in the file at `path`; others need a token.
+/// Verifies client certificates by the authorities in the file at `path`. A client without one is let
+/// in, and needs a token.
 fn client_verifier(
     path: &Path,
     provider: &Arc<rustls::crypto::CryptoProvider>,

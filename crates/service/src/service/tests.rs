@@ -1,4 +1,4 @@
-//! A service with a carrier that does as it is told, without a network.
+//! A service with a carrier whose attempts end as each test sets, without a network.
 
 use std::fs;
 use std::path::Path;

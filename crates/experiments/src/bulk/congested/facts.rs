@@ -7,7 +7,7 @@ use crate::samples::Samples;
 
 /// Seconds of the window in which the least total counts.
 const SECOND: f64 = 1.0;
-/// Seconds of the windows by which times are told.
+/// Seconds of the windows in which a rate counts as reached or lost.
 const WINDOW: f64 = 0.5;
 /// Seconds between windows.
 const STEP: f64 = 0.1;

@@ -1,20 +1,18 @@
 //! `hawser bench bulk-congested`: two paths of a shared link, one of them congested for a while.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_experiments::bulk::{
     Case, Congested, CongestedProgress, CongestedRow, CongestedTable, Facts, draw_congested,
 };
-use hawser_topology::parse_duration;
 
+use super::args::{ResultArgs, at_least};
 use super::bulk_distance::rate;
 use super::share;
-use crate::cmd::experiment::{failure, until_interrupted};
-use crate::cmd::{print, process};
+use crate::cmd::experiment::until_interrupted;
+use crate::cmd::process;
 use crate::failure::Failure;
 use crate::out::{errln, outln};
-use crate::output::Output;
 
 #[derive(clap::Args)]
 pub struct BulkCongestedArgs {
@@ -29,33 +27,18 @@ pub struct BulkCongestedArgs {
     #[arg(long, value_name = "PERCENT", default_value = "82%", value_parser = share)]
     cross: f64,
     /// How long a run takes, at least 3s; the path is congested in the second third
-    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = at_least(3))]
     time: Duration,
     /// Run each variant this many times, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
-    /// Draw the result: an SVG file
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Replace the figure if the file exists
-    #[arg(long, requires = "plot")]
-    force: bool,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    json: bool,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    match parse_duration(text).map_err(|error| error.to_string())? {
-        time if time < Duration::from_secs(3) => Err("at least 3s".to_owned()),
-        time => Ok(time),
-    }
+    #[command(flatten)]
+    result: ResultArgs,
 }
 
 /// Runs `hawser bench bulk-congested`, and always takes its network down.
 pub fn run(args: BulkCongestedArgs) -> Result<(), Failure> {
-    // Checked before the measurement, which takes minutes.
-    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let figure = args.result.figure()?;
     let congested = Congested {
         program: process::program()?,
         cases: match &args.variant[..] {
@@ -78,15 +61,8 @@ pub fn run(args: BulkCongestedArgs) -> Result<(), Failure> {
         _ => {}
     };
     let table = until_interrupted(congested.run(&mut observe))?;
-    let plotted = plot.map_or(Ok(()), |file| {
-        file.write(draw_congested(&table).map_err(failure)?.as_bytes())
-    });
-    // Print the results even if the figure cannot be drawn.
-    match args.json {
-        true => print::json(&table)?,
-        false => print_table(&table),
-    }
-    plotted
+    args.result
+        .show(&table, figure, draw_congested, print_table)
 }
 
 fn print_table(table: &CongestedTable) {

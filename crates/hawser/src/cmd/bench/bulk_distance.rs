@@ -1,18 +1,17 @@
 //! `hawser bench bulk-distance`: tools compared on a far path.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_experiments::bulk::{
     Distance, DistanceProgress, DistanceRow, DistanceTable, Tool, draw_distance,
 };
-use hawser_topology::{parse_duration, parse_rate};
+use hawser_topology::parse_rate;
 
-use crate::cmd::experiment::{failure, until_interrupted};
-use crate::cmd::{print, process};
+use super::args::{ResultArgs, at_least};
+use crate::cmd::experiment::until_interrupted;
+use crate::cmd::process;
 use crate::failure::Failure;
 use crate::out::{errln, outln};
-use crate::output::Output;
 
 #[derive(clap::Args)]
 pub struct BulkDistanceArgs {
@@ -27,20 +26,13 @@ pub struct BulkDistanceArgs {
     #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = rate)]
     rate: u64,
     /// How long each sends, at least 2s
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = at_least(2))]
     time: Duration,
     /// Run each this many times, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
-    /// Draw the result: an SVG file
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Replace the figure if the file exists
-    #[arg(long, requires = "plot")]
-    force: bool,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    result: ResultArgs,
 }
 
 /// Reads `0.1%` as 0.1.
@@ -60,17 +52,9 @@ pub(super) fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    match parse_duration(text).map_err(|error| error.to_string())? {
-        time if time < Duration::from_secs(2) => Err("at least 2s".to_owned()),
-        time => Ok(time),
-    }
-}
-
 /// Runs `hawser bench bulk-distance`, and always takes its networks down.
 pub fn run(args: BulkDistanceArgs) -> Result<(), Failure> {
-    // Checked before the measurement, which takes minutes.
-    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let figure = args.result.figure()?;
     let distance = Distance {
         program: process::program()?,
         tools: match &args.only[..] {
@@ -91,15 +75,7 @@ pub fn run(args: BulkDistanceArgs) -> Result<(), Failure> {
         _ => {}
     };
     let table = until_interrupted(distance.run(&mut observe))?;
-    let plotted = plot.map_or(Ok(()), |file| {
-        file.write(draw_distance(&table).map_err(failure)?.as_bytes())
-    });
-    // Print the results even if the figure cannot be drawn.
-    match args.json {
-        true => print::json(&table)?,
-        false => print_table(&table),
-    }
-    plotted
+    args.result.show(&table, figure, draw_distance, print_table)
 }
 
 fn print_table(table: &DistanceTable) {
@@ -148,6 +124,7 @@ mod tests {
         assert!(loss("51%").is_err() && loss("x").is_err());
         assert_eq!(rate("200mbit"), Ok(200_000_000));
         assert!(rate("10gbit").is_err() && rate("1kbit").is_err());
-        assert!(time("1s").is_err());
+        assert_eq!(at_least(2)("1s"), Err("at least 2s".to_owned()));
+        assert_eq!(at_least(2)("2s"), Ok(Duration::from_secs(2)));
     }
 }

@@ -1,17 +1,15 @@
 //! `hawser bench throughput`: means of transfer compared, on several courses.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_experiments::throughput::{Carrier, Course, Matrix, Progress, Row, Table, draw};
-use hawser_topology::parse_duration;
 
-use crate::cmd::experiment::{failure, until_interrupted};
+use super::args::{ResultArgs, at_least};
+use crate::cmd::experiment::until_interrupted;
+use crate::cmd::process;
 use crate::cmd::quantity::size;
-use crate::cmd::{print, process};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
-use crate::output::Output;
 
 #[derive(clap::Args)]
 pub struct ThroughputArgs {
@@ -35,20 +33,13 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
     /// How long each sends
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = at_least_a_second)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = at_least(1))]
     time: Duration,
     /// What BitTorrent transfers in this time, in memory
     #[arg(long, value_name = "N", default_value = "500MB", value_parser = size)]
     size: u64,
-    /// Draw the result: an SVG file
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Replace the figure if the file exists
-    #[arg(long, requires = "plot")]
-    force: bool,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    result: ResultArgs,
 }
 
 /// Reads a number of border routers.
@@ -57,13 +48,6 @@ fn routers(text: &str) -> Result<u8, String> {
         Ok(count @ (0 | 2..=8)) => Ok(count),
         Ok(1) => Err("a path between two ASes crosses at least 2 border routers".to_owned()),
         _ => Err("write 0, or 2 to 8".to_owned()),
-    }
-}
-
-fn at_least_a_second(text: &str) -> Result<Duration, String> {
-    match parse_duration(text).map_err(|error| error.to_string())? {
-        time if time < Duration::from_secs(1) => Err("at least 1s".to_owned()),
-        time => Ok(time),
     }
 }
 
@@ -99,8 +83,7 @@ impl ThroughputArgs {
 
 /// Runs `hawser bench throughput`, and always takes its networks down.
 pub fn run(args: ThroughputArgs) -> Result<(), Failure> {
-    // Checked before the measurement, which takes minutes.
-    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let figure = args.result.figure()?;
     let matrix = Matrix {
         program: process::program()?,
         courses: args.courses(),
@@ -123,15 +106,7 @@ pub fn run(args: ThroughputArgs) -> Result<(), Failure> {
         _ => {}
     };
     let table = until_interrupted(matrix.run(&mut observe))?;
-    let plotted = plot.map_or(Ok(()), |file| {
-        file.write(draw(&table).map_err(failure)?.as_bytes())
-    });
-    // Print the results even if the figure cannot be drawn.
-    match args.json {
-        true => print::json(&table)?,
-        false => print_table(&table),
-    }
-    plotted
+    args.result.show(&table, figure, draw, print_table)
 }
 
 fn print_table(table: &Table) {

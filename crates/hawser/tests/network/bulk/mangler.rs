@@ -1,5 +1,4 @@
-//! An attacker on a link, who sees its packets and sends changed copies of them after the genuine
-//! ones.
+//! An attacker on a link: reads its packets, and sends changed copies after the genuine ones.
 //!
 //! The attacker is a separate process inside an AS: this same program, started with [`PLAN`]. It ends
 //! with its standard input, and then prints how many copies it sent.
