@@ -12,6 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::content::Source;
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
+use crate::limit::Limit;
 use crate::node::Node;
 use crate::protocol::{self, Cipher};
 use crate::report::{PathProgress, Summary, TransferEvent};
@@ -50,6 +51,8 @@ pub struct TransferOptions {
     pub algorithm: Algorithm,
     /// How the server shows that it is the right one.
     pub server: Trust,
+    /// Limits the rate of content, sent or received; `None` for no limit.
+    pub limit: Option<Limit>,
 }
 
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.
@@ -129,6 +132,7 @@ async fn session(
             Role::Sink(_) => own_credit,
         },
         role,
+        limit: options.limit.clone(),
         dialer: Some(dialer),
         joined: new_subflows,
         replaced: Arc::default(),

@@ -30,6 +30,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::algorithm::Start;
 use crate::content::{Source, SourceError};
 use crate::gate::{Gate, Loaded};
+use crate::limit::Limit;
 use crate::protocol::{Cipher, FORMAT, SECRET};
 use crate::queues::Queues;
 
@@ -51,14 +52,17 @@ pub(crate) struct Data {
 
 /// What a session wants of the thread.
 pub(crate) enum Command {
-    /// Begins to send the content of a session.
+    /// Begins to send the content of a session, within a limit if there is one.
     Send {
         session: SessionKey,
         content: Arc<Source>,
         credit: u64,
         gate: Arc<Gate>,
+        limit: Option<Limit>,
         events: UnboundedSender<DataEvent>,
     },
+    /// Sets the limit that the sink asks for, besides the one above.
+    SinkLimit(SessionKey, Option<Limit>),
     /// Begins to receive the content of a session, of which the sink takes `credit` bytes before
     /// anything is written.
     Receive {

@@ -52,6 +52,8 @@ pub enum TransferEvent {
     Progress(Progress, Vec<PathProgress>, Instant),
     /// The server has lost the session, and another one continues.
     Restarted,
+    /// The sink limits the rate at which this host sends, in bit/s; `None`: it no longer does.
+    Limited(Option<u64>),
     /// The decision about a path changed.
     Decided(Fingerprint, Option<Path>, Decision),
 }

@@ -24,6 +24,7 @@ use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::keys::Code;
+use crate::limit::Limit;
 use crate::node::{Node, Side, datagram_keys};
 use crate::protocol::{self, Cipher, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
@@ -47,6 +48,8 @@ pub struct ServerOptions {
     pub sessions: usize,
     /// How the rate of each path is controlled.
     pub algorithm: Algorithm,
+    /// Limits the rate of content that others send here, and of what they fetch; `None` for no limit.
+    pub limit: Option<Limit>,
 }
 
 /// The number of a session of this server.
@@ -284,6 +287,7 @@ impl Server {
                 Role::Sink(_) => own_credit,
             },
             role,
+            limit: self.options.limit.clone(),
             dialer: None,
             joined: new_subflows,
             replaced,

@@ -1,5 +1,6 @@
 //! One session: its subflows, its messages, and its part, source or sink.
 
+mod part;
 mod sink;
 mod source;
 mod subflows;
@@ -12,8 +13,9 @@ use hawser_endhost::ScionAddr;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
+use self::part::{Part, PartEvent};
 pub use self::sink::Destination;
-use self::sink::{Prepared, SinkPart};
+use self::sink::SinkPart;
 use self::source::SourcePart;
 use self::subflows::{Subflow, Subflows};
 use crate::content::Source;
@@ -23,12 +25,11 @@ use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey
 use crate::dialer::Dialer;
 use crate::error::TransferError;
 use crate::joined::Joined;
+use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
-use crate::reader::ReaderEvent;
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
-use crate::verify::VerifyEvent;
 
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
@@ -54,50 +55,6 @@ enum Outcome {
 pub(crate) enum Role {
     Source(Arc<Source>),
     Sink(Destination),
-}
-
-enum Part {
-    Source(Box<SourcePart>, Option<UnboundedReceiver<ReaderEvent>>),
-    Sink(
-        Box<SinkPart>,
-        UnboundedReceiver<Prepared>,
-        Option<UnboundedReceiver<VerifyEvent>>,
-    ),
-}
-
-enum PartEvent {
-    Read(ReaderEvent),
-    Prepared(Prepared),
-    Verified(VerifyEvent),
-}
-
-impl Part {
-    /// The next event of the part's threads.
-    async fn next(&mut self) -> PartEvent {
-        async fn from<T>(receiver: &mut Option<UnboundedReceiver<T>>) -> T {
-            match receiver.as_mut() {
-                Some(receiver) => match receiver.recv().await {
-                    Some(event) => event,
-                    None => std::future::pending().await,
-                },
-                None => std::future::pending().await,
-            }
-        }
-        match self {
-            Self::Source(_, read) => PartEvent::Read(from(read).await),
-            Self::Sink(_, prepared, verified) => tokio::select! {
-                Some(event) = prepared.recv() => PartEvent::Prepared(event),
-                event = from(verified) => PartEvent::Verified(event),
-            },
-        }
-    }
-
-    fn progress(&self) -> Progress {
-        match self {
-            Self::Source(part, _) => part.progress(),
-            Self::Sink(part, ..) => part.progress(),
-        }
-    }
 }
 
 /// One session, on either side.
@@ -134,6 +91,8 @@ pub(crate) struct Begin {
     pub role: Role,
     /// Bytes of content that the sink takes before the first acknowledgement.
     pub credit: u64,
+    /// Limits the rate at which content is sent, or received.
+    pub limit: Option<Limit>,
     pub dialer: Option<Dialer>,
     pub joined: mpsc::UnboundedReceiver<Joined>,
     /// Set when the peer begins another session.
@@ -170,20 +129,21 @@ impl Session {
         let memory = begin.node.memory();
         let (part, memory) = match begin.role {
             Role::Source(content) => {
-                let part = SourcePart::new(content, begin.key, data.clone());
-                part.begin(begin.credit, sender);
+                let (key, events) = (begin.key, begin.events.clone());
+                let part = SourcePart::new(content, key, data.clone(), events);
+                part.begin(begin.credit, begin.limit, sender);
                 for message in part.manifest() {
                     outbox.push(message);
                 }
-                let memory = memory.join(begin.key, Holder::Source(part.gate()));
-                (Part::Source(Box::new(part), None), memory)
+                let memory = memory.join(key, Holder::Source(part.gate()));
+                (Part::source(part), memory)
             }
             Role::Sink(destination) => {
                 let (key, data) = (begin.key, data.clone());
                 let (part, prepared) =
                     SinkPart::new(key, data.clone(), destination, begin.credit, sender);
                 let memory = memory.join(key, Holder::Sink(data));
-                (Part::Sink(Box::new(part), prepared, None), memory)
+                (Part::sink(part, prepared, begin.limit), memory)
             }
         };
         Self {
@@ -301,29 +261,7 @@ impl Session {
 
     fn on_part(&mut self, event: PartEvent) -> Result<Outcome, TransferError> {
         let mut out = Vec::new();
-        let outcome = match (&mut self.part, event) {
-            (Part::Source(part, read), PartEvent::Read(event)) => {
-                let mut outcome = part.on_read(event, &mut out)?;
-                // What else was read meanwhile goes into the same packets.
-                while let Some(event) = read.as_mut().and_then(|read| read.try_recv().ok()) {
-                    if outcome == Outcome::Running {
-                        outcome = part.on_read(event, &mut out)?;
-                    }
-                }
-                outcome
-            }
-            (Part::Sink(part, _, verified), PartEvent::Prepared(event)) => {
-                part.on_prepared(event, verified, &mut out)?
-            }
-            (Part::Sink(part, _, verified), PartEvent::Verified(event)) => {
-                let mut outcome = part.on_verified(event, &mut out)?;
-                while let Some(event) = verified.as_mut().and_then(|one| one.try_recv().ok()) {
-                    outcome = part.on_verified(event, &mut out)?;
-                }
-                outcome
-            }
-            _ => Outcome::Running,
-        };
+        let outcome = self.part.on_event(event, &mut out)?;
         self.push_all(out);
         Ok(outcome)
     }
@@ -354,10 +292,7 @@ impl Session {
                 let mut outcome = Outcome::Running;
                 while let Some(message) = self.inbox.pop() {
                     let mut out = Vec::new();
-                    let done = match &mut self.part {
-                        Part::Source(part, read) => part.on_message(message, &mut out, read),
-                        Part::Sink(part, ..) => part.on_message(message, &mut out),
-                    };
+                    let done = self.part.on_message(message, &mut out);
                     out.into_iter()
                         .for_each(|message| self.outbox.push(message));
                     outcome = done?;

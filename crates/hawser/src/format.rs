@@ -33,6 +33,18 @@ pub fn rate(bits: f64) -> String {
     }
 }
 
+/// A rate in bit/s that somebody has set: `10 Mbit/s`, `2.5 Gbit/s`.
+pub fn limit(rate: u64) -> String {
+    let (scale, unit) = match rate {
+        1_000_000_000.. => (1e9, "Gbit/s"),
+        1_000_000.. => (1e6, "Mbit/s"),
+        1_000.. => (1e3, "kbit/s"),
+        _ => (1.0, "bit/s"),
+    };
+    let value = (rate as f64 / scale * 1000.0).round() / 1000.0;
+    format!("{value} {unit}")
+}
+
 /// A rate in Mbit/s, as [`rate`] writes it.
 pub fn mbit(mbit: f64) -> String {
     rate(mbit * 1e6)
@@ -175,6 +187,8 @@ mod tests {
         assert_eq!(bytes(32 << 20), "32.0 MiB");
         assert_eq!(rate(26.1e6), "26.1 Mbit/s");
         assert_eq!(rate(9.4e9), "9.40 Gbit/s");
+        assert_eq!(limit(100_000_000), "100 Mbit/s");
+        assert_eq!(limit(2_500_000_000), "2.5 Gbit/s");
         assert_eq!(hops(1), "1 hop");
         assert_eq!(hops(4), "4 hops");
         assert_eq!(left(Duration::from_secs(65)), "1m05s left");

@@ -5,6 +5,7 @@ mod failure;
 
 use std::pin::Pin;
 
+use hawser_bulk::Limit;
 use hawser_endhost::ScionAddr;
 use tokio::sync::{oneshot, watch};
 
@@ -30,6 +31,8 @@ pub struct Task {
     pub folder: String,
     /// The name that it gets there.
     pub name: String,
+    /// What the transfer keeps to, with others; `None` for no limit.
+    pub limit: Option<Limit>,
     /// What was delivered is reported here.
     pub progress: watch::Sender<JobProgress>,
     /// The attempt is interrupted when the other end is dropped.

@@ -76,6 +76,9 @@ pub struct TransfersConfig {
     /// Rate control of every path.
     #[serde(default, deserialize_with = "text::deserialize")]
     pub congestion: Algorithm,
+    /// Most content that all transfers send together, in bit/s; `None` for no limit.
+    #[serde(default, deserialize_with = "text::rate")]
+    pub rate: Option<u64>,
     /// Keys of servers that are trusted, at any address. If there are any, `known_hosts` does not
     /// count.
     #[serde(default, deserialize_with = "text::list")]
@@ -128,6 +131,10 @@ pub struct ReceiveConfig {
     /// Most sessions at once.
     #[serde(default = "sessions")]
     pub sessions: usize,
+    /// Most content that others send together, and most that they fetch, in bit/s; `None` for no
+    /// limit.
+    #[serde(default, deserialize_with = "text::rate")]
+    pub rate: Option<u64>,
 }
 
 /// A user.
@@ -148,6 +155,9 @@ pub struct UserConfig {
     /// Most of the user's transfers that wait.
     #[serde(default = "user_queued")]
     pub queued: usize,
+    /// Most content that the user's transfers send together, in bit/s; `None` for no limit.
+    #[serde(default, deserialize_with = "text::rate")]
+    pub rate: Option<u64>,
     /// The highest priority that the user may give.
     #[serde(default)]
     pub max_priority: i8,
@@ -215,6 +225,7 @@ impl Default for TransfersConfig {
         Self {
             paths: paths(),
             congestion: Algorithm::default(),
+            rate: None,
             server_keys: Vec::new(),
             known_hosts: None,
         }

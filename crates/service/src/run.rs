@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hawser_bulk::keys::{self, Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder};
 use hawser_bulk::{
-    Destination, Node, PathOptions, ServerEvent, ServerOptions, TransferError, TransferOptions,
-    Trust, serve,
+    Destination, Limit, Node, PathOptions, ServerEvent, ServerOptions, TransferError,
+    TransferOptions, Trust, serve,
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
 use thiserror::Error;
@@ -168,6 +168,8 @@ fn options(config: &Config) -> Result<TransferOptions, RunError> {
         },
         algorithm: transfers.congestion,
         server: Trust::Known(known),
+        // Each transfer has that of its user.
+        limit: None,
     })
 }
 
@@ -201,6 +203,7 @@ fn server_options(
         share: receive.share.clone(),
         sessions: receive.sessions,
         algorithm: config.transfers.congestion,
+        limit: receive.rate.map(|rate| Limit::new(rate, None)),
     }
 }
 

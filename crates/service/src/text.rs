@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use hawser_topology::parse_rate;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
@@ -30,6 +31,12 @@ where
     D: Deserializer<'de>,
 {
     deserialize(deserializer).map(Some)
+}
+
+/// Reads a rate that may be missing, in bit/s.
+pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_rate(&text).map(Some).map_err(D::Error::custom)
 }
 
 /// Reads several values.

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use hawser_bulk::Limit;
 use hawser_store::{Folder, FoundKind, StoreError};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -23,6 +24,7 @@ pub struct User {
     token: Option<TokenHash>,
     certificate: Option<String>,
     folders: Vec<PathBuf>,
+    limit: Option<Limit>,
 }
 
 /// A file or folder in a folder that may be read.
@@ -59,12 +61,17 @@ impl Users {
     /// The users of a configuration.
     #[must_use]
     pub fn new(config: &Config) -> Self {
+        let all = config.transfers.rate.map(|rate| Limit::new(rate, None));
         let users = config.users.iter().map(|(name, user)| User {
             name: name.clone(),
             admin: user.admin,
             token: user.token_sha256,
             certificate: user.certificate.clone(),
             folders: user.folders.clone(),
+            limit: match user.rate {
+                Some(rate) => Some(Limit::new(rate, all.clone())),
+                None => all.clone(),
+            },
         });
         Self(users.collect())
     }
@@ -96,6 +103,12 @@ impl Users {
 }
 
 impl User {
+    /// What all of the user's transfers keep to together; `None` for no limit.
+    #[must_use]
+    pub const fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
+    }
+
     /// The place that `text` names: absolute in one of the user's folders, or relative to the first.
     /// Nothing on disk is looked at.
     ///

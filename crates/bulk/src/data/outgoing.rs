@@ -10,6 +10,7 @@ use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::{Source as Content, tree};
 use crate::gate::{Gate, Loaded};
+use crate::limit::{Allowance, Limit};
 use crate::protocol::{Ack, DATA_OVERHEAD, Source, SourceError, Transmit};
 
 /// Batches that one subflow sends before packets are received again.
@@ -30,10 +31,20 @@ pub(super) struct Outgoing {
     stalled: BTreeMap<SubflowKey, bool>,
     /// Content that was acknowledged over each subflow.
     delivered: BTreeMap<SubflowKey, u64>,
+    allowance: Allowance,
+    /// Batches that were sent while the rate was limited.
+    turns: u64,
+    /// The subflows, in the order in which they may send.
+    order: Vec<SubflowKey>,
 }
 
 impl Outgoing {
-    pub(super) fn new(content: Arc<Content>, credit: u64, gate: Arc<Gate>) -> Self {
+    pub(super) fn new(
+        content: Arc<Content>,
+        credit: u64,
+        gate: Arc<Gate>,
+        allowance: Allowance,
+    ) -> Self {
         let total = content.manifest().length();
         Self {
             total,
@@ -45,7 +56,15 @@ impl Outgoing {
             scratch: Vec::new(),
             stalled: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            allowance,
+            turns: 0,
+            order: Vec::new(),
         }
+    }
+
+    /// Sends no faster than the sink wants.
+    pub(super) fn set_sink_limit(&mut self, limit: Option<Limit>) {
+        self.allowance.set_sink(limit);
     }
 
     /// Adds a subflow whose path works.
@@ -121,15 +140,18 @@ impl Outgoing {
         self.source.timeout(now);
         let mut deadline = self.source.next_timeout();
         let mut failed = Vec::new();
-        for (key, subflow) in subflows.iter_mut() {
-            if !subflow.is_up || subflow.held {
+        let order = self.order(subflows);
+        for key in &order {
+            let subflow = subflows.get_mut(*key);
+            let Some(subflow) = subflow.filter(|one| one.is_up && !one.held) else {
                 continue;
-            }
-            match self.send_over(key, subflow, now) {
+            };
+            match self.send_over(*key, subflow, now) {
                 Ok(at) => deadline = [deadline, at].into_iter().flatten().min(),
                 Err(failure) => failed.push(failure),
             }
         }
+        self.order = order;
         failed
             .into_iter()
             .for_each(|failure| subflows.report(failure));
@@ -140,6 +162,18 @@ impl Outgoing {
         }
         self.report(subflows);
         deadline
+    }
+
+    /// The subflows in the order in which they may send. If the rate is limited, the one that has waited
+    /// longest is the first, so that also slow paths carry what they can.
+    fn order(&mut self, subflows: &Subflows) -> Vec<SubflowKey> {
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(subflows.iter().map(|(key, _)| key));
+        if self.allowance.is_limited() {
+            order.sort_by_key(|key| subflows.get(*key).map(|subflow| subflow.turn));
+        }
+        order
     }
 
     /// Sends over one subflow. Returns when to look again.
@@ -158,7 +192,8 @@ impl Outgoing {
             if subflow.is_blocked() {
                 return Ok(None);
             }
-            let sent = match self.source.poll(key, now) {
+            let transmit = self.source.poll_within(key, now, &mut self.allowance);
+            let sent = match transmit {
                 Transmit::Wait(at) => return Ok(at),
                 Transmit::Probe { size, .. } => subflow.send(size, |sealer, out| {
                     sealer.seal_probe(out, size);
@@ -186,6 +221,12 @@ impl Outgoing {
                 }
             };
             sent.map_err(failed)?;
+            if self.allowance.is_limited() {
+                // The others have their turns first.
+                self.turns += 1;
+                subflow.turn = self.turns;
+                break;
+            }
         }
         Ok(Some(now))
     }
@@ -211,6 +252,7 @@ impl Outgoing {
     }
 
     pub(super) fn measure(&self, subflows: &Subflows) -> Vec<(SubflowKey, Measured)> {
+        let now = Instant::now();
         let measure = |(key, subflow): (SubflowKey, &Subflow)| {
             let stats = self.source.stats(key)?;
             tracing::trace!(?key, ?stats, credit = self.source.credit(), "sending");
@@ -223,7 +265,7 @@ impl Outgoing {
                 rejected: subflow.rejected(),
                 rtt: Some(stats.rtt),
                 rate: stats.rate,
-                usable: stats.in_flight > 0,
+                usable: stats.in_flight > 0 && !self.source.is_limited(key, now),
             };
             Some((key, measured))
         };

@@ -37,6 +37,8 @@ pub(super) struct Subflow {
     pub is_up: bool,
     /// Whether nothing new is sent over it.
     pub held: bool,
+    /// When it last had its turn to send within a limit, in batches.
+    pub turn: u64,
     /// Sealed packets that the socket had no room for, and the size of each.
     waiting: (Vec<u8>, usize),
     /// Where the rest of `waiting` begins.
@@ -68,6 +70,7 @@ impl Subflow {
             start,
             is_up: false,
             held: false,
+            turn: 0,
             waiting: (Vec::new(), 0),
             rest: 0,
             probed: None,
@@ -152,6 +155,10 @@ impl Subflows {
 
     pub(super) fn remove(&mut self, key: SubflowKey) -> Option<Subflow> {
         self.all.remove(&key)
+    }
+
+    pub(super) fn get(&self, key: SubflowKey) -> Option<&Subflow> {
+        self.all.get(&key)
     }
 
     pub(super) fn get_mut(&mut self, key: SubflowKey) -> Option<&mut Subflow> {

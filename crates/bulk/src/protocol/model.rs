@@ -9,10 +9,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use hawser_congestion::{Algorithm, Announced, RateControl};
+
 use self::control::Fixed;
 pub(super) use self::path::Path;
 use self::path::Pipe;
 use super::*;
+use crate::limit::{Allowance, Limit};
 
 /// Content that a sink may hold and not have released.
 const CREDIT: u64 = 64 << 20;
@@ -34,6 +37,10 @@ pub(super) struct Plan {
     pub again: Option<Range<u64>>,
     /// The longest transfer.
     pub limit: Duration,
+    /// The rate control of all subflows; `None`: a fixed share of what each path carries.
+    pub algorithm: Option<Algorithm>,
+    /// Content bits per second over all paths together.
+    pub rate: Option<u64>,
 }
 
 impl Plan {
@@ -49,6 +56,8 @@ impl Plan {
             attack_every: None,
             again: None,
             limit: Duration::from_secs(120),
+            algorithm: None,
+            rate: None,
         }
     }
 
@@ -94,6 +103,8 @@ struct Ends {
     forward: Pipe,
     back: Pipe,
     alive: bool,
+    /// When the subflow last had its turn to send within a limit, in batches.
+    turn: u64,
     /// Packets that an attacker saw.
     seen: Vec<Vec<u8>>,
 }
@@ -112,6 +123,9 @@ struct Model {
     disk_at: Instant,
     outcome: Outcome,
     packets: u64,
+    allowance: Allowance,
+    /// Batches that were sent while the rate was limited.
+    turns: u64,
 }
 
 /// A generator of random numbers (splitmix64).
@@ -151,7 +165,11 @@ impl Model {
                 secret[32] = index as u8;
                 secret
             };
-            let control = Box::new(Fixed::new(path.rate, path.delay * 2));
+            let packet = (plan.per_packet + DATA_OVERHEAD) as u64;
+            let control: Box<dyn RateControl> = match plan.algorithm {
+                Some(algorithm) => algorithm.start(start, packet, Announced::default(), plan.seed),
+                None => Box::new(Fixed::new(path.rate, path.delay * 2)),
+            };
             source.add_subflow(key, plan.per_packet, control, Some(path.delay * 2), start);
             sink.add_subflow(key, start);
             let (data, acks) = (secret(1), secret(2));
@@ -165,6 +183,7 @@ impl Model {
                     forward: Pipe::new(path.clone(), start),
                     back: Pipe::new(path.clone(), start),
                     alive: true,
+                    turn: 0,
                     seen: Vec::new(),
                 },
             );
@@ -191,6 +210,8 @@ impl Model {
                 held: 0,
             },
             packets: 0,
+            allowance: Allowance::new(plan.rate.map(|rate| Limit::new(rate, None))),
+            turns: 0,
             plan,
         }
     }
@@ -262,12 +283,16 @@ impl Model {
     }
 
     fn send_all(&mut self) {
-        let keys: Vec<_> = self.ends.keys().copied().collect();
+        let mut keys: Vec<_> = self.ends.keys().copied().collect();
+        if self.allowance.is_limited() {
+            keys.sort_by_key(|key| self.ends[key].turn);
+        }
         for key in keys {
             let wait = loop {
                 let ends = self.ends.get_mut(&key).unwrap();
                 let mut out = Vec::new();
-                match self.source.poll(key, self.now) {
+                let transmit = self.source.poll_within(key, self.now, &mut self.allowance);
+                match transmit {
                     Transmit::Data {
                         number,
                         content,
@@ -288,6 +313,11 @@ impl Model {
                             }
                             ends.forward
                                 .send(packet.to_vec(), self.now, &mut self.random);
+                        }
+                        if self.allowance.is_limited() {
+                            self.turns += 1;
+                            ends.turn = self.turns;
+                            break Some(self.now);
                         }
                     }
                     Transmit::Probe { number, size } => {

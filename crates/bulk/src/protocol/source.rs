@@ -15,11 +15,13 @@ use hawser_congestion::RateControl;
 use thiserror::Error;
 
 use self::flight::Run;
+use self::pace::MIN_PACKETS;
 use self::subflow::Subflow;
 pub use self::subflow::SubflowStats;
 use super::SubflowKey;
 use super::packet::Ack;
 use super::ranges::RangeSet;
+use crate::limit::Allowance;
 
 /// What is to be sent over a subflow now. What carries a packet counts as sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,6 +200,17 @@ impl Source {
 
     /// What to send over the subflow now. To be called until it is [`Transmit::Wait`].
     pub fn poll(&mut self, key: SubflowKey, now: Instant) -> Transmit {
+        self.poll_within(key, now, &mut Allowance::default())
+    }
+
+    /// As [`poll`](Self::poll), with no more content than `allowance` has. Rate control is informed
+    /// that it is not the path that limits the rate.
+    pub(crate) fn poll_within(
+        &mut self,
+        key: SubflowKey,
+        now: Instant,
+        allowance: &mut Allowance,
+    ) -> Transmit {
         let Some(subflow) = self.subflows.get_mut(&key) else {
             return Transmit::Wait(None);
         };
@@ -211,13 +224,27 @@ impl Source {
         if let Some(at) = subflow.pacing.wait(now) {
             return Transmit::Wait(Some(at));
         }
-        let most = subflow.room();
+        let (most, per_packet) = (subflow.room(), subflow.per_packet() as u64);
         if most == 0 {
             return Transmit::Wait(None);
         }
+        if !self.has_candidates() {
+            return Transmit::Wait(self.nothing_to_send(key, now));
+        }
+        let most = match allowance.ask(now) {
+            Ok(bytes) => most.min((bytes / per_packet).max(MIN_PACKETS) * per_packet),
+            Err(at) => {
+                if let Some(subflow) = self.subflows.get_mut(&key) {
+                    subflow.on_limited(at);
+                }
+                return Transmit::Wait(Some(at));
+            }
+        };
         let Some(content) = self.choose(key, most, now) else {
+            allowance.leave();
             return Transmit::Wait(self.nothing_to_send(key, now));
         };
+        allowance.spend(content.end - content.start, now);
         let nothing_left = self.repair.is_empty() && (self.new.is_empty() || self.available() == 0);
         let Some(subflow) = self.subflows.get_mut(&key) else {
             return Transmit::Wait(None);
@@ -292,6 +319,13 @@ impl Source {
     /// What the subflow does.
     pub fn stats(&self, key: SubflowKey) -> Option<SubflowStats> {
         self.subflows.get(&key).map(Subflow::stats)
+    }
+
+    /// Whether less is sent over the subflow than the path may carry: it is limited, see
+    /// [`poll_within`](Self::poll_within).
+    pub(crate) fn is_limited(&self, key: SubflowKey, now: Instant) -> bool {
+        let subflow = self.subflows.get(&key);
+        subflow.is_some_and(|subflow| subflow.is_limited(now))
     }
 
     /// Whether all that is wanted is acknowledged.

@@ -113,6 +113,11 @@ impl SinkPart {
         self.progress
     }
 
+    /// Whether no more content is to arrive.
+    pub(super) fn is_complete(&self) -> bool {
+        self.completing
+    }
+
     /// Handles a message of the source; messages to the source go to `out`.
     pub(super) fn on_message(
         &mut self,

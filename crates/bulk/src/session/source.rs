@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Outcome;
 use crate::content::tree::{self, ChainingValue};
@@ -12,16 +12,18 @@ use crate::content::{Entry, Source};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
 use crate::gate::Gate;
+use crate::limit::Limit;
 use crate::memory;
 use crate::protocol::SessionMessage;
 use crate::reader::{Reader, ReaderEvent};
-use crate::report::Progress;
+use crate::report::{Progress, TransferEvent};
 
 /// The source's part of a session.
 pub(super) struct SourcePart {
     content: Arc<Source>,
     session: SessionKey,
     data: Commands,
+    events: UnboundedSender<TransferEvent>,
     reader: Option<Reader>,
     gate: Arc<Gate>,
     /// Chaining values by range, once read.
@@ -36,12 +38,18 @@ pub(super) struct SourcePart {
 
 impl SourcePart {
     /// The source of `content` in `session`. Content is sent once the sink is ready.
-    pub(super) fn new(content: Arc<Source>, session: SessionKey, data: Commands) -> Self {
+    pub(super) fn new(
+        content: Arc<Source>,
+        session: SessionKey,
+        data: Commands,
+        events: UnboundedSender<TransferEvent>,
+    ) -> Self {
         let total = content.manifest().length();
         let count = tree::count(total) as usize;
         Self {
             session,
             data,
+            events,
             reader: None,
             gate: Arc::new(Gate::new((memory::MOST / tree::RANGE) as usize)),
             values: vec![None; count],
@@ -85,14 +93,29 @@ impl SourcePart {
     }
 
     /// Begins to send: the data thread knows the session from now on.
-    pub(super) fn begin(&self, credit: u64, events: tokio::sync::mpsc::UnboundedSender<DataEvent>) {
+    pub(super) fn begin(
+        &self,
+        credit: u64,
+        limit: Option<Limit>,
+        events: UnboundedSender<DataEvent>,
+    ) {
         self.data.give(Command::Send {
             session: self.session,
             content: Arc::clone(&self.content),
             credit,
             gate: Arc::clone(&self.gate),
+            limit,
             events,
         });
+    }
+
+    /// Sends no more than `rate` bit/s from now on, as the sink wants; 0 for no limit.
+    fn set_sink_limit(&self, rate: u64) {
+        let rate = (rate > 0).then_some(rate);
+        let limit = rate.map(|rate| Limit::new(rate, None));
+        self.data.give(Command::SinkLimit(self.session, limit));
+        // The caller may have dropped its end: then nothing is reported.
+        let _ = self.events.send(TransferEvent::Limited(rate));
     }
 
     /// Handles a message of the sink; messages to the sink go to `out`.
@@ -139,6 +162,7 @@ impl SourcePart {
                 self.gate.freed(freed);
                 self.data.give(Command::Confirmed(self.session, first, end));
             }
+            SessionMessage::Rate(rate) => self.set_sink_limit(rate),
             SessionMessage::Again(range) => {
                 self.index(range)?;
                 self.gate.freed(1);
@@ -169,10 +193,7 @@ impl SourcePart {
             .give(Command::Want(self.session, range..range + 1));
     }
 
-    fn start_reader(
-        &self,
-        events: tokio::sync::mpsc::UnboundedSender<ReaderEvent>,
-    ) -> io::Result<Reader> {
+    fn start_reader(&self, events: UnboundedSender<ReaderEvent>) -> io::Result<Reader> {
         Reader::start(
             Arc::clone(&self.content),
             self.progress.total,

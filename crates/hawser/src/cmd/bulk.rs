@@ -11,11 +11,12 @@ use std::time::Instant;
 
 use hawser_bulk::keys::{self, Code, Known};
 use hawser_bulk::{
-    Algorithm, Node, PathOptions, Request, Summary, TransferError, TransferEvent, TransferOptions,
-    Trust, transfer,
+    Algorithm, Limit, Node, PathOptions, Request, Summary, TransferError, TransferEvent,
+    TransferOptions, Trust, transfer,
 };
 use hawser_endhost::ScionAddr;
 use hawser_quic::PeerKey;
+use hawser_topology::parse_rate;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -28,6 +29,7 @@ use super::policy::{self, PolicyArgs};
 use super::select::SelectArgs;
 use super::{print, process};
 use crate::failure::Failure;
+use crate::format;
 use crate::out::{errln, plain};
 
 /// A server, and a path in its folder: `1-ff00:0:111,10.0.2.1:31000/data`.
@@ -100,6 +102,9 @@ pub fn run(
         if let Some(used) = node.xdp() {
             errln!("hawser: AF_XDP on {}", used.status);
         }
+        if let Some(rate) = client.limit {
+            errln!("hawser: limited to {}", format::limit(rate));
+        }
         let (happened, mut received) = unbounded_channel();
         let mut display = Display::new(names.iter().map(String::as_str), client.verbose);
         let mut tasks = JoinSet::new();
@@ -117,6 +122,7 @@ pub fn run(
         let mut failed = Vec::new();
         let mut running = places.len();
         let mut samples = vec![Vec::new(); running];
+        let mut peer_limits = vec![None; running];
         while running > 0 {
             let (index, happened) = tokio::select! {
                 Some(happened) = received.recv() => happened,
@@ -136,6 +142,9 @@ pub fn run(
                         let elapsed = at.saturating_duration_since(began);
                         samples[index].push(report::sample(elapsed, paths));
                     }
+                    if let TransferEvent::Limited(rate) = event {
+                        peer_limits[index] = rate;
+                    }
                     display.show(index, event);
                     continue;
                 }
@@ -150,6 +159,8 @@ pub fn run(
                     let place = places[index].to_string();
                     let mut report = Report::new(&summary, place, node.xdp());
                     report.samples = std::mem::take(&mut samples[index]);
+                    report.limit_mbit = client.limit.map(report::mbit);
+                    report.peer_limit_mbit = peer_limits[index].map(report::mbit);
                     match client.json {
                         true => print::json(&report)?,
                         false => report.print(&names[index], done),
@@ -223,6 +234,9 @@ pub struct ClientArgs {
     /// Rate control of every path on which this side sends [default: auto]
     #[arg(long, value_name = "ALGORITHM")]
     pub congestion: Option<Algorithm>,
+    /// Most content per second, over all paths and in all transfers together: 100mbit, 2.5gbit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub limit: Option<u64>,
     /// The server's key, as `hawser receive` prints it; may be given several times. Otherwise the keys
     /// in hawser/known_hosts of the user's configuration folder count
     #[arg(long, value_name = "KEY")]
@@ -259,6 +273,7 @@ impl ClientArgs {
                 ..PathOptions::default()
             },
             algorithm: self.congestion.unwrap_or_default(),
+            limit: self.limit.map(|rate| Limit::new(rate, None)),
             server: match &self.code {
                 _ if self.any_server => Trust::Any,
                 Some(code) => Trust::Code(code.clone()),

@@ -6,19 +6,22 @@ use std::sync::Arc;
 
 use hawser_bulk::keys::{self, Allowed, Code};
 use hawser_bulk::{
-    Algorithm, Destination, ServerEvent, ServerOptions, SessionNumber, XdpUse, serve,
+    Algorithm, Destination, Limit, ServerEvent, ServerOptions, SessionNumber, TransferEvent,
+    XdpUse, serve,
 };
 use hawser_endhost::ScionAddr;
+use hawser_topology::parse_rate;
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::address::{Listen, listen};
-use super::bulk::report::Report;
+use super::bulk::report::{Report, mbit};
 use super::bulk::xdp::{XdpArgs, XdpReport};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
 use super::{print, process};
 use crate::failure::Failure;
+use crate::format;
 use crate::out::{errln, outln, plain};
 
 /// Most sessions at once by default.
@@ -54,6 +57,10 @@ pub struct ReceiveArgs {
     /// Rate control of every path on which this side sends [default: auto]
     #[arg(long, value_name = "ALGORITHM")]
     pub congestion: Option<Algorithm>,
+    /// Most content per second that others send here, all together, and as much again that they fetch:
+    /// 100mbit, 2.5gbit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub limit: Option<u64>,
     /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
@@ -103,6 +110,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         share: args.share.clone(),
         sessions: args.sessions.into(),
         algorithm: args.congestion.unwrap_or_default(),
+        limit: args.limit.map(|rate| Limit::new(rate, None)),
     };
     process::runtime()?.block_on(async {
         let host = args.host.join().await?;
@@ -113,11 +121,17 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         match (args.json, &code) {
             (true, code) => {
                 let xdp = node.xdp().as_ref().map(XdpReport::new);
-                let listening = json!({"listening": address, "key": key, "code": code, "xdp": xdp});
+                let limit = args.limit.map(mbit);
+                let listening = json!({
+                    "listening": address, "key": key, "code": code, "limit_mbit": limit, "xdp": xdp,
+                });
                 print::json(&listening)?;
             }
             (false, None) => outln!("receiving at {address}\nkey {key}"),
             (false, Some(code)) => outln!("receiving at {address}\ncode {code}"),
+        }
+        if let (Some(rate), false) = (args.limit, args.json) {
+            outln!("limited to {}", format::limit(rate));
         }
         if let Some(used) = node.xdp()
             && !args.json
@@ -173,6 +187,12 @@ pub fn show(
                 let does = if sends { "sends" } else { "fetches" };
                 outln!("{session}: {peer} {does} {}", plain(&name));
             }
+        }
+        ServerEvent::Session(session, TransferEvent::Limited(Some(rate))) if !json => {
+            outln!(
+                "{session}: limited to {} by the other side",
+                format::limit(rate)
+            );
         }
         ServerEvent::Session(..) => {}
         ServerEvent::Ended(session, Ok(summary)) => {

@@ -48,8 +48,11 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let manifest = content.manifest();
     let (bytes, count) = (manifest.length(), manifest.entries().len());
     if args.dry_run {
+        let limit = args.client.limit.map(format::limit);
+        let limit = limit.map_or(String::new(), |rate| format!(", limited to {rate}"));
         for place in &places {
-            outln!("{} in {count} entries to {place}", format::bytes(bytes));
+            let bytes = format::bytes(bytes);
+            outln!("{bytes} in {count} entries to {place}{limit}");
         }
         return Ok(());
     }

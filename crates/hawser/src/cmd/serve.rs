@@ -43,11 +43,11 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         let ended = loop {
             tokio::select! {
                 ended = &mut running => break ended,
-                Some(event) = happened.recv() => show(event, &mut senders)?,
+                Some(event) = happened.recv() => show(event, &config, &mut senders)?,
             }
         };
         while let Ok(event) = happened.try_recv() {
-            show(event, &mut senders)?;
+            show(event, &config, &mut senders)?;
         }
         Ok(ended?)
     })
@@ -55,10 +55,14 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
 
 fn show(
     event: ServiceEvent,
+    config: &Config,
     senders: &mut HashMap<SessionNumber, ScionAddr>,
 ) -> Result<(), Failure> {
     match event {
-        ServiceEvent::Ready(addresses) => ready(&addresses),
+        ServiceEvent::Ready(addresses) => {
+            ready(&addresses);
+            show_limits(config);
+        }
         ServiceEvent::Job(job) => show_job(&job),
         ServiceEvent::Receive(event) => receive::show(*event, senders, None, false)?,
         ServiceEvent::Trouble(text) => errln!("hawser: {}", plain(&text)),
@@ -79,6 +83,21 @@ fn ready(addresses: &Addresses) {
     if let Some(address) = addresses.https {
         outln!("API at https://{address}");
     }
+}
+
+/// Prints what is limited, so that nobody looks for the cause elsewhere.
+fn show_limits(config: &Config) {
+    let limited = |what: &str, rate: Option<u64>| {
+        if let Some(rate) = rate {
+            outln!("{what} limited to {}", format::limit(rate));
+        }
+    };
+    limited("transfers are", config.transfers.rate);
+    for (name, user) in &config.users {
+        limited(&format!("transfers of {} are", plain(name)), user.rate);
+    }
+    let receive = config.receive.as_ref();
+    limited("receiving is", receive.and_then(|receive| receive.rate));
 }
 
 fn show_job(job: &Job) {

@@ -3,6 +3,8 @@
 use hawser_topology::{End, IsdAsn, LinkKind, Network, Shape, format_duration, format_loss};
 use serde::Serialize;
 
+use crate::format;
+
 /// A network to draw.
 #[derive(Debug, Clone, Serialize)]
 pub struct Graph {
@@ -114,7 +116,7 @@ impl Tip {
 impl Edge {
     /// `10 Mbit/s`.
     pub fn rate(&self) -> Option<String> {
-        self.shape.rate.map(short_rate)
+        self.shape.rate.map(format::limit)
     }
 
     /// `20ms ±2ms`.
@@ -133,18 +135,6 @@ impl Edge {
         let loss = self.shape.loss;
         (loss > 0.0).then(|| format!("{} lost", format_loss(loss)))
     }
-}
-
-/// A configured rate: `10 Mbit/s`, `2.5 Gbit/s`.
-fn short_rate(rate: u64) -> String {
-    let (scale, unit) = match rate {
-        1_000_000_000.. => (1e9, "Gbit/s"),
-        1_000_000.. => (1e6, "Mbit/s"),
-        1_000.. => (1e3, "kbit/s"),
-        _ => (1.0, "bit/s"),
-    };
-    let value = (rate as f64 / scale * 1000.0).round() / 1000.0;
-    format!("{value} {unit}")
 }
 
 #[cfg(test)]

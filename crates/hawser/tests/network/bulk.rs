@@ -286,6 +286,23 @@ fn folders_arrive_whatever_ends_on_the_way() {
     assert_same(&data, &bed.folder.path().join("other/data"));
     drop(other);
 
+    // The sender's limit, then one of the receiver, which asks the server to keep to it. Of 20 MB,
+    // 5 ms are sent at once at most.
+    let limited = |report: &Value, flag: &str| {
+        assert_eq!(report[flag], 100.0, "{report}");
+        assert!(report["seconds"].as_f64() > Some(1.5), "{report}");
+    };
+    fs::remove_dir_all(bed.folder.path().join("in")).unwrap();
+    let flags = ["--limit", "100Mbit", "--paths", "2"];
+    let report = bed.report(bed.send(&receiver, &flags));
+    limited(&report, "limit_mbit");
+    bed.assert_received();
+    let strict = bed.receive_in("strict", &[&allow[..], &["--limit", "100mbit"]].concat());
+    let report = bed.report(bed.send(&strict, &["--paths", "2"]));
+    limited(&report, "peer_limit_mbit");
+    assert_same(&data, &bed.folder.path().join("strict/data"));
+    drop(strict);
+
     // A link goes down on the way, when something is fetched.
     let output = bed.path("out");
     let from = format!("{}/a", receiver.address);

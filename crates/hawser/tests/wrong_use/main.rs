@@ -261,6 +261,12 @@ fn an_error_about_a_negative_value_names_the_option() {
             ],
             "--raw",
         ),
+        (vec!["send", "x", "--limit", "-1mbit"], "--limit"),
+        (vec!["receive", "--limit", "0"], "--limit"),
+        (
+            vec!["fetch", "1-ff00:0:110,127.0.0.1:1", "--limit", "fast"],
+            "--limit",
+        ),
         (vec!["ping", host, "-c", "-3"], "--count"),
         (vec!["ping", host, "--timeout", "-1s"], "--timeout"),
         (vec!["paths", "1-ff00:0:110", "-m", "-1"], "--maxpaths"),

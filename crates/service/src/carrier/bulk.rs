@@ -39,6 +39,7 @@ impl BulkCarrier {
             server,
             folder,
             name,
+            limit,
             progress,
             mut stop,
         } = task;
@@ -66,8 +67,12 @@ impl BulkCarrier {
             content,
             name: folder,
         };
+        let options = TransferOptions {
+            limit,
+            ..self.options
+        };
         let ended = {
-            let mut transfer = pin!(transfer(&node, server, request, self.options, events));
+            let mut transfer = pin!(transfer(&node, server, request, options, events));
             loop {
                 tokio::select! {
                     ended = &mut transfer => break Some(ended),

@@ -12,6 +12,7 @@ running = 3
 paths = 2
 congestion = "bbr"
 known_hosts = "/etc/known_hosts"
+rate = "2.5gbit"
 
 [http]
 listen = "127.0.0.1:8001"
@@ -25,6 +26,7 @@ client_ca = "ca.pem"
 
 [receive]
 folder = "in"
+rate = "1Gbit/s"
 allowed_keys = "allowed"
 
 [users.alice]
@@ -35,6 +37,7 @@ certificate = "CN=bob"
 token_sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
 max_priority = 5
 queued = 7
+rate = "100mbit"
 "#;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -57,6 +60,11 @@ fn a_right_one_is_read() {
     assert_eq!(config.transfers.congestion, "bbr".parse().unwrap());
     let hash = config.users["bob"].token_sha256.unwrap();
     assert_eq!(&hash.0[..2], [0x2b, 0xb8]);
+
+    assert_eq!(config.transfers.rate, Some(2_500_000_000));
+    assert_eq!(config.receive.unwrap().rate, Some(1_000_000_000));
+    assert_eq!(config.users["bob"].rate, Some(100_000_000));
+    assert_eq!(alice.rate, None);
 
     let least = parse("state = \"/x\"").unwrap();
     assert_eq!(least.http.unwrap().listen, HTTP);
@@ -82,6 +90,13 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         ),
         ("paths = 2", "paths = two", "line 6: `paths = two`:"),
         (
+            "100mbit",
+            "0",
+            "`rate = \"0\"`: \"0\" is not a rate: write for example 10mbit",
+        ),
+        ("2.5gbit", "-1mbit", "\"-1mbit\" is not a rate"),
+        ("\"1Gbit/s\"", "100", "`rate = 100`: invalid type: integer"),
+        (
             "\"bbr\"",
             "\"warp\"",
             "line 7: `congestion = \"warp\"`: \"warp\":",
@@ -91,7 +106,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
             "0.0.0.0:8001",
             "http.listen: tokens would cross the network unencrypted",
         ),
-        ("127.0.0.1:8001", "localhost", "line 11:"),
+        ("127.0.0.1:8001", "localhost", "line 12:"),
         (
             "anonymous = \"alice\"",
             "anonymous = \"eve\"",
@@ -120,7 +135,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         (
             "[users.bob]",
             "[users.bob",
-            "line 27: `[users.bob`: unclosed table",
+            "line 29: `[users.bob`: unclosed table",
         ),
     ] {
         let text = RIGHT.replacen(from, to, 1);

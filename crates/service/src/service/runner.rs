@@ -11,6 +11,7 @@ use crate::carrier::{Attempt, Task};
 use crate::job::{FailureKind, Job, JobFailure, JobId, JobProgress};
 use crate::log::JobLogError;
 use crate::queue::Outcome;
+use crate::users::User;
 
 /// Wait before the file is written again after it could not be.
 const DISK_AGAIN: Duration = Duration::from_secs(10);
@@ -111,6 +112,7 @@ impl Service {
             server: submission.server,
             folder: folder.to_owned(),
             name: name.to_owned(),
+            limit: user.and_then(User::limit).cloned(),
             progress,
             stop,
         });

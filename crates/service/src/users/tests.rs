@@ -14,6 +14,7 @@ fn user(folders: &[&Path]) -> User {
         token: None,
         certificate: None,
         folders: folders.iter().map(|path| (*path).to_owned()).collect(),
+        limit: None,
     }
 }
 
@@ -118,4 +119,31 @@ fn tokens_and_certificates_identify_users() {
         Some("bob")
     );
     assert_eq!(name(users.by_certificate("")), None);
+}
+
+#[test]
+fn the_limit_of_a_user_is_within_that_of_all() {
+    let text = "
+        state = 'state'
+        transfers.rate = '50mbit'
+        [users.alice]
+        token_sha256 = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
+        rate = '10mbit'
+        [users.bob]
+        token_sha256 = '3bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
+    ";
+    let limits = |text: &str| {
+        let config = Config::parse(Path::new("serve.toml"), text).unwrap();
+        let users = Users::new(&config);
+        ["alice", "bob"].map(|name| users.by_name(name).unwrap().limit().cloned())
+    };
+    let [alice, bob] = limits(text);
+    let (alice, bob) = (alice.unwrap(), bob.unwrap());
+    assert_eq!((alice.rate(), bob.rate()), (10_000_000, 50_000_000));
+    assert!(alice.is_within(&bob) && !bob.is_within(&alice));
+    let [alice, bob] = limits(&text.replace("transfers.rate = '50mbit'", ""));
+    assert_eq!(
+        (alice.map(|one| one.rate()), bob.is_none()),
+        (Some(10_000_000), true)
+    );
 }

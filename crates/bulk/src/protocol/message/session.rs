@@ -52,6 +52,9 @@ pub enum SessionMessage {
     },
     /// A range arrived and does not match.
     Again(u64),
+    /// The source is to send no more than this from now on, in bits of content per second; 0 ends the
+    /// limit.
+    Rate(u64),
     /// Everything is verified and written. With BLAKE3 of the content.
     Done([u8; HASH]),
     /// The transfer failed.
@@ -131,6 +134,10 @@ impl SessionMessage {
                 writer.u8(22);
                 writer.varint(*range);
             }
+            Self::Rate(rate) => {
+                writer.u8(25);
+                writer.varint(*rate);
+            }
             Self::Done(hash) => {
                 writer.u8(23);
                 writer.raw(hash);
@@ -174,6 +181,7 @@ impl SessionMessage {
                 Self::Confirm { first, count }
             }
             22 => Self::Again(reader.varint()?),
+            25 => Self::Rate(reader.varint()?),
             23 => Self::Done(reader.array()?),
             24 => Self::Fail {
                 code: ErrorCode(reader.varint()?),

@@ -23,6 +23,7 @@ pub(in super::super) fn session_message() -> impl Strategy<Value = SessionMessag
         (number(), 1..=MAX_VARINT)
             .prop_map(|(first, count)| SessionMessage::Confirm { first, count }),
         number().prop_map(SessionMessage::Again),
+        number().prop_map(SessionMessage::Rate),
         any::<[u8; 32]>().prop_map(SessionMessage::Done),
         (number(), ".{0,50}").prop_map(|(code, text)| SessionMessage::fail(ErrorCode(code), &text)),
     ]
@@ -98,6 +99,9 @@ fn messages_have_the_specified_bytes() {
     };
     let ordered = Message::Ordered { number: 9, message };
     assert_eq!(encode(&ordered), [6, 6, 9, 21, 0x52, 0x34, 3]);
+    let message = SessionMessage::Rate(100_000_000);
+    let ordered = Message::Ordered { number: 1, message };
+    assert_eq!(encode(&ordered), [7, 6, 1, 25, 0x85, 0xf5, 0xe1, 0x00]);
 }
 
 #[test]

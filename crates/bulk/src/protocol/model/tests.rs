@@ -189,6 +189,57 @@ fn hostile_packets_change_nothing_but_counters() {
     }
 }
 
+#[test]
+fn a_limit_is_kept_and_every_path_carries_its_part() {
+    // The slow path alone cannot carry a third of the limit, and the fast one could carry all of it.
+    let paths = vec![
+        Path::new(100.0, 5),
+        Path::new(4.0, 50),
+        Path::new(100.0, 20),
+    ];
+    let rate = 16_000_000;
+    let outcome = Plan {
+        rate: Some(rate),
+        ..Plan::new(8 * MB, paths)
+    }
+    .run();
+    let share = outcome.goodput() * 8.0 / rate as f64;
+    assert!((0.95..=1.01).contains(&share), "{share}");
+    let carried = |index: usize| {
+        let stats = outcome.subflows[index].unwrap();
+        stats.acked as f64 * 1400.0 * 8e-6 / outcome.time.as_secs_f64()
+    };
+    let rates = [0, 1, 2].map(carried);
+    assert!(rates[1] > 0.75 * 4.0 && rates[1] < 4.0, "{rates:?}");
+    assert!((rates[0] / rates[2] - 1.0).abs() < 0.2, "{rates:?}");
+}
+
+#[test]
+fn rate_control_does_not_take_a_limit_for_the_path() {
+    let rate = 10_000_000;
+    for algorithm in Algorithm::ALL {
+        let outcome = Plan {
+            rate: Some(rate),
+            algorithm: Some(algorithm),
+            ..Plan::new(10 * MB, vec![Path::new(100.0, 20)])
+        }
+        .run();
+        let stats = outcome.subflows[0].unwrap();
+        let share = outcome.goodput() * 8.0 / rate as f64;
+        assert!((0.95..=1.01).contains(&share), "{algorithm}: {share}");
+        assert_eq!(stats.lost, 0, "{algorithm}: {stats:?}");
+        // The window neither grows without need, nor is it what limits.
+        let in_flight = rate as f64 / 8.0 * 0.04;
+        let window = stats.window as f64 / in_flight;
+        let most = match algorithm {
+            // It begins with 1460 packets in a round trip.
+            Algorithm::AllegroHercules => 100.0,
+            _ => 8.0,
+        };
+        assert!((1.0..most).contains(&window), "{algorithm}: {window}");
+    }
+}
+
 fn path() -> impl Strategy<Value = Path> {
     let kind = (1.0..100.0_f64, 0..100_u64, 1500..300_000_u64);
     let faults = (

@@ -8,7 +8,7 @@ use super::super::packet::DATA_OVERHEAD;
 const BATCH: Duration = Duration::from_micros(500);
 
 /// The least packets of a batch.
-const MIN_PACKETS: u64 = 2;
+pub(super) const MIN_PACKETS: u64 = 2;
 
 /// The most packets of a batch.
 const MAX_PACKETS: u64 = 44;

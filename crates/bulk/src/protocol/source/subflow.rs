@@ -96,6 +96,8 @@ pub(super) struct Subflow {
     /// Probe timeouts since anything was acknowledged.
     timeouts: u32,
     app_limited: bool,
+    /// Until when the subflow counts as limited by something else than its path.
+    limited_until: Option<Instant>,
     /// Bytes sent since the last acknowledgement, and since one was asked for.
     unanswered: u64,
     interval: Interval,
@@ -151,6 +153,7 @@ impl Subflow {
             credit_at: None,
             timeouts: 0,
             app_limited: false,
+            limited_until: None,
             unanswered: 0,
             interval: Interval::new(now),
             stats,
@@ -260,6 +263,20 @@ impl Subflow {
         if starved && self.flight.is_empty() && self.credit_at.is_none() {
             self.credit_at = Some(now + self.probe_time().max(CREDIT_TIME));
         }
+    }
+
+    /// A limit does not let the subflow send before `until`, although window and pacing would. That
+    /// counts for one more batch and a round trip: what is sent then is no sign that the path limits
+    /// the rate.
+    pub(super) fn on_limited(&mut self, until: Instant) {
+        let packet = data_packet(self.per_packet as u64);
+        let batch = self.pacing.time(self.pacing.packets(packet) * packet);
+        self.limited_until = Some(until + batch + self.rtt.smoothed());
+    }
+
+    /// Whether a limit has kept the subflow from sending of late.
+    pub(super) fn is_limited(&self, now: Instant) -> bool {
+        self.limited_until.is_some_and(|until| now <= until)
     }
 
     /// Takes the packets of an acknowledgement; `delivered` is called with their content.
@@ -391,7 +408,8 @@ impl Subflow {
 
     /// An acknowledgement is handled.
     pub(super) fn end(&mut self, now: Instant) {
-        self.control.end(now, self.flight.bytes(), self.app_limited);
+        let app_limited = self.app_limited || self.is_limited(now);
+        self.control.end(now, self.flight.bytes(), app_limited);
         self.pacing.set_rate(self.control.rate());
     }
 

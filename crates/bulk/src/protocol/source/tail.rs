@@ -12,6 +12,14 @@ use super::Source;
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 impl Source {
+    /// Whether there may be something to send: content that is not in flight, or what a slower subflow
+    /// has in flight at the end of the transfer.
+    pub(super) fn has_candidates(&self) -> bool {
+        let is_new = !self.new.is_empty() && self.available() > 0;
+        let is_tail = self.new.is_empty() && !self.missing.is_empty() && self.subflows.len() > 1;
+        !self.repair.is_empty() || is_new || is_tail
+    }
+
     /// Takes at most `most` bytes for the subflow to send: lost content first, then new content, and
     /// at the end of the transfer what slower subflows have in flight.
     ///

@@ -31,6 +31,8 @@ struct Track {
     /// The rates, by what was delivered before.
     before: Option<Before>,
     decisions: HashMap<Fingerprint, Decision>,
+    /// The last limit that the other side asked for, in bit/s.
+    peer_limit: Option<u64>,
 }
 
 struct Before {
@@ -69,6 +71,18 @@ impl Display {
             }
             TransferEvent::Restarted => {
                 errln!("{prefix}the server has lost the session; another one continues");
+            }
+            TransferEvent::Limited(Some(rate)) => {
+                // It changes with the number of transfers there.
+                let before = track.peer_limit.replace(rate);
+                if self.verbose || before.is_none() {
+                    let rate = format::limit(rate);
+                    errln!("{prefix}limited to {rate} by the other side");
+                }
+            }
+            TransferEvent::Limited(None) => {
+                errln!("{prefix}no longer limited by the other side");
+                track.peer_limit = None;
             }
             TransferEvent::Decided(fingerprint, _, decision) => {
                 if self.verbose {
@@ -117,6 +131,7 @@ impl Track {
             paths: Vec::new(),
             before: None,
             decisions: HashMap::new(),
+            peer_limit: None,
         }
     }
 

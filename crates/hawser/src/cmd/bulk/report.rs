@@ -29,6 +29,11 @@ pub struct Report {
     pub blake3: String,
     pub cpu_seconds: f64,
     pub paths: Vec<PathReport>,
+    /// The limit that was given here, and the one that the other side asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_mbit: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_limit_mbit: Option<f64>,
     /// With `--xdp` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpReport>,
@@ -69,6 +74,11 @@ pub fn sample(elapsed: Duration, paths: &[PathProgress]) -> Sample {
     }
 }
 
+/// A rate of bit/s in Mbit/s.
+pub fn mbit(rate: u64) -> f64 {
+    rate as f64 / 1e6
+}
+
 impl Report {
     pub fn new(summary: &Summary, peer: String, xdp: Option<XdpUse>) -> Self {
         let progress = summary.progress;
@@ -88,6 +98,8 @@ impl Report {
                 .collect(),
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
             paths: summary.paths.iter().map(PathReport::new).collect(),
+            limit_mbit: None,
+            peer_limit_mbit: None,
             xdp: xdp.as_ref().map(XdpReport::new),
             samples: Vec::new(),
         }
