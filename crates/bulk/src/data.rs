@@ -268,3 +268,9 @@ impl Drop for Data {
         self.commands().give(Command::Stop);
     }
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+#[path = "../../endhost/tests/toy/mod.rs"]
+mod toy;

@@ -9,6 +9,12 @@
 //! packets that are being sent, and went to the lane's remote over exactly its path. An error that
 //! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors
 //! that pass are rate-limited per path, so that replaying a genuine one gains nothing.
+//!
+//! Paths of packets are not authenticated either. A lane that answers a remote takes the path of the
+//! packet because of which it was accepted. Shortly before that expires, a packet over a fresher one
+//! shows a [`Candidate`], and the lane's user has the lane [adopt](Lanes::adopt) it if the packet
+//! opens. Until a connection is set up nothing opens that an attacker could not make: whose packet
+//! comes first then decides over which path it is answered.
 
 mod doubt;
 mod flow;
@@ -26,7 +32,7 @@ use hawser_packet::ScionAddr;
 use tokio::sync::mpsc;
 
 pub use self::doubt::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
-pub use self::flow::{Flow, FlowId};
+pub use self::flow::{Candidate, Flow, FlowId};
 pub use self::lane::Lane;
 pub use self::receiver::{Batch, LaneDatagram, LaneReceiver};
 pub use self::sender::LaneSender;
@@ -90,18 +96,39 @@ impl Lanes {
     }
 
     /// The lane back to the sender of packets of the flow `id`; `None` when the flow was removed.
-    /// Its path is unknown until it is [looked up](Lane::look_up). The remote keeps it fresh:
-    /// shortly before it expires, answers take the path of packets that arrive and last longer.
-    pub fn accept(&self, id: FlowId) -> Option<Lane> {
-        let flow = self.shared.flows.hold(id)?;
+    /// Its path is unknown until it is [looked up](Lane::look_up).
+    ///
+    /// `candidate` is that of the packet because of which the lane is accepted. Unless another lane
+    /// uses the flow, the lane takes its path, and keeps it while it lasts.
+    pub fn accept(&self, id: FlowId, candidate: Option<&Candidate>) -> Option<Lane> {
+        let flow = self.shared.flows.hold(id, candidate)?;
         let lane = Lane::new(Arc::clone(&self.shared), flow, None);
         self.registry.add(&lane);
         Some(lane)
     }
 
+    /// Lets answers take the path of `candidate`, if theirs expires within a minute and it lasts
+    /// longer, or if no lane uses its flow. A path that this side chose is not replaced.
+    ///
+    /// Only for packets that were authenticated and were not received before: an attacker on a link
+    /// can send copies of packets over paths of which no router returns anything.
+    pub fn adopt(&self, candidate: &Candidate) {
+        self.shared.flows.lock().adopt(candidate);
+    }
+
     /// The flow with this `id`; `None` when it was removed.
     pub fn flow(&self, id: FlowId) -> Option<Arc<Flow>> {
         self.shared.flows.find(id)
+    }
+
+    /// The flow with this `id` for an answer to one packet, over the packet's own path if that is a
+    /// `candidate`; `None` when it was removed.
+    pub fn answer(&self, id: FlowId, candidate: Option<&Candidate>) -> Option<Arc<Flow>> {
+        let flow = self.flow(id)?;
+        Some(match candidate {
+            Some(candidate) => Arc::new(flow.over(candidate)),
+            None => flow,
+        })
     }
 
     /// A sender. Each sending task needs one.

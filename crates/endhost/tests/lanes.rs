@@ -102,7 +102,7 @@ async fn a_lane_ends_with_its_link_and_the_other_continues() {
         let (flows, payloads): (Vec<_>, Vec<_>) = received.into_iter().unzip();
         assert!(payloads.concat() == contents);
         assert!(flows.iter().all(|flow| *flow == flows[0]));
-        let answering = hosts.b.1.accept(flows[0]).unwrap();
+        let answering = hosts.b.1.accept(flows[0], None).unwrap();
         assert_eq!(answering.remote(), hosts.a.1.socket().local_addr());
         // Until the path is looked up only what its packets show is known, which is enough here.
         assert_eq!(answering.path(), None);
@@ -188,7 +188,7 @@ async fn a_lane_is_refreshed_before_its_path_expires() {
     let (mut to_b, mut to_a) = (hosts.a.1.sender(), hosts.b.1.sender());
     to_b.send(&lane, &batch(0, 10, size), size).await.unwrap();
     let flow = within(receive(&mut hosts.b.2, 10)).await[0].0;
-    let back = hosts.b.1.accept(flow).unwrap();
+    let back = hosts.b.1.accept(flow, None).unwrap();
     let (old, expiry) = (lane.path().unwrap(), lane.flow().expiry());
     assert_eq!((old.expiry(), back.flow().expiry()), (expiry, expiry));
     hosts.net.offer(unix_now() as u32 + 600);

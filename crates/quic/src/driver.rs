@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use std::{fmt, io};
 
-use hawser_endhost::lanes::{FlowId, LaneSender, Lanes};
+use hawser_endhost::lanes::{Candidate, FlowId, LaneSender, Lanes};
 use noq_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
     Incoming, ServerConfig, Transmit,
@@ -147,7 +147,7 @@ impl Driver {
             }
             Err(error) => {
                 if let Some(transmit) = error.response {
-                    protocol.respond(&self.lanes, &transmit, &response);
+                    protocol.respond(&self.lanes, &transmit, &response, None);
                 }
                 Err(error.cause.to_string())
             }
@@ -158,7 +158,7 @@ impl Driver {
     pub(crate) fn refuse(&self, incoming: Incoming) {
         let (mut protocol, mut response) = (self.protocol(), Vec::new());
         let transmit = protocol.endpoint.refuse(incoming, &mut response);
-        protocol.respond(&self.lanes, &transmit, &response);
+        protocol.respond(&self.lanes, &transmit, &response, None);
     }
 
     /// Lets a peer that begins a connection validate its address first.
@@ -166,7 +166,7 @@ impl Driver {
         let (mut protocol, mut response) = (self.protocol(), Vec::new());
         // It fails only where no retry is allowed.
         match protocol.endpoint.retry(incoming, &mut response) {
-            Ok(transmit) => protocol.respond(&self.lanes, &transmit, &response),
+            Ok(transmit) => protocol.respond(&self.lanes, &transmit, &response, None),
             Err(error) => protocol.endpoint.ignore(error.into_incoming()),
         }
     }
@@ -261,9 +261,16 @@ impl Protocol {
         self.active += 1;
     }
 
-    /// Sends what the endpoint itself answers. It is lost when the socket has no room.
-    fn respond(&mut self, lanes: &Lanes, transmit: &Transmit, bytes: &[u8]) {
-        let flow = flow_at(transmit.destination).and_then(|flow| lanes.flow(flow));
+    /// Sends what the endpoint itself answers to a packet, whose path is `candidate` if that may
+    /// replace its flow's. It is lost when the socket has no room.
+    fn respond(
+        &mut self,
+        lanes: &Lanes,
+        transmit: &Transmit,
+        bytes: &[u8],
+        candidate: Option<&Candidate>,
+    ) {
+        let flow = flow_at(transmit.destination).and_then(|flow| lanes.answer(flow, candidate));
         if let Some(flow) = flow {
             let _ = self
                 .sender
@@ -283,5 +290,18 @@ impl fmt::Debug for Driver {
     }
 }
 
+/// A packet for a connection.
+struct Received {
+    event: ConnectionEvent,
+    candidate: Option<Arc<Candidate>>,
+}
+
+/// A connection that a peer begins.
+pub(crate) struct Begun {
+    pub(crate) incoming: Incoming,
+    /// The path of its first packet, if that may replace its flow's.
+    pub(crate) candidate: Option<Arc<Candidate>>,
+}
+
 /// Where connections that peers begin are put.
-pub(crate) type IncomingSender = mpsc::Sender<Incoming>;
+pub(crate) type BegunSender = mpsc::Sender<Begun>;

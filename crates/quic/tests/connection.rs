@@ -1,6 +1,8 @@
 //! Two endpoints, in one AS or in two with a link between them.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "connection/copies.rs"]
+mod copies;
 #[path = "connection/forged.rs"]
 mod forged;
 #[path = "connection/identity.rs"]

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use hawser_endhost::lanes::{FlowId, LaneReceiver, Lanes};
+use hawser_endhost::lanes::{Candidate, FlowId, LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
 
 use super::coupled::Coupled;
@@ -38,6 +38,14 @@ pub(super) struct Worker {
     coupled: Coupled,
     scratch: Vec<u8>,
     measured: Instant,
+}
+
+/// The flow of a packet that opened, the first one of its subflow.
+struct NewFlow {
+    session: SessionKey,
+    subflow: SubflowKey,
+    flow: FlowId,
+    candidate: Option<Arc<Candidate>>,
 }
 
 /// A session, as the thread sees it.
@@ -163,8 +171,9 @@ impl Worker {
     /// Takes in the packets of one receive.
     fn take(&mut self, now: Instant) -> usize {
         let mut packets = 0;
-        // Lanes cannot be accepted while the packets are read.
-        let mut new_flows: Vec<(SessionKey, SubflowKey, FlowId)> = Vec::new();
+        // Lanes cannot be accepted, or take other paths, while the packets are read.
+        let mut new_flows: Vec<NewFlow> = Vec::new();
+        let mut candidates: Vec<Arc<Candidate>> = Vec::new();
         for datagram in self.receiver.batch() {
             packets += 1;
             let place = subflow_id(datagram.payload).and_then(|id| self.ids.get(&id));
@@ -185,7 +194,16 @@ impl Worker {
             };
             subflow.received += datagram.payload.len() as u64;
             if !subflow.is_up {
-                new_flows.push((session, key, datagram.flow));
+                new_flows.push(NewFlow {
+                    session,
+                    subflow: key,
+                    flow: datagram.flow,
+                    candidate: datagram.candidate,
+                });
+            } else if let Some(candidate) = datagram.candidate
+                && subflow.is_over(candidate.flow())
+            {
+                candidates.push(candidate);
             }
             let marked = datagram.ecn == 0b11;
             let (number, ask) = (opened.number, opened.ask);
@@ -217,7 +235,11 @@ impl Worker {
                 _ => {}
             }
         }
-        for (session, key, flow) in new_flows {
+        for candidate in candidates {
+            self.lanes.adopt(&candidate);
+        }
+        for new in new_flows {
+            let (session, key) = (new.session, new.subflow);
             let Some(one) = self.sessions.get_mut(&session) else {
                 continue;
             };
@@ -228,7 +250,7 @@ impl Worker {
                 continue;
             }
             if subflow.lane.is_none() {
-                let lane = self.lanes.accept(flow);
+                let lane = self.lanes.accept(new.flow, new.candidate.as_deref());
                 // Addresses are not authenticated: somebody may have sent a copy from another one.
                 subflow.lane = lane.filter(|lane| lane.remote() == subflow.remote);
             }

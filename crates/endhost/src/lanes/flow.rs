@@ -40,6 +40,25 @@ pub struct Flow {
     expiry: AtomicU64,
 }
 
+/// The path of a packet that arrived, which answers of its flow may take instead of theirs.
+///
+/// Nothing authenticates it. It is for [`Lanes::adopt`](super::Lanes::adopt) once the packet was
+/// authenticated, and for answers to the packet itself.
+#[derive(Debug)]
+pub struct Candidate {
+    pub(super) flow: FlowId,
+    pub(super) headers: Headers,
+    /// When the path expires, in seconds since the Unix epoch.
+    pub(super) expiry: u64,
+}
+
+impl Candidate {
+    /// The flow whose answers may take the path.
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+}
+
 impl Flow {
     pub(super) fn new(id: FlowId, headers: Headers, interfaces: &[u16], expiry: u64) -> Self {
         Self {
@@ -71,6 +90,12 @@ impl Flow {
             self.previous.store(Some(before));
         }
         self.expiry.store(expiry, Ordering::Relaxed);
+    }
+
+    /// The same flow over the path of a packet, to answer only that packet.
+    pub(super) fn over(&self, candidate: &Candidate) -> Self {
+        let headers = candidate.headers.clone();
+        Self::new(self.id, headers, &self.interfaces, candidate.expiry)
     }
 
     /// Whether one more SCMP error about this flow may be handled.

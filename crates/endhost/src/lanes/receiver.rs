@@ -4,9 +4,9 @@ use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::{fmt, io};
 
-use super::flow::FlowId;
+use super::flow::{Candidate, FlowId};
 use super::shared::{Fault, Shared};
-use super::table::Table;
+use super::table::{Seen, Table};
 use crate::socket::{Arrival, Datagram, Packets, ReceiveBuffer, Report, Socket};
 
 /// Receives packets at a socket, and finds the flow of each.
@@ -18,10 +18,12 @@ pub struct LaneReceiver {
 }
 
 /// A datagram from a remote.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LaneDatagram<'a> {
     /// The flow of the datagram.
     pub flow: FlowId,
+    /// The datagram's path, where answers of the flow may take it instead of theirs; mostly `None`.
+    pub candidate: Option<Arc<Candidate>>,
     /// The congestion mark (two bits).
     pub ecn: u8,
     /// The payload.
@@ -35,8 +37,8 @@ pub struct LaneDatagram<'a> {
 pub struct Batch<'a> {
     packets: Packets<'a>,
     key: &'a mut Vec<u8>,
-    /// The flow with that key; `None` until it is looked up.
-    last: Option<FlowId>,
+    /// What is known of packets with that key; `None` until it is looked up.
+    last: Option<Seen>,
     table: MutexGuard<'a, Table>,
     shared: &'a Shared,
 }
@@ -88,16 +90,18 @@ impl LaneReceiver {
 impl Batch<'_> {
     /// The flow of `datagram`; `None` when nothing can be sent back.
     #[inline]
-    fn flow_of(&mut self, datagram: &Datagram<'_>) -> Option<FlowId> {
+    fn look_up(&mut self, datagram: &Datagram<'_>) -> Option<&Seen> {
         // Packets of one flow mostly arrive in a row: then no look-up is needed.
-        if self.last.is_none() || !has_key(datagram, self.key) {
+        let last = self.last.as_ref();
+        let again = last.is_some_and(|last| last.holds_for(datagram.from));
+        if !again || !has_key(datagram, self.key) {
             write_key(datagram, self.key);
-            self.last = match self.table.by_key(self.key) {
-                Some(flow) => Some(flow),
+            self.last = match self.table.by_key(self.key, datagram.from) {
+                Some(seen) => Some(seen),
                 None => learn(&mut self.table, &self.shared.socket, datagram, self.key),
             };
         }
-        self.last
+        self.last.as_ref()
     }
 
     #[cold]
@@ -128,9 +132,10 @@ impl<'a> Iterator for Batch<'a> {
         loop {
             match self.packets.next()? {
                 Arrival::Datagram(datagram) => {
-                    if let Some(flow) = self.flow_of(&datagram) {
+                    if let Some(seen) = self.look_up(&datagram) {
                         return Some(LaneDatagram {
-                            flow,
+                            flow: seen.flow,
+                            candidate: seen.candidate.clone(),
                             ecn: datagram.ecn(),
                             payload: datagram.payload,
                         });
@@ -163,19 +168,13 @@ fn write_key(datagram: &Datagram<'_>, key: &mut Vec<u8>) {
 /// Determines the flow of a packet with a new key, and how to answer; `None` when no answer can be
 /// sent.
 #[cold]
-fn learn(
-    table: &mut Table,
-    socket: &Socket,
-    datagram: &Datagram<'_>,
-    key: &[u8],
-) -> Option<FlowId> {
+fn learn(table: &mut Table, socket: &Socket, datagram: &Datagram<'_>, key: &[u8]) -> Option<Seen> {
     let back = datagram
         .reply_path(socket.host(), socket.local_addr())
         .ok()?;
     let flow = table.flow(back.headers.clone(), &back.interfaces, back.expiry);
     let flow = flow.id;
-    table.consider(flow, key, back.headers, back.expiry);
-    Some(flow)
+    Some(table.consider(flow, key, back.headers, back.expiry))
 }
 
 impl fmt::Debug for LaneReceiver {

@@ -1,12 +1,14 @@
 //! The flows of one socket, by number, by path and by the key of their packets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use hawser_packet::ScionAddr;
 
-use super::flow::{Flow, FlowId};
+use super::flow::{Candidate, Flow, FlowId};
+use crate::clock::unix_now;
 use crate::headers::Headers;
 use crate::sync::lock;
 
@@ -19,7 +21,7 @@ const KEYS: usize = 4;
 /// A lane's path for answers is replaced this long before it expires. The remote has fresher copies by
 /// then.
 const DUE: Duration = Duration::from_secs(60);
-/// Time between two checks whether answers may take the path of packets.
+/// Time between two checks whether packets show a candidate.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// All flows of one socket.
@@ -41,9 +43,26 @@ pub(super) struct Table {
 /// What is known of packets with a key.
 #[derive(Debug)]
 struct Known {
-    flow: FlowId,
-    /// When to check again whether answers may take their path; `None` when they do.
+    seen: Seen,
+    /// When to check again whether they show a candidate; `None` when answers take their path.
     again: Option<Instant>,
+}
+
+/// The flow of a packet, and its path if answers may take it.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) flow: FlowId,
+    pub(super) candidate: Option<Arc<Candidate>>,
+}
+
+impl Seen {
+    /// Whether this holds for a packet that came from the router `from`, too: answers go back to it,
+    /// and keys do not contain it.
+    #[inline]
+    pub(super) fn holds_for(&self, from: SocketAddr) -> bool {
+        let candidate = self.candidate.as_ref();
+        candidate.is_none_or(|candidate| candidate.headers.next_hop == from)
+    }
 }
 
 #[derive(Debug)]
@@ -85,7 +104,7 @@ impl Flows {
     ) -> FlowUse {
         let mut table = self.lock();
         let flow = Arc::clone(table.flow(headers.clone(), interfaces, expiry));
-        table.hold(flow.id, true);
+        table.hold(flow.id, true, None);
         drop(table);
         // The local side's path has precedence, also if packets arrived over another copy of it
         // before.
@@ -97,9 +116,14 @@ impl Flows {
         }
     }
 
-    /// The flow `id`, for a lane to use; `None` when it was removed.
-    pub(super) fn hold(self: &Arc<Self>, id: FlowId) -> Option<FlowUse> {
-        let flow = self.lock().hold(id, false)?;
+    /// The flow `id`, for a lane to use; `None` when it was removed. The lane answers over the path
+    /// of `candidate` if no other one needs the flow's.
+    pub(super) fn hold(
+        self: &Arc<Self>,
+        id: FlowId,
+        candidate: Option<&Candidate>,
+    ) -> Option<FlowUse> {
+        let flow = self.lock().hold(id, false, candidate)?;
         Some(FlowUse {
             flows: Arc::clone(self),
             flow,
@@ -114,35 +138,46 @@ impl Flows {
 }
 
 impl Table {
-    /// The flow whose packets have `key`; `None` when their path is unknown, or to be
-    /// [considered](Self::consider) again.
+    /// What is known of packets with `key` from the router `from`; `None` when they are to be
+    /// [considered](Self::consider), for the first time or again.
     #[inline]
-    pub(super) fn by_key(&self, key: &[u8]) -> Option<FlowId> {
+    pub(super) fn by_key(&self, key: &[u8], from: SocketAddr) -> Option<Seen> {
         let known = self.by_key.get(key)?;
         let due = known.again.is_some_and(|again| again <= Instant::now());
-        (!due).then_some(known.flow)
+        (!due && known.seen.holds_for(from)).then(|| known.seen.clone())
     }
 
-    /// Lets answers of `flow` take the path of a packet with `key`, if they may: then they are sent
-    /// with `headers` until `expiry`.
-    ///
-    /// Packets are not authenticated, and only the last router has verified a hop of their path.
-    /// An attacker on a link can send copies of packets with a damaged path, over which no router
-    /// returns answers. So the path of the first packet is kept until shortly before it expires, and a path that this side chose is never
-    /// replaced.
-    pub(super) fn consider(&mut self, flow: FlowId, key: &[u8], headers: Headers, expiry: u64) {
-        let Some(entry) = self.flows.get_mut(&flow) else {
-            return;
+    /// Finds out whether answers of `flow` may take the path of a packet with `key`. It is the path
+    /// in `headers`, which expires at `expiry`.
+    pub(super) fn consider(
+        &mut self,
+        flow: FlowId,
+        key: &[u8],
+        headers: Headers,
+        expiry: u64,
+    ) -> Seen {
+        let mut seen = Seen {
+            flow,
+            candidate: None,
         };
-        let same = *entry.flow.headers().path() == *headers.path();
-        let adopts = !same && entry.adopts(expiry);
-        if adopts {
-            entry.flow.refresh(headers, expiry);
+        let Some(entry) = self.flows.get_mut(&flow) else {
+            return seen;
+        };
+        let same = **entry.flow.headers() == headers;
+        if !same && entry.may_adopt(expiry) {
+            seen.candidate = Some(Arc::new(Candidate {
+                flow,
+                headers,
+                expiry,
+            }));
         }
-        let again = (!same && !adopts).then(|| Instant::now() + AGAIN);
-        if let Some(known) = self.by_key.get_mut(key) {
-            known.again = again;
-            return;
+        let known = Known {
+            seen: seen.clone(),
+            again: (!same).then(|| Instant::now() + AGAIN),
+        };
+        if let Some(before) = self.by_key.get_mut(key) {
+            *before = known;
+            return seen;
         }
         if entry.keys.len() == KEYS
             && let Some(oldest) = entry.keys.pop_front()
@@ -150,7 +185,31 @@ impl Table {
             self.by_key.remove(&oldest);
         }
         entry.keys.push_back(key.into());
-        self.by_key.insert(key.into(), Known { flow, again });
+        self.by_key.insert(key.into(), known);
+        seen
+    }
+
+    /// Lets answers take the path of a packet that was authenticated, if they still may.
+    pub(super) fn adopt(&mut self, candidate: &Candidate) {
+        let entry = self.flows.get(&candidate.flow);
+        if entry.is_some_and(|entry| entry.may_adopt(candidate.expiry)) {
+            self.replace(candidate);
+        }
+    }
+
+    fn replace(&mut self, candidate: &Candidate) {
+        let Some(entry) = self.flows.get(&candidate.flow) else {
+            return;
+        };
+        (entry.flow).refresh(candidate.headers.clone(), candidate.expiry);
+        // All packets of the flow are considered again.
+        let now = Instant::now();
+        for key in &entry.keys {
+            if let Some(known) = self.by_key.get_mut(key) {
+                known.seen.candidate = None;
+                known.again = Some(now);
+            }
+        }
     }
 
     /// The flow to the remote of `headers` over `interfaces`; created if it is missing.
@@ -178,7 +237,16 @@ impl Table {
         &self.flows[&id].flow
     }
 
-    fn hold(&mut self, id: FlowId, opened: bool) -> Option<Arc<Flow>> {
+    fn hold(
+        &mut self,
+        id: FlowId,
+        opened: bool,
+        candidate: Option<&Candidate>,
+    ) -> Option<Arc<Flow>> {
+        let free = self.flows.get(&id)?.is_free();
+        if let Some(candidate) = candidate.filter(|candidate| free && candidate.flow == id) {
+            self.replace(candidate);
+        }
         let entry = self.flows.get_mut(&id)?;
         entry.users += 1;
         entry.openers += usize::from(opened);
@@ -222,15 +290,20 @@ impl Table {
 }
 
 impl Entry {
-    /// Whether answers may take a packet's path that expires at `expiry`.
-    fn adopts(&self, expiry: u64) -> bool {
-        // A path that expires earlier may come from an old packet.
-        if self.openers > 0 || expiry <= self.flow.expiry() {
-            return false;
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let due = now.unwrap_or_default() + DUE;
-        self.users == 0 || self.flow.expiry() <= due.as_secs()
+    /// Whether answers may take a path that expires at `expiry`, once a packet over it was
+    /// authenticated. Even such a packet may be a copy over a damaged path that overtook its
+    /// original. So a lane's path is kept until shortly before it expires, and a path that this side
+    /// chose is never replaced.
+    fn may_adopt(&self, expiry: u64) -> bool {
+        let due = self.flow.expiry() <= unix_now() + DUE.as_secs();
+        let fresher = expiry > self.flow.expiry();
+        self.openers == 0 && (self.is_free() || due && fresher)
+    }
+
+    /// Whether no lane needs the path: none uses it, or the remote let it expire.
+    fn is_free(&self) -> bool {
+        let expired = self.flow.expiry() <= unix_now();
+        self.users == 0 || expired && self.openers == 0
     }
 }
 

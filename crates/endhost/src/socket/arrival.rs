@@ -23,7 +23,7 @@ pub enum Arrival<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram<'a> {
     pub(super) packet: Packet<'a>,
-    pub(super) from: SocketAddr,
+    pub(crate) from: SocketAddr,
     /// The remote's port.
     pub port: u16,
     /// The payload.

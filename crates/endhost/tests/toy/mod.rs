@@ -286,6 +286,9 @@ pub struct Conduct {
     pub silent: AtomicBool,
     /// Delivers packets of the first AS by another interface of the second.
     pub detour: AtomicBool,
+    /// Sends two copies of each packet of the first AS over its path as of this timestamp, zero for no
+    /// copies: before the packet one that is changed at the end, and one that is not after it.
+    pub copies: AtomicU64,
     /// Bytes per second, zero for no limit; each packet counts 42 more, as in Ethernet.
     pub rate: AtomicU64,
     /// Bytes that may wait for the link; further packets are dropped.
@@ -475,7 +478,30 @@ async fn pass(
             }
             busy_until += Duration::from_secs_f64((length + 42) as f64 / rate as f64);
         }
-        queue.send((busy_until, bytes.to_vec(), dst)).unwrap();
+        let original = bytes.to_vec();
+        let copies = conduct.copies.load(Ordering::SeqCst);
+        if copies == 0 || down.1 != 1 {
+            queue.send((busy_until, original, dst)).unwrap();
+            continue;
+        }
+        let mut copy = original.clone();
+        let timestamp = path_at + 4 + 4;
+        copy[timestamp..timestamp + 4].copy_from_slice(&(copies as u32).to_be_bytes());
+        let mut changed = copy.clone();
+        change(&mut changed);
+        for packet in [changed, original, copy] {
+            queue.send((busy_until, packet, dst)).unwrap();
+        }
+    }
+}
+
+/// Changes the last whole words of a packet such that its checksum stays right.
+fn change(packet: &mut [u8]) {
+    let end = packet.len() & !1;
+    for (at, add) in [(end - 4, 1), (end - 2, 65534)] {
+        let word = u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+        let changed = ((word + add) % 65535) as u16;
+        packet[at..at + 2].copy_from_slice(&changed.to_be_bytes());
     }
 }
 

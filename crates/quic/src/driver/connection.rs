@@ -12,13 +12,12 @@ use std::{fmt, mem};
 use bytes::Bytes;
 use hawser_endhost::lanes::FlowId;
 use noq_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, PathId, PathStats, TransportError,
-    TransportErrorCode,
+    ConnectionError, ConnectionHandle, PathId, PathStats, TransportError, TransportErrorCode,
 };
 
 use self::state::{Cause, State};
 pub(crate) use self::streams::StreamFault;
-use super::{Driver, lock};
+use super::{Driver, Received, lock};
 use crate::close::NO_CODE;
 
 /// A connection. Whichever task holds the lock works the protocol: the endpoint's thread, or a task
@@ -64,9 +63,9 @@ impl Connection {
     }
 
     /// Takes packets in, and answers them together.
-    pub(super) fn receive(&self, events: impl Iterator<Item = ConnectionEvent>, now: Instant) {
+    pub(super) fn receive(&self, packets: impl Iterator<Item = Received>, now: Instant) {
         self.update(now, Cause::Packets, |state| {
-            events.for_each(|event| state.quic.handle_event(event));
+            packets.for_each(|packet| state.receive(&self.driver, packet));
         });
     }
 

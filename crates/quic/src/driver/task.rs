@@ -8,17 +8,15 @@ use std::time::{Duration, Instant};
 use std::{io, iter, mem, thread};
 
 use bytes::BytesMut;
-use hawser_endhost::lanes::LaneReceiver;
+use hawser_endhost::lanes::{Candidate, LaneReceiver};
 use hawser_kernel::pace::{NAP, Pace};
-use noq_proto::{
-    ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit,
-};
+use noq_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::connection::Connection;
 use super::workers::Workers;
-use super::{Driver, IncomingSender, address_of, lock};
+use super::{Begun, BegunSender, Driver, Received, address_of, lock};
 
 /// Receives before connections may answer. More would only fill the caches.
 const ROUNDS: usize = 4;
@@ -30,11 +28,11 @@ struct Task {
     receiver: LaneReceiver,
     workers: Workers,
     /// `None` once the endpoint is closed.
-    incoming: Option<IncomingSender>,
+    incoming: Option<BegunSender>,
     /// Where payloads are copied to, many to one allocation.
     block: BytesMut,
     /// What was received for connections, in order.
-    received: Vec<(ConnectionHandle, ConnectionEvent)>,
+    received: Vec<(ConnectionHandle, Received)>,
     response: Vec<u8>,
 }
 
@@ -49,7 +47,7 @@ pub(crate) fn run(
     driver: Arc<Driver>,
     receiver: LaneReceiver,
     workers: Workers,
-    incoming: IncomingSender,
+    incoming: BegunSender,
 ) {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
@@ -151,10 +149,10 @@ impl Task {
         while let Some((handle, first)) = received.next() {
             let connection = self.driver.protocol().connections.get(&handle).cloned();
             let rest = iter::from_fn(|| received.next_if(|(next, _)| *next == handle));
-            let events = iter::once(first).chain(rest.map(|(_, event)| event));
+            let packets = iter::once(first).chain(rest.map(|(_, packet)| packet));
             match connection {
-                Some(connection) => self.workers.receive(handle, connection, events),
-                None => events.for_each(drop),
+                Some(connection) => self.workers.receive(handle, connection, packets),
+                None => packets.for_each(drop),
             }
         }
         Ok(packets)
@@ -162,7 +160,7 @@ impl Task {
 
     /// Finds out which connections the packets of one receive are for.
     fn sort(&mut self, now: Instant) {
-        let mut responses: Vec<(Transmit, Vec<u8>)> = Vec::new();
+        let mut responses: Vec<(Transmit, Vec<u8>, Option<Arc<Candidate>>)> = Vec::new();
         let mut protocol = self.driver.protocol();
         for datagram in self.receiver.batch() {
             if self.block.capacity() < datagram.payload.len() {
@@ -172,32 +170,37 @@ impl Task {
             let data = self.block.split();
             let path = FourTuple::from_remote(address_of(datagram.flow));
             let ecn = EcnCodepoint::from_bits(datagram.ecn);
+            let candidate = datagram.candidate;
             let event = (protocol.endpoint).handle(now, path, ecn, data, &mut self.response);
             match event {
                 Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                    self.received.push((handle, event));
+                    self.received.push((handle, Received { event, candidate }));
                 }
                 Some(DatagramEvent::NewConnection(incoming)) => {
+                    let begun = Begun {
+                        incoming,
+                        candidate,
+                    };
                     let refused = match &self.incoming {
-                        Some(queue) => queue.try_send(incoming).err().map(|error| match error {
+                        Some(queue) => queue.try_send(begun).err().map(|error| match error {
                             TrySendError::Full(one) | TrySendError::Closed(one) => one,
                         }),
-                        None => Some(incoming),
+                        None => Some(begun),
                     };
                     // While there is an endpoint the peer may try again.
-                    if let Some(incoming) = refused {
-                        protocol.endpoint.ignore(incoming);
+                    if let Some(begun) = refused {
+                        protocol.endpoint.ignore(begun.incoming);
                     }
                 }
                 Some(DatagramEvent::Response(transmit)) => {
-                    responses.push((transmit, mem::take(&mut self.response)));
+                    responses.push((transmit, mem::take(&mut self.response), candidate));
                 }
                 None => {}
             }
             self.response.clear();
         }
-        for (transmit, bytes) in responses {
-            protocol.respond(&self.driver.lanes, &transmit, &bytes);
+        for (transmit, bytes, candidate) in responses {
+            protocol.respond(&self.driver.lanes, &transmit, &bytes, candidate.as_deref());
         }
     }
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 use std::{io, mem, thread};
 
-use noq_proto::{ConnectionEvent, ConnectionHandle};
+use noq_proto::ConnectionHandle;
 
 use super::connection::Connection;
-use super::lock;
+use super::{Received, lock};
 
 /// Most batches that wait for a thread. The one that receives waits for more room, and the socket's
 /// buffer drops what it does not hold.
@@ -18,7 +18,7 @@ const WAITING: usize = 64;
 /// Packets for one connection, in order.
 struct Batch {
     connection: Arc<Connection>,
-    events: Vec<ConnectionEvent>,
+    packets: Vec<Received>,
 }
 
 #[derive(Default)]
@@ -59,18 +59,18 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Lets the thread of a connection take `events` in; the calling thread if it is that.
+    /// Lets the thread of a connection take `packets` in; the calling thread if it is that.
     pub(super) fn receive(
         &self,
         handle: ConnectionHandle,
         connection: Arc<Connection>,
-        events: impl Iterator<Item = ConnectionEvent>,
+        packets: impl Iterator<Item = Received>,
     ) {
         match (handle.0 % (self.0.len() + 1)).checked_sub(1) {
-            None => connection.receive(events, Instant::now()),
+            None => connection.receive(packets, Instant::now()),
             Some(worker) => self.0[worker].add(Batch {
                 connection,
-                events: events.collect(),
+                packets: packets.collect(),
             }),
         }
     }
@@ -98,8 +98,12 @@ impl Worker {
                 return;
             }
             self.changed.notify_one();
-            for Batch { connection, events } in batches {
-                connection.receive(events.into_iter(), Instant::now());
+            for Batch {
+                connection,
+                packets,
+            } in batches
+            {
+                connection.receive(packets.into_iter(), Instant::now());
             }
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{AcceptTask, Inner};
-use crate::driver::{Driver, flow_at};
+use crate::driver::{Begun, Driver, flow_at};
 use crate::tls::Tls;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
@@ -56,14 +56,19 @@ pub(super) fn server_config(
 pub(super) async fn run(
     shared: Arc<Shared>,
     task: Weak<AcceptTask>,
-    mut incoming: mpsc::Receiver<Incoming>,
+    mut begun: mpsc::Receiver<Begun>,
     accepted: mpsc::Sender<Connection>,
 ) {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
     let driver = &shared.driver;
-    while let Some(incoming) = incoming.recv().await {
+    while let Some(begun) = begun.recv().await {
+        let Begun {
+            incoming,
+            candidate,
+        } = begun;
         let flow = flow_at(incoming.remote_address());
-        let Some(lane) = flow.and_then(|flow| driver.lanes().accept(flow)) else {
+        let lane = flow.and_then(|flow| driver.lanes().accept(flow, candidate.as_deref()));
+        let Some(lane) = lane else {
             // Its flow was forgotten because of many others; the peer tries again.
             driver.ignore(incoming);
             continue;

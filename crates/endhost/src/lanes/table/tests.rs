@@ -12,6 +12,11 @@ fn isd_as() -> IsdAsn {
     "1-ff00:0:1".parse().unwrap()
 }
 
+/// The router that packets come from.
+fn router() -> SocketAddr {
+    "10.0.0.9:1".parse().unwrap()
+}
+
 /// Headers of packets to the remote with this number.
 fn headers(remote: u32) -> Headers {
     let local = ScionAddr::new(isd_as(), "10.0.0.1:1".parse().unwrap());
@@ -23,12 +28,11 @@ fn headers(remote: u32) -> Headers {
 /// Handles a packet from the remote with this number.
 fn packet(flows: &Flows, remote: u32, key: &[u8]) -> FlowId {
     let mut table = flows.lock();
-    if let Some(flow) = table.by_key(key) {
-        return flow;
+    if let Some(seen) = table.by_key(key, router()) {
+        return seen.flow;
     }
     let flow = table.flow(headers(remote), &[], 1).id;
-    table.consider(flow, key, headers(remote), 1);
-    flow
+    table.consider(flow, key, headers(remote), 1).flow
 }
 
 fn sizes(flows: &Flows) -> (usize, usize, usize, usize) {
@@ -95,7 +99,7 @@ fn headers_over(mac: u8) -> Headers {
     }
     let interfaces = [src, dst].map(|isd_as| Interface { isd_as, id: 1 });
     let info = hawser_path::Path::new(src, dst, interfaces.into(), Metadata::default()).unwrap();
-    let path = Path::new(info, raw, Some("10.0.0.9:1".parse().unwrap())).unwrap();
+    let path = Path::new(info, raw, Some(router())).unwrap();
     let local = ScionAddr::new(src, "10.0.0.1:1".parse().unwrap());
     Headers::new(
         local,
@@ -105,56 +109,123 @@ fn headers_over(mac: u8) -> Headers {
     .unwrap()
 }
 
+/// The MAC of the path that answers of `flow` take.
+fn mac(flow: &Flow) -> u8 {
+    flow.headers().path().last().copied().unwrap()
+}
+
+/// Handles a packet over the path with this MAC. The answer is a candidate, if the path is one.
+fn packet_over(flows: &Flows, mac: u8, expiry: u64) -> Option<Arc<Candidate>> {
+    let mut table = flows.lock();
+    let flow = table.flow(headers_over(mac), &[1], expiry).id;
+    let seen = table.consider(flow, &[mac], headers_over(mac), expiry);
+    assert_eq!(seen.flow, flow);
+    seen.candidate
+}
+
 #[test]
-fn answers_keep_their_path_while_it_lasts() {
+fn only_packets_that_open_change_the_path_of_answers() {
     let flows = Arc::new(Flows::default());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let far = now.as_secs() + 3600;
-    // A packet over the path with this MAC; returns the MAC in answers after it.
-    let packet = |mac: u8, expiry: u64| {
-        let mut table = flows.lock();
-        let flow = Arc::clone(table.flow(headers_over(mac), &[1], expiry));
-        table.consider(flow.id, &[mac], headers_over(mac), expiry);
-        let answer = flow.headers().path().last().copied().unwrap();
-        (answer, flow.expiry(), flow.id)
+    let (soon, far) = (unix_now() + 10, unix_now() + 3600);
+    let opened = |mac: u8, expiry: u64| {
+        if let Some(candidate) = packet_over(&flows, mac, expiry) {
+            flows.lock().adopt(&candidate);
+        }
     };
-    let (answer, _, id) = packet(1, far);
-    assert_eq!(answer, 1);
-    // A copy with another path that lasts as long, or less.
-    assert_eq!(packet(2, far).0, 1);
-    assert_eq!(packet(3, far - 1).0, 1);
-    // A lane keeps its path; without one, a path that lasts longer replaces it.
-    let lane = flows.hold(id).unwrap();
-    assert_eq!(packet(4, far + 1).0, 1);
-    drop(lane);
-    assert_eq!(packet(4, far + 1).0, 4);
-    // A lane's path that expires soon is replaced by one that lasts longer.
-    let lane = flows.hold(id).unwrap();
-    lane.flow.refresh(headers_over(5), now.as_secs() + 10);
-    assert_eq!(packet(6, now.as_secs() + 9).0, 5);
-    assert_eq!(packet(6, far).0, 6);
+    assert!(packet_over(&flows, 1, far).is_none(), "it is the path");
+    let flow = flows.find(FlowId(1)).unwrap();
+    // Without a lane every other path is a candidate, and changes nothing by itself.
+    assert!(packet_over(&flows, 2, far + 1).is_some());
+    assert_eq!((mac(&flow), flow.expiry()), (1, far));
+    opened(3, far - 1);
+    assert_eq!((mac(&flow), flow.expiry()), (3, far - 1));
+    // A lane keeps its path while it lasts.
+    let lane = flows.hold(flow.id, None).unwrap();
+    assert!(packet_over(&flows, 4, far).is_none());
+    // It expires soon.
+    flow.refresh(headers_over(5), soon);
+    let candidate = packet_over(&flows, 6, far).unwrap();
+    assert_eq!(mac(&flow), 5);
+    assert!(packet_over(&flows, 7, soon).is_none(), "it lasts no longer");
+    opened(8, far - 10);
+    assert_eq!((mac(&flow), flow.expiry()), (8, far - 10));
+    // What was a candidate before is none now.
+    flows.lock().adopt(&candidate);
+    assert_eq!(mac(&flow), 8);
     drop(lane);
     // A path that this side chose is not replaced.
-    let lane = flows.open(headers_over(7), &[1], now.as_secs() + 10);
-    assert_eq!(packet(8, far), (7, now.as_secs() + 10, id));
-    drop(lane);
-    assert_eq!(packet(8, far).0, 8);
+    let lane = flows.open(headers_over(9), &[1], soon);
+    assert!(packet_over(&flows, 10, far).is_none());
+    flows.lock().adopt(&candidate);
+    assert_eq!((mac(&flow), lane.flow.id), (9, flow.id));
+}
+
+#[test]
+fn a_lane_takes_the_path_of_the_packet_it_answers() {
+    let flows = Arc::new(Flows::default());
+    let far = unix_now() + 3600;
+    assert!(packet_over(&flows, 1, far).is_none());
+    let shorter = packet_over(&flows, 2, far - 1).unwrap();
+    let longer = packet_over(&flows, 3, far + 1).unwrap();
+    let flow = flows.find(FlowId(1)).unwrap();
+    let lane = flows.hold(flow.id, Some(&shorter)).unwrap();
+    assert_eq!((mac(&flow), flow.expiry()), (2, far - 1));
+    // Another lane needs it.
+    let second = flows.hold(flow.id, Some(&longer)).unwrap();
+    assert_eq!(mac(&flow), 2);
+    // No lane needs a path that has expired.
+    flow.refresh(headers_over(4), unix_now());
+    let third = flows.hold(flow.id, Some(&longer)).unwrap();
+    assert_eq!(mac(&flow), 3);
+    drop((lane, second, third));
+    // The candidate of another flow is none of this.
+    assert!(packet(&flows, 1, b"key") != flow.id);
+    flows.hold(FlowId(2), Some(&longer)).unwrap();
+    assert_eq!(flows.find(FlowId(2)).unwrap().expiry(), 1);
+}
+
+#[test]
+fn one_answer_takes_the_path_of_its_packet() {
+    let flow = Flow::new(FlowId(1), headers_over(1), &[1], 10);
+    let candidate = Candidate {
+        flow: flow.id,
+        headers: headers_over(2),
+        expiry: 20,
+    };
+    let answer = flow.over(&candidate);
+    assert_eq!((mac(&answer), answer.expiry(), answer.id), (2, 20, flow.id));
+    assert_eq!((mac(&flow), flow.expiry()), (1, 10));
 }
 
 #[test]
 fn packets_over_another_path_are_considered_again() {
     let flows = Arc::new(Flows::default());
+    let far = unix_now() + 3600;
+    packet_over(&flows, 1, far);
+    let flow = flows.find(FlowId(1)).unwrap();
+    let lane = flows.hold(flow.id, None).unwrap();
+    assert!(packet_over(&flows, 2, far + 1).is_none());
     let mut table = flows.lock();
-    let id = table.flow(headers_over(1), &[1], 100).id;
-    table.consider(id, b"first", headers_over(1), 100);
-    table.consider(id, b"other", headers_over(2), 100);
-    assert_eq!(table.by_key(b"other"), Some(id));
-    table.by_key.get_mut(&b"other"[..]).unwrap().again = Some(Instant::now());
-    assert_eq!(table.by_key(b"other"), None);
-    assert_eq!(table.by_key(b"first"), Some(id));
-    table.consider(id, b"other", headers_over(2), 101);
-    assert!(table.by_key[&b"other"[..]].again.is_none());
-    assert_eq!(table.flows[&id].keys.len(), 2);
+    let seen = |table: &Table, mac: u8| table.by_key(&[mac], router());
+    assert!(seen(&table, 2).is_some_and(|seen| seen.candidate.is_none()));
+    table.by_key.get_mut(&[2][..]).unwrap().again = Some(Instant::now());
+    assert!(seen(&table, 2).is_none());
+    assert_eq!(seen(&table, 1).unwrap().flow, flow.id);
+    flow.refresh(headers_over(1), unix_now() + 10);
+    let candidate = table.consider(flow.id, &[2], headers_over(2), far + 1);
+    let candidate = candidate.candidate.unwrap();
+    // All packets over the path show it, until it is adopted: but for those of another router.
+    let shown = seen(&table, 2).unwrap().candidate.unwrap();
+    assert!(Arc::ptr_eq(&shown, &candidate));
+    let other = "10.0.0.8:1".parse().unwrap();
+    assert!(table.by_key(&[2], other).is_none());
+    table.adopt(&candidate);
+    assert!(seen(&table, 1).is_none() && seen(&table, 2).is_none());
+    table.consider(flow.id, &[2], headers_over(2), far + 1);
+    assert!(table.by_key[&[2][..]].again.is_none());
+    assert_eq!(table.flows[&flow.id].keys.len(), 2);
+    drop(table);
+    drop(lane);
 }
 
 #[derive(Debug, Clone)]
@@ -191,7 +262,7 @@ proptest! {
                 }
                 Step::Hold(remote) => {
                     let id = packet(&flows, remote, &remote.to_be_bytes());
-                    used.extend(flows.hold(id));
+                    used.extend(flows.hold(id, None));
                     Some(id)
                 }
                 Step::Release(_) if used.is_empty() => None,

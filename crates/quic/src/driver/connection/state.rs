@@ -12,9 +12,9 @@ use noq_proto::{
     ConnectionError, ConnectionHandle, Event, PathId, ReadError, StreamEvent, StreamId, VarInt,
 };
 
-use crate::driver::Driver;
 use crate::driver::buffer::{End, StreamBuffer};
 use crate::driver::window::ReceiveWindow;
+use crate::driver::{Driver, Received};
 
 /// Least that may be sent and not yet acknowledged, in bytes.
 const LEAST_SEND_WINDOW: u64 = 1 << 20;
@@ -116,6 +116,23 @@ impl State {
             self.waiting.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// Takes a packet in. If it opens, answers may take its path.
+    pub(super) fn receive(&mut self, driver: &Driver, packet: Received) {
+        let Received { event, candidate } = packet;
+        let flow = self.flow.as_ref().map(|flow| flow.id);
+        let Some(candidate) = candidate.filter(|one| self.connected && flow == Some(one.flow()))
+        else {
+            // Before the handshake ends, others can make packets that open.
+            return self.quic.handle_event(event);
+        };
+        let before = self.quic.stats().frame_rx;
+        self.quic.handle_event(event);
+        // Frames are read only from packets that opened and were not received before.
+        if self.quic.stats().frame_rx != before {
+            driver.lanes.adopt(&candidate);
+        }
     }
 
     /// Does everything that follows from a change: packets out, events, timers.

@@ -1,0 +1,152 @@
+//! The thread on a real socket, with a peer whose packets the test makes.
+
+use std::future::poll_fn;
+
+use hawser_endhost::lanes::{FlowId, LaneReceiver, LaneSender};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::toy::{ToyNet, own_ip, unix_now};
+use super::*;
+use crate::algorithm::Algorithm;
+use crate::protocol::{Opener, Payload, Sealer};
+
+/// Longest wait for an event that must happen, far longer than it takes.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Time between two probes of a subflow that may not be known yet.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long the paths of a [`ToyNet`] last, in seconds.
+const LIFETIME: u64 = 6 * 3600;
+const CIPHER: Cipher = Cipher::ChaCha20Poly1305;
+const PROBE: usize = 1000;
+
+/// The side that dials: it seals probes, and opens what answers them.
+struct Peer {
+    lane: Lane,
+    sender: LaneSender,
+    receiver: LaneReceiver,
+    opener: Opener,
+    sealer: Sealer,
+}
+
+impl Peer {
+    /// A probe, and its number.
+    fn seal(&mut self) -> (u64, Vec<u8>) {
+        let mut probe = Vec::new();
+        let number = self.sealer.seal_probe(&mut probe, PROBE);
+        (number, probe)
+    }
+
+    async fn send(&mut self, probe: &[u8]) {
+        (self.sender.send(&self.lane, probe, PROBE).await).unwrap();
+    }
+
+    /// Waits for the acknowledgement of a probe.
+    async fn acknowledged(&mut self, number: u64) {
+        let mut scratch = Vec::new();
+        loop {
+            for datagram in self.receiver.batch() {
+                let opened = self.opener.open(datagram.payload, &mut scratch);
+                match opened.unwrap().payload {
+                    Payload::Ack(ack) if ack.largest >= number => return,
+                    Payload::Ack(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            let ready = poll_fn(|cx| self.receiver.poll_receive(cx));
+            tokio::time::timeout(LONGEST, ready).await.unwrap().unwrap();
+        }
+    }
+}
+
+/// A copy of `path` that expires at `expiry`.
+fn until(path: &Path, expiry: u64) -> Path {
+    let (mut info, mut raw) = (path.info().clone(), path.raw().to_vec());
+    info.metadata.expiry = expiry;
+    let timestamp = u32::try_from(expiry - LIFETIME).unwrap();
+    raw[8..12].copy_from_slice(&timestamp.to_be_bytes());
+    Path::new(info, raw, path.next_hop()).unwrap()
+}
+
+#[tokio::test]
+async fn only_packets_that_open_change_the_path_of_answers() {
+    let net = ToyNet::start().await;
+    // A path that expires soon: another one may replace it.
+    let soon = unix_now() + 55;
+    net.offer((soon - LIFETIME) as u32);
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let bind = |host, last| Socket::bind(host, Some((own_ip(last), 0).into())).unwrap();
+    let (lanes, receiver) = Lanes::new(bind(&a, 1), FORMAT);
+    let data = Data::start(bind(&b, 2)).unwrap();
+    let (from, to) = (lanes.socket().local_addr(), data.local_addr());
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let expiry = || data.lanes.flow(FlowId(1)).unwrap().expiry();
+
+    let attacker = UdpSocket::bind((own_ip(3), 0)).await.unwrap();
+    let send_over = async |path: &Path, payload: &[u8]| {
+        let (headers, mut packet) = (Headers::new(from, to, path).unwrap(), Vec::new());
+        headers.write(payload, 0, &mut packet);
+        attacker.send_to(&packet, headers.next_hop).await.unwrap();
+    };
+    // The first packet of the flow is the attacker's.
+    send_over(&until(&path, soon + 5000), b"stray").await;
+
+    let secrets = ([1; SECRET], [2; SECRET]);
+    let (events, mut reports) = unbounded_channel();
+    let (session, subflow) = (SessionKey(1), SubflowKey(1));
+    data.commands().give(Command::Receive {
+        session,
+        credit: 1 << 20,
+        events,
+    });
+    let added = NewSubflow {
+        keys: Keys {
+            cipher: CIPHER,
+            here: secrets.1,
+            there: secrets.0,
+        },
+        remote: from,
+        lane: None,
+        datagram: PROBE,
+        rtt: None,
+        start: Start::unknown(Algorithm::Auto),
+    };
+    data.commands()
+        .give(Command::Add(session, subflow, Box::new(added)));
+    let mut peer = Peer {
+        lane: lanes.open(to, path.clone()).unwrap(),
+        sender: lanes.sender(),
+        receiver,
+        opener: Opener::new(CIPHER, &secrets.1),
+        sealer: Sealer::new(CIPHER, &secrets.0),
+    };
+    let up = async {
+        loop {
+            let (_, probe) = peer.seal();
+            peer.send(&probe).await;
+            let report = tokio::time::timeout(AGAIN, reports.recv()).await;
+            if let Ok(Some(DataEvent::Up(up))) = report {
+                return up;
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(LONGEST, up).await.unwrap(), subflow);
+    assert_eq!(expiry(), soon, "the lane answers its peer's packet");
+
+    // Over a fresher path, a packet that was changed, and a copy of one that has arrived.
+    let (_, probe) = peer.seal();
+    let mut changed = probe.clone();
+    changed[PROBE - 1] ^= 1;
+    send_over(&until(&path, soon + 6000), &changed).await;
+    peer.send(&probe).await;
+    send_over(&until(&path, soon + 6000), &probe).await;
+    let (last, probe) = peer.seal();
+    peer.send(&probe).await;
+    peer.acknowledged(last).await;
+    assert_eq!(expiry(), soon);
+
+    let (fresh, probe) = peer.seal();
+    send_over(&until(&path, soon + 600), &probe).await;
+    peer.acknowledged(fresh).await;
+    assert_eq!(expiry(), soon + 600);
+}
