@@ -55,7 +55,7 @@ impl Connection {
         drop(state);
         if after.blocked {
             self.driver.on_blocked(self.handle);
-        } else if after.earliest && cause == Cause::Application {
+        } else if after.earliest {
             self.driver.wake();
         }
         after.woken.into_iter().for_each(Waker::wake);
