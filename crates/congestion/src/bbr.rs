@@ -17,9 +17,10 @@
 //! - In Up (5.3.3.4) a window at its long-term bound is spread over the round trip. At the pacing rate
 //!   of Up it would be a burst at more than the bandwidth, of which a short queue loses so much that
 //!   the bound falls each time: a path of 194 ms with a queue of 1 ms would be two thirds full.
-//! - ProbeRTT leaves three quarters of the window, not a half: subflows over one link see its queue at
-//!   the same times, and half of the link would be idle. A flow measures its bandwidth anew after it,
-//!   which leaves more to flows that have come.
+//! - ProbeRTT leaves 0.78 of the window, not a half, and lasts 120 ms, not 200: subflows over one link
+//!   see its queue at the same times, and half of the link would be idle. That is deep and long enough
+//!   to see the queue empty. A flow measures its bandwidth anew after it, which leaves more to flows
+//!   that have come.
 //! - Subflows that share a link (see [`Coupling`](crate::Coupling)) probe and give way as one flow
 //!   does: where a queue has grown, each raises the rate in Up by its part of what one flow would, and
 //!   it may build a smaller queue; in ProbeRTT it gives up its part. In Up without a queue it probes
@@ -50,7 +51,7 @@ const UP_GAIN: f64 = 1.25;
 /// Windows in bandwidth-delay products: most of the time, in Up, and in ProbeRTT (5.6.1).
 const WINDOW_GAIN: f64 = 2.0;
 const UP_WINDOW_GAIN: f64 = 2.25;
-const PROBE_RTT_WINDOW_GAIN: f64 = 0.75;
+const PROBE_RTT_WINDOW_GAIN: f64 = 0.78;
 /// The part of the estimated bandwidth that is used, so that a queue drains (5.6.2).
 const MARGIN: f64 = 0.99;
 /// Most of a round that may be lost without a reaction (`BBR.LossThresh`).
@@ -284,13 +285,17 @@ impl Bbr {
         self.share = f64::from(share.max(1));
     }
 
-    /// Probes now for `rate` bytes per second that others have given up.
+    /// Probes now for `rate` bytes per second, since others have given something up.
     pub(crate) fn take(&mut self, rate: f64) {
-        if matches!(self.state, State::Down | State::Cruise | State::Refill) {
-            self.free = self.bw + rate;
-            self.start_probe();
-            self.set_pacing_rate(self.gain());
+        match self.state {
+            State::Down | State::Cruise | State::Refill if rate > self.bw => {
+                self.free = rate;
+                self.start_probe();
+            }
+            State::Up => self.free = self.free.max(rate),
+            _ => return,
         }
+        self.set_pacing_rate(self.gain());
     }
 
     /// Notes that a packet is sent after an idle time (5.4.1).

@@ -31,8 +31,8 @@ pub trait RateControl: fmt::Debug + Send {
         let _ = share;
     }
 
-    /// Others over a shared link have given up `rate` bytes per second, which this one may take now.
-    /// Only BBR does.
+    /// Others over a shared link have given something up: this one may send at `rate` bytes per second
+    /// now. Only BBR does.
     fn take(&mut self, rate: f64) {
         let _ = rate;
     }

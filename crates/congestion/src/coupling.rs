@@ -10,9 +10,11 @@ const RECENT: u32 = 2;
 const RECENT_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(400));
 /// A member has fallen when it delivers less than this part of what it did before. Probing for the
 /// shortest round-trip time takes less.
-const FALLEN: f64 = 0.6;
-/// Times as long as the present rate is measured, in which a member does not take anything again.
+const FALLEN: f64 = 0.7;
+/// Times as long as the present rate is measured, for which a member takes what others give up.
 const TAKING: u32 = 4;
+/// The rate that a member takes is raised meanwhile when it would grow by this part.
+const RAISED: f64 = 0.02;
 
 /// The subflows of a host, and the interfaces that their paths cross. A subflow that shares an
 /// interface with others is their *member*.
@@ -32,7 +34,8 @@ struct Member<I> {
     /// Bytes delivered until some times, the latest last.
     delivered: VecDeque<(Instant, u64)>,
     recent: Duration,
-    taken: Option<Instant>,
+    /// Since when it takes what others give up, and the rate.
+    taken: Option<(Instant, f64)>,
 }
 
 impl<K, I> Default for Coupling<K, I> {
@@ -53,6 +56,25 @@ impl<I> Member<I> {
         let ((first, before), (last, bytes)) = (at(from)?, at(until)?);
         let time = last.saturating_duration_since(first);
         (!time.is_zero()).then(|| (bytes - before) as f64 / time.as_secs_f64())
+    }
+
+    /// Whether it is to send at `rate` from now on. Until a member has taken for a while, only a higher
+    /// rate is new to it.
+    fn takes(&mut self, now: Instant, rate: f64) -> bool {
+        let taking = |(since, _): &(Instant, f64)| now <= *since + TAKING * self.recent;
+        match &mut self.taken {
+            Some(taken) if taking(taken) => {
+                let raised = rate > (1.0 + RAISED) * taken.1;
+                if raised {
+                    taken.1 = rate;
+                }
+                raised
+            }
+            taken => {
+                *taken = Some((now, rate));
+                true
+            }
+        }
     }
 
     /// The present rate, and the one before, in bytes per second.
@@ -108,45 +130,31 @@ impl<K: Copy + Ord, I: Ord> Coupling<K, I> {
         }
     }
 
-    /// The subflows that may take now what others have given up, and how much, in bytes per second.
+    /// The subflows that take now what others have given up, and the rate at which each is to send: its
+    /// own before, and its part of what was given up, in bytes per second.
     pub fn take(&mut self, now: Instant) -> Vec<(K, f64)> {
         let rates: BTreeMap<K, (f64, f64)> = (self.members.iter())
             .filter_map(|(key, one)| Some((*key, one.rates(now)?)))
             .collect();
-        let fallen = |key: &K| {
-            let (present, before) = *rates.get(key)?;
-            (present < FALLEN * before).then_some(before - present)
-        };
-        let mut free: BTreeMap<K, f64> = BTreeMap::new();
-        for (key, one) in &self.members {
-            let Some(freed) = fallen(key) else {
-                continue;
-            };
-            let shares = |other: &&K| {
+        let has_fallen = |(present, before): &(f64, f64)| *present < FALLEN * before;
+        let mut taken: BTreeMap<K, f64> = BTreeMap::new();
+        for (key, (present, before)) in rates.iter().filter(|(_, rates)| has_fallen(rates)) {
+            let interfaces = &self.members[key].interfaces;
+            let shares = |other: &K| {
                 let other = &self.members[other].interfaces;
-                one.interfaces.iter().any(|one| other.contains(one))
+                interfaces.iter().any(|one| other.contains(one))
             };
-            let others = rates.keys().filter(|other| *other != key);
-            let takers: Vec<_> = others
-                .filter(|other| fallen(other).is_none())
-                .filter(shares)
-                .collect();
-            for taker in &takers {
-                *free.entry(**taker).or_default() += freed / takers.len() as f64;
+            let takers = rates.iter().filter(|(_, rates)| !has_fallen(rates));
+            let takers: Vec<_> = takers.filter(|(other, _)| shares(other)).collect();
+            for (taker, (_, before_it)) in &takers {
+                let part = (before - present) / takers.len() as f64;
+                *taken.entry(**taker).or_insert(*before_it) += part;
             }
         }
-        free.retain(|key, _| {
-            let Some(one) = self.members.get_mut(key) else {
-                return false;
-            };
-            let again = one
-                .taken
-                .is_none_or(|taken| now > taken + TAKING * one.recent);
-            if again {
-                one.taken = Some(now);
-            }
-            again
+        taken.retain(|key, rate| {
+            let one = self.members.get_mut(key);
+            one.is_some_and(|one| one.takes(now, *rate))
         });
-        free.into_iter().collect()
+        taken.into_iter().collect()
     }
 }

@@ -96,7 +96,7 @@ impl Outgoing {
         self.source.couple(key, share);
     }
 
-    /// Others over a shared link have given up `rate` bytes per second.
+    /// Others over a shared link have given something up: it may send at `rate` bytes per second.
     pub(super) fn take(&mut self, key: SubflowKey, rate: f64) {
         self.source.take(key, rate);
     }

@@ -167,8 +167,8 @@ impl Source {
         }
     }
 
-    /// Others over a link that the subflow shares have given up `rate` bytes per second, which it may
-    /// take.
+    /// Others over a link that the subflow shares have given something up: it may send at `rate` bytes
+    /// per second.
     pub fn take(&mut self, key: SubflowKey, rate: f64) {
         if let Some(subflow) = self.subflows.get_mut(&key) {
             subflow.control(|control| control.take(rate));

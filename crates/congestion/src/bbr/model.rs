@@ -9,7 +9,7 @@ use crate::delivery::Sample;
 const MIN_RTT_AGE: Duration = Duration::from_secs(10);
 /// Time between two ProbeRTT phases, and how long each lasts.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+const PROBE_RTT_TIME: Duration = Duration::from_millis(120);
 /// A round-trip time longer than the shortest by at most this part confirms it.
 const CONFIRMS: u32 = 32;
 /// Growth of the bandwidth in a round below which it is full, and after how many rounds (5.3.1.2).
