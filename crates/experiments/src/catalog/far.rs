@@ -19,6 +19,9 @@ const LEAD: f64 = 5.0;
 
 /// One way in milliseconds, so that there and back is what the names say.
 const DELAYS: [(&str, f64); 3] = [("25ms", 12.5), ("100ms", 50.0), ("194ms", 97.0)];
+/// One-way delays of the link of [`fairness`] in milliseconds. Without delay the round trip is that of
+/// the queue, which both flows fill.
+const BESIDE: [(u32, &str); 2] = [(0, ""), (10, "-20ms")];
 /// In percent.
 const LOSSES: [(&str, f64); 3] = [("", 0.0), ("-0.01%", 0.01), ("-0.1%", 0.1)];
 
@@ -56,25 +59,27 @@ pub(super) fn distance() -> Result<Experiment, ExperimentError> {
 }
 
 pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
-    // Without delay the round trip is that of the queue, which both flows fill.
-    let network = behind(LinkSpec::new(SHARED, 0))?;
     let mut variants = Vec::new();
     let bbr = has_congestion_control("bbr").then_some("bbr");
-    for algorithm in ["cubic"].into_iter().chain(bbr) {
-        for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
-            let name = format!("{algorithm}-{order}");
-            let one = Variant::single(name, network.clone(), FIG4, select("shortest", 1))?;
-            let ends = (one.seeders[0], one.downloads[0].isd_as);
-            variants.push(one.with_rival(Rival {
-                ends,
-                algorithm,
-                lead,
-            }));
+    for (millis, delay) in BESIDE {
+        let network = behind(LinkSpec::new(SHARED, millis))?;
+        for algorithm in ["cubic"].into_iter().chain(bbr) {
+            for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
+                let name = format!("{algorithm}-{order}{delay}");
+                let select = select("shortest", 1);
+                let one = Variant::single(name, network.clone(), FIG4, select)?;
+                let ends = (one.seeders[0], one.downloads[0].isd_as);
+                variants.push(one.with_rival(Rival {
+                    ends,
+                    algorithm,
+                    lead,
+                }));
+            }
         }
     }
     Ok(Experiment::new(
         "fairness",
-        "beside one TCP flow of the kernel (CUBIC, and BBR where it has that) on a link of 100 Mbit/s, which starts 5 s after or before; goodput while both run",
+        "beside one TCP flow of the kernel (CUBIC, and BBR where it has that) on a link of 100 Mbit/s without delay and with 20 ms there and back, which starts 5 s after or before; goodput while both run",
         400 * MB,
         variants,
         ratio("cubic-after", "cubic-before"),
