@@ -111,6 +111,14 @@ impl Bed {
         self.exec(SENDER, &args)
     }
 
+    /// Fetches `name` into the folder `out`.
+    fn fetch(&self, from: &Receiver, name: &str, flags: &[&str]) -> Command {
+        let (source, output) = (format!("{}/{name}", from.address), self.path("out"));
+        let fetch = ["fetch", &source, "-o", &output, "--json"];
+        let trusts = ["--server-key", &from.key];
+        self.exec(SENDER, &[&fetch[..], &trusts, flags].concat())
+    }
+
     /// The report of a transfer that must work.
     fn report(&self, mut command: Command) -> Value {
         let output = command.output().unwrap();
@@ -304,20 +312,7 @@ fn folders_arrive_whatever_ends_on_the_way() {
     drop(strict);
 
     // A link goes down on the way, when something is fetched.
-    let output = bed.path("out");
-    let from = format!("{}/a", receiver.address);
-    let fetch = [
-        "fetch",
-        &from,
-        "-o",
-        &output,
-        "--json",
-        "--server-key",
-        &receiver.key,
-    ];
-    let fetching = bed
-        .exec(SENDER, &fetch)
-        .stdout(Stdio::piped())
+    let fetching = (bed.fetch(&receiver, "a", &[]).stdout(Stdio::piped()))
         .spawn()
         .unwrap();
     let part = bed.folder.path().join("out/a");

@@ -154,20 +154,7 @@ fn mangled_packets_change_nothing_but_counters() {
     assert_rejected(&receiver.report());
     bed.assert_received();
 
-    let output = bed.path("out");
-    let from = format!("{}/large", receiver.address);
-    let fetch = [
-        "fetch",
-        &from,
-        "-o",
-        &output,
-        "--json",
-        "--paths",
-        "2",
-        "--server-key",
-        &receiver.key,
-    ];
-    let report = bed.report(bed.exec(SENDER, &fetch));
+    let report = bed.report(bed.fetch(&receiver, "large", &["--paths", "2"]));
     assert_kept(&report);
     assert_rejected(&receiver.report());
     assert!(fs::read(bed.folder.path().join("out/large")).unwrap() == bytes);
