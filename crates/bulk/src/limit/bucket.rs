@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Holder;
 
 /// What may be sent late, in time at the rate: threads wake up late, and paths have their own pace.
-pub(super) const BURST: Duration = Duration::from_millis(5);
+pub(super) const BURST: Duration = Duration::from_millis(20);
 /// One turn, in time at the rate.
 const BATCH: Duration = Duration::from_micros(500);
 /// How long a turn is kept free for the session that it belongs to.

@@ -295,7 +295,7 @@ fn folders_arrive_whatever_ends_on_the_way() {
     drop(other);
 
     // The sender's limit, then one of the receiver, which asks the server to keep to it. Of 20 MB,
-    // 5 ms are sent at once at most.
+    // 20 ms are sent at once at most.
     let limited = |report: &Value, flag: &str| {
         assert_eq!(report[flag], 100.0, "{report}");
         assert!(report["seconds"].as_f64() > Some(1.5), "{report}");
