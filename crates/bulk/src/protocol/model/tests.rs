@@ -277,14 +277,18 @@ proptest! {
         per_packet in 500..1400_usize,
         seed: u64,
         noticed in prop::option::of(0..1000_u64),
+        rate in prop::option::of(100_000..100_000_000_u64),
     ) {
         let mut paths = paths;
         if paths.len() > 1 {
             paths[0].noticed = noticed.map(Duration::from_millis);
         }
         let limit = Duration::from_secs(600);
-        let plan = Plan { credit, per_packet, seed, limit, ..Plan::new(content, paths) };
+        let plan = Plan { credit, per_packet, seed, limit, rate, ..Plan::new(content, paths) };
         let outcome = plan.run();
         prop_assert!(outcome.held <= credit);
+        // All but 20 ms and a batch.
+        let most = |rate: u64| rate as f64 / 8.0 * (outcome.time.as_secs_f64() + 0.02) + 65e3;
+        prop_assert!(rate.is_none_or(|rate| content as f64 <= most(rate)));
     }
 }
