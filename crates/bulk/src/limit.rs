@@ -31,7 +31,7 @@ struct Shared {
     rate: u64,
     outer: Option<Limit>,
     bucket: Mutex<Bucket>,
-    /// Whom to inform when others begin or end to receive.
+    /// The sessions that receive, each informed when others begin or end to.
     receiving: Mutex<BTreeMap<Holder, UnboundedSender<()>>>,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Subflow {
     pub is_up: bool,
     /// Whether nothing new is sent over it.
     pub held: bool,
-    /// When it last had its turn to send within a limit, in batches.
+    /// The number of the last batch that it sent within a limit, of all batches of the session.
     pub turn: u64,
     /// Sealed packets that the socket had no room for, and the size of each.
     waiting: (Vec<u8>, usize),

@@ -1,4 +1,4 @@
-//! Limits on virtual time: what is sent at most, and who gets how much.
+//! Limits on virtual time: what is sent at most, and the share of each session.
 
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,7 @@ fn a_limit_inside_another_keeps_to_both() {
 }
 
 #[test]
-fn a_session_that_ends_or_falls_silent_holds_up_nobody() {
+fn a_session_that_ends_or_falls_silent_does_not_delay_others() {
     let start = Instant::now();
     let limit = Limit::new(10 * MBIT, None);
     let mut senders = [(); 3].map(|()| Sender::new(&limit, start));

@@ -103,7 +103,7 @@ struct Ends {
     forward: Pipe,
     back: Pipe,
     alive: bool,
-    /// When the subflow last had its turn to send within a limit, in batches.
+    /// The number of the last batch that it sent within a limit, of all batches.
     turn: u64,
     /// Packets that an attacker saw.
     seen: Vec<Vec<u8>>,

@@ -123,7 +123,7 @@ impl Part {
                 match event {
                     PartEvent::Prepared(event) => {
                         if let (Some(limit), Prepared::Landing(..)) = (&*limit, &event) {
-                            // The source learns its rate before it may send anything.
+                            // Before `Ready`, so that nothing is sent faster.
                             let receiving = receiving.insert(Receiving::begin(limit.clone()));
                             out.push(SessionMessage::Rate(receiving.share()));
                         }

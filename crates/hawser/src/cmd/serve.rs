@@ -85,7 +85,7 @@ fn ready(addresses: &Addresses) {
     }
 }
 
-/// Prints what is limited, so that nobody looks for the cause elsewhere.
+/// Prints the limits of the rate, which explain slow transfers.
 fn show_limits(config: &Config) {
     let limited = |what: &str, rate: Option<u64>| {
         if let Some(rate) = rate {

@@ -52,8 +52,7 @@ pub enum SessionMessage {
     },
     /// A range arrived and does not match.
     Again(u64),
-    /// The source is to send no more than this from now on, in bits of content per second; 0 ends the
-    /// limit.
+    /// Limits the rate at which the source sends, in bits of content per second; 0 ends the limit.
     Rate(u64),
     /// Everything is verified and written. With BLAKE3 of the content.
     Done([u8; HASH]),
