@@ -54,8 +54,8 @@ impl Lane {
     }
 
     /// Replaces the path by every fresher copy that is offered, until the lane is dropped. Used by
-    /// the side that chose the path: the other side answers over the path of the packets it
-    /// receives.
+    /// the side that chose the path: the other side takes a fresher one from packets that open
+    /// ([`Lanes::adopt`](super::Lanes::adopt)).
     pub(super) fn follow(&self) {
         let offers = self.0.shared.socket.host().watch(self.remote().isd_as);
         let task = follow(Arc::downgrade(&self.0), offers);
