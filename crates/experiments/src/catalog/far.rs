@@ -79,7 +79,7 @@ pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
     }
     Ok(Experiment::new(
         "fairness",
-        "beside one TCP flow of the kernel (CUBIC, and BBR where it has that) on a link of 100 Mbit/s without delay and with 20 ms there and back, which starts 5 s after or before; goodput while both run",
+        "beside a TCP flow of the kernel (CUBIC, and BBR where it has that) on 100 Mbit/s, at 0 and 20 ms, which starts 5 s after or before; goodput of both",
         400 * MB,
         variants,
         ratio("cubic-after", "cubic-before"),
