@@ -1,0 +1,1 @@
+//! Which packets of this host are captured: nftables, routes, control groups.

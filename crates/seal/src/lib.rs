@@ -1,0 +1,1 @@
+//! Sealed datagrams: keys, numbers, and the replay window.

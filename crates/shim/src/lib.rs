@@ -1,0 +1,1 @@
+//! Unmodified TCP programs over several SCION paths.

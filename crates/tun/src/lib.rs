@@ -1,0 +1,1 @@
+//! TUN devices with offloads: large packets cut into segments, and segments merged again.
