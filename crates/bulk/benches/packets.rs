@@ -8,9 +8,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use hawser_bulk::protocol::{
-    Ack, Cipher, DATA_OVERHEAD, Opener, SECRET, Sealer, Sink, Source, SubflowKey, Transmit,
+    Ack, DATA_OVERHEAD, Opener, Sealer, Sink, Source, SubflowKey, Transmit,
 };
 use hawser_congestion::RateControl;
+use hawser_seal::{Cipher, SECRET};
 
 /// Content bytes of each measurement.
 const BYTES: u64 = 1 << 30;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_endhost::ScionAddr;
 use hawser_manager::{PathOptions, PathSet};
 use hawser_quic::PeerKey;
+use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::algorithm::Algorithm;
@@ -14,7 +15,7 @@ use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
-use crate::protocol::{self, Cipher};
+use crate::protocol;
 use crate::report::{PathProgress, Summary, TransferEvent};
 use crate::session::{Begin, Destination, Ended, Role, Session};
 use crate::trust::Trust;

@@ -24,6 +24,7 @@ use std::{fmt, io, thread};
 use hawser_endhost::lanes::{Lane, Lanes};
 use hawser_endhost::socket::{Socket, XdpUse};
 use hawser_endhost::{Headers, HeadersError, Path, ScionAddr};
+use hawser_seal::{Cipher, SECRET};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -31,7 +32,7 @@ use crate::algorithm::Start;
 use crate::content::{Source, SourceError};
 use crate::gate::{Gate, Loaded};
 use crate::limit::Limit;
-use crate::protocol::{Cipher, FORMAT, SECRET};
+use crate::protocol::FORMAT;
 use crate::queues::Queues;
 
 /// A session, as this host numbers them.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use hawser_endhost::socket::{Socket, XdpUse};
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_quic::{CloseReason, Config, Connection, Endpoint, Identity, PeerKey};
+use hawser_seal::Cipher;
 
 use crate::data::{Data, Keys, SessionKey, SubflowKey};
 use crate::error::TransferError;
 use crate::memory::Memory;
-use crate::protocol::Cipher;
 
 /// The application protocol of connections (TLS ALPN).
 const ALPN: &[u8] = b"hawser-bulk/1";

@@ -7,11 +7,11 @@
 //! - [`Source`] decides what is sent over which subflow, and when. [`Sink`] decides what is
 //!   acknowledged, and when. Both are given the time with each call.
 
+mod ack;
 mod log;
 mod message;
 mod packet;
 mod ranges;
-mod seal;
 mod sink;
 mod source;
 mod wire;
@@ -21,16 +21,16 @@ pub(crate) mod fuzz;
 #[cfg(test)]
 mod model;
 
+pub use self::ack::Ack;
 pub use self::log::{Inbox, LogError, Outbox};
 pub use self::message::{
     ErrorCode, Framing, MAX_MESSAGE, Message, Open, Role, SESSION_ID, SessionId, SessionMessage,
     VERSION,
 };
 pub use self::packet::{
-    Ack, DATA_OVERHEAD, FORMAT, HEADER, Header, Kind, SubflowId, TAG, subflow_id,
+    DATA_OVERHEAD, FORMAT, Opened, Opener, Payload, Rejected, Rejections, Sealer,
 };
 pub use self::ranges::RangeSet;
-pub use self::seal::{Cipher, Opened, Opener, Payload, Rejected, Rejections, SECRET, Sealer};
 pub use self::sink::{NewParts, Sink, SinkError, SinkStats};
 pub use self::source::{Acked, Source, SourceError, SubflowStats, Transmit};
 pub use self::wire::{DecodeError, MAX_VARINT, Reader, Writer};

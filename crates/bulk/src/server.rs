@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_quic::{Connection, PeerKey};
+use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -26,7 +27,7 @@ use crate::joined::Joined;
 use crate::keys::Code;
 use crate::limit::Limit;
 use crate::node::{Node, Side, datagram_keys};
-use crate::protocol::{self, Cipher, ErrorCode, Message, Open};
+use crate::protocol::{self, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, Role, Session};
 

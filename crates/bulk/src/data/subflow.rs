@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::{Doubt, FlowId, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
+use hawser_seal::SubflowId;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{DataEvent, NewSubflow, SubflowKey};
 use crate::algorithm::Start;
-use crate::protocol::{Opener, Sealer, SubflowId};
+use crate::protocol::{Opener, Sealer};
 
 /// Time between probes of a path over which nothing has arrived yet.
 const PROBED: Duration = Duration::from_millis(200);

@@ -13,13 +13,14 @@ use std::{io, thread};
 
 use hawser_endhost::lanes::{Candidate, FlowId, LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
+use hawser_seal::{SubflowId, subflow_id};
 
 use super::coupled::Coupled;
 use super::incoming::{Incoming, Packet};
 use super::outgoing::Outgoing;
 use super::subflow::Subflows;
 use super::{Command, DataEvent, SessionKey, SubflowKey, Waker};
-use crate::protocol::{Payload, SubflowId, subflow_id};
+use crate::protocol::Payload;
 
 /// Receives before anything is sent. More would only fill the caches.
 const ROUNDS: usize = 4;

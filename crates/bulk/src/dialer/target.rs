@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_quic::PeerKey;
+use hawser_seal::Cipher;
 
 use crate::algorithm::{Algorithm, Start};
 use crate::control::{Control, ControlError};
@@ -14,7 +15,7 @@ use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::node::{Node, Side, datagram_keys};
-use crate::protocol::{Cipher, ErrorCode, Message, Open, Role};
+use crate::protocol::{ErrorCode, Message, Open, Role};
 use crate::trust::Trust;
 
 /// Longest wait for the server's answer to the first message.

@@ -3,6 +3,7 @@
 //! `HAWSER_FUZZ_CASES` says how many inputs each parser gets; ten million take some minutes in a
 //! release build. The parsers of manifests and of keys are tested beside them, in the same manner.
 
+use hawser_seal::{Cipher, SECRET};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -68,7 +69,7 @@ pub(crate) fn samples<S: Strategy>(strategy: S) -> Vec<S::Value> {
 
 #[test]
 fn any_acknowledgement_is_decoded_or_refused() {
-    let valid: Vec<_> = (samples(packet::tests::ack()).iter())
+    let valid: Vec<_> = (samples(ack::tests::ack()).iter())
         .map(|ack| {
             let mut out = Vec::new();
             ack.encode(&mut out, 1400);
@@ -127,7 +128,7 @@ fn any_packet_is_opened_or_rejected() {
     let (mut opened, mut scratch) = (0, Vec::new());
     fuzz(&valid, |input| {
         (FORMAT.token)(input);
-        subflow_id(input);
+        hawser_seal::subflow_id(input);
         let before = opener.rejections().total();
         match opener.open(input, &mut scratch) {
             Ok(_) => opened += 1,

@@ -6,10 +6,10 @@ mod session;
 use std::fmt;
 
 use bytes::Bytes;
+use hawser_seal::Cipher;
 
 pub use self::framing::Framing;
 pub use self::session::SessionMessage;
-use super::seal::Cipher;
 use super::wire::{DecodeError, Reader, Writer};
 
 /// The version of the protocol.
@@ -238,7 +238,7 @@ impl Message {
                     return Err(DecodeError::UnknownVersion(version));
                 }
                 Self::Open(Open {
-                    cipher: Cipher::from_u8(reader.u8()?)?,
+                    cipher: cipher(&mut reader)?,
                     port: reader.u16()?,
                     instance: reader.u64()?,
                     role: match reader.u8()? {
@@ -252,7 +252,7 @@ impl Message {
             }
             2 => Self::Join {
                 session: SessionId(reader.array()?),
-                cipher: Cipher::from_u8(reader.u8()?)?,
+                cipher: cipher(&mut reader)?,
                 port: reader.u16()?,
             },
             3 => Self::Accept {
@@ -276,6 +276,14 @@ impl Message {
         };
         reader.finish()?;
         Ok(message)
+    }
+}
+
+/// A cipher that seals.
+fn cipher(reader: &mut Reader<'_>) -> Result<Cipher, DecodeError> {
+    match Cipher::from_u8(reader.u8()?) {
+        Some(Cipher::Null) | None => Err(DecodeError::Invalid("cipher")),
+        Some(cipher) => Ok(cipher),
     }
 }
 

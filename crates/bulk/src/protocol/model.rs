@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use hawser_congestion::{Algorithm, Announced, RateControl};
+use hawser_seal::{Cipher, HEADER, SECRET};
 
 use self::control::Fixed;
 pub(super) use self::path::Path;

@@ -1,27 +1,23 @@
-//! Datagrams: the header in clear text, and acknowledgements.
+//! Packets: content, acknowledgements and probes in sealed datagrams.
 
-use std::iter;
 use std::ops::Range;
-use std::time::Duration;
 
 use hawser_endhost::lanes::{PacketFormat, Token};
+use hawser_seal::{Cipher, HEADER, Kind, SECRET, SubflowId, TAG};
+use thiserror::Error;
 
-use super::wire::{DecodeError, MAX_VARINT, Reader, Writer, varint_length};
+use super::ack::Ack;
+use super::wire::{DecodeError, Reader};
 
-/// Bytes of the header: kind, subflow id, low bits of the number.
-pub const HEADER: usize = 13;
-
-/// Bytes of the authentication tag at the end of each packet.
-pub const TAG: usize = 16;
+/// Bytes of the position in a data packet.
+const POSITION: usize = 8;
 
 /// Bytes of a data packet that are not content: header, position, tag.
 pub const DATA_OVERHEAD: usize = HEADER + POSITION + TAG;
 
-/// Bytes of the position in a data packet.
-pub(super) const POSITION: usize = 8;
-
-/// The id in all packets of one direction of a subflow.
-pub type SubflowId = [u8; 8];
+const DATA: Kind = Kind::new(1).expect("1 to 7");
+const ACK: Kind = Kind::new(2).expect("1 to 7");
+const PROBE: Kind = Kind::new(3).expect("1 to 7");
 
 /// The format of data and acknowledgement packets on lanes; their token is the subflow id.
 ///
@@ -32,315 +28,212 @@ pub const FORMAT: PacketFormat = PacketFormat {
     min_payload: 1200,
 };
 
-const PHASE: u8 = 1 << 3;
-const ASK: u8 = 1 << 4;
-
-/// What a packet carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Content.
-    Data,
-    /// An acknowledgement.
-    Ack,
-    /// Nothing but its size.
-    Probe,
-}
-
-/// The part of a packet that is not encrypted. It is authenticated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// What the packet carries.
-    pub kind: Kind,
-    /// The phase of the key: changes with every key.
-    pub phase: bool,
-    /// The receiver shall acknowledge the packet at once.
-    pub ask: bool,
-    /// The sender's id.
-    pub subflow: SubflowId,
-    /// The low 32 bits of the packet number.
-    pub number: u32,
-}
-
-impl Header {
-    /// The bytes of the header.
-    #[inline]
-    pub fn encode(&self) -> [u8; HEADER] {
-        let kind = match self.kind {
-            Kind::Data => 1,
-            Kind::Ack => 2,
-            Kind::Probe => 3,
-        };
-        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let mut out = [0; HEADER];
-        out[0] = kind | flag(self.phase, PHASE) | flag(self.ask, ASK);
-        out[1..9].copy_from_slice(&self.subflow);
-        out[9..].copy_from_slice(&self.number.to_be_bytes());
-        out
-    }
-
-    /// Decodes the header at the beginning of `packet`.
-    ///
-    /// # Errors
-    /// [`DecodeError::Truncated`], or [`DecodeError::UnknownKind`].
-    #[inline]
-    pub fn decode(packet: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(packet);
-        let first = reader.u8()?;
-        let kind = match first & !(PHASE | ASK) {
-            1 => Kind::Data,
-            2 => Kind::Ack,
-            3 => Kind::Probe,
-            _ => return Err(DecodeError::UnknownKind(first)),
-        };
-        Ok(Self {
-            kind,
-            phase: first & PHASE != 0,
-            ask: first & ASK != 0,
-            subflow: reader.array()?,
-            number: reader.u32()?,
-        })
-    }
-}
-
-/// The subflow id of a packet; `None` when the packet is too short to have one.
-#[inline]
-pub fn subflow_id(packet: &[u8]) -> Option<SubflowId> {
-    packet.get(1..)?.first_chunk().copied()
-}
-
 /// The subflow id of a packet that is one by its first byte. SCMP errors may quote other packets of
 /// the socket.
 fn token_of(packet: &[u8]) -> Option<Token> {
-    matches!(packet.first()? & !(PHASE | ASK), 1..=3)
-        .then(|| subflow_id(packet))
-        .flatten()
+    match hawser_seal::kind(packet)? {
+        DATA | ACK | PROBE => hawser_seal::subflow_id(packet),
+        _ => None,
+    }
 }
 
-/// Which packets of a subflow were received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ack {
-    /// The largest packet number received.
-    pub largest: u64,
-    /// The time since it was received, in whole microseconds.
-    pub delay: Duration,
-    /// Packets received with the congestion mark (CE), in all.
-    pub marked: u64,
-    /// Content bytes that the sink takes in all.
-    pub credit: u64,
-    /// The numbers received, newest first: disjoint, not adjacent, the first ending with `largest`.
-    pub ranges: Vec<Range<u64>>,
+/// Seals the packets of one direction of a subflow, and numbers them.
+#[derive(Debug)]
+pub struct Sealer(hawser_seal::Sealer);
+
+impl Sealer {
+    /// A sealer with the exported secret of its direction (`docs/bulk-protocol.md`, *Keys*).
+    pub fn new(cipher: Cipher, secret_and_id: &[u8; SECRET]) -> Self {
+        Self(hawser_seal::Sealer::new(cipher, secret_and_id))
+    }
+
+    /// The number of the next packet.
+    pub fn next_number(&self) -> u64 {
+        self.0.next_number()
+    }
+
+    /// The id in all packets.
+    pub fn subflow_id(&self) -> SubflowId {
+        self.0.subflow_id()
+    }
+
+    /// Appends `content`, which begins at `position`, as data packets to `out`: `per_packet` bytes
+    /// of content each, the last possibly fewer, one behind the other. With `ask`, the last packet
+    /// asks for an answer. Returns their numbers.
+    pub fn seal_data(
+        &mut self,
+        out: &mut Vec<u8>,
+        position: u64,
+        content: &[u8],
+        per_packet: usize,
+        ask: bool,
+    ) -> Range<u64> {
+        let first = self.next_number();
+        let packets = content.len().div_ceil(per_packet.max(1));
+        out.reserve(content.len() + packets * DATA_OVERHEAD);
+        let positions = (position..).step_by(per_packet.max(1));
+        let last = packets.saturating_sub(1);
+        for (index, (part, position)) in
+            content.chunks(per_packet.max(1)).zip(positions).enumerate()
+        {
+            self.0.seal(out, DATA, ask && index == last, |out| {
+                out.extend_from_slice(&position.to_be_bytes());
+                out.extend_from_slice(part);
+            });
+        }
+        first..self.next_number()
+    }
+
+    /// Appends an acknowledgement packet of at most `size` bytes to `out`, with as many ranges as
+    /// fit. Returns its number.
+    pub fn seal_ack(&mut self, out: &mut Vec<u8>, ack: &Ack, size: usize) -> u64 {
+        let limit = size.saturating_sub(HEADER + TAG);
+        self.0.seal(out, ACK, false, |out| ack.encode(out, limit))
+    }
+
+    /// Appends a probe of `size` bytes to `out`, which asks for an answer. The smallest probe has
+    /// header and tag alone (29 bytes). Returns its number.
+    pub fn seal_probe(&mut self, out: &mut Vec<u8>, size: usize) -> u64 {
+        let zeros = size.saturating_sub(HEADER + TAG);
+        self.0
+            .seal(out, PROBE, true, |out| out.resize(out.len() + zeros, 0))
+    }
 }
 
-impl Ack {
-    /// The acknowledgement of one packet alone, as a source answers the probe of a sink.
-    pub fn of(number: u64) -> Self {
+/// Opens the packets of one direction of a subflow.
+#[derive(Debug)]
+pub struct Opener {
+    sealed: hawser_seal::Opener,
+    malformed: u64,
+}
+
+/// An authentic packet that was not received before.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Opened<'a> {
+    /// The packet number.
+    pub number: u64,
+    /// The sender wants an answer at once.
+    pub ask: bool,
+    /// What the packet carries.
+    pub payload: Payload<'a>,
+}
+
+/// What a packet carries.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// At least one byte of content.
+    Data {
+        /// The position of the first byte in the content. With the length of the content it is at
+        /// most `u64::MAX`; whether that is within the content is the sink's to check.
+        position: u64,
+        /// The content.
+        content: &'a [u8],
+    },
+    /// An acknowledgement.
+    Ack(Ack),
+    /// Nothing.
+    Probe {
+        /// The size of the packet, in bytes.
+        size: usize,
+    },
+}
+
+/// Why a packet is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// It does not open.
+    #[error(transparent)]
+    Sealed(hawser_seal::Rejected),
+    /// It is authentic, and its payload breaks the protocol: the peer is at fault.
+    #[error("its payload is invalid: {0}")]
+    Malformed(DecodeError),
+}
+
+/// How many packets were dropped, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rejections {
+    /// [`Rejected::Sealed`], by reason.
+    pub sealed: hawser_seal::Rejections,
+    /// [`Rejected::Malformed`].
+    pub malformed: u64,
+}
+
+impl Rejections {
+    /// All dropped packets.
+    pub fn total(&self) -> u64 {
+        self.sealed.total() + self.malformed
+    }
+}
+
+impl Opener {
+    /// An opener with the exported secret of the sender's direction (`docs/bulk-protocol.md`, *Keys*).
+    pub fn new(cipher: Cipher, secret_and_id: &[u8; SECRET]) -> Self {
         Self {
-            largest: number,
-            delay: Duration::ZERO,
-            marked: 0,
-            credit: 0,
-            ranges: iter::once(number..number + 1).collect(),
+            sealed: hawser_seal::Opener::new(cipher, secret_and_id),
+            malformed: 0,
         }
     }
 
-    /// Appends the acknowledgement to `out` in `limit` bytes at most, with as many of the newest
-    /// ranges as fit. Room for the first range (41 bytes at most) is taken in any case.
-    pub fn encode(&self, out: &mut Vec<u8>, limit: usize) {
-        let mut writer = Writer::new(out);
-        let delay = u64::try_from(self.delay.as_micros()).unwrap_or(MAX_VARINT);
-        let fixed = [
-            self.largest,
-            delay.min(MAX_VARINT),
-            self.marked,
-            self.credit,
-        ];
-        for field in fixed {
-            writer.varint(field);
-        }
-        let first = self.ranges.first();
-        let first = first.map_or(0, |range| range.end - range.start - 1);
-        let mut left = fixed
-            .iter()
-            .chain([&first])
-            .fold(limit, |left, field| left.saturating_sub(varint_length(*field)))
-            // The number of ranges: a packet has fewer than 2^14.
-            .saturating_sub(2);
-        let further = self.ranges.windows(2).map(|pair| {
-            let (newer, older) = (&pair[0], &pair[1]);
-            [newer.start - older.end - 1, older.end - older.start - 1]
-        });
-        let fitting = further.clone().take_while(|fields| {
-            let length: usize = fields.iter().copied().map(varint_length).sum();
-            let fits = length <= left;
-            left = left.saturating_sub(length);
-            fits
-        });
-        let count = fitting.take((1 << 14) - 2).count();
-        writer.varint(1 + count as u64);
-        writer.varint(first);
-        for field in further.take(count).flatten() {
-            writer.varint(field);
+    /// The id in all packets.
+    pub fn subflow_id(&self) -> SubflowId {
+        self.sealed.subflow_id()
+    }
+
+    /// The packets that were dropped.
+    pub fn rejections(&self) -> Rejections {
+        Rejections {
+            sealed: self.sealed.rejections(),
+            malformed: self.malformed,
         }
     }
 
-    /// Decodes an acknowledgement.
+    /// Opens `packet`; `scratch` holds its content. Only packets that open change what is received
+    /// later.
     ///
     /// # Errors
-    /// When fields are missing or left over, or the ranges reach below number 0.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        const RANGE: DecodeError = DecodeError::Invalid("range of acknowledged packets");
-        let mut reader = Reader::new(bytes);
-        let largest = reader.varint()?;
-        let delay = Duration::from_micros(reader.varint()?);
-        let (marked, credit) = (reader.varint()?, reader.varint()?);
-        let count = reader.varint()?;
-        if count == 0 {
-            return Err(RANGE);
+    /// Why the packet is dropped; it is counted.
+    pub fn open<'a>(
+        &mut self,
+        packet: &[u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Opened<'a>, Rejected> {
+        let opened = (self.sealed)
+            .open(packet, scratch)
+            .map_err(Rejected::Sealed)?;
+        match decode(opened.kind, opened.payload, packet.len()) {
+            Ok(payload) => Ok(Opened {
+                number: opened.number,
+                ask: opened.ask,
+                payload,
+            }),
+            Err(error) => {
+                self.malformed += 1;
+                Err(Rejected::Malformed(error))
+            }
         }
-        let first = reader.varint()?;
-        let start = largest.checked_sub(first).ok_or(RANGE)?;
-        // Each further range has two bytes at least, so the packet bounds their number.
-        let most = 1 + reader.rest().len() as u64 / 2;
-        let mut ranges = Vec::with_capacity(count.min(most) as usize);
-        ranges.push(start..largest + 1);
-        let mut lowest = start;
-        for _ in 1..count {
-            let (missing, length) = (reader.varint()?, reader.varint()?);
-            let end = lowest.checked_sub(missing + 1).ok_or(RANGE)?;
-            lowest = end.checked_sub(length + 1).ok_or(RANGE)?;
-            ranges.push(lowest..end);
+    }
+}
+
+fn decode(kind: Kind, payload: &[u8], size: usize) -> Result<Payload<'_>, DecodeError> {
+    match kind {
+        DATA => {
+            let mut reader = Reader::new(payload);
+            let position = reader.u64()?;
+            let content = reader.rest();
+            if content.is_empty() {
+                return Err(DecodeError::Truncated);
+            }
+            if position.checked_add(content.len() as u64).is_none() {
+                return Err(DecodeError::Invalid("position"));
+            }
+            Ok(Payload::Data { position, content })
         }
-        reader.finish()?;
-        Ok(Self {
-            largest,
-            delay,
-            marked,
-            credit,
-            ranges,
-        })
+        ACK => Ack::decode(payload).map(Payload::Ack),
+        PROBE => Ok(Payload::Probe { size }),
+        other => Err(DecodeError::UnknownKind(other.number())),
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    pub(in super::super) fn ack() -> impl Strategy<Value = Ack> {
-        let gaps = prop::collection::vec((0_u64..1 << 20, 0_u64..1 << 20, 0_u32..20), 1..200);
-        let fields = (
-            0..=MAX_VARINT >> 8,
-            0..=MAX_VARINT,
-            0..=MAX_VARINT,
-            0..=MAX_VARINT,
-        );
-        (fields, gaps).prop_map(|((base, delay, marked, credit), gaps)| {
-            let mut ranges = Vec::new();
-            let mut next = base;
-            for (missing, length, shift) in gaps {
-                let start = next + 1 + (missing >> shift);
-                next = start + 1 + (length >> shift);
-                ranges.push(start..next);
-            }
-            ranges.reverse();
-            Ack {
-                largest: next - 1,
-                delay: Duration::from_micros(delay),
-                marked,
-                credit,
-                ranges,
-            }
-        })
-    }
-
-    #[test]
-    fn an_acknowledgement_has_the_specified_bytes() {
-        let ack = Ack {
-            largest: 100,
-            delay: Duration::from_micros(7),
-            marked: 3,
-            credit: 0x4000,
-            ranges: vec![98..101, 95..96, 10..90],
-        };
-        let mut out = Vec::new();
-        ack.encode(&mut out, 1000);
-        let first = [0x40, 100, 7, 3, 0x80, 0, 0x40, 0, 3, 2];
-        assert_eq!(out, [&first[..], &[1, 0, 4, 0x40, 79]].concat());
-    }
-
-    #[test]
-    fn ranges_below_zero_are_refused() {
-        // largest 5, delay, marked, credit, ranges, first range of 7 packets.
-        let result = Ack::decode(&[5, 0, 0, 0, 1, 6]);
-        let range = Err(DecodeError::Invalid("range of acknowledged packets"));
-        assert_eq!(result, range);
-        assert_eq!(Ack::decode(&[5, 0, 0, 0, 2, 1, 3, 0]), range);
-        assert_eq!(Ack::decode(&[5, 0, 0, 0, 2, 1, 2, 1]), range);
-        assert_eq!(Ack::decode(&[5, 0, 0, 0, 0]), range);
-        assert_eq!(
-            Ack::decode(&[5, 0, 0, 0, 2, 1]),
-            Err(DecodeError::Truncated)
-        );
-        assert_eq!(
-            Ack::decode(&[5, 0, 0, 0, 1, 1, 9]),
-            Err(DecodeError::Trailing(1))
-        );
-        assert_eq!(
-            Ack::decode(&[5, 0, 0, 0, 2, 1, 2, 0]).unwrap().ranges,
-            [4..6, 0..1]
-        );
-    }
-
-    #[test]
-    fn only_packets_have_tokens() {
-        let header = Header {
-            kind: Kind::Probe,
-            phase: true,
-            ask: true,
-            subflow: *b"subflow!",
-            number: 9,
-        };
-        let packet = header.encode();
-        assert_eq!((FORMAT.token)(&packet[..9]), Some(*b"subflow!"));
-        assert_eq!(subflow_id(&packet), Some(*b"subflow!"));
-        assert_eq!((FORMAT.token)(&packet[..8]), None);
-        // QUIC has the second highest bit set in every packet.
-        assert_eq!((FORMAT.token)(&[0x40; 20]), None);
-    }
-
-    proptest! {
-        #[test]
-        fn headers_survive(kind in 0..3_usize, flags: (bool, bool), subflow: [u8; 8], number: u32) {
-            let header = Header {
-                kind: [Kind::Data, Kind::Ack, Kind::Probe][kind],
-                phase: flags.0,
-                ask: flags.1,
-                subflow,
-                number,
-            };
-            let bytes = header.encode();
-            prop_assert_eq!(Header::decode(&bytes), Ok(header));
-            prop_assert_eq!(Header::decode(&bytes[..12]), Err(DecodeError::Truncated));
-        }
-
-        #[test]
-        fn acknowledgements_survive(ack in ack()) {
-            let mut out = Vec::new();
-            ack.encode(&mut out, usize::MAX);
-            prop_assert_eq!(Ack::decode(&out), Ok(ack));
-        }
-
-        #[test]
-        fn short_acknowledgements_have_the_newest_ranges(ack in ack(), limit in 41..500_usize) {
-            let mut out = vec![1, 2];
-            ack.encode(&mut out, limit);
-            prop_assert!(out.len() - 2 <= limit);
-            let short = Ack::decode(&out[2..]).unwrap();
-            let all = ack.ranges.len();
-            prop_assert_eq!(&short.ranges[..], &ack.ranges[..short.ranges.len()]);
-            // Whatever is left out would not have fitted: two varints of 16 bytes at most.
-            prop_assert!(short.ranges.len() == all || out.len() - 2 + 17 > limit);
-        }
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use self::numbers::Numbers;
 use super::SubflowKey;
-use super::packet::Ack;
+use super::ack::Ack;
 use super::ranges::RangeSet;
 
 /// The interval of acknowledgements until the source names one.

@@ -19,7 +19,7 @@ use self::pace::MIN_PACKETS;
 use self::subflow::Subflow;
 pub use self::subflow::SubflowStats;
 use super::SubflowKey;
-use super::packet::Ack;
+use super::ack::Ack;
 use super::ranges::RangeSet;
 use crate::limit::Allowance;
 

@@ -22,8 +22,8 @@ pub enum DecodeError {
     /// A session of another version of the protocol is asked for.
     #[error("it speaks version {0} of the protocol, not 1")]
     UnknownVersion(u64),
-    /// A kind of packet that this version does not have, or reserved bits that are set.
-    #[error("its first byte {0:#04x} is not a packet's")]
+    /// A kind of packet that this version does not have.
+    #[error("its kind {0} is unknown")]
     UnknownKind(u8),
     /// A field has a value that it cannot have.
     #[error("its {0} is invalid")]

@@ -179,11 +179,11 @@ fn hostile_packets_change_nothing_but_counters() {
     assert!(outcome.attacks > 900);
     for rejections in &outcome.rejections {
         assert!(
-            rejections.forged > 100 && rejections.replayed > 50,
+            rejections.sealed.forged > 100 && rejections.sealed.replayed > 50,
             "{rejections:?}"
         );
         assert!(
-            rejections.not_packets > 10 && rejections.malformed == 0,
+            rejections.sealed.not_packets > 10 && rejections.malformed == 0,
             "{rejections:?}"
         );
     }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use hawser_congestion::RateControl;
+use hawser_seal::{HEADER, TAG};
 
-use super::super::packet::{Ack, HEADER, TAG};
+use super::super::ack::Ack;
 use super::Acked;
 use super::flight::{Flight, Run};
 use super::interval::Interval;

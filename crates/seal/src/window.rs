@@ -1,15 +1,16 @@
 //! Which packet numbers were received, and how numbers are completed.
 
-use super::super::wire::MAX_VARINT;
-
 /// How many of the newest numbers are remembered. Packets with older numbers are dropped.
-pub(super) const WINDOW: u64 = 1 << 16;
+pub(crate) const WINDOW: u64 = 1 << 16;
+
+/// Numbers are below this, so that they fit a variable-length integer (RFC 9000, 12.3).
+const END: u64 = 1 << 62;
 
 const BITS: u64 = u64::BITS as u64;
 
 /// The newest packet numbers, received or not.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// One more than the largest number received.
     next: u64,
     /// A bit for each of the newest [`WINDOW`] numbers, at the number modulo the window.
@@ -18,13 +19,13 @@ pub(super) struct Window {
 
 /// Why a number is not new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotNew {
+pub(crate) enum NotNew {
     Replayed,
     TooOld,
 }
 
 impl Window {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             next: 0,
             bits: vec![0; (WINDOW / BITS) as usize].into(),
@@ -33,10 +34,10 @@ impl Window {
 
     /// Completes the low 32 bits of a number to the number nearest to the next one (RFC 9000, A.3).
     #[inline]
-    pub(super) fn complete(&self, low: u32) -> u64 {
+    pub(crate) fn complete(&self, low: u32) -> u64 {
         const SPAN: u64 = 1 << 32;
         let candidate = (self.next & !(SPAN - 1)) | u64::from(low);
-        if candidate + SPAN / 2 <= self.next && candidate + SPAN <= MAX_VARINT {
+        if candidate + SPAN / 2 <= self.next && candidate + SPAN < END {
             candidate + SPAN
         } else if candidate > self.next + SPAN / 2 && candidate >= SPAN {
             candidate - SPAN
@@ -47,7 +48,7 @@ impl Window {
 
     /// Whether `number` may still be received.
     #[inline]
-    pub(super) fn check(&self, number: u64) -> Result<(), NotNew> {
+    pub(crate) fn check(&self, number: u64) -> Result<(), NotNew> {
         if number >= self.next {
             return Ok(());
         }
@@ -63,7 +64,7 @@ impl Window {
 
     /// Records that `number` was received.
     #[inline]
-    pub(super) fn insert(&mut self, number: u64) {
+    pub(crate) fn insert(&mut self, number: u64) {
         if number >= self.next {
             self.advance(number + 1);
         }
@@ -121,10 +122,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_near_the_next_are_completed(next in 0..MAX_VARINT, shift in 0..62, near: i32) {
+        fn numbers_near_the_next_are_completed(next in 0..END, shift in 0..62, near: i32) {
             let mut window = Window::new();
             window.next = next >> shift;
-            let number = window.next.saturating_add_signed(near.into()).min(MAX_VARINT);
+            let number = window.next.saturating_add_signed(near.into()).min(END - 1);
             prop_assert_eq!(window.complete(number as u32), number);
         }
 

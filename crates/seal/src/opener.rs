@@ -2,15 +2,16 @@
 
 use thiserror::Error;
 
-use super::super::packet::{Ack, HEADER, Header, Kind, SubflowId, TAG};
-use super::super::wire::{DecodeError, Reader};
-use super::keys::{Cipher, Keys, SECRET};
-use super::window::{NotNew, Window};
+use crate::cipher::Cipher;
+use crate::header::{Header, Kind, SubflowId};
+use crate::keys::{Keys, SECRET};
+use crate::window::{NotNew, Window};
 
 /// Opens the packets of one direction of a subflow.
 #[derive(Debug)]
 pub struct Opener {
     subflow: SubflowId,
+    cipher: Cipher,
     /// The keys before the current ones, for packets that were overtaken.
     previous: Option<Keys>,
     current: Keys,
@@ -28,39 +29,21 @@ pub struct Opener {
 pub struct Opened<'a> {
     /// The packet number.
     pub number: u64,
+    /// What the payload is.
+    pub kind: Kind,
     /// The sender wants an answer at once.
     pub ask: bool,
     /// What the packet carries.
-    pub payload: Payload<'a>,
-}
-
-/// What a packet carries.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Payload<'a> {
-    /// At least one byte of content.
-    Data {
-        /// The position of the first byte in the content. With the length of the content it is at
-        /// most `u64::MAX`; whether that is within the content is the sink's to check.
-        position: u64,
-        /// The content.
-        content: &'a [u8],
-    },
-    /// An acknowledgement.
-    Ack(Ack),
-    /// Nothing.
-    Probe {
-        /// The size of the packet, in bytes.
-        size: usize,
-    },
+    pub payload: &'a mut [u8],
 }
 
 /// Why a packet is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// Its first bytes are not the header of a packet with a tag.
-    #[error("it is not a packet of this protocol: {0}")]
-    NotAPacket(DecodeError),
+    /// It does not begin with the header of a packet, or is too short for header and tag.
+    #[error("it is not a sealed packet")]
+    NotAPacket,
     /// It has the id of another subflow.
     #[error("it has the id of another subflow")]
     OtherSubflow,
@@ -73,9 +56,6 @@ pub enum Rejected {
     /// It was not sealed with the keys of the subflow, or was changed since.
     #[error("it is forged")]
     Forged,
-    /// It is authentic, and its payload breaks the protocol: the peer is at fault.
-    #[error("its payload is invalid: {0}")]
-    Malformed(DecodeError),
 }
 
 /// How many packets were dropped, by reason.
@@ -91,35 +71,32 @@ pub struct Rejections {
     pub too_old: u64,
     /// [`Rejected::Forged`].
     pub forged: u64,
-    /// [`Rejected::Malformed`].
-    pub malformed: u64,
 }
 
 impl Rejections {
     /// All dropped packets.
     pub fn total(&self) -> u64 {
-        let unsealed = self.not_packets + self.other_subflow + self.forged;
-        unsealed + self.replayed + self.too_old + self.malformed
+        self.not_packets + self.other_subflow + self.forged + self.replayed + self.too_old
     }
 
     fn count(&mut self, rejected: Rejected) {
         *match rejected {
-            Rejected::NotAPacket(_) => &mut self.not_packets,
+            Rejected::NotAPacket => &mut self.not_packets,
             Rejected::OtherSubflow => &mut self.other_subflow,
             Rejected::Replayed => &mut self.replayed,
             Rejected::TooOld => &mut self.too_old,
             Rejected::Forged => &mut self.forged,
-            Rejected::Malformed(_) => &mut self.malformed,
         } += 1;
     }
 }
 
 impl Opener {
-    /// An opener with the exported secret of the sender's direction (`docs/bulk-protocol.md`, *Keys*).
+    /// An opener with the exported secret of the sender's direction ([`SECRET`]).
     pub fn new(cipher: Cipher, secret_and_id: &[u8; SECRET]) -> Self {
         let (current, subflow) = Keys::exported(cipher, secret_and_id);
         Self {
             subflow,
+            cipher,
             previous: None,
             next: current.next(),
             current,
@@ -140,33 +117,64 @@ impl Opener {
         self.rejections
     }
 
-    /// Opens `packet`; `scratch` holds its content. Only packets that open change what is received
-    /// later.
+    /// Opens `packet`; `scratch` holds its payload alone. Only packets that open change what is
+    /// received later.
     ///
     /// # Errors
     /// Why the packet is dropped; it is counted.
+    #[inline]
     pub fn open<'a>(
         &mut self,
         packet: &[u8],
         scratch: &'a mut Vec<u8>,
     ) -> Result<Opened<'a>, Rejected> {
-        self.try_open(packet, scratch)
-            .inspect_err(|rejected| self.rejections.count(*rejected))
+        scratch.clear();
+        self.open_into(packet, scratch)
     }
 
+    /// Opens `packet` as [`open`](Self::open) does, and appends its payload to `out`.
+    ///
+    /// # Errors
+    /// Why the packet is dropped; it is counted, and `out` is unchanged.
     #[inline]
-    fn try_open<'a>(
+    pub fn open_into<'a>(
         &mut self,
         packet: &[u8],
-        scratch: &'a mut Vec<u8>,
+        out: &'a mut Vec<u8>,
     ) -> Result<Opened<'a>, Rejected> {
-        let header = Header::decode(packet).map_err(Rejected::NotAPacket)?;
+        let start = out.len();
+        match self.try_open(packet, out, start) {
+            Ok((Header { kind, ask, .. }, number)) => Ok(Opened {
+                number,
+                kind,
+                ask,
+                payload: &mut out[start..],
+            }),
+            Err(rejected) => {
+                out.truncate(start);
+                self.rejections.count(rejected);
+                Err(rejected)
+            }
+        }
+    }
+
+    /// The header of `packet` and its number; its payload is in `out` from `start`. If it is
+    /// rejected, anything may be there.
+    #[inline]
+    fn try_open(
+        &mut self,
+        packet: &[u8],
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<(Header, u64), Rejected> {
+        let (clear, sealed) = (packet.split_first_chunk()).ok_or(Rejected::NotAPacket)?;
+        let header = Header::decode(clear).ok_or(Rejected::NotAPacket)?;
         if header.subflow != self.subflow {
             return Err(Rejected::OtherSubflow);
         }
-        let (clear, sealed) = (packet.split_first_chunk::<HEADER>())
-            .filter(|(_, sealed)| sealed.len() >= TAG)
-            .ok_or(Rejected::NotAPacket(DecodeError::Truncated))?;
+        if packet.len() < self.cipher.overhead() {
+            return Err(Rejected::NotAPacket);
+        }
         let number = self.received.complete(header.number);
         self.received
             .check(number)
@@ -174,8 +182,6 @@ impl Opener {
                 NotNew::Replayed => Rejected::Replayed,
                 NotNew::TooOld => Rejected::TooOld,
             })?;
-        scratch.clear();
-        scratch.extend_from_slice(sealed);
         let (keys, is_next) = if header.phase == self.phase {
             (&self.current, false)
         } else if let Some(previous) = &self.previous
@@ -185,18 +191,18 @@ impl Opener {
         } else {
             (&self.next, true)
         };
-        let payload = keys.open(number, clear, scratch).ok_or(Rejected::Forged)?;
+        out.extend_from_slice(sealed);
+        let payload = keys
+            .open(number, clear, &mut out[start..])
+            .ok_or(Rejected::Forged)?;
+        out.truncate(start + payload);
         if is_next {
             self.change_keys(number);
         } else if header.phase == self.phase {
             self.since = self.since.min(number);
         }
         self.received.insert(number);
-        Ok(Opened {
-            number,
-            ask: header.ask,
-            payload: decode(header.kind, payload, packet.len()).map_err(Rejected::Malformed)?,
-        })
+        Ok((header, number))
     }
 
     #[cold]
@@ -206,24 +212,5 @@ impl Opener {
         self.previous = Some(std::mem::replace(&mut self.current, current));
         self.phase = !self.phase;
         self.since = since;
-    }
-}
-
-fn decode(kind: Kind, payload: &[u8], size: usize) -> Result<Payload<'_>, DecodeError> {
-    match kind {
-        Kind::Data => {
-            let mut reader = Reader::new(payload);
-            let position = reader.u64()?;
-            let content = reader.rest();
-            if content.is_empty() {
-                return Err(DecodeError::Truncated);
-            }
-            if position.checked_add(content.len() as u64).is_none() {
-                return Err(DecodeError::Invalid("position"));
-            }
-            Ok(Payload::Data { position, content })
-        }
-        Kind::Ack => Ack::decode(payload).map(Payload::Ack),
-        Kind::Probe => Ok(Payload::Probe { size }),
     }
 }

@@ -1,8 +1,12 @@
 use proptest::prelude::*;
 
-use super::*;
+use crate::sealer::PACKETS_PER_KEY;
+use crate::window::WINDOW;
+use crate::{Cipher, HEADER, Kind, Opened, Opener, Rejected, Rejections, SECRET, Sealer, TAG};
 
 const CIPHERS: [Cipher; 2] = [Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305];
+
+const KIND: Kind = Kind::new(1).expect("1 to 7");
 
 fn secret(seed: u8) -> [u8; SECRET] {
     std::array::from_fn(|at| (at as u8).wrapping_mul(31) ^ seed)
@@ -13,10 +17,16 @@ fn pair(cipher: Cipher) -> (Sealer, Opener) {
     (Sealer::new(cipher, &secret), Opener::new(cipher, &secret))
 }
 
-fn probe(sealer: &mut Sealer) -> Vec<u8> {
+fn seal(sealer: &mut Sealer, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
-    sealer.seal_probe(&mut packet, 40);
+    sealer.seal(&mut packet, KIND, false, |out| {
+        out.extend_from_slice(payload)
+    });
     packet
+}
+
+fn probe(sealer: &mut Sealer) -> Vec<u8> {
+    seal(sealer, &[0; 11])
 }
 
 fn open(opener: &mut Opener, packet: &[u8]) -> Result<u64, Rejected> {
@@ -27,25 +37,36 @@ fn open(opener: &mut Opener, packet: &[u8]) -> Result<u64, Rejected> {
 }
 
 #[test]
-fn a_batch_has_a_constant_stride_and_opens() {
-    for cipher in CIPHERS {
+fn packets_are_appended_and_open() {
+    for cipher in [CIPHERS[0], CIPHERS[1], Cipher::Null] {
         let (mut sealer, mut opener) = pair(cipher);
-        let content: Vec<u8> = (0..250).collect();
-        let mut out = Vec::new();
-        assert_eq!(sealer.seal_data(&mut out, 1000, &content, 100, true), 0..3);
-        assert_eq!(sealer.next_number(), 3);
-        let packets: Vec<&[u8]> = out.chunks(137).collect();
-        assert_eq!(packets.len(), 3);
-        let mut scratch = Vec::new();
-        for (index, packet) in packets.iter().enumerate() {
-            let opened = opener.open(packet, &mut scratch).unwrap();
-            let from = index * 100;
-            let content = &content[from..(from + 100).min(250)];
-            let position = 1000 + from as u64;
-            assert_eq!(opened.payload, Payload::Data { position, content });
-            assert_eq!((opened.number, opened.ask), (index as u64, index == 2));
+        assert_eq!(sealer.subflow_id(), opener.subflow_id());
+        let (mut out, mut opened) = (Vec::new(), vec![0xee]);
+        for number in 0..7 {
+            assert_eq!(sealer.next_number(), number);
+            let kind = Kind::new(1 + number as u8).unwrap();
+            let payload = vec![number as u8; 10 * number as usize];
+            let start = out.len();
+            let sealed = sealer.seal(&mut out, kind, number == 3, |out| out.extend(&payload));
+            assert_eq!(sealed, number);
+            let packet = &out[start..];
+            assert_eq!(packet.len(), payload.len() + cipher.overhead());
+            let before = opened.clone();
+            let expected = Opened {
+                number,
+                kind,
+                ask: number == 3,
+                payload: &mut payload.clone(),
+            };
+            assert_eq!(opener.open_into(packet, &mut opened), Ok(expected));
+            assert_eq!(opened, [before, payload].concat());
+            assert_eq!(open(&mut opener, packet), Err(Rejected::Replayed));
         }
-        assert_eq!(opener.rejections(), Rejections::default());
+        let replayed = Rejections {
+            replayed: 7,
+            ..Rejections::default()
+        };
+        assert_eq!(opener.rejections(), replayed);
     }
 }
 
@@ -54,9 +75,8 @@ fn sealed_bytes_are_those_of_the_specification() {
     // Computed apart from this code: HKDF-Expand over HMAC-SHA256 by Python, and
     // AES-128-GCM by OpenSSL.
     let (mut sealer, _) = pair(Cipher::Aes128Gcm);
-    let mut out = Vec::new();
-    sealer.seal_data(&mut out, 5, b"content", 100, false);
-    let hex: String = out.iter().map(|byte| format!("{byte:02x}")).collect();
+    let packet = seal(&mut sealer, b"\0\0\0\0\0\0\0\x05content");
+    let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(
         hex,
         "01e1fe1f3c5d7a9bb80000000027c32f65021fe17ee046d546fdcab6a6860a9475a8eead732f3180372976f4"
@@ -64,19 +84,18 @@ fn sealed_bytes_are_those_of_the_specification() {
 }
 
 #[test]
-fn acknowledgements_and_probes_open() {
-    let (mut sealer, mut opener) = pair(Cipher::preferred());
-    let ack = Ack::of(77);
-    let (mut out, mut scratch) = (Vec::new(), Vec::new());
-    assert_eq!(sealer.seal_ack(&mut out, &ack, 100), 0);
-    let opened = opener.open(&out, &mut scratch).unwrap();
-    assert_eq!((opened.payload, opened.ask), (Payload::Ack(ack), false));
-    out.clear();
-    assert_eq!(sealer.seal_probe(&mut out, 1400), 1);
-    assert_eq!(out.len(), 1400);
-    let opened = opener.open(&out, &mut scratch).unwrap();
-    assert_eq!(opened.payload, Payload::Probe { size: 1400 });
-    assert!(opened.ask);
+fn packets_of_the_null_cipher_are_in_clear_text() {
+    let (mut sealer, mut opener) = pair(Cipher::Null);
+    let packet = seal(&mut sealer, b"content");
+    assert_eq!(packet[HEADER..], *b"content");
+    assert_eq!(
+        open(&mut opener, &packet[..HEADER - 1]),
+        Err(Rejected::NotAPacket)
+    );
+    sealer.next = PACKETS_PER_KEY;
+    let next = probe(&mut sealer);
+    assert_eq!(open(&mut opener, &next), Ok(PACKETS_PER_KEY));
+    assert_eq!(open(&mut opener, &packet), Err(Rejected::TooOld));
 }
 
 #[test]
@@ -146,22 +165,7 @@ fn only_packets_that_open_change_the_window() {
 }
 
 /// The number that makes 2 too old.
-const WINDOW_END: u64 = 2 + window::WINDOW;
-
-#[test]
-fn authentic_packets_that_break_the_protocol_are_malformed() {
-    let (mut sealer, mut opener) = pair(Cipher::preferred());
-    let payloads: [&[u8]; 3] = [&[0; 7], &[0; 8], &[0xff; 9]];
-    for payload in payloads {
-        let mut packet = Vec::new();
-        sealer.seal(&mut packet, Kind::Data, false, |out| out.extend(payload));
-        assert!(matches!(
-            open(&mut opener, &packet),
-            Err(Rejected::Malformed(_))
-        ));
-    }
-    assert_eq!(opener.rejections().malformed, 3);
-}
+const WINDOW_END: u64 = 2 + WINDOW;
 
 proptest! {
     #[test]
@@ -171,8 +175,7 @@ proptest! {
         cipher in 0..2_usize,
     ) {
         let (mut sealer, mut opener) = pair(CIPHERS[cipher]);
-        let mut packet = Vec::new();
-        sealer.seal_data(&mut packet, 9, &content, 1000, false);
+        let mut packet = seal(&mut sealer, &content);
         let bit = bit.index(packet.len() * 8);
         packet[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(open(&mut opener, &packet).is_err());
@@ -181,5 +184,31 @@ proptest! {
             prop_assert!(open(&mut opener, &packet[..length]).is_err());
         }
         prop_assert_eq!(open(&mut opener, &packet), Ok(0));
+    }
+
+    #[test]
+    fn rejected_packets_leave_the_buffer_as_it_was(
+        cipher in 0..2_usize,
+        packet in prop::collection::vec(any::<u8>(), 0..100),
+        begins in 0..=HEADER,
+        out in prop::collection::vec(any::<u8>(), 0..10),
+    ) {
+        let (mut sealer, mut opener) = pair(CIPHERS[cipher]);
+        // As far into the header as it is a packet's, so that every check is reached.
+        let valid = seal(&mut sealer, b"content");
+        let mut packet = packet;
+        let begins = begins.min(packet.len());
+        packet[..begins].copy_from_slice(&valid[..begins]);
+        let mut appended = out.clone();
+        let opened = opener.open_into(&packet, &mut appended);
+        let expected = if begins < HEADER || packet.len() < HEADER + TAG {
+            opened.is_err()
+        } else {
+            opened == Err(Rejected::Forged)
+        };
+        prop_assert!(expected, "{:?}", opened);
+        prop_assert_eq!(appended, out);
+        prop_assert_eq!(opener.rejections().total(), 1);
+        prop_assert_eq!(open(&mut opener, &valid), Ok(0));
     }
 }
