@@ -1,12 +1,146 @@
-//! The addresses of network interfaces.
+//! Network interfaces and their addresses, by rtnetlink(7).
 
 use std::net::IpAddr;
 
-use netlink_packet_core::NLM_F_DUMP;
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, NetlinkError};
+
+/// Index of the loopback device in every network namespace.
+pub const LOOPBACK: u32 = 1;
+
+/// An interface, as the kernel describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Interface {
+    /// Number in its network namespace.
+    pub index: u32,
+    /// Whether it is set up (`IFF_UP` of netdevice(7)).
+    pub up: bool,
+    /// Longest packet in bytes, without the header of its link layer.
+    pub mtu: u32,
+    /// Length in packets of the transmit queue.
+    pub queue_length: u32,
+}
+
+impl Netlink {
+    /// The interface with this name; `None` if there is none in this network namespace.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn interface(&mut self, name: &str) -> Result<Option<Interface>, NetlinkError> {
+        // For invalid names the kernel's error is less clear.
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+            return Ok(None);
+        }
+        let mut question = LinkMessage::default();
+        question.attributes = vec![LinkAttribute::IfName(name.to_owned())];
+        let answer = match self.request(RouteNetlinkMessage::GetLink(question), 0) {
+            Err(error) if error.refusal() == Some(libc::ENODEV) => return Ok(None),
+            other => other?,
+        };
+        let [RouteNetlinkMessage::NewLink(link)] = &answer[..] else {
+            let error = format!("expected one interface {name}");
+            return Err(NetlinkError::Invalid(error));
+        };
+        let mut interface = Interface {
+            index: link.header.index,
+            up: link.header.flags.contains(LinkFlags::Up),
+            mtu: 0,
+            queue_length: 0,
+        };
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+                LinkAttribute::TxQueueLen(length) => interface.queue_length = *length,
+                _ => {}
+            }
+        }
+        match interface.mtu {
+            0 => Err(NetlinkError::Invalid(format!("no MTU of {name}"))),
+            _ => Ok(Some(interface)),
+        }
+    }
+
+    /// Sets an interface up or down. One that goes down keeps its IPv4 addresses and loses its IPv6
+    /// addresses, neighbours and routes.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, or when there is no such interface.
+    pub fn set_up(&mut self, index: u32, up: bool) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags.set(LinkFlags::Up, up);
+        message.header.change_mask = LinkFlags::Up;
+        self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Sets the MTU of an interface, in bytes.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, when there is no such interface, or its driver refuses the MTU.
+    pub fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<(), NetlinkError> {
+        self.set_attribute(index, LinkAttribute::Mtu(mtu))
+    }
+
+    /// Sets the length of an interface's transmit queue, in packets.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, or when there is no such interface.
+    pub fn set_queue_length(&mut self, index: u32, packets: u32) -> Result<(), NetlinkError> {
+        self.set_attribute(index, LinkAttribute::TxQueueLen(packets))
+    }
+
+    fn set_attribute(&mut self, index: u32, value: LinkAttribute) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![value];
+        self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Adds an address to an interface, and with it the route to its prefix of `prefix` bits. An
+    /// IPv6 address is usable at once: no duplicate is looked for on the link.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, or when the interface does not exist or has the address (`EEXIST`).
+    pub fn add_address(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = prefix;
+        message.header.scope = AddressScope::Universe;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
+        ];
+        if address.is_ipv6() {
+            message.header.family = AddressFamily::Inet6;
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewAddress(message), flags)
+    }
+
+    /// Sends a request that has no answer but its confirmation.
+    pub(crate) fn change(
+        &mut self,
+        request: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<(), NetlinkError> {
+        self.request(request, flags)?;
+        Ok(())
+    }
+}
 
 /// All addresses of this host, each with the number of the interface that has it.
 ///
@@ -41,6 +175,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::namespace::{NetNs, is_privileged};
 
     #[test]
     fn the_loopback_interface_has_its_address() {
@@ -48,5 +183,53 @@ mod tests {
         let loopback = (1, IpAddr::from(Ipv4Addr::LOCALHOST));
         // A sandbox may run tests with the loopback interface down; it then has no address.
         assert!(all.is_empty() || all.contains(&loopback), "{all:?}");
+    }
+
+    #[test]
+    fn interfaces_are_found_by_name() {
+        let mut netlink = Netlink::open().unwrap();
+        assert_eq!(netlink.interface("lo").unwrap().unwrap().index, LOOPBACK);
+        for name in ["", "hawser-no-such", "a name that is far too long"] {
+            assert_eq!(netlink.interface(name).unwrap(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_interface_is_configured() {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let inside = || {
+            let mut netlink = Netlink::open().unwrap();
+            assert!(!netlink.interface("lo").unwrap().unwrap().up);
+            netlink.set_up(LOOPBACK, true).unwrap();
+            netlink.set_mtu(LOOPBACK, 1400).unwrap();
+            netlink.set_queue_length(LOOPBACK, 77).unwrap();
+            let expected = Interface {
+                index: LOOPBACK,
+                up: true,
+                mtu: 1400,
+                queue_length: 77,
+            };
+            assert_eq!(netlink.interface("lo").unwrap(), Some(expected));
+            let wanted: [(IpAddr, u8); 2] = [
+                ("10.9.0.1".parse().unwrap(), 24),
+                ("fd09::1".parse().unwrap(), 112),
+            ];
+            for (address, prefix) in wanted {
+                netlink.add_address(LOOPBACK, address, prefix).unwrap();
+                let all = addresses().unwrap();
+                assert!(all.contains(&(LOOPBACK, address)), "{all:?}");
+                // Without duplicate address detection it is usable at once.
+                std::net::UdpSocket::bind((address, 0)).unwrap();
+                let again = netlink.add_address(LOOPBACK, address, prefix);
+                assert_eq!(again.unwrap_err().refusal(), Some(libc::EEXIST));
+            }
+            netlink.set_up(LOOPBACK, false).unwrap();
+            assert!(!netlink.interface("lo").unwrap().unwrap().up);
+            assert!(netlink.set_up(99, true).is_err());
+        };
+        NetNs::create().unwrap().run(inside).unwrap();
     }
 }

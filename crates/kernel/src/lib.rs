@@ -1,5 +1,5 @@
-//! The system calls that several crates share: netlink round trips, network namespaces, offloads and
-//! queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
+//! The system calls that several crates share: netlink round trips, interfaces, routes and policy rules,
+//! network namespaces, offloads and queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
 //! over Unix sockets, the process's memory; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
@@ -14,5 +14,6 @@ pub mod netlink;
 pub mod offload;
 pub mod pace;
 pub mod packet_socket;
+pub mod route;
 pub mod rpc;
 pub mod socket;
