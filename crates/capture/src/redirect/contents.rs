@@ -1,0 +1,143 @@
+//! The table's contents for what is wanted.
+
+use std::collections::BTreeMap;
+
+use super::RedirectError;
+use crate::nftables::{Chain, Family, Field, Hook, Kind, Set, Statement, Table};
+use crate::prefixes;
+use crate::wanted::{Gateway, Manner, Scope, Wanted};
+
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
+
+/// The table that captures what is wanted, and nothing that is not needed for it.
+pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
+    for prefix in &wanted.prefixes {
+        prefixes::check(prefix)?;
+    }
+    let mark_for_proxy = wanted
+        .gateway
+        .as_ref()
+        .and_then(|gateway| match gateway.manner {
+            Manner::Redirect => None,
+            Manner::Transparent { mark } => Some(mark),
+        });
+    // The mark 0 is that of all sockets without one.
+    if wanted.mark == 0 || mark_for_proxy.is_some_and(|mark| mark == 0 || mark == wanted.mark) {
+        return Err(RedirectError::Mark);
+    }
+
+    let mut sets = BTreeMap::new();
+    for family in FAMILIES {
+        let intervals = prefixes::intervals(&wanted.prefixes, family);
+        if !intervals.is_empty() {
+            sets.insert(captured(family), Set { family, intervals });
+        }
+    }
+    let mut chains = BTreeMap::new();
+    if !sets.is_empty() {
+        chains.insert("output", output(wanted, &sets));
+    }
+    if let Some(gateway) = &wanted.gateway {
+        for family in FAMILIES {
+            let intervals = prefixes::intervals(&gateway.sources, family);
+            // A set that no rule uses is not wanted.
+            if !intervals.is_empty() && sets.contains_key(captured(family)) {
+                sets.insert(sources(family), Set { family, intervals });
+            }
+        }
+        if FAMILIES
+            .iter()
+            .any(|family| sets.contains_key(sources(*family)))
+        {
+            let (name, chain) = prerouting(wanted, gateway, &sets);
+            chains.insert(name, chain);
+        }
+    }
+    Ok(Table { sets, chains })
+}
+
+/// The set of captured destinations.
+fn captured(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "captured4",
+        Family::V6 => "captured6",
+    }
+}
+
+/// The set of other hosts whose connections are captured.
+fn sources(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "sources4",
+        Family::V6 => "sources6",
+    }
+}
+
+/// The chain for connections of this host.
+fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> Chain {
+    let mut rules = vec![vec![Statement::Mark(wanted.mark), Statement::Return]];
+    let users = wanted.exempt_users.iter();
+    rules.extend(users.map(|user| vec![Statement::User(*user), Statement::Return]));
+    rules.push(vec![Statement::ToThisHost, Statement::Return]);
+    for family in FAMILIES {
+        if !sets.contains_key(captured(family)) {
+            continue;
+        }
+        let mut rule = match wanted.scope {
+            Scope::Host => vec![],
+            Scope::Group { level, id } => vec![Statement::Group { level, id }],
+            Scope::Class(class) => vec![Statement::Class(class)],
+        };
+        rule.extend([
+            Statement::Tcp,
+            Statement::Version(family),
+            Statement::In {
+                field: Field::Destination,
+                family,
+                set: captured(family),
+            },
+            Statement::Redirect { port: wanted.port },
+        ]);
+        rules.push(rule);
+    }
+    Chain {
+        kind: Kind::Nat,
+        hook: Hook::Output,
+        rules,
+    }
+}
+
+/// Name and contents of the chain for connections of other hosts.
+fn prerouting(
+    wanted: &Wanted,
+    gateway: &Gateway,
+    sets: &BTreeMap<&str, Set>,
+) -> (&'static str, Chain) {
+    // The kernel cannot change the kind of a chain, so each has a name.
+    let (name, kind) = match gateway.manner {
+        Manner::Redirect => ("forwarded", Kind::Nat),
+        Manner::Transparent { .. } => ("transparent", Kind::Filter),
+    };
+    let mut rules = vec![vec![Statement::ToThisHost, Statement::Return]];
+    for family in FAMILIES {
+        if !sets.contains_key(sources(family)) {
+            continue;
+        }
+        let within = |field, set| Statement::In { field, family, set };
+        rules.push(vec![
+            Statement::Tcp,
+            Statement::Version(family),
+            within(Field::Source, sources(family)),
+            within(Field::Destination, captured(family)),
+            match gateway.manner {
+                Manner::Redirect => Statement::Redirect { port: wanted.port },
+                Manner::Transparent { mark } => Statement::Proxy {
+                    family,
+                    port: wanted.port,
+                    mark,
+                },
+            },
+        ]);
+    }
+    let hook = Hook::Prerouting;
+    (name, Chain { kind, hook, rules })
+}
