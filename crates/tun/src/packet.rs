@@ -1,0 +1,231 @@
+//! Packets read from a TUN device.
+
+use std::net::IpAddr;
+use std::slice::Chunks;
+
+use hawser_packet::Checksum;
+
+use crate::error::Malformed;
+use crate::ip::{self, Ip, set_u16};
+use crate::tcp::{self, TcpPacket};
+use crate::vnet::{
+    DATA_VALID, GSO_ECN, GSO_NONE, GSO_TCPV4, GSO_TCPV6, GSO_UDP_L4, NEEDS_CSUM, VNET_HEADER,
+    VnetHeader,
+};
+
+/// Bytes of a UDP header, and where its fields are.
+const UDP_HEADER: usize = 8;
+const UDP_LENGTH: usize = 4;
+const UDP_CHECKSUM: usize = 6;
+
+/// An IP packet read from a TUN device: perhaps a large one of TCP or UDP, perhaps with a checksum that
+/// is not complete.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    ip: Ip<'a>,
+    checksum: State,
+    large: Option<Large>,
+}
+
+/// What the kernel did about the checksum of TCP or UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is in the packet; nobody verified it.
+    Complete,
+    /// It is in the packet, and correct.
+    Valid,
+    /// It is that of the pseudo header, at `start + offset` of the packet, and to be completed by all
+    /// bytes from `start`.
+    Partial { start: usize, offset: usize },
+}
+
+/// How a large packet is cut.
+#[derive(Debug, Clone, Copy)]
+struct Large {
+    protocol: u8,
+    /// Where the header of `protocol` begins.
+    start: usize,
+    /// Where its payload begins.
+    headers: usize,
+    /// Bytes of payload in each segment.
+    size: usize,
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet as a TUN device gives and takes it: behind a vnet header of 10 bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] if its lengths and places do not fit `bytes`.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (vnet, bytes) = bytes
+            .split_first_chunk::<VNET_HEADER>()
+            .ok_or(Malformed::Ip)?;
+        let (vnet, ip) = (VnetHeader::parse(vnet), Ip::parse(bytes)?);
+        let checksum = match vnet.flags {
+            flags if flags & NEEDS_CSUM != 0 => {
+                let (start, offset) = (vnet.csum_start.into(), vnet.csum_offset.into());
+                if start < ip.header_len || start + offset + 2 > ip.bytes.len() {
+                    return Err(Malformed::Checksum);
+                }
+                State::Partial { start, offset }
+            }
+            flags if flags & DATA_VALID != 0 => State::Valid,
+            _ => State::Complete,
+        };
+        let large = Large::parse(vnet, &ip, checksum)?;
+        Ok(Self {
+            ip,
+            checksum,
+            large,
+        })
+    }
+
+    /// The source address.
+    pub fn source(&self) -> IpAddr {
+        self.ip.source()
+    }
+
+    /// The destination address.
+    pub fn destination(&self) -> IpAddr {
+        self.ip.destination()
+    }
+
+    /// The protocol (IPv4) or next header (IPv6) of the IP header.
+    pub fn protocol(&self) -> u8 {
+        self.ip.protocol()
+    }
+
+    /// The traffic class of IPv6, or the type of service of IPv4.
+    pub fn traffic_class(&self) -> u8 {
+        self.ip.traffic_class()
+    }
+
+    /// The ECN bits of the traffic class (RFC 3168, 5), 0 to 3.
+    pub fn ecn(&self) -> u8 {
+        self.ip.traffic_class() & 3
+    }
+
+    /// The packet as read, from its IP header; its checksum may not be complete.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.ip.bytes
+    }
+
+    /// The packet's TCP header and payload; `None` if it is something else.
+    ///
+    /// Something else are also fragments, packets with IPv4 options or IPv6 extension headers, and
+    /// those with a wrong checksum: [`Packet::datagrams`] passes them as they are.
+    pub fn tcp(&self) -> Option<TcpPacket<'a>> {
+        if self.ip.protocol() != ip::TCP || self.ip.has_extras() {
+            return None;
+        }
+        let segment = &self.ip.bytes[self.ip.header_len..];
+        let (header, payload) = segment.split_at(tcp::header_len(segment)?);
+        let is_usable = match self.checksum {
+            State::Valid => true,
+            State::Partial { start, offset } => {
+                start == self.ip.header_len && offset == tcp::CHECKSUM
+            }
+            // A segment gets a new checksum at the other end, which must not make it valid.
+            State::Complete => (self.ip)
+                .pseudo_header(ip::TCP, segment.len() as u16)
+                .add_bytes(segment)
+                .is_valid(),
+        };
+        is_usable.then_some(TcpPacket {
+            header,
+            payload,
+            segment_size: self.large.map(|large| large.size),
+        })
+    }
+
+    /// The packet as one IP packet or, if it is a large one, as several; all with complete checksums,
+    /// and none larger than the kernel's socket allows for the device's MTU.
+    ///
+    /// They are in `scratch` unless the packet can be passed as it is.
+    pub fn datagrams<'s>(&self, scratch: &'s mut Vec<u8>) -> Chunks<'s, u8>
+    where
+        'a: 's,
+    {
+        let bytes = self.ip.bytes;
+        match (self.large, self.checksum) {
+            (Some(large), _) => self.cut(large, scratch),
+            (None, State::Partial { start, offset }) => {
+                scratch.clear();
+                scratch.extend_from_slice(bytes);
+                let checksum = Checksum::default().add_bytes(&bytes[start..]).finish();
+                scratch[start + offset..][..2].copy_from_slice(&checksum);
+                scratch.chunks(bytes.len())
+            }
+            (None, State::Complete | State::Valid) => bytes.chunks(bytes.len()),
+        }
+    }
+
+    fn cut<'s>(&self, large: Large, scratch: &'s mut Vec<u8>) -> Chunks<'s, u8> {
+        let Large { start, size, .. } = large;
+        let (headers, payload) = self.ip.bytes.split_at(large.headers);
+        let at = match large.protocol {
+            ip::UDP => UDP_CHECKSUM,
+            _ => tcp::CHECKSUM,
+        };
+        // The sum of the pseudo header is there; only its length changes.
+        let whole = (self.ip.bytes.len() - start) as u16;
+        let pseudo_header = Checksum::default()
+            .add_bytes(&headers[start + at..][..2])
+            .add_u16(!whole);
+        scratch.clear();
+        scratch.reserve(payload.len().div_ceil(size) * headers.len() + payload.len());
+        for (index, part) in payload.chunks(size).enumerate() {
+            let begin = scratch.len();
+            scratch.extend_from_slice(headers);
+            scratch.extend_from_slice(part);
+            let packet = &mut scratch[begin..];
+            ip::set_length(packet, self.ip.is_v6, self.ip.header_len, index as u16);
+            let upper = &mut packet[start..];
+            let length = upper.len() as u16;
+            if large.protocol == ip::UDP {
+                set_u16(upper, UDP_LENGTH, length);
+            } else {
+                let is_last = (index + 1) * size >= payload.len();
+                tcp::patch(upper, (index * size) as u32, is_last);
+            }
+            set_u16(upper, at, 0);
+            let checksum = pseudo_header.add_u16(length).add_bytes(upper).finish();
+            upper[at..at + 2].copy_from_slice(&checksum);
+        }
+        scratch.chunks(headers.len() + size)
+    }
+}
+
+impl Large {
+    fn parse(vnet: VnetHeader, ip: &Ip<'_>, checksum: State) -> Result<Option<Self>, Malformed> {
+        let protocol = match vnet.gso_type & !GSO_ECN {
+            GSO_NONE => return Ok(None),
+            GSO_TCPV4 if !ip.is_v6 => ip::TCP,
+            GSO_TCPV6 if ip.is_v6 => ip::TCP,
+            GSO_UDP_L4 => ip::UDP,
+            _ => return Err(Malformed::Offload),
+        };
+        let State::Partial { start, offset } = checksum else {
+            return Err(Malformed::Offload);
+        };
+        let upper = &ip.bytes[start..];
+        let (header, at) = match protocol {
+            ip::UDP => (Some(UDP_HEADER), UDP_CHECKSUM),
+            _ => (tcp::header_len(upper), tcp::CHECKSUM),
+        };
+        let header = header.filter(|&header| header < upper.len());
+        let header = header.ok_or(Malformed::Offload)?;
+        // Without extension headers the protocol is known.
+        let is_other = start == ip.header_len && ip.protocol() != protocol;
+        let size = usize::from(vnet.gso_size);
+        if at != offset || is_other || size == 0 {
+            return Err(Malformed::Offload);
+        }
+        Ok(Some(Self {
+            protocol,
+            start,
+            headers: start + header,
+            size,
+        }))
+    }
+}
