@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
+use hawser_keys::{PeerKey, Trust};
 use hawser_manager::{PathOptions, PathSet};
-use hawser_quic::PeerKey;
 use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -18,7 +18,6 @@ use crate::node::Node;
 use crate::protocol;
 use crate::report::{PathProgress, Summary, TransferEvent};
 use crate::session::{Begin, Destination, Ended, Role, Session};
-use crate::trust::Trust;
 
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hawser_endhost::socket::XdpError;
 use hawser_endhost::{PathsError, ScionAddr};
-use hawser_quic::{BindError, PeerKey};
+use hawser_keys::{PeerKey, ServerKeyError};
+use hawser_quic::BindError;
 use thiserror::Error;
 
 use crate::content::{LandingError, ManifestError, ScanError, SourceError};
-use crate::keys::ServerKeyError;
 use crate::protocol::ErrorCode;
 
 /// Why a transfer failed.

@@ -6,7 +6,6 @@
 //! - [`serve`]: receives what others send, and sends what they fetch.
 //! - [`protocol`]: what is sent when, without I/O and without a clock.
 //! - [`content`]: files as one run of bytes, verified range by range.
-//! - [`keys`]: the keys of hosts, and the short code in their place.
 
 mod algorithm;
 mod client;
@@ -17,7 +16,6 @@ mod dialer;
 mod error;
 mod gate;
 mod joined;
-pub mod keys;
 mod limit;
 mod memory;
 mod node;
@@ -27,7 +25,6 @@ mod reader;
 mod report;
 mod server;
 mod session;
-mod trust;
 mod verify;
 
 pub use hawser_endhost::socket::{XdpError, XdpHook, XdpUse};
@@ -41,4 +38,3 @@ pub use self::node::Node;
 pub use self::report::{PathProgress, Progress, Summary, TransferEvent};
 pub use self::server::{ServerEvent, ServerOptions, SessionNumber, serve};
 pub use self::session::Destination;
-pub use self::trust::Trust;

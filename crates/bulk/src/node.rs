@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use hawser_endhost::socket::{Socket, XdpUse};
 use hawser_endhost::{Endhost, ScionAddr};
-use hawser_quic::{CloseReason, Config, Connection, Endpoint, Identity, PeerKey};
+use hawser_keys::{Identity, PeerKey, Side};
+use hawser_quic::{CloseReason, Config, Connection, Endpoint};
 use hawser_seal::Cipher;
 
 use crate::data::{Data, Keys, SessionKey, SubflowKey};
@@ -143,13 +144,6 @@ impl Node {
     pub(crate) fn subflow_key(&self) -> SubflowKey {
         SubflowKey(self.0.subflows.fetch_add(1, Ordering::Relaxed))
     }
-}
-
-/// The side of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Client,
-    Server,
 }
 
 /// The keys of the datagrams beside `connection`, on this `side` of it.

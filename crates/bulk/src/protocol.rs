@@ -17,7 +17,7 @@ mod source;
 mod wire;
 
 #[cfg(test)]
-pub(crate) mod fuzz;
+mod fuzz;
 #[cfg(test)]
 mod model;
 

@@ -1,1 +1,33 @@
-//! Keys of hosts: the own one, those that are allowed and known, and the short code in their place.
+//! The keys of hosts (`docs/bulk-protocol.md`, *Keys*).
+//!
+//! - [`Identity`]: this host's key pair; [`KeyFile`]: where it is kept.
+//! - [`PeerKey`]: what names the key of another host. [`Allowed`] are those that a server lets
+//!   connect, [`Known`] those by which a client recognises servers.
+//! - [`Code`]: the short code in place of keys, and the [`Exchange`] that proves it.
+//! - [`Trust`]: which of them a client uses.
+
+mod allowed;
+mod code;
+mod exchange;
+mod file;
+mod folder;
+#[cfg(test)]
+mod fuzz;
+mod host;
+mod identity;
+mod known;
+mod peer_key;
+mod spake2;
+mod trust;
+
+pub use self::allowed::Allowed;
+pub use self::code::{Code, CodeError, NoRandom};
+pub use self::exchange::{CODE_EXPORTER, Confirmation, Exchange, Side, WrongCode};
+pub use self::file::KeysFileError;
+pub use self::folder::{NoFolder, folder};
+pub use self::host::{KeyFile, KeyFileError};
+pub use self::identity::{CertificateError, Identity, KeyError};
+pub use self::known::{Known, ServerKeyError};
+pub use self::peer_key::{PeerKey, PeerKeyError};
+pub use self::spake2::ELEMENT;
+pub use self::trust::Trust;

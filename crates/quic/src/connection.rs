@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use hawser_congestion::CongestionState;
 use hawser_endhost::{Path, ScionAddr};
+use hawser_keys::PeerKey;
 use hawser_path::Fingerprint;
 use noq_proto::{ConnectionError, StreamId};
 
 use self::inner::Inner;
 use crate::close::CloseReason;
-use crate::peer_key::PeerKey;
 use crate::stream::{RecvStream, SendStream, StreamError};
 
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::lanes::{Lanes, TOKEN};
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
+use hawser_keys::{Identity, KeyError, PeerKey};
 use noq_proto::{ClientConfig, ConnectionError, EndpointConfig, RandomConnectionIdGenerator};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -25,8 +26,7 @@ use crate::connection::Connection;
 use crate::connection::inner::{self, AcceptTask};
 use crate::connection_id;
 use crate::driver::{self, Driver, Workers};
-use crate::identity::{Identity, KeyError};
-use crate::peer_key::PeerKey;
+use crate::reset::reset_key;
 use crate::tls::{SERVER_NAME, Tls};
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
@@ -129,7 +129,7 @@ impl Endpoint {
         let addr = socket.local_addr();
         let start = |source| BindError::Start { addr, source };
         let (lanes, receiver) = Lanes::new(socket, connection_id::FORMAT);
-        let mut quic_config = EndpointConfig::new(Arc::new(identity.reset_key(&addr)));
+        let mut quic_config = EndpointConfig::new(Arc::new(reset_key(&identity, &addr)));
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use hawser_keys::{Identity, PeerKey};
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
@@ -16,9 +17,6 @@ use rustls::{
     CipherSuite, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, SignatureScheme,
 };
 use sha2::{Digest, Sha256};
-
-use crate::identity::Identity;
-use crate::peer_key::PeerKey;
 
 /// The server name that clients name; it has no meaning.
 pub(crate) const SERVER_NAME: &str = "hawser";
@@ -45,14 +43,14 @@ impl Tls {
             .with_protocol_versions(tls13)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&any) as _)
-            .with_client_auth_cert(vec![certificate.clone()], identity.secret())?;
+            .with_client_auth_cert(vec![certificate.clone()], identity.private_key())?;
         client.alpn_protocols = vec![alpn.to_vec()];
         client.resumption = rustls::client::Resumption::disabled();
 
         let mut server = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(tls13)?
             .with_client_cert_verifier(any)
-            .with_single_cert(vec![certificate], identity.secret())?;
+            .with_single_cert(vec![certificate], identity.private_key())?;
         server.alpn_protocols = vec![alpn.to_vec()];
         // Sessions are never resumed, so the server sends no tickets.
         server.send_tls13_tickets = 0;
@@ -166,4 +164,16 @@ impl ClientCertVerifier for AnyPeer {
     }
 
     signature_checks!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_shows_the_key_of_its_identity() {
+        let identity = Identity::generate().unwrap();
+        let certificate = identity.certificate(SERVER_NAME).unwrap();
+        assert_eq!(peer_key(&certificate), Ok(identity.key()));
+    }
 }

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use hawser_congestion::Congestion;
+use hawser_keys::Identity;
 use noq_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::congestion::Factory;
 use crate::driver;
-use crate::identity::Identity;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hawser_bulk::{Algorithm, PathOptions};
-use hawser_quic::PeerKey;
+use hawser_keys::PeerKey;
 use serde::Deserialize;
 use thiserror::Error;
 

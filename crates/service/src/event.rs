@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hawser_bulk::ServerEvent;
 use hawser_endhost::ScionAddr;
-use hawser_quic::PeerKey;
+use hawser_keys::PeerKey;
 
 use crate::job::Job;
 

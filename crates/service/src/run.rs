@@ -4,12 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_bulk::keys::{self, Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder};
 use hawser_bulk::{
     Destination, Limit, Node, PathOptions, ServerEvent, ServerOptions, TransferError,
-    TransferOptions, Trust, serve,
+    TransferOptions, serve,
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
+use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -158,7 +158,7 @@ fn options(config: &Config) -> Result<TransferOptions, RunError> {
     let transfers = &config.transfers;
     let known = match &transfers.known_hosts {
         Some(path) => path.clone(),
-        None => keys::folder()?.join(Known::FILE),
+        None => hawser_keys::folder()?.join(Known::FILE),
     };
     let known = Known::new(known).with_keys(transfers.server_keys.iter().copied());
     Ok(TransferOptions {

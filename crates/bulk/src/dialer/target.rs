@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hawser_endhost::{Path, ScionAddr};
-use hawser_quic::PeerKey;
+use hawser_keys::{CODE_EXPORTER, Code, Exchange, PeerKey, Side, Trust};
 use hawser_seal::Cipher;
 
 use crate::algorithm::{Algorithm, Start};
@@ -13,10 +13,8 @@ use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
-use crate::keys::{self, CODE_EXPORTER, Code};
-use crate::node::{Node, Side, datagram_keys};
+use crate::node::{Node, datagram_keys};
 use crate::protocol::{ErrorCode, Message, Open, Role};
-use crate::trust::Trust;
 
 /// Longest wait for the server's answer to the first message.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -166,7 +164,7 @@ impl Target {
         let key = control.connection().peer_key();
         let exporter = control.connection().export_secret(CODE_EXPORTER, b"");
         let exporter = exporter.map_err(|error| DialError::Path(error.to_string()))?;
-        let (exchange, element) = keys::start(code, keys::Side::Client)
+        let (exchange, element) = Exchange::start(code, Side::Client)
             .map_err(|error| DialError::Fatal(TransferError::Thread(io::Error::other(error))))?;
         control
             .write(&Message::Code(element))

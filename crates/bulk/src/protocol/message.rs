@@ -6,6 +6,7 @@ mod session;
 use std::fmt;
 
 use bytes::Bytes;
+use hawser_keys::ELEMENT;
 use hawser_seal::Cipher;
 
 pub use self::framing::Framing;
@@ -123,7 +124,7 @@ pub enum Message {
     /// All messages of the session below this sequence number arrived.
     Seen(u64),
     /// The SPAKE2 element of one side, where a short code takes the place of keys.
-    Code([u8; 65]),
+    Code([u8; ELEMENT]),
     /// The confirmation that follows it.
     CodeConfirm([u8; 32]),
 }

@@ -2,11 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hawser_quic::PeerKey;
+use hawser_keys::{CODE_EXPORTER, Code, Exchange, PeerKey, Side};
 
 use super::refusal::Refusal;
 use crate::control::Control;
-use crate::keys::{self, CODE_EXPORTER, Code};
 use crate::protocol::{ErrorCode, Message};
 
 /// Whether a host that knows the code may connect.
@@ -47,7 +46,7 @@ impl Offer {
         let key = control.connection().peer_key();
         let exporter = control.connection().export_secret(CODE_EXPORTER, b"");
         let exporter = exporter.map_err(|error| broken(&error))?;
-        let (exchange, ours) = keys::start(&code, keys::Side::Server)
+        let (exchange, ours) = Exchange::start(&code, Side::Server)
             .map_err(|error| Refusal(ErrorCode::STORAGE, error.to_string()))?;
         control
             .write(&Message::Code(ours))

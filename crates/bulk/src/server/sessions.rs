@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hawser_quic::PeerKey;
+use hawser_keys::PeerKey;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::mpsc::UnboundedSender;
 

@@ -9,13 +9,12 @@ use std::pin::pin;
 use std::str::FromStr;
 use std::time::Instant;
 
-use hawser_bulk::keys::{self, Code, Known};
 use hawser_bulk::{
     Algorithm, Limit, Node, PathOptions, Request, Summary, TransferError, TransferEvent,
-    TransferOptions, Trust, transfer,
+    TransferOptions, transfer,
 };
 use hawser_endhost::ScionAddr;
-use hawser_quic::PeerKey;
+use hawser_keys::{Code, Known, PeerKey, Trust};
 use hawser_topology::parse_rate;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -278,7 +277,7 @@ impl ClientArgs {
                 _ if self.any_server => Trust::Any,
                 Some(code) => Trust::Code(code.clone()),
                 None => {
-                    let known = Known::new(keys::folder()?.join(Known::FILE));
+                    let known = Known::new(hawser_keys::folder()?.join(Known::FILE));
                     Trust::Known(known.with_keys(self.server_key.iter().copied()))
                 }
             },
@@ -304,8 +303,6 @@ mod tests {
     /// `HAWSER_FUZZ_CASES` says how many texts are read.
     #[test]
     fn any_destination_is_read_or_refused() {
-        let cases = std::env::var("HAWSER_FUZZ_CASES").ok();
-        let cases = cases.map_or(20_000, |cases| cases.parse().expect("a number"));
         let valid = [
             "1-ff00:0:111,10.0.2.1:31000/a/b/",
             "64-2:0:0,[fd00::1]:65535/a",
@@ -314,7 +311,7 @@ mod tests {
             "", "/", ",", ":", "[", "]", "-", "..", "0", "65536", "f", "é", "\0",
         ];
         let mut rng = fastrand::Rng::with_seed(14);
-        for _ in 0..cases {
+        for _ in 0..hawser_fuzz::cases() {
             let mut text: Vec<char> = rng.choice(valid).unwrap().chars().collect();
             for _ in 0..rng.usize(0..4) {
                 let from = rng.usize(0..=text.len());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use hawser_bulk::keys::KeyFile;
+use hawser_keys::KeyFile;
 use serde::Serialize;
 
 use super::print;

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hawser_bulk::keys::{self, Allowed, Code};
 use hawser_bulk::{
     Algorithm, Destination, Limit, ServerEvent, ServerOptions, SessionNumber, TransferEvent,
     XdpUse, serve,
 };
 use hawser_endhost::ScionAddr;
+use hawser_keys::{Allowed, Code, PeerKey};
 use hawser_topology::parse_rate;
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
@@ -41,7 +41,7 @@ pub struct ReceiveArgs {
     /// A host that may connect, by its key as `hawser key` prints it; may be given several times
     /// [default: those in hawser/allowed_keys of the user's configuration folder]
     #[arg(long, value_name = "KEY")]
-    pub allow: Vec<hawser_quic::PeerKey>,
+    pub allow: Vec<PeerKey>,
     /// Let every host connect that can reach this one
     #[arg(long, conflicts_with = "allow")]
     pub allow_any: bool,
@@ -79,10 +79,10 @@ pub struct ReceiveArgs {
 pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let identity = args.key.file()?.open()?;
     let code = args.once.then(Code::generate).transpose()?;
-    let allows: Arc<dyn Fn(&hawser_quic::PeerKey) -> bool + Send + Sync> = match args.allow_any {
+    let allows: Arc<dyn Fn(&PeerKey) -> bool + Send + Sync> = match args.allow_any {
         true => Arc::new(|_| true),
         false => {
-            let file = keys::folder()?.join(Allowed::FILE);
+            let file = hawser_keys::folder()?.join(Allowed::FILE);
             let mut allowed = Allowed::new(args.allow.clone());
             if !args.once {
                 allowed = allowed.with_file_if_any(file)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::Lane;
+use hawser_keys::PeerKey;
 use hawser_path::Fingerprint;
 use noq_proto::ConnectionError;
 use rustls::pki_types::CertificateDer;
@@ -13,7 +14,6 @@ use crate::close::CloseReason;
 use crate::congestion::{Choice, Records};
 use crate::doubt::Watched;
 use crate::driver::{Driver, Lease};
-use crate::peer_key::PeerKey;
 use crate::tls;
 
 /// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:

@@ -1,6 +1,7 @@
 //! Long-lived keys, and secrets of connections.
 
-use hawser_quic::{Config, Endpoint, Identity};
+use hawser_keys::Identity;
+use hawser_quic::{Config, Endpoint};
 
 use super::toy::{ToyDaemon, isd_as};
 use super::{connect, listen};

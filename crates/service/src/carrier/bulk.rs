@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hawser_bulk::content::{ScanOptions, Source, scan_shared_as};
 use hawser_bulk::{Node, Progress, Request, TransferEvent, TransferOptions, transfer};
 use hawser_endhost::Endhost;
-use hawser_quic::Identity;
+use hawser_keys::Identity;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::failure::{self, failed};

@@ -2,11 +2,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Component;
 
+use hawser_fuzz::{fuzz, samples};
 use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::MAX_MESSAGE;
-use crate::protocol::fuzz::{fuzz, samples};
 
 fn entry(path: &str, kind: Kind) -> Entry {
     Entry {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hawser_bulk::{Node, TransferError, XdpHook, XdpUse};
 use hawser_endhost::Endhost;
-use hawser_quic::Identity;
+use hawser_keys::Identity;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -1,26 +1,8 @@
-//! The keys of hosts: the own one, those that a server allows, those that a client knows, and the
-//! short code in their place (`docs/bulk-protocol.md`, *Keys*).
-
-mod allowed;
-mod code;
-mod exchange;
-mod file;
-#[cfg(test)]
-mod fuzz;
-mod host;
-mod known;
-mod spake2;
+//! Where the user's key files are.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
-
-pub use self::allowed::Allowed;
-pub use self::code::{Code, CodeError, NoRandom};
-pub use self::exchange::{CODE_EXPORTER, Confirmation, Exchange, Side, WrongCode, start};
-pub use self::file::KeysFileError;
-pub use self::host::{KeyFile, KeyFileError};
-pub use self::known::{Known, ServerKeyError};
 
 /// There is no folder for the user's keys.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,6 +1,7 @@
 //! How a client recognises a server.
 
-use crate::keys::{Code, Known};
+use crate::code::Code;
+use crate::known::Known;
 
 /// How a client recognises a server.
 #[derive(Debug, Clone)]

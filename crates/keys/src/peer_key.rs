@@ -1,4 +1,4 @@
-//! What names an endpoint's key.
+//! What names a host's key.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,8 +8,8 @@ use ring::hmac;
 use sha2::{Digest, Sha512};
 use thiserror::Error;
 
-use super::code::{Code, NoRandom, random};
-use super::spake2::{ELEMENT, Pending, Role, scalar};
+use crate::code::{Code, NoRandom, random};
+use crate::spake2::{ELEMENT, Pending, Role, scalar};
 
 /// The label of the TLS exporter whose secret is bound to the exchange; its context is empty.
 pub const CODE_EXPORTER: &[u8] = b"EXPORTER-hawser-bulk code";
@@ -46,25 +46,25 @@ pub struct Confirmation {
 #[error("the other side has another code, or somebody is in between")]
 pub struct WrongCode;
 
-/// Begins the exchange on one side, and returns the element to send in `Code`. It is used for one
-/// connection.
-///
-/// # Errors
-/// [`NoRandom`] when the system gives no random numbers.
-pub fn start(code: &Code, side: Side) -> Result<(Exchange, [u8; ELEMENT]), NoRandom> {
-    // Codes are random and used once: a slow hash would protect nothing.
-    let password = Sha512::new().chain_update(PASSWORD);
-    let password = scalar(&password.chain_update(code.as_bytes()).finalize().into());
-    let role = match side {
-        Side::Client => Role::A,
-        Side::Server => Role::B,
-    };
-    let pending = Pending::new(role, password, scalar(&random()?));
-    let element = pending.element();
-    Ok((Exchange { side, pending }, element))
-}
-
 impl Exchange {
+    /// Begins the exchange on one side, and returns the element to send in `Code`. It is used for one
+    /// connection.
+    ///
+    /// # Errors
+    /// [`NoRandom`] when the system gives no random numbers.
+    pub fn start(code: &Code, side: Side) -> Result<(Self, [u8; ELEMENT]), NoRandom> {
+        // Codes are random and used once: a slow hash would protect nothing.
+        let password = Sha512::new().chain_update(PASSWORD);
+        let password = scalar(&password.chain_update(code.as_bytes()).finalize().into());
+        let role = match side {
+            Side::Client => Role::A,
+            Side::Server => Role::B,
+        };
+        let pending = Pending::new(role, password, scalar(&random()?));
+        let element = pending.element();
+        Ok((Self { side, pending }, element))
+    }
+
     /// Takes the other side's element, and the secret exported from the TLS session with
     /// [`CODE_EXPORTER`].
     ///
@@ -115,8 +115,8 @@ mod tests {
 
     /// Runs both sides, and returns whether the client and the server trust the other one.
     fn run(codes: [&Code; 2], exporters: [&[u8; 64]; 2]) -> [bool; 2] {
-        let (client, to_server) = start(codes[0], Side::Client).unwrap();
-        let (server, to_client) = start(codes[1], Side::Server).unwrap();
+        let (client, to_server) = Exchange::start(codes[0], Side::Client).unwrap();
+        let (server, to_client) = Exchange::start(codes[1], Side::Server).unwrap();
         let client = client.finish(&to_client, exporters[0]).unwrap();
         let server = server.finish(&to_server, exporters[1]).unwrap();
         let trusts = |by: &Confirmation, other: &Confirmation| by.verify(&other.mac()).is_ok();
@@ -151,13 +151,13 @@ mod tests {
         let (code, session) = (code(), [7; 64]);
         // The own element, and the own confirmation in an honest exchange.
         for side in [Side::Client, Side::Server] {
-            let (own, element) = start(&code, side).unwrap();
+            let (own, element) = Exchange::start(&code, side).unwrap();
             let own = own.finish(&element, &session).unwrap();
             assert_eq!(own.verify(&own.mac()), Err(WrongCode));
         }
         // Two clients.
-        let (a, of_a) = start(&code, Side::Client).unwrap();
-        let (b, of_b) = start(&code, Side::Client).unwrap();
+        let (a, of_a) = Exchange::start(&code, Side::Client).unwrap();
+        let (b, of_b) = Exchange::start(&code, Side::Client).unwrap();
         let a = a.finish(&of_b, &session).unwrap();
         let b = b.finish(&of_a, &session).unwrap();
         assert_eq!(a.verify(&b.mac()), Err(WrongCode));
@@ -167,8 +167,8 @@ mod tests {
     fn a_confirmation_is_of_one_exchange() {
         let (code, session) = (code(), [7; 64]);
         let exchange = || {
-            let (client, to_server) = start(&code, Side::Client).unwrap();
-            let (server, to_client) = start(&code, Side::Server).unwrap();
+            let (client, to_server) = Exchange::start(&code, Side::Client).unwrap();
+            let (server, to_client) = Exchange::start(&code, Side::Server).unwrap();
             let client = client.finish(&to_client, &session).unwrap();
             (client, server.finish(&to_server, &session).unwrap())
         };
@@ -197,7 +197,7 @@ mod tests {
             server: bool,
         ) {
             let side = if server { Side::Server } else { Side::Client };
-            let (exchange, _) = start(&Code::generate().unwrap(), side).unwrap();
+            let (exchange, _) = Exchange::start(&Code::generate().unwrap(), side).unwrap();
             if let Ok(confirmation) = exchange.finish(&element, &[0; 64]) {
                 prop_assert_eq!(confirmation.verify(&mac), Err(WrongCode));
             }

@@ -1,13 +1,12 @@
-//! The identity of an endpoint: its key pair, shown in a self-signed certificate.
+//! The identity of a host: its key pair, shown in a self-signed certificate.
 
 use std::fmt;
 use std::sync::Arc;
 
-use hawser_endhost::ScionAddr;
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, PublicKeyData};
 use ring::hmac;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -30,6 +29,14 @@ pub enum KeyError {
     /// The private key is broken, or not an Ed25519 key.
     #[error("the private key is broken, or not an Ed25519 key")]
     Broken,
+}
+
+/// A name cannot stand in a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("cannot make a certificate for `{name}`: {reason}")]
+pub struct CertificateError {
+    name: String,
+    reason: String,
 }
 
 impl Identity {
@@ -71,25 +78,34 @@ impl Identity {
         PeerKey(Sha256::digest(self.0.subject_public_key_info()).into())
     }
 
-    /// A self-signed certificate for `name`.
-    pub(crate) fn certificate(&self, name: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
-        let params = CertificateParams::new([name.to_owned()])?;
-        Ok(params.self_signed(&*self.0)?.into())
+    /// A self-signed certificate for the server name `name`, as TLS takes it.
+    ///
+    /// # Errors
+    /// [`CertificateError`] when `name` is not ASCII.
+    pub fn certificate(&self, name: &str) -> Result<CertificateDer<'static>, CertificateError> {
+        let certificate = CertificateParams::new([name.to_owned()])
+            .and_then(|params| params.self_signed(&*self.0));
+        match certificate {
+            Ok(certificate) => Ok(certificate.into()),
+            Err(error) => Err(CertificateError {
+                name: name.to_owned(),
+                reason: error.to_string(),
+            }),
+        }
     }
 
-    /// The key of stateless resets (RFC 9000, 10.3) of an endpoint at `addr`. It is the same after
-    /// a restart, so that a peer learns at once that its connection is gone; and another one at
-    /// another address, so that no endpoint ends connections of another (RFC 9000, 21.11).
-    pub(crate) fn reset_key(&self, addr: &ScionAddr) -> hmac::Key {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, &self.0.serialize_der());
-        let text = format!("hawser stateless reset {addr}");
-        let derived = hmac::sign(&secret, text.as_bytes());
-        hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
-    }
-
-    /// The private key, for TLS.
-    pub(crate) fn secret(&self) -> PrivateKeyDer<'static> {
+    /// The private key, as TLS takes it.
+    pub fn private_key(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.0.serialize_der()).into()
+    }
+
+    /// A secret that only holders of the private key can make, the same one each time: one for each
+    /// `purpose`, none of which shows anything of another.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0.serialize_der());
+        let mut secret = [0; 32];
+        secret.copy_from_slice(hmac::sign(&key, purpose.as_bytes()).as_ref());
+        secret
     }
 }
 
@@ -112,10 +128,8 @@ impl Eq for Identity {}
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rustls::server::ParsedCertificate;
 
     use super::*;
-    use crate::tls;
 
     /// Made by `openssl genpkey -algorithm ed25519`.
     const OPENSSL: &str = "-----BEGIN PRIVATE KEY-----
@@ -132,29 +146,34 @@ MC4CAQAwBQYDK2VwBCIEIE0nQ7JCMZcJQK7V894yAqJwhjQ6T/CuIMdWTvRFzxNo
     }
 
     #[test]
-    fn stateless_resets_are_those_of_one_address_and_key() {
+    fn derived_secrets_are_those_of_one_purpose_and_key() {
         let identity = Identity::generate().unwrap();
-        let token = |identity: &Identity, addr: &str| {
-            let key = identity.reset_key(&addr.parse().unwrap());
-            hmac::sign(&key, b"id").as_ref().to_vec()
-        };
-        let ours = token(&identity, "1-ff00:0:110,10.0.0.1:31000");
         let again = Identity::from_pkcs8_pem(&identity.to_pem()).unwrap();
-        assert_eq!(token(&again, "1-ff00:0:110,10.0.0.1:31000"), ours);
-        assert_ne!(token(&again, "1-ff00:0:110,10.0.0.1:31001"), ours);
+        assert_eq!(again.derive("a"), identity.derive("a"));
+        assert_ne!(identity.derive("b"), identity.derive("a"));
         let other = Identity::generate().unwrap();
-        assert_ne!(token(&other, "1-ff00:0:110,10.0.0.1:31000"), ours);
+        assert_ne!(other.derive("a"), identity.derive("a"));
     }
 
     #[test]
-    fn the_key_is_the_hash_of_what_the_certificate_shows() {
+    fn the_key_is_the_hash_of_what_certificates_show() {
         let identity = Identity::from_pkcs8_pem(OPENSSL).unwrap();
         // openssl pkey -pubout -outform DER | openssl dgst -sha256 -binary | base64
         let key = "SHA256:TZfGJ4fpuKIfCrhvqrq+bPiB8gchwmDIDgNvEcSl91M";
         assert_eq!(identity.key().to_string(), key);
         let certificate = identity.certificate("hawser").unwrap();
-        assert_eq!(tls::peer_key(&certificate), Ok(identity.key()));
-        assert!(ParsedCertificate::try_from(&certificate).is_ok());
+        let shown = identity.0.subject_public_key_info();
+        assert!(certificate.windows(shown.len()).any(|part| part == shown));
+    }
+
+    #[test]
+    fn a_name_that_is_not_ascii_has_no_certificate() {
+        let error = Identity::generate().unwrap().certificate("é").unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("cannot make a certificate for `é`: "),
+            "{error}"
+        );
     }
 
     #[test]

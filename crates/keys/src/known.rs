@@ -4,11 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use hawser_endhost::{IsdAsn, ScionAddr};
-use hawser_quic::PeerKey;
+use hawser_packet::ScionAddr;
+use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-use super::file::{self, KeysFileError};
+use crate::file::{self, KeysFileError};
+use crate::peer_key::PeerKey;
 
 /// The keys of servers: those given for this use, else those of a file in the manner of OpenSSH's
 /// `known_hosts`. A server that is in neither is not trusted.
@@ -67,7 +68,7 @@ pub enum ServerKeyError {
 }
 
 impl Known {
-    /// The name of the user's file in [`folder`](super::folder).
+    /// The name of the user's file in [`folder`](crate::folder).
     pub const FILE: &str = "known_hosts";
 
     /// Knows what is in `file`, which need not exist.
@@ -123,7 +124,7 @@ impl Known {
 
 /// Where a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Host {
+pub(crate) struct Host {
     isd_as: IsdAsn,
     ip: IpAddr,
     /// `None` for all.
@@ -176,7 +177,7 @@ impl fmt::Display for Host {
 }
 
 /// Reads the address and the key at the beginning of a line.
-pub(super) fn parse(line: &str) -> Result<(Host, PeerKey), String> {
+pub(crate) fn parse(line: &str) -> Result<(Host, PeerKey), String> {
     let mut words = line.split_whitespace();
     let (host, key) = (words.next(), words.next());
     let host = host.unwrap_or_default();

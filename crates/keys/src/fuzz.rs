@@ -1,10 +1,9 @@
 //! Random bytes for everything that reads keys from outside: files, arguments, elements.
 
-use hawser_quic::{Identity, PeerKey};
+use hawser_fuzz::fuzz;
 
-use super::spake2::{ELEMENT, Pending, Role, decode, encode, scalar};
-use super::{Code, CodeError, allowed, file, known};
-use crate::protocol::fuzz::fuzz;
+use crate::spake2::{ELEMENT, Pending, Role, decode, encode, scalar};
+use crate::{Code, CodeError, Identity, PeerKey, allowed, file, known};
 
 const KEYS: [PeerKey; 2] = [PeerKey([1; 32]), PeerKey([0xfe; 32])];
 

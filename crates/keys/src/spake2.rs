@@ -9,8 +9,8 @@ use p256::{ProjectivePoint, PublicKey, Scalar};
 use ring::hmac;
 use sha2::{Digest, Sha256};
 
-/// Length of an element: a point of the curve, uncompressed (SEC 1, 2.3.3).
-pub(super) const ELEMENT: usize = 65;
+/// Bytes of an element: a point of the curve P-256, uncompressed (SEC 1, 2.3.3).
+pub const ELEMENT: usize = 65;
 
 /// The element M of P-256 (RFC 9382, 6), compressed.
 const M: [u8; 33] = [
@@ -27,13 +27,13 @@ const N: [u8; 33] = [
 
 /// The side of the exchange; they differ in nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     A,
     B,
 }
 
 /// What a side keeps until the element of the other one arrives.
-pub(super) struct Pending {
+pub(crate) struct Pending {
     role: Role,
     password: Scalar,
     secret: Scalar,
@@ -41,16 +41,16 @@ pub(super) struct Pending {
 }
 
 /// What both sides have in common if they know the same password.
-pub(super) struct Agreed {
+pub(crate) struct Agreed {
     /// TT of the RFC.
-    pub(super) transcript: Vec<u8>,
+    pub(crate) transcript: Vec<u8>,
     /// The keys with which A and B confirm.
-    pub(super) confirm: [hmac::Key; 2],
+    pub(crate) confirm: [hmac::Key; 2],
 }
 
 /// The number, modulo the order of the group, that `bytes` are in big-endian. It is uniform when they
 /// are.
-pub(super) fn scalar(bytes: &[u8; 64]) -> Scalar {
+pub(crate) fn scalar(bytes: &[u8; 64]) -> Scalar {
     let shift = Scalar::from(u128::MAX) + Scalar::ONE;
     let (chunks, _) = bytes.as_chunks::<16>();
     chunks.iter().fold(Scalar::ZERO, |sum, chunk| {
@@ -66,7 +66,7 @@ fn constant(bytes: &[u8; 33]) -> ProjectivePoint {
     }
 }
 
-pub(super) fn encode(point: &ProjectivePoint) -> [u8; ELEMENT] {
+pub(crate) fn encode(point: &ProjectivePoint) -> [u8; ELEMENT] {
     let mut bytes = [0; ELEMENT];
     // Only the identity is shorter. It is refused, in whatever form.
     let encoded = point.to_affine().to_encoded_point(false);
@@ -75,7 +75,7 @@ pub(super) fn encode(point: &ProjectivePoint) -> [u8; ELEMENT] {
 }
 
 /// Decodes an element; `None` when it is not a point of the curve, uncompressed.
-pub(super) fn decode(element: &[u8]) -> Option<ProjectivePoint> {
+pub(crate) fn decode(element: &[u8]) -> Option<ProjectivePoint> {
     if element.len() != ELEMENT {
         return None;
     }
@@ -84,7 +84,7 @@ pub(super) fn decode(element: &[u8]) -> Option<ProjectivePoint> {
 
 impl Pending {
     /// Begins with `password` and `secret`, which is random and used once.
-    pub(super) fn new(role: Role, password: Scalar, secret: Scalar) -> Self {
+    pub(crate) fn new(role: Role, password: Scalar, secret: Scalar) -> Self {
         let blind = match role {
             Role::A => constant(&M),
             Role::B => constant(&N),
@@ -98,13 +98,13 @@ impl Pending {
     }
 
     /// The element for the other side.
-    pub(super) fn element(&self) -> [u8; ELEMENT] {
+    pub(crate) fn element(&self) -> [u8; ELEMENT] {
         self.element
     }
 
     /// Takes the other side's element. `names` are those of A and B; the keys depend on them and on
     /// `data`. `None` when `element` is not one that an honest side sends.
-    pub(super) fn finish(self, element: &[u8], names: [&[u8]; 2], data: &[u8]) -> Option<Agreed> {
+    pub(crate) fn finish(self, element: &[u8], names: [&[u8]; 2], data: &[u8]) -> Option<Agreed> {
         let point = decode(element)?;
         let blind = match self.role {
             Role::A => constant(&N),

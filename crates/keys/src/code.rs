@@ -39,7 +39,7 @@ pub enum CodeError {
 pub struct NoRandom;
 
 /// `N` random bytes.
-pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandom> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], NoRandom> {
     let mut bytes = [0; N];
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => Ok(bytes),
@@ -69,7 +69,7 @@ impl Code {
     }
 
     /// The characters, without hyphens.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }

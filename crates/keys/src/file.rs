@@ -47,7 +47,7 @@ pub enum KeysFileError {
 }
 
 /// Opens a file, and reads its permissions. Fails at once for what is not a file.
-pub(super) fn open(path: &Path) -> io::Result<(File, u32)> {
+pub(crate) fn open(path: &Path) -> io::Result<(File, u32)> {
     let file = OpenOptions::new()
         .read(true)
         // A FIFO without a writer would keep us.
@@ -61,7 +61,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, u32)> {
 }
 
 /// Reads all of a file. Bytes that are not UTF-8 are replaced, so that they are found at their line.
-pub(super) fn read(file: File) -> io::Result<String> {
+pub(crate) fn read(file: File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
@@ -74,7 +74,7 @@ pub(super) fn read(file: File) -> io::Result<String> {
 
 /// Reads the lines of a file that has one entry a line, blank lines and comments, which begin with
 /// `#`. Returns each entry with its line, from 1.
-pub(super) fn entries<T>(
+pub(crate) fn entries<T>(
     path: &Path,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<(usize, T)>, KeysFileError> {
@@ -99,7 +99,7 @@ pub(super) fn entries<T>(
 
 /// Reads the entries of a text as [`entries`] does. The error is the number of a line, and what is
 /// wrong with it.
-pub(super) fn lines<T>(
+pub(crate) fn lines<T>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<(usize, T)>, (usize, String)> {
@@ -115,7 +115,7 @@ pub(super) fn lines<T>(
 
 impl KeysFileError {
     /// Whether there is no such file.
-    pub(super) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hawser_quic::{Identity, KeyError};
 use thiserror::Error;
 
-use super::{NoFolder, file, folder};
+use crate::file;
+use crate::folder::{NoFolder, folder};
+use crate::identity::{Identity, KeyError};
 
 /// The file with this host's private key, in PEM. It is made at first use.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use hawser_quic::PeerKey;
-
-use super::file::{self, KeysFileError};
+use crate::file::{self, KeysFileError};
+use crate::peer_key::PeerKey;
 
 /// The keys whose holders may connect: those given, and those of a file.
 ///
@@ -25,7 +24,7 @@ struct Source {
 }
 
 impl Allowed {
-    /// The name of the user's file in [`folder`](super::folder).
+    /// The name of the user's file in [`folder`](crate::folder).
     pub const FILE: &str = "allowed_keys";
 
     /// Allows `keys`, and nobody else.
@@ -89,7 +88,7 @@ impl Allowed {
 }
 
 /// Reads the key at the beginning of a line.
-pub(super) fn parse(line: &str) -> Result<PeerKey, String> {
+pub(crate) fn parse(line: &str) -> Result<PeerKey, String> {
     let mut words = line.split_whitespace();
     let first = words.next().unwrap_or_default();
     match first.parse::<PeerKey>() {
