@@ -1,0 +1,208 @@
+//! The settings of a network namespace.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::check::{Unsupported, check};
+
+/// Where the kernel has the settings of the calling thread's network namespace.
+pub(crate) const MPTCP: &str = "/proc/sys/net/mptcp";
+const TCP: &str = "/proc/sys/net/ipv4";
+
+/// The settings of a network namespace whose connections have their subflows created by
+/// [`PathManager`](crate::PathManager) alone. They apply to sockets made later.
+///
+/// Sources: Linux documentation, networking/mptcp-sysctl and networking/ip-sysctl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    close_timeout: Duration,
+    congestion: Option<String>,
+}
+
+/// Why the settings of a namespace could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The kernel cannot do it.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// The congestion control does not exist, or is reserved for other namespaces.
+    #[error(
+        "the congestion control {name} cannot be the default of this network namespace: {source}; \
+         the kernel has {available}, and outside of the first namespace only those in \
+         `sysctl net.ipv4.tcp_allowed_congestion_control` can be the default"
+    )]
+    Congestion {
+        /// Its name.
+        name: String,
+        /// The names of those that are there.
+        available: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The kernel refused a value.
+    #[error("cannot set {name} to {value}: {source}; it needs root, and /proc/sys writable")]
+    Refused {
+        /// The file of the setting.
+        name: String,
+        /// The value.
+        value: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            close_timeout: Duration::from_secs(15 * 60),
+            congestion: None,
+        }
+    }
+}
+
+impl Settings {
+    /// How long a connection without any subflow waits for a new one before it ends; rounded to
+    /// seconds. Default: 15 minutes, after which TCP gives up as well (`tcp_retries2`).
+    #[must_use]
+    pub fn with_close_timeout(mut self, timeout: Duration) -> Self {
+        self.close_timeout = timeout;
+        self
+    }
+
+    /// The default congestion control of each subflow, as
+    /// [`congestion_controls`] names it. Default: that of the system. Where the system reserves one
+    /// for the first namespace,
+    /// [`SocketOptions::with_congestion`](crate::SocketOptions::with_congestion) works with
+    /// `CAP_NET_ADMIN`.
+    #[must_use]
+    pub fn with_congestion(mut self, name: &str) -> Self {
+        self.congestion = Some(name.to_owned());
+        self
+    }
+
+    /// Applies the settings to the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`SettingsError`]; some settings may have been made.
+    pub fn apply(&self) -> Result<(), SettingsError> {
+        let mptcp = Path::new(MPTCP);
+        if mptcp.exists() {
+            write(mptcp, "enabled", "1")?;
+        }
+        check()?;
+        // Linux 6.15 calls it by name.
+        match mptcp.join("path_manager").exists() {
+            true => write(mptcp, "path_manager", "userspace")?,
+            false => write(mptcp, "pm_type", "1")?,
+        }
+        write(mptcp, "scheduler", "default")?;
+        // Against middleboxes that change the payload: packets between the ends are sealed instead.
+        write(mptcp, "checksum_enabled", "0")?;
+        // A subflow carries no new data after one interval of MPTCP's retransmission timer without
+        // progress: the others have room, and it is used again when an acknowledgement arrives.
+        write(mptcp, "stale_loss_cnt", "1")?;
+        let timeout = self.close_timeout.as_secs().max(1).to_string();
+        write(mptcp, "close_timeout", &timeout)?;
+        // All subflows go to the address and port of the first one.
+        write(mptcp, "allow_join_initial_addr_port", "1")?;
+        // No fallback to TCP, neither for a connection whose SYN is lost nor for all later ones:
+        // both ends have MPTCP, and a lost SYN means a lost path. Older kernels fall back after the
+        // third.
+        if exists(mptcp, "syn_retrans_before_tcp_fallback") {
+            write(mptcp, "syn_retrans_before_tcp_fallback", "255")?;
+        }
+        if exists(mptcp, "blackhole_timeout") {
+            write(mptcp, "blackhole_timeout", "0")?;
+        }
+
+        let tcp = Path::new(TCP);
+        // The path of a subflow can change without a change of its addresses: what was measured
+        // for an earlier connection between them says nothing.
+        write(tcp, "tcp_no_metrics_save", "1")?;
+        if let Some(name) = &self.congestion {
+            set_congestion(tcp, name)?;
+        }
+        Ok(())
+    }
+}
+
+fn exists(directory: &Path, name: &str) -> bool {
+    directory.join(name).exists()
+}
+
+fn set_congestion(tcp: &Path, name: &str) -> Result<(), SettingsError> {
+    write(tcp, "tcp_congestion_control", name).map_err(|error| match error {
+        SettingsError::Refused { source, .. } => SettingsError::Congestion {
+            name: name.to_owned(),
+            available: congestion_controls().unwrap_or_default().join(", "),
+            source,
+        },
+        other => other,
+    })
+}
+
+fn write(directory: &Path, name: &str, value: &str) -> Result<(), SettingsError> {
+    let path = directory.join(name);
+    std::fs::write(&path, value).map_err(|source| SettingsError::Refused {
+        name: path.display().to_string(),
+        value: value.to_owned(),
+        source,
+    })
+}
+
+/// The congestion controls that the kernel has loaded, as `tcp_congestion_control` names them.
+///
+/// # Errors
+/// When `/proc/sys` does not show them.
+pub fn congestion_controls() -> io::Result<Vec<String>> {
+    let names = std::fs::read_to_string(Path::new(TCP).join("tcp_available_congestion_control"))?;
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn read(name: &str) -> String {
+        let text = std::fs::read_to_string(Path::new(MPTCP).join(name)).unwrap();
+        text.trim().to_owned()
+    }
+
+    #[test]
+    fn settings_apply_to_the_namespace_of_the_thread_only() {
+        let Some(namespace) = testing::namespace() else {
+            return;
+        };
+        let before = read("close_timeout");
+        namespace
+            .run(|| {
+                std::fs::write("/proc/sys/net/mptcp/enabled", "0").unwrap();
+                let timeout = Duration::from_secs(123);
+                let settings = Settings::default().with_close_timeout(timeout);
+                settings.with_congestion("reno").apply().unwrap();
+                assert_eq!(read("close_timeout"), "123");
+                assert_eq!(read("enabled"), "1");
+                assert_eq!(read("pm_type"), "1");
+            })
+            .unwrap();
+        assert_eq!(read("close_timeout"), before);
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_named_with_those_that_exist() {
+        let Some(namespace) = testing::namespace() else {
+            return;
+        };
+        let settings = Settings::default().with_congestion("hawser");
+        let error = namespace.run(|| settings.apply()).unwrap().unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("hawser"), "{text}");
+        let known = congestion_controls().unwrap();
+        assert!(text.contains(&known.join(", ")), "{text}");
+    }
+}
