@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, key, lab, man, paths, perf, ping, receive, seed, send, serve, service,
-    simulate, torrent, traceroute,
+    bench, demo, fetch, get, key, lab, man, map, paths, perf, ping, receive, seed, send, serve,
+    service, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -48,6 +48,9 @@ pub enum Command {
     Fetch(fetch::FetchArgs),
     /// Run a queue of transfers for many users, with an HTTP API
     Serve(serve::ServeArgs),
+    /// Say which destinations of programs go over SCION, and where to
+    #[command(subcommand)]
+    Map(map::MapCommand),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -103,6 +106,7 @@ impl Command {
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),
             Self::Serve(args) => serve::run(args).map(done),
+            Self::Map(command) => map::run(command).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

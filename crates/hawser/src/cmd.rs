@@ -13,6 +13,7 @@ pub mod get;
 pub mod key;
 pub mod lab;
 pub mod man;
+pub mod map;
 mod network;
 mod path_text;
 pub mod paths;

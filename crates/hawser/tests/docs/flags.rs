@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 21] = [
+const DOCUMENTED: [&[&str]; 24] = [
     &["get"],
     &["send"],
     &["receive"],
@@ -27,6 +27,9 @@ const DOCUMENTED: [&[&str]; 21] = [
     &["perf", "send"],
     &["simulate"],
     &["key"],
+    &["map", "add"],
+    &["map", "remove"],
+    &["map", "list"],
     &["lab", "up"],
 ];
 

@@ -6,6 +6,7 @@
 mod common;
 mod keys;
 mod labs;
+mod map;
 mod torrents;
 
 use std::path::Path;
