@@ -103,8 +103,9 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Adds an address to an interface, and with it the route to its prefix of `prefix` bits. An
-    /// IPv6 address is usable at once: no duplicate is looked for on the link.
+    /// Adds an address to an interface, and with it the route to its prefix of `prefix` bits. For an
+    /// IPv6 address no duplicate is looked for on the link: programs can bind it at once, and the
+    /// kernel accepts packets to it shortly afterwards, when it has added the route.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or when the interface does not exist or has the address (`EEXIST`).
@@ -221,7 +222,7 @@ mod tests {
                 netlink.add_address(LOOPBACK, address, prefix).unwrap();
                 let all = addresses().unwrap();
                 assert!(all.contains(&(LOOPBACK, address)), "{all:?}");
-                // Without duplicate address detection it is usable at once.
+                // Without duplicate address detection it can be bound at once.
                 std::net::UdpSocket::bind((address, 0)).unwrap();
                 let again = netlink.add_address(LOOPBACK, address, prefix);
                 assert_eq!(again.unwrap_err().refusal(), Some(libc::EEXIST));

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -211,6 +211,15 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewRoute(route.message()), flags)
     }
 
+    /// Adds a route, instead of the one to the same destinations in the table if there is one.
+    ///
+    /// # Errors
+    /// As [`Netlink::add_route`], but for `EEXIST`.
+    pub fn replace_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.change(RouteNetlinkMessage::NewRoute(route.message()), flags)
+    }
+
     /// Removes a route.
     ///
     /// # Errors
@@ -347,6 +356,14 @@ mod tests {
                 let expected = all.iter().filter(|route| route.table == table);
                 assert!(found.iter().eq(expected), "{found:?}");
             }
+            for route in &mut all {
+                route.mtu = Some(1310);
+                netlink.replace_route(route).unwrap();
+                let found = netlink.routes(route.table).unwrap();
+                assert!(found.contains(route), "{route:?}: {found:?}");
+            }
+            let found = netlink.routes(4857).unwrap();
+            assert_eq!(found.len(), 4, "{found:?}");
             for route in &all {
                 netlink.remove_route(route).unwrap();
                 let again = netlink.remove_route(route).unwrap_err();

@@ -1,13 +1,14 @@
 //! A host, and a server on a link with it.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::{NetNs, is_privileged};
 use hawser_kernel::netlink::Netlink;
 use hawser_kernel::route::Route;
 use hawser_kernel::socket::set_option;
+use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
@@ -119,11 +120,11 @@ impl Network {
 }
 
 pub fn captured(to: &str) -> Arrived {
-    Arrived::Captured((to.parse::<std::net::IpAddr>().unwrap(), PORT).into())
+    Arrived::Captured((to.parse::<IpAddr>().unwrap(), PORT).into())
 }
 
 pub fn through(to: &str) -> Arrived {
-    Arrived::Through((to.parse::<std::net::IpAddr>().unwrap(), PORT).into())
+    Arrived::Through((to.parse::<IpAddr>().unwrap(), PORT).into())
 }
 
 /// Connects from a socket with a mark unless it is 0.
@@ -171,7 +172,21 @@ fn configure(addresses: &[&str]) {
     }
     for address in addresses {
         let (address, prefix) = address.split_once('/').unwrap();
-        let (address, prefix) = (address.parse().unwrap(), prefix.parse().unwrap());
+        let address: IpAddr = address.parse().unwrap();
+        let prefix = prefix.parse().unwrap();
         netlink.add_address(LINK, address, prefix).unwrap();
+        // The kernel makes IPv6 addresses local shortly afterwards.
+        while !is_local(&mut netlink, address) {
+            std::thread::yield_now();
+        }
     }
+}
+
+/// Whether this host has a route by which it takes packets to the address.
+fn is_local(netlink: &mut Netlink, address: IpAddr) -> bool {
+    /// `RT_TABLE_LOCAL` of rtnetlink(7).
+    const LOCAL: u32 = 255;
+    let routes = netlink.routes(LOCAL).unwrap();
+    let mut routes = routes.into_iter();
+    routes.any(|route| route.local && route.destination == IpNet::from(address))
 }

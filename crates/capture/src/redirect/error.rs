@@ -1,0 +1,121 @@
+//! Errors of the table, and what the kernel's refusals mean.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use crate::nftables::{CommitError, Request, Statement, Target};
+use crate::prefixes::PrefixError;
+
+/// Longest name of a table in bytes (`NFT_NAME_MAXLEN`, without the zero that ends it).
+pub(super) const LONGEST_NAME: usize = 255;
+
+/// An error of creating or changing the table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedirectError {
+    /// A prefix cannot be captured.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+    /// The mark cannot tell packets apart.
+    #[error(
+        "the mark 0 is on every packet, and packets to a transparent listener need another mark \
+         than our own: choose another"
+    )]
+    Mark,
+    /// A table cannot have this name.
+    #[error("{0:?} cannot be the name of a table: choose 1 to {LONGEST_NAME} bytes without a zero")]
+    Name(String),
+    /// The process may not change nf_tables.
+    #[error("not allowed to capture connections: needs CAP_NET_ADMIN in this network namespace")]
+    Denied,
+    /// The kernel has no nf_tables.
+    #[error("this kernel has no nf_tables, which capturing needs: load the module nf_tables")]
+    NoNfTables,
+    /// The kernel cannot bind a table to its process.
+    #[error("this kernel has no nf_tables tables with an owner: needs Linux 5.12 or later")]
+    NoOwner,
+    /// Another process owns a table of this name.
+    #[error("another process captures connections with the table {0}: another shim runs")]
+    Owned(String),
+    /// Somebody has made a table of this name.
+    #[error("there is a table {0} that hawser did not make: remove it (nft delete table inet {0})")]
+    Foreign(String),
+    /// The kernel lacks something that the rules need.
+    #[error("this kernel has no {what}, which capturing needs: load the module {module}")]
+    Unsupported {
+        /// What is missing.
+        what: &'static str,
+        /// The kernel module that provides it.
+        module: &'static str,
+    },
+    /// The kernel refused for another reason.
+    #[error("cannot change {what} of the table {table}: {source}")]
+    Refused {
+        /// What could not be changed.
+        what: &'static str,
+        /// The table's name.
+        table: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The netlink socket failed.
+    #[error("cannot talk to the kernel over netlink: {0}")]
+    Netlink(#[source] io::Error),
+    /// The kernel's answer is not as documented.
+    #[error("cannot read the kernel's answer about the table {0}")]
+    Answer(String),
+}
+
+/// The error of a transaction for the table `name`.
+pub(super) fn refused(name: &str, requests: &[Request], error: CommitError) -> RedirectError {
+    let table = || name.to_owned();
+    match error {
+        CommitError::Socket(error) => RedirectError::Netlink(error),
+        CommitError::Invalid => RedirectError::Answer(table()),
+        CommitError::All(Errno::PERM) => RedirectError::Denied,
+        CommitError::All(Errno::OPNOTSUPP | Errno::INVAL) => RedirectError::NoNfTables,
+        CommitError::All(error) => RedirectError::Refused {
+            what: "the contents",
+            table: table(),
+            source: error.into(),
+        },
+        CommitError::Request(index, error) => refused_request(name, &requests[index].target, error),
+    }
+}
+
+/// The error of a refused request.
+fn refused_request(name: &str, target: &Target, error: Errno) -> RedirectError {
+    let unsupported = |what, module| RedirectError::Unsupported { what, module };
+    let what = match (target, error) {
+        (Target::Table, Errno::PERM) => return RedirectError::Owned(name.to_owned()),
+        (Target::Table, Errno::EXIST) => return RedirectError::Foreign(name.to_owned()),
+        (Target::Table, Errno::INVAL | Errno::OPNOTSUPP) => return RedirectError::NoOwner,
+        (Target::Chain("nat"), Errno::NOENT) => {
+            return unsupported("address translation in nf_tables", "nft_chain_nat");
+        }
+        // By the module the kernel finds a kind of expression.
+        (Target::Rule(rule), Errno::NOENT | Errno::OPNOTSUPP) => {
+            let missing = rule.iter().rev().find_map(|statement| match statement {
+                Statement::Redirect { .. } => Some(("redirection", "nft_redir")),
+                Statement::Proxy { .. } => Some(("transparent proxying", "nft_tproxy")),
+                Statement::Group { .. } => Some(("match for control groups", "nft_socket")),
+                Statement::ToThisHost => Some(("match for local addresses", "nft_fib_inet")),
+                _ => None,
+            });
+            match missing {
+                Some((what, module)) => return unsupported(what, module),
+                None => "a rule",
+            }
+        }
+        (Target::Table, _) => "the flags",
+        (Target::Set, _) => "the prefixes",
+        (Target::Chain(_), _) => "a chain",
+        (Target::Rule(_), _) => "a rule",
+    };
+    RedirectError::Refused {
+        what,
+        table: name.to_owned(),
+        source: error.into(),
+    }
+}

@@ -1,0 +1,132 @@
+//! The changes that turn the routes and rules of the kernel into those wanted.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use hawser_kernel::interface::LOOPBACK;
+use hawser_kernel::route::{Route, Rule};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use super::error::RoutesError;
+use super::wanted::{Routes, Target};
+
+/// The protocol number that our routes and rules have (`RTPROT_*` of rtnetlink(7)): H in ASCII.
+const PROTOCOL: u8 = 72;
+
+/// Routes and rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct State {
+    pub routes: BTreeSet<Route>,
+    pub rules: BTreeSet<Rule>,
+}
+
+/// A change in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    AddRoute(Route),
+    /// Instead of the route to the same destinations.
+    ReplaceRoute(Route),
+    RemoveRoute(Route),
+    AddRule(Rule),
+    RemoveRule(Rule),
+}
+
+impl State {
+    /// What is to be in the kernel.
+    pub fn wanted(routes: &Routes) -> Result<Self, RoutesError> {
+        routes.check()?;
+        let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+        let route = |destination: IpNet, device| Route {
+            table: routes.table,
+            protocol: PROTOCOL,
+            ..Route::new(destination, device)
+        };
+        let mut state = Self::default();
+        match &routes.target {
+            Target::Device(device) => {
+                let routes = device.prefixes.iter().map(|prefix| Route {
+                    source: match prefix {
+                        IpNet::V4(_) => device.source.map(IpAddr::V4),
+                        IpNet::V6(_) => device.source6.map(IpAddr::V6),
+                    },
+                    mtu: device.mtu,
+                    ..route(*prefix, device.index)
+                });
+                state.routes.extend(routes);
+            }
+            Target::Listener => {
+                let routes = everything.map(|all| Route {
+                    local: true,
+                    ..route(all, LOOPBACK)
+                });
+                state.routes.extend(routes);
+            }
+        }
+        let needed = everything.into_iter().filter(|all| {
+            let mut routes = state.routes.iter();
+            routes.any(|route| same_family(&route.destination, all))
+        });
+        state.rules = needed
+            .map(|destination| Rule {
+                destination,
+                priority: routes.priority,
+                table: routes.table,
+                protocol: PROTOCOL,
+                mark: Some(routes.mark),
+                inverted: matches!(routes.target, Target::Device(_)),
+            })
+            .collect();
+        Ok(state)
+    }
+}
+
+fn same_family(one: &IpNet, other: &IpNet) -> bool {
+    one.addr().is_ipv4() == other.addr().is_ipv4()
+}
+
+/// The changes that turn what is ours in `found` into `wanted`, in order: no packet is led to a
+/// table before its routes are there, or after they are gone.
+pub(super) fn plan(table: u32, wanted: &State, found: &State) -> Result<Vec<Change>, RoutesError> {
+    let (ours, foreign): (Vec<_>, Vec<_>) = found
+        .routes
+        .iter()
+        .filter(|route| route.table == table)
+        .partition(|route| route.protocol == PROTOCOL);
+    let mut changes = Vec::new();
+    for route in wanted.routes.difference(&found.routes) {
+        let destination = route.destination;
+        if foreign.iter().any(|other| other.destination == destination) {
+            return Err(RoutesError::Foreign { destination, table });
+        }
+        let replaces = ours.iter().any(|own| own.destination == destination);
+        changes.push(match replaces {
+            true => Change::ReplaceRoute(route.clone()),
+            false => Change::AddRoute(route.clone()),
+        });
+    }
+
+    let ours_of = |rule: &&Rule| rule.table == table && rule.protocol == PROTOCOL;
+    let mut rules: Vec<_> = found.rules.iter().filter(ours_of).collect();
+    // To remove a rule, the kernel takes the first that has its conditions and maybe more. So if
+    // any of ours is wrong, all are removed, those with most conditions first.
+    if rules.iter().any(|rule| !wanted.rules.contains(*rule)) {
+        rules.sort_by_key(|rule| {
+            let prefix = u8::from(rule.destination.prefix_len() > 0);
+            std::cmp::Reverse(prefix + u8::from(rule.mark.is_some()))
+        });
+        changes.extend(rules.drain(..).cloned().map(Change::RemoveRule));
+    }
+    let missing = wanted.rules.iter().filter(|rule| !rules.contains(rule));
+    changes.extend(missing.cloned().map(Change::AddRule));
+
+    let kept = |route: &Route| {
+        let mut wanted = wanted.routes.iter();
+        wanted.any(|other| other.destination == route.destination)
+    };
+    let gone = ours.into_iter().filter(|route| !kept(route));
+    changes.extend(gone.cloned().map(Change::RemoveRoute));
+    Ok(changes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Tests of control groups.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+
+use super::network::{Arrived, Network, PORT, captured, through};
+use super::process;
+use crate::group::Version;
+use crate::{Group, GroupError, Redirect, Wanted};
+
+const MARK: u32 = 0x4857;
+const TO: &str = "10.1.0.7";
+
+/// Connects in a new process, in the group if there is one.
+fn connect(network: &Network, group: Option<&Group>) -> Arrived {
+    let mut command = process::command("tests::group::connects_when_started_inside");
+    if let Some(group) = group {
+        let entry = group.entry().unwrap();
+        let enter = move || entry.enter();
+        // SAFETY: it makes a system call only.
+        unsafe { command.pre_exec(enter) };
+    }
+    let run = || command.output();
+    let output: io::Result<std::process::Output> = network.host.run(run).unwrap();
+    let output = output.unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    let (_, port) = printed.split_once("port ").expect("a port");
+    let port = port.split_whitespace().next().unwrap().parse().unwrap();
+    network.accept(([0, 0, 0, 0], port).into())
+}
+
+#[test]
+fn connects_when_started_inside() {
+    if process::is_inside() {
+        let stream = TcpStream::connect((TO, PORT)).unwrap();
+        println!("port {}", stream.local_addr().unwrap().port());
+    }
+}
+
+#[test]
+fn only_processes_of_the_group_are_captured() {
+    let Some(network) = Network::create() else {
+        return;
+    };
+    let create = |group: &Group| {
+        let wanted = Wanted::new(network.port(), MARK)
+            .with_prefixes(["10.1.0.0/16".parse().unwrap()])
+            .with_scope(group.scope());
+        let create = || Redirect::create("hawser-test", &wanted).unwrap();
+        network.host.run(create).unwrap()
+    };
+    let versions = [Version::Two, Version::NetCls];
+    let groups = versions
+        .map(Group::create_of)
+        .into_iter()
+        .filter_map(|group| match group {
+            Ok(group) => Some(group),
+            Err(GroupError::Unsupported) => None,
+            Err(error) => panic!("{error}"),
+        });
+    let groups: Vec<_> = groups.collect();
+    assert!(!groups.is_empty());
+    for group in &groups {
+        let redirect = create(group);
+        assert_eq!(connect(&network, Some(group)), captured(TO));
+        assert_eq!(connect(&network, None), through(TO));
+        for other in groups.iter().filter(|other| other.scope() != group.scope()) {
+            assert_eq!(connect(&network, Some(other)), through(TO));
+        }
+        drop(redirect);
+        assert_eq!(connect(&network, Some(group)), through(TO));
+    }
+}
