@@ -1,6 +1,9 @@
 //! Consecutive TCP segments of one connection merged into one large packet, in the manner of the
 //! kernel's GRO (`tcp_gro_receive`).
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv6Addr;
 
 use hawser_packet::Checksum;

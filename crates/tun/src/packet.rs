@@ -138,8 +138,8 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// The packet as one IP packet or, if it is a large one, as several; all with complete checksums,
-    /// and none larger than the kernel's socket allows for the device's MTU.
+    /// The packet as one IP packet or, if it is a large one, as several; all with complete checksums.
+    /// None is larger than the device's MTU, which the kernel's segment size follows.
     ///
     /// They are in `scratch` unless the packet can be passed as it is.
     pub fn datagrams<'s>(&self, scratch: &'s mut Vec<u8>) -> Chunks<'s, u8>
@@ -227,5 +227,94 @@ impl Large {
             headers: start + header,
             size,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{DESTINATION, SOURCE, Sample, data, has_valid_checksum};
+
+    #[test]
+    fn fields_are_those_of_the_header() {
+        let bytes = Sample {
+            ecn: 3,
+            ..data(1, 2)
+        }
+        .packet(None);
+        let packet = Packet::parse(&bytes).unwrap();
+        assert_eq!(packet.source(), SOURCE);
+        assert_eq!(packet.destination(), DESTINATION);
+        assert_eq!((packet.protocol(), packet.traffic_class()), (6, 3));
+        assert_eq!(packet.bytes(), &bytes[VNET_HEADER..]);
+        assert_eq!(packet.tcp().unwrap().payload(), [1, 2]);
+    }
+
+    #[test]
+    fn a_complete_checksum_must_be_right_to_be_replaced() {
+        let (bytes, mut scratch) = (data(1, 1000).packet(None), Vec::new());
+        let packet = Packet::parse(&bytes).unwrap();
+        let complete = packet.datagrams(&mut scratch).next().unwrap();
+        assert!(has_valid_checksum(complete));
+        let mut bytes = [&[0; VNET_HEADER], complete].concat();
+        assert!(Packet::parse(&bytes).unwrap().tcp().is_some());
+        bytes[500] ^= 1;
+        let packet = Packet::parse(&bytes).unwrap();
+        assert!(packet.tcp().is_none());
+        // It is passed as it is, for the receiver to refuse.
+        let datagrams: Vec<_> = packet.datagrams(&mut scratch).collect();
+        assert_eq!(datagrams, [&bytes[VNET_HEADER..]]);
+        // Unless somebody else vouches for it.
+        bytes[0] = DATA_VALID;
+        assert!(Packet::parse(&bytes).unwrap().tcp().is_some());
+    }
+
+    #[test]
+    fn fragments_and_packets_with_options_are_not_tcp() {
+        let segment = data(1, 100).segment();
+        let mut ip = vec![0x46, 0, 0, 0, 0, 0, 0, 0, 64, 6, 0, 0];
+        ip.extend([10, 0, 0, 1, 10, 0, 0, 2, 1, 1, 1, 1]);
+        let total = (ip.len() + segment.len()) as u16;
+        set_u16(&mut ip, 2, total);
+        let vnet = [DATA_VALID, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let with_options = [&vnet[..], &ip, &segment].concat();
+        let packet = Packet::parse(&with_options).unwrap();
+        assert_eq!((packet.protocol(), packet.tcp().is_none()), (6, true));
+        ip[0] = 0x45;
+        ip.truncate(ip::IPV4_HEADER);
+        set_u16(&mut ip, 2, total - 4);
+        for (fragment, is_tcp) in [(0x4000, true), (0x2000, false), (0x0001, false)] {
+            set_u16(&mut ip, 6, fragment);
+            let bytes = [&vnet[..], &ip, &segment].concat();
+            let packet = Packet::parse(&bytes).unwrap();
+            assert_eq!(packet.tcp().is_some(), is_tcp, "{fragment:x}");
+        }
+    }
+
+    #[test]
+    fn wrong_vnet_headers_are_refused() {
+        let good = data(1, 3000).packet(Some(1000));
+        assert!(Packet::parse(&good).is_ok());
+        let with = |change: fn(&mut VnetHeader)| {
+            let (header, rest) = good.split_first_chunk().unwrap();
+            let mut header = VnetHeader::parse(header);
+            change(&mut header);
+            let bytes = [&header.to_bytes(), rest].concat();
+            Packet::parse(&bytes).map(|_| ()).unwrap_err()
+        };
+        assert_eq!(with(|h| h.csum_start = 39), Malformed::Checksum);
+        assert_eq!(with(|h| h.csum_start = u16::MAX), Malformed::Checksum);
+        assert_eq!(with(|h| h.csum_offset = 3500), Malformed::Checksum);
+        assert_eq!(with(|h| h.csum_offset = 6), Malformed::Offload);
+        assert_eq!(with(|h| h.gso_size = 0), Malformed::Offload);
+        assert_eq!(with(|h| h.flags = 0), Malformed::Offload);
+        assert_eq!(with(|h| h.gso_type = GSO_TCPV4), Malformed::Offload);
+        assert_eq!(with(|h| h.gso_type = 3), Malformed::Offload);
+        let udp = with(|h| (h.gso_type, h.csum_offset) = (GSO_UDP_L4, 6));
+        assert_eq!(udp, Malformed::Offload);
+        for length in [0, 9, 10, 30, 49, good.len() - 1] {
+            let error = Packet::parse(&good[..length]).unwrap_err();
+            assert_eq!(error, Malformed::Ip, "{length}");
+        }
     }
 }

@@ -173,3 +173,84 @@ impl<'a> Segment<'a> {
         self.payload
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::testing::{Bytes, Sample, data};
+
+    /// The segments of a packet that the kernel counts as one.
+    fn segments(packet: &Sample, max: usize) -> Vec<Sample> {
+        let bytes = packet.segment();
+        let (header, payload) = bytes.split_at(header_len(&bytes).unwrap());
+        let tcp = TcpPacket {
+            header,
+            payload,
+            segment_size: None,
+        };
+        let read = |segment: Segment<'_>| Sample::of(segment.header(), segment.payload());
+        tcp.segments(max).map(read).collect()
+    }
+
+    #[test]
+    fn a_small_packet_that_exceeds_the_path_is_cut_too() {
+        let packet = Sample {
+            flags: 0x10 | CWR | PSH | FIN,
+            ..data(u32::MAX - 500, 1400)
+        };
+        let found = segments(&packet, 1032);
+        let part = |sequence, flags, range: Range<usize>| Sample {
+            sequence,
+            flags,
+            payload: Bytes(packet.payload.0[range].to_vec()),
+            ..packet.clone()
+        };
+        let first = part(packet.sequence, 0x10 | CWR, 0..1000);
+        // Sequence numbers wrap.
+        let second = part(499, 0x10 | PSH | FIN, 1000..1400);
+        assert_eq!(found, [first, second]);
+        assert_eq!(segments(&packet, 1432), [packet]);
+    }
+
+    #[test]
+    fn some_packets_are_one_segment_of_any_size() {
+        for flags in [SYN, RST, SYN | 0x10] {
+            let packet = Sample {
+                flags,
+                ..data(1, 1400)
+            };
+            assert_eq!(segments(&packet, 500), [packet]);
+        }
+        let empty = data(1, 0);
+        assert_eq!(segments(&empty, 20), [empty]);
+    }
+
+    #[test]
+    fn the_urgent_pointer_shows_to_the_same_byte() {
+        let packet = Sample {
+            flags: 0x10 | URG,
+            urgent: 150,
+            ..data(1, 300)
+        };
+        let found = segments(&packet, 132);
+        let urgent: Vec<_> = found.iter().map(|s| (s.flags & URG, s.urgent)).collect();
+        assert_eq!(urgent, [(URG, 150), (URG, 50), (0, 0)]);
+    }
+
+    #[test]
+    fn a_maximum_without_room_leaves_a_byte() {
+        assert_eq!(segments(&data(1, 5), 0).len(), 5);
+    }
+
+    #[test]
+    fn headers_must_fit() {
+        let mut segment = data(1, 0).segment();
+        assert_eq!(header_len(&segment), Some(32));
+        assert_eq!(header_len(&segment[..31]), None);
+        assert_eq!(header_len(&segment[..12]), None);
+        segment[12] = 0x40;
+        assert_eq!(header_len(&segment), None);
+    }
+}

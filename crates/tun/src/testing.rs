@@ -148,7 +148,13 @@ pub(crate) fn has_valid_checksum(packet: &[u8]) -> bool {
 /// What becomes of segments, with a flush at the end.
 pub(crate) fn merge(segments: &[Sample]) -> Vec<Sample> {
     let (mut merger, mut merged) = (Merger::new(), Vec::new());
-    let mut complete = |packet: MergedPacket<'_>| merged.push(Sample::read(packet.bytes()));
+    let mut scratch = Vec::new();
+    let mut complete = |packet: MergedPacket<'_>| {
+        merged.push(Sample::read(packet.bytes()));
+        let packet = Packet::parse(packet.bytes()).unwrap();
+        let mut completed = packet.datagrams(&mut scratch);
+        assert!(completed.all(has_valid_checksum));
+    };
     for segment in segments {
         let bytes = segment.segment();
         merger
