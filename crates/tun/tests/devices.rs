@@ -3,23 +3,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use hawser_kernel::namespace::{NetNs, is_privileged};
 use hawser_kernel::netlink::Netlink;
-use hawser_kernel::socket::set_option;
+use hawser_kernel::socket::{option, set_option};
 use hawser_tun::{MergedPacket, Merger, Queue, READ_BUFFER, Tun, TunError};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use proptest::prelude::*;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
+use rustix::net::{
+    Protocol, RecvFlags, SendFlags, SocketType, bind, connect, ipproto, listen, recv, sendto,
+    socket,
+};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// Bytes of TCP header and payload that a segment may have on the path.
@@ -30,6 +35,13 @@ const MTU: usize = 1500;
 /// Options of UDP (`linux/udp.h`).
 const SOL_UDP: i32 = 17;
 const UDP_SEGMENT: i32 = 103;
+
+/// Options of MPTCP (`linux/mptcp.h`), the place of the flags in `struct mptcp_info`, and the flag of
+/// connections that are plain TCP.
+const SOL_MPTCP: i32 = 284;
+const MPTCP_INFO: i32 = 1;
+const MPTCP_INFO_FLAGS: usize = 8;
+const MPTCP_INFO_FLAG_FALLBACK: u32 = 1;
 
 /// After this a test that waits for a packet fails instead of waiting for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -90,12 +102,23 @@ impl Pair {
         self.carrier.join().unwrap()
     }
 
-    /// A TCP connection from the first host to the second.
-    fn connect(&self, v6: bool) -> [TcpStream; 2] {
-        let listener = self.run(1, || TcpListener::bind((ip(2, v6), 0)).unwrap());
-        let address = listener.local_addr().unwrap();
-        let client = self.run(0, || TcpStream::connect(address).unwrap());
-        let (server, _) = listener.accept().unwrap();
+    /// A connection of TCP or MPTCP from the first host to the second.
+    fn connect(&self, protocol: Protocol, v6: bool) -> [TcpStream; 2] {
+        let open = |host| {
+            let family = match v6 {
+                false => rustix::net::AddressFamily::INET,
+                true => rustix::net::AddressFamily::INET6,
+            };
+            self.run(host, || {
+                socket(family, SocketType::STREAM, Some(protocol)).unwrap()
+            })
+        };
+        let (client, server) = (open(0), open(1));
+        bind(&server, &SocketAddr::new(ip(2, v6), 0)).unwrap();
+        listen(&server, 1).unwrap();
+        let listener = TcpListener::from(server);
+        connect(&client, &listener.local_addr().unwrap()).unwrap();
+        let (client, (server, _)) = (TcpStream::from(client), listener.accept().unwrap());
         for stream in [&client, &server] {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -115,6 +138,11 @@ fn ip(number: u8, v6: bool) -> IpAddr {
 /// Sets the device up with the addresses of a host.
 fn configure(index: u32, number: u8) {
     let mut netlink = Netlink::open().unwrap();
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    (message.header.flags, message.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
+    let message = RouteNetlinkMessage::SetLink(message);
+    netlink.request(message, 0).unwrap();
     for v6 in [false, true] {
         let mut message = AddressMessage::default();
         let (family, prefix_len) = match v6 {
@@ -129,11 +157,14 @@ fn configure(index: u32, number: u8) {
         let message = RouteNetlinkMessage::NewAddress(message);
         netlink.request(message, NLM_F_CREATE | NLM_F_EXCL).unwrap();
     }
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    (message.header.flags, message.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
-    let message = RouteNetlinkMessage::SetLink(message);
-    netlink.request(message, 0).unwrap();
+    // The kernel adds the route to an own IPv6 address a little later, and until then drops packets
+    // to it.
+    let route = format!("fd09{:0>28x} 80 ", number);
+    let deadline = Instant::now() + PATIENCE;
+    while !(fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap()).contains(&route) {
+        assert!(Instant::now() < deadline, "no route {route}");
+        thread::yield_now();
+    }
 }
 
 /// Carries packets in both directions until the pipe is closed.
@@ -232,7 +263,7 @@ fn exchange(streams: [TcpStream; 2], length: usize) {
 fn tcp_is_cut_and_merged_in_both_directions() {
     let Some(pair) = Pair::create() else { return };
     // Several connections interleave.
-    let connections = [0; 3].map(|_| pair.connect(true));
+    let connections = [0; 3].map(|_| pair.connect(ipproto::TCP, true));
     thread::scope(|scope| {
         for streams in connections {
             scope.spawn(|| exchange(streams, 4_000_000));
@@ -243,9 +274,30 @@ fn tcp_is_cut_and_merged_in_both_directions() {
 }
 
 #[test]
+fn mptcp_takes_its_options_repeated_on_each_segment() {
+    let Some(pair) = Pair::create() else { return };
+    let family = rustix::net::AddressFamily::INET6;
+    if socket(family, SocketType::STREAM, Some(ipproto::MPTCP)).is_err() {
+        eprintln!("skipped: this kernel has no MPTCP");
+        return;
+    }
+    let streams = pair.connect(ipproto::MPTCP, true);
+    let kept = [0, 1].map(|index: usize| streams[index].try_clone().unwrap());
+    exchange(streams, 4_000_000);
+    for stream in kept {
+        let info: [u8; MPTCP_INFO_FLAGS + 4] = option(stream, SOL_MPTCP, MPTCP_INFO).unwrap();
+        let mut flags = [0; 4];
+        flags.copy_from_slice(&info[MPTCP_INFO_FLAGS..]);
+        assert_eq!(u32::from_ne_bytes(flags) & MPTCP_INFO_FLAG_FALLBACK, 0);
+    }
+    let seen = pair.finish();
+    assert!(seen.iter().all(|s| s.cut > 0 && s.merged > 0), "{seen:?}");
+}
+
+#[test]
 fn large_packets_of_tcp_over_ipv4_become_whole_packets() {
     let Some(pair) = Pair::create() else { return };
-    exchange(pair.connect(false), 2_000_000);
+    exchange(pair.connect(ipproto::TCP, false), 2_000_000);
     let seen = pair.finish();
     assert!(seen.iter().all(|s| s.split > 0), "{seen:?}");
     assert!(seen.iter().all(|s| s.cut == 0), "{seen:?}");
@@ -313,6 +365,57 @@ fn a_ping_is_answered() {
     };
     assert_eq!(answer[4..], request[4..]);
     pair.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn the_kernel_takes_whatever_is_merged(
+        segments in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 20..200), 5..16_u8, any::<bool>()), 1..50,
+        ),
+        largest in 20..65_536_usize,
+    ) {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return Ok(());
+        }
+        let namespace = NetNs::create().unwrap();
+        let created = namespace.run(|| {
+            let mut tun = Tun::create("tun", 1).unwrap();
+            configure(tun.index, 2);
+            tun.queues.remove(0)
+        });
+        let (queue, mut merger) = (created.unwrap(), Merger::new());
+        let (IpAddr::V6(source), IpAddr::V6(destination)) = (ip(1, true), ip(2, true)) else {
+            unreachable!("IPv6 addresses")
+        };
+        let mut written = 0;
+        let mut write = |packet: MergedPacket<'_>| {
+            written += 1;
+            queue.try_write(packet).unwrap();
+        };
+        let (mut taken, mut sequence) = (0, 0_u32);
+        let large = (vec![0x10; largest], 5, true);
+        for (mut segment, words, is_data) in segments.into_iter().chain([large]) {
+            segment[12] = words << 4;
+            if is_data {
+                // Continues the one before it if that has the same header.
+                segment[..4].fill(1);
+                segment[4..8].copy_from_slice(&sequence.to_be_bytes());
+                segment[8..12].fill(2);
+                segment[13..20].copy_from_slice(&[0x10, 1, 1, 0, 0, 0, 0]);
+            }
+            let header = usize::from(words) * 4;
+            let payload = segment.len().saturating_sub(header);
+            sequence = sequence.wrapping_add(payload as u32);
+            let pushed = merger.push(source, destination, 0, &segment, &mut write);
+            taken += usize::from(pushed.is_ok());
+        }
+        merger.flush(&mut write);
+        prop_assert!((1..=taken).contains(&written));
+    }
 }
 
 #[test]
