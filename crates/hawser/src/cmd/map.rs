@@ -84,8 +84,10 @@ impl MapFileArgs {
         if let Some(path) = &self.file {
             return Ok((path.clone(), true));
         }
-        let is_named = std::env::var_os("XDG_CONFIG_HOME").is_some_and(|value| !value.is_empty());
-        let path = match rustix::process::geteuid().is_root() && !is_named {
+        // As `folder` reads it.
+        let config = std::env::var_os("XDG_CONFIG_HOME");
+        let has_folder = config.is_some_and(|folder| Path::new(&folder).is_absolute());
+        let path = match rustix::process::geteuid().is_root() && !has_folder {
             true => OF_HOST.into(),
             false => folder()?.join(OF_USER),
         };

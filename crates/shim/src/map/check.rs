@@ -11,7 +11,8 @@ use super::destination::special;
 use super::entry::Entry;
 use super::target::Target;
 
-/// This host, and the hosts that it sends SCION packets to: connections to them are never captured.
+/// This host, and those that SCION itself sends packets to: an entry with one of their addresses is
+/// not used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Local {
     isd_as: Option<IsdAsn>,
@@ -96,7 +97,7 @@ pub enum Fault {
         "has no address now ({0}), and keeps its former ones: map its IP address if that lasts"
     )]
     Former(String),
-    /// One of the name's addresses is another host's by no means; it is not used.
+    /// One of the name's addresses cannot be another host's; it is not used.
     #[error("has the {kind} address {ip}, which is not mapped: correct the name's addresses")]
     Special {
         /// The address.
@@ -141,9 +142,7 @@ pub enum Fault {
 /// Whether captured connections to the addresses `net` of an entry would come back to this host's
 /// shim, or keep SCION from working.
 pub(super) fn check(entry: &Entry, net: IpNet, local: &Local) -> Result<(), Fault> {
-    if net.prefix_len() == net.max_prefix_len()
-        && let Some((_, kind)) = special(net)
-    {
+    if let Some((_, kind)) = special(net) {
         let ip = net.addr();
         return Err(Fault::Special { ip, kind });
     }

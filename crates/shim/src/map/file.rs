@@ -1,6 +1,6 @@
 //! The file of the map.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -77,33 +77,42 @@ impl fmt::Display for Lines<'_> {
 }
 
 impl MapFile {
-    /// Reads the file at `path`, and its policies: Shila's `routing.json` if its name ends in
-    /// `.json`, else a map in TOML.
+    /// Reads the file at `path`: Shila's `routing.json` if its name ends in `.json`, else a map in
+    /// TOML. The policies that it names must be readable.
     ///
     /// # Errors
     /// [`MapFileError`], which names the file, each wrong line, and what to write instead.
     pub fn read(path: &Path) -> Result<Self, MapFileError> {
+        let file = Self::load(path)?;
+        file.check_policies()?;
+        Ok(file)
+    }
+
+    /// Reads the file alone.
+    pub(super) fn load(path: &Path) -> Result<Self, MapFileError> {
         let text = read(path, LARGEST).map_err(|source| MapFileError::Read {
             path: path.to_owned(),
             source,
         })?;
-        let file = Self::parse(path, &text)?;
+        Self::parse(path, &text)
+    }
+
+    /// Checks that all policies can be read.
+    pub(super) fn check_policies(&self) -> Result<(), MapFileError> {
         // Many entries may name one policy.
         let mut policies = HashMap::new();
         let mut lines = Vec::new();
-        for entry in &file.entries {
+        for entry in &self.entries {
             let Some(name) = &entry.policy else { continue };
-            let read = policies
-                .entry(name)
-                .or_insert_with(|| file.read_policy(name));
-            if let Err(reason) = read {
+            let read = policies.entry(name);
+            if let Err(reason) = read.or_insert_with(|| self.read_policy(name).map(drop)) {
                 lines.push(LineError {
                     line: entry.line,
                     reason: reason.clone(),
                 });
             }
         }
-        file.unless(lines)
+        self.unless(lines)
     }
 
     /// As [`read`](Self::read), of a text that would be at `path`, without its policies.
@@ -122,7 +131,8 @@ impl MapFile {
         let mut lines = lines;
         lines.extend(twice(&file.entries));
         lines.sort_by_key(|error| error.line);
-        file.unless(lines)
+        file.unless(lines)?;
+        Ok(file)
     }
 
     /// Whether the file at `path` is one of Shila, which is only read.
@@ -171,16 +181,28 @@ impl MapFile {
         })
     }
 
+    /// The files that policies may be in, each once.
+    pub(super) fn policy_files(&self) -> BTreeSet<PathBuf> {
+        let names = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.policy.as_ref());
+        let both = names.flat_map(|name| {
+            let file = name.rsplit_once(':').map(|(file, _)| file);
+            [Some(&name[..]), file].into_iter().flatten()
+        });
+        both.map(|file| self.folder().join(file)).collect()
+    }
+
     /// Reads the policy `FILE[:NAME]`.
     fn read_policy(&self, policy: &str) -> Result<Policy, String> {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
         let (file, name) = match policy.rsplit_once(':') {
             // A file name may contain a colon.
-            Some((file, name)) if !folder.join(policy).exists() => (file, Some(name)),
+            Some((file, name)) if !self.folder().join(policy).exists() => (file, Some(name)),
             _ => (policy, None),
         };
         let wrong = |error: &dyn fmt::Display| format!("policy `{policy}`: {error}");
-        let file = folder.join(file);
+        let file = self.folder().join(file);
         let text = read(&file, LARGEST_POLICY)
             .map_err(|error| wrong(&format_args!("cannot read {}: {error}", file.display())))?;
         let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
@@ -191,11 +213,15 @@ impl MapFile {
         Ok(chosen.map_err(|error| wrong(&error))?.clone())
     }
 
-    fn unless(self, lines: Vec<LineError>) -> Result<Self, MapFileError> {
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    fn unless(&self, lines: Vec<LineError>) -> Result<(), MapFileError> {
         match lines.is_empty() {
-            true => Ok(self),
+            true => Ok(()),
             false => Err(MapFileError::Lines {
-                path: self.path,
+                path: self.path.clone(),
                 lines,
             }),
         }

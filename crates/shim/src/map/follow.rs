@@ -1,17 +1,19 @@
 //! A map's file that is read anew when it changes.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::file::{MapFile, MapFileError};
 
-/// Reads a map's file, and again after each change of it. Without the file the map is empty.
+/// Reads a map's file, and again after each change of it or of a policy that it names. Without the
+/// file the map is empty.
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
-    /// The file when it was read last; the inner `None` if there was none.
-    seen: Option<Option<Stamp>>,
+    /// The map's file and those of its policies, as they were before they were read last: empty
+    /// before the first time.
+    seen: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 /// What tells one state of a file from another.
@@ -25,13 +27,15 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(found: &Metadata) -> Self {
-        Self {
+    /// The state of a file; `None` if there is none.
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
             inode: (found.dev(), found.ino()),
             len: found.len(),
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),
-        }
+        })
     }
 }
 
@@ -40,7 +44,7 @@ impl Follower {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            seen: None,
+            seen: Vec::new(),
         }
     }
 
@@ -49,21 +53,34 @@ impl Follower {
         &self.path
     }
 
-    /// Reads the file if it changed since the last call; `None` if it did not. The first call reads
-    /// it always. Changes of policies' files are not seen.
+    /// Reads the map if it changed since the last call; `None` if it did not. The first call reads
+    /// it always.
     ///
     /// # Errors
-    /// When the file cannot be used: once for each change. The former entries should stay in force.
+    /// When the map cannot be used: once for each change. The former one should stay in force.
     pub fn poll(&mut self) -> Option<Result<MapFile, MapFileError>> {
-        // Before reading: a change meanwhile is seen by the next call.
-        let stamp = fs::metadata(&self.path).ok().map(|found| Stamp::of(&found));
-        if self.seen.replace(stamp) == Some(stamp) {
+        let mut seen = self.seen.iter();
+        if !self.seen.is_empty() && seen.all(|(path, stamp)| Stamp::of(path) == *stamp) {
             return None;
         }
-        Some(match MapFile::read(&self.path) {
-            Err(error) if error.is_missing() => MapFile::parse(&self.path, ""),
-            read => read,
-        })
+        Some(self.read())
+    }
+
+    fn read(&mut self) -> Result<MapFile, MapFileError> {
+        // Each stamp is taken before its file is read: a change meanwhile is seen by the next call.
+        let stamped = |path: PathBuf| {
+            let stamp = Stamp::of(&path);
+            (path, stamp)
+        };
+        self.seen = vec![stamped(self.path.clone())];
+        let file = match MapFile::load(&self.path) {
+            Err(error) if error.is_missing() => MapFile::parse(&self.path, "")?,
+            loaded => loaded?,
+        };
+        self.seen
+            .extend(file.policy_files().into_iter().map(stamped));
+        file.check_policies()?;
+        Ok(file)
     }
 }
 
@@ -113,5 +130,28 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!(poll(), Some(Ok(0)));
         assert_eq!(poll(), None);
+    }
+
+    #[test]
+    fn changes_of_policies_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, policy) = (folder.path().join("map.toml"), folder.path().join("p.yml"));
+        let entry = "a = { to = \"1-ff00:0:4\", policy = \"p.yml:eu\" }";
+        fs::write(&path, format!("[destinations]\n{entry}\n")).unwrap();
+        let mut follower = Follower::new(&path);
+        let mut poll = || Some(follower.poll()?.map_err(|error| error.to_string()));
+        assert!(
+            poll()
+                .unwrap()
+                .unwrap_err()
+                .contains("map.toml:2: policy `p.yml:eu`")
+        );
+        assert!(poll().is_none());
+        for acl in ["- 2", "- 20"] {
+            fs::write(&policy, format!("eu: {{acl: ['{acl}', '+']}}")).unwrap();
+            let file = poll().unwrap().unwrap();
+            assert!(file.policy(&file.entries()[0]).unwrap().is_some());
+            assert!(poll().is_none());
+        }
     }
 }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use super::destination::Destination;
 use super::entry::Entry;
 use super::file::LineError;
+use super::lines::LineNumbers;
 use super::target::Target;
-use super::text::LineNumbers;
 
 /// An entry in its right shape, for messages.
 const EXAMPLE: &str = r#"{"key": {"ip": "10.7.0.9", "port": "5001"}, "flow": {"address": "1-ff00:0:4,10.0.0.1:5001", "path": {}}}"#;

@@ -1,11 +1,11 @@
 //! The map in memory: the entry of a destination.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use hawser_packet::ScionAddr;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 
 use super::check::{Fault, Local, Problem, check};
 use super::destination::Hosts;
@@ -115,9 +115,9 @@ impl Map {
         }
     }
 
-    /// The entry of the destination of a program's connection; `None` if it does not go over SCION.
-    /// That can be so for an address in [`captured`](Self::captured), if its entries are for other
-    /// ports.
+    /// The entry of the destination of a program's connection; `None` if it does not go over SCION,
+    /// but over IP. That can be so for an address in [`captured`](Self::captured), if its entries
+    /// are for other ports.
     pub fn lookup(&self, destination: SocketAddr) -> Option<Route<'_>> {
         let ip = destination.ip().to_canonical();
         let lengths = 0..=IpNet::from(ip).max_prefix_len();
@@ -141,21 +141,19 @@ impl Map {
         same.or_else(|| self.longest(ip, entry.destination.port, 0..=shorter?))
     }
 
-    /// The prefixes that have entries, by family: as few as can be, in order, without overlap.
-    pub fn captured(&self) -> (Vec<Ipv4Net>, Vec<Ipv6Net>) {
+    /// The prefixes that have entries, of both families, in order: as few as can be, without
+    /// overlap.
+    pub fn captured(&self) -> Vec<IpNet> {
         let v4 = self.v4.nets().filter_map(|(bits, len)| {
             let ip = u32::try_from(bits >> 96).ok()?;
-            Ipv4Net::new(ip.into(), len).ok()
+            IpNet::new(Ipv4Addr::from_bits(ip).into(), len).ok()
         });
-        let v6 = self
-            .v6
-            .nets()
-            .filter_map(|(bits, len)| Ipv6Net::new(bits.into(), len).ok());
-        let (mut v4, mut v6): (Vec<_>, Vec<_>) = (v4.collect(), v6.collect());
-        (v4, v6) = (Ipv4Net::aggregate(&v4), Ipv6Net::aggregate(&v6));
-        v4.sort();
-        v6.sort();
-        (v4, v6)
+        let v6 = self.v6.nets();
+        let v6 =
+            v6.filter_map(|(bits, len)| IpNet::new(Ipv6Addr::from_bits(bits).into(), len).ok());
+        let mut nets = IpNet::aggregate(&v4.chain(v6).collect());
+        nets.sort();
+        nets
     }
 
     /// The entries, whether or not they are used, in the order of the file.

@@ -17,6 +17,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::destination::Destination;
 use super::entry::{Entry, MAX_PATHS};
 use super::file::{LineError, is_mapped};
+use super::lines::LineNumbers;
 use super::target::Target;
 
 /// The table of the entries.
@@ -25,8 +26,14 @@ pub(super) const TABLE: &str = "destinations";
 /// The value of an entry, for messages.
 const VALUE: &str = "write a target such as \"1-ff00:0:4\", or { to = \"1-ff00:0:4\", paths = 4 }";
 
+/// An entry, for messages.
+const LINE: &str = "write an entry as \"10.1.0.0/16\" = \"1-ff00:0:4\"";
+
 /// The keys of an entry with options, for messages.
 const KEYS: &str = "to, paths, policy and comment";
+
+/// Most errors of the grammar that are reported: one may be the cause of all that follow.
+const MOST_ERRORS: usize = 10;
 
 type Key<'a> = Spanned<DeString<'a>>;
 type Value<'a> = Spanned<DeValue<'a>>;
@@ -69,8 +76,8 @@ pub(super) fn parse_spans(text: &str) -> (Parsed, Vec<LineError>) {
     if !wrong.is_empty() {
         // What was made of the text is not what it says.
         reader.errors.clear();
-        for error in wrong {
-            reader.grammar(&error, &parsed);
+        for error in wrong.iter().take(MOST_ERRORS) {
+            reader.grammar(error, &parsed);
         }
     }
     reader.errors.sort_by_key(|error| error.line);
@@ -107,9 +114,12 @@ impl Reader<'_> {
             Some(before) if error.message() == "duplicate key" => is_mapped(before, "a target"),
             _ => {
                 let content = self.text.lines().nth(line - 1).unwrap_or_default().trim();
-                let message = error.message().replace('\n', "; ");
+                let message = match error.message() {
+                    "duplicate key" => "this is in the file already: remove one of them",
+                    message => &format!("{}: {LINE}", message.replace('\n', "; ")),
+                };
                 match content.is_empty() {
-                    true => message,
+                    true => message.to_owned(),
                     false => format!("`{content}`: {message}"),
                 }
             }
@@ -273,26 +283,6 @@ fn quoted(text: &str) -> String {
         }
     }
     quoted + "\""
-}
-
-/// Which line a byte of a text is in.
-pub(super) struct LineNumbers {
-    /// Where the second and the following lines begin.
-    starts: Vec<usize>,
-}
-
-impl LineNumbers {
-    pub(super) fn of(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Self {
-            starts: ends.map(|(at, _)| at + 1).collect(),
-        }
-    }
-
-    /// The number of the line, from 1.
-    pub(super) fn number(&self, byte: usize) -> usize {
-        self.starts.partition_point(|start| *start <= byte) + 1
-    }
 }
 
 #[cfg(test)]

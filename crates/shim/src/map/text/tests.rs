@@ -80,7 +80,13 @@ fn each_error_is_one_line_that_names_its_line() {
         ),
         (
             "[destinations]\n10.1.0.0/16 = \"1-ff00:0:4\"",
-            &["map.toml:2: `10.1.0.0/16 = \"1-ff00:0:4\"`: "],
+            &[
+                "map.toml:2: `10.1.0.0/16 = \"1-ff00:0:4\"`: invalid unquoted key, expected letters, numbers, `-`, `_`: write an entry as \"10.1.0.0/16\" = \"1-ff00:0:4\"",
+            ],
+        ),
+        (
+            "[destinations]\n[destinations]",
+            &["map.toml:2: `[destinations]`: this is in the file already: remove one of them"],
         ),
         (
             "[destinations.\"10.0.0.1\"]\nto = \"1-ff00:0:4\"",
