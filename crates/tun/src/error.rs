@@ -43,7 +43,7 @@ pub enum TunError {
     },
 }
 
-/// Why bytes read from a TUN device are not a packet of a kind that was asked for.
+/// Why bytes read from a TUN device are not a packet that can be carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -53,7 +53,7 @@ pub enum Malformed {
     /// The checksum to complete is not inside the packet, behind its IP header.
     #[error("the checksum to complete is outside of the packet")]
     Checksum,
-    /// A large packet that is not TCP or UDP, or that says wrongly how to cut it.
+    /// A large packet that is neither TCP nor UDP, or whose vnet header does not fit it.
     #[error("a large packet that cannot be cut")]
     Offload,
 }

@@ -59,7 +59,7 @@ impl Default for Merger {
 }
 
 impl Merger {
-    /// A merger without packets. It has up to 16 buffers of 64 KB, which are allocated at the first use.
+    /// A merger without packets. It has 16 buffers of 64 KB, each allocated at its first use.
     pub fn new() -> Self {
         Self {
             flows: vec![Flow::default(); FLOWS],
@@ -68,8 +68,9 @@ impl Merger {
         }
     }
 
-    /// Takes a segment that arrived: its TCP header, whatever its checksum, and its payload. Of
-    /// `ecn` the two lowest bits count. The packets that it completes are given to `complete`.
+    /// Takes a segment that arrived, its TCP header and payload, by the addresses and ECN bits (0 to 3)
+    /// of its IP header. The TCP checksum is ignored. `complete` is called with each packet that this
+    /// completes, two at most.
     ///
     /// # Errors
     /// [`InvalidSegment`]: the segment was dropped.
@@ -105,8 +106,8 @@ impl Merger {
         Ok(())
     }
 
-    /// Completes all packets. Called when no further segments are at hand: else the last ones wait for
-    /// the next.
+    /// Completes all packets. Call it at the end of each batch: what has not been completed waits for
+    /// further segments.
     #[inline]
     pub fn flush(&mut self, mut complete: impl FnMut(MergedPacket<'_>)) {
         for flow in self.flows.iter_mut().filter(|flow| flow.is_open) {
@@ -114,7 +115,8 @@ impl Merger {
         }
     }
 
-    /// The place of the connection's packet: where it grows, else a free place, else that of another connection.
+    /// The place of the connection's packet: where it grows, else a free place, else that of another
+    /// connection.
     #[inline]
     fn place(&mut self, key: &Key) -> usize {
         if self.flows[self.last].has(key) {

@@ -10,7 +10,8 @@ use crate::merge::MergedPacket;
 use crate::packet::Packet;
 use crate::vnet::VNET_HEADER;
 
-/// Bytes of a buffer for any packet: a smaller one loses those that do not fit.
+/// Bytes of a buffer that any packet fits. The kernel drops a packet that its buffer is too small for
+/// (`EFAULT`).
 pub const READ_BUFFER: usize = VNET_HEADER + IPV6_HEADER + u16::MAX as usize;
 
 /// A queue of a TUN device: a descriptor that does not block, of a device without protocol information
