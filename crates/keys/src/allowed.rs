@@ -24,7 +24,7 @@ struct Source {
 }
 
 impl Allowed {
-    /// The name of the user's file in [`folder`](crate::folder).
+    /// The name of the user's file in [`folder`](crate::folder()).
     pub const FILE: &str = "allowed_keys";
 
     /// Allows `keys`, and nobody else.

@@ -68,7 +68,7 @@ pub enum ServerKeyError {
 }
 
 impl Known {
-    /// The name of the user's file in [`folder`](crate::folder).
+    /// The name of the user's file in [`folder`](crate::folder()).
     pub const FILE: &str = "known_hosts";
 
     /// Knows what is in `file`, which need not exist.
