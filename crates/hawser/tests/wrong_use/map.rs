@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 use std::thread;
 
-use crate::common::{command, hawser, refused, wrong};
+use crate::common::{command, failed, hawser, refused, wrong};
 
 /// Runs `hawser map` with its file below `folder`.
 fn map(folder: &Path, args: &[&str]) -> Output {
@@ -92,6 +92,7 @@ fn removing_from_no_map_is_refused() {
 
 #[test]
 fn wrong_arguments_are_wrong_use() {
+    let folder = tempfile::tempdir().unwrap();
     let to = "1-ff00:0:4";
     for (args, words) in [
         (
@@ -121,8 +122,9 @@ fn wrong_arguments_are_wrong_use() {
         ),
         (&["10.1.0.1"], &["TARGET"]),
     ] {
-        wrong(&[&["map", "add"], args].concat(), words);
+        failed(&map(folder.path(), &[&["add"], args].concat()), 2, words);
     }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     wrong(&["map", "remvoe", "10.1.0.1"], &["'remove'"]);
 }
 

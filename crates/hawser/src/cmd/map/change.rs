@@ -19,10 +19,10 @@ use crate::output::Output;
 /// Adds an entry.
 pub fn add(args: AddArgs) -> Result<(), Failure> {
     let (path, is_named) = args.file.path()?;
+    let entry = entry(args)?;
     if !is_named {
         make_folder(folder(&path))?;
     }
-    let entry = entry(args)?;
     change(&path, Some(edit::NEW_FILE), |text| edit::add(text, &entry))
 }
 
