@@ -2,6 +2,10 @@
 
 mod contents;
 mod error;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 pub use self::error::RedirectError;
 use self::error::{LONGEST_NAME, refused};

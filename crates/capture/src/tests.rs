@@ -1,6 +1,8 @@
 //! Tests with the kernel, in network namespaces of their own.
 
+mod gateway;
 mod group;
+mod life;
 mod network;
 pub mod process;
 mod redirect;

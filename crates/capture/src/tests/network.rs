@@ -183,7 +183,7 @@ fn configure(addresses: &[&str]) {
 }
 
 /// Whether this host has a route by which it takes packets to the address.
-fn is_local(netlink: &mut Netlink, address: IpAddr) -> bool {
+pub fn is_local(netlink: &mut Netlink, address: IpAddr) -> bool {
     /// `RT_TABLE_LOCAL` of rtnetlink(7).
     const LOCAL: u32 = 255;
     let routes = netlink.routes(LOCAL).unwrap();
