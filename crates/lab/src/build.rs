@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::{fmt, io};
 
+use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::{offload, packet_socket};
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
 
-use crate::netlink::{Exempt, LOOPBACK, LOOPBACK_NAME, Netlink, VethEnd};
+use crate::netlink::{Exempt, LOOPBACK_NAME, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, MARK, Plan, Route};
 
 /// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).

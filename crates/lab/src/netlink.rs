@@ -6,15 +6,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
+use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use netlink_packet_route::address::{
-    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
-};
 use netlink_packet_route::link::{
     AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
-    InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoVeth, LinkAttribute, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
@@ -28,8 +26,7 @@ use rustix::io::Errno;
 pub(crate) use self::divert::Exempt;
 use crate::plan::{Mac, Route};
 
-/// Index and name of the loopback device in every namespace.
-pub(crate) const LOOPBACK: u32 = 1;
+/// Name of the loopback device in every namespace.
 pub(crate) const LOOPBACK_NAME: &str = "lo";
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the routing table of local addresses.
 const TABLE_LOCAL: u8 = 255;
@@ -111,39 +108,18 @@ impl Netlink {
 
     /// Sets the MTU of a device, in bytes.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.attributes = vec![LinkAttribute::Mtu(mtu)];
-        self.request(RouteNetlinkMessage::SetLink(message), 0)
+        Ok(self.0.set_mtu(index, mtu)?)
     }
 
     /// Sets a device up or down. A device that goes down keeps its IPv4 addresses and loses its IPv6
     /// addresses, neighbours and routes.
     pub fn set_up(&mut self, index: u32, up: bool) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.header.flags.set(LinkFlags::Up, up);
-        message.header.change_mask = LinkFlags::Up;
-        self.request(RouteNetlinkMessage::SetLink(message), 0)
+        Ok(self.0.set_up(index, up)?)
     }
 
     /// Adds an address to a device.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
-        let mut message = AddressMessage::default();
-        (message.header.family, _) = host_prefix(address);
-        message.header.prefix_len = prefix;
-        message.header.scope = AddressScope::Universe;
-        message.header.index = index;
-        message.attributes = vec![
-            AddressAttribute::Local(address),
-            AddressAttribute::Address(address),
-        ];
-        if address.is_ipv6() {
-            // Disables duplicate address detection: no other host can have the address, and it must
-            // be usable at once.
-            message.header.flags = AddressHeaderFlags::Nodad;
-        }
-        self.create(RouteNetlinkMessage::NewAddress(message))
+        Ok(self.0.add_address(index, address, prefix)?)
     }
 
     /// Adds a local address to which the host's programs send from the address `source`. To the

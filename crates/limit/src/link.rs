@@ -5,7 +5,6 @@ use std::io;
 use hawser_kernel::netlink::{Netlink, NetlinkError};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, Nla};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 use rustix::io::Errno;
 
@@ -26,9 +25,6 @@ const QUEUE: TcHandle = TcHandle {
     major: 0x4858,
     minor: 0,
 };
-
-/// `IFNAMSIZ` of netdevice(7): bytes of a link's name, with the zero that ends it.
-const NAME_SIZE: usize = 16;
 
 const HTB: &str = "htb";
 const BFIFO: &str = "bfifo";
@@ -74,32 +70,14 @@ struct Object {
 impl Link {
     pub fn open(name: &str) -> Result<Self, LimitError> {
         let mut netlink = Netlink::open().map_err(|error| LimitError::Netlink(error.into()))?;
-        // For invalid names the kernel's error is less clear.
-        if name.is_empty() || name.len() >= NAME_SIZE {
-            return Err(LimitError::NoLink(name.to_owned()));
-        }
-        let mut question = LinkMessage::default();
-        question.attributes = vec![LinkAttribute::IfName(name.to_owned())];
-        let answer = match netlink.request(RouteNetlinkMessage::GetLink(question), 0) {
-            Err(error) if error.refusal() == Some(Errno::NODEV.raw_os_error()) => {
-                return Err(LimitError::NoLink(name.to_owned()));
-            }
-            other => other.map_err(|error| failed("read", name, error))?,
-        };
-        let [RouteNetlinkMessage::NewLink(link)] = &answer[..] else {
-            return Err(unreadable(name, "expected one link"));
-        };
-        let index = i32::try_from(link.header.index).map_err(|_| unreadable(name, "index"))?;
-        let mut attributes = link.attributes.iter();
-        let mtu = attributes.find_map(|attribute| match attribute {
-            LinkAttribute::Mtu(mtu) => Some(*mtu),
-            _ => None,
-        });
+        let found = netlink.interface(name);
+        let found = found.map_err(|error| failed("read", name, error))?;
+        let found = found.ok_or_else(|| LimitError::NoLink(name.to_owned()))?;
         Ok(Self {
             netlink,
             name: name.to_owned(),
-            index,
-            mtu: mtu.ok_or_else(|| unreadable(name, "no MTU"))?,
+            index: i32::try_from(found.index).map_err(|_| unreadable(name, "index"))?,
+            mtu: found.mtu,
         })
     }
 

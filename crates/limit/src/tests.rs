@@ -4,11 +4,11 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
+use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::{NetNs, is_privileged};
 use hawser_kernel::netlink::Netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -47,15 +47,9 @@ fn in_own_network(name: &str, body: fn()) {
 
 /// Switches the loopback device on, with frames of 1514 bytes.
 fn loopback_up() {
-    let mut link = LinkMessage::default();
-    link.header.index = 1;
-    link.header.flags = LinkFlags::Up;
-    link.header.change_mask = LinkFlags::Up;
-    link.attributes.push(LinkAttribute::Mtu(1500));
     let mut netlink = Netlink::open().unwrap();
-    netlink
-        .request(RouteNetlinkMessage::SetLink(link), 0)
-        .unwrap();
+    netlink.set_mtu(LOOPBACK, 1500).unwrap();
+    netlink.set_up(LOOPBACK, true).unwrap();
 }
 
 fn limit(rate: u64, milliseconds: u64) -> LinkLimit {
