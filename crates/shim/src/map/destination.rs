@@ -92,16 +92,6 @@ pub enum DestinationError {
     Mapped(IpNet),
 }
 
-impl Destination {
-    /// One host, with all its ports.
-    pub fn host(ip: IpAddr) -> Self {
-        Self {
-            hosts: Hosts::Prefix(IpNet::from(ip)),
-            port: None,
-        }
-    }
-}
-
 impl FromStr for Destination {
     type Err = DestinationError;
 
