@@ -173,6 +173,11 @@ impl PathManager {
     /// Creates a subflow from an address of this end, under `id` (1 to 255), which the other end
     /// then knows it by. Port 0 of `from` lets the kernel choose one.
     ///
+    /// It arrives where the other end listens: at the address and port that this end has connected
+    /// to, so that the accepting end cannot create subflows unless the other one listens as well.
+    /// Repeated calls add subflows between the same addresses, as many as are wanted: the kernel
+    /// sets no limit in this mode, and does not try again when a subflow fails.
+    ///
     /// # Errors
     /// [`PathManagerError`]: among others when `id` belongs to another address of the connection,
     /// or the connection is not established or has fallen back to TCP.
@@ -191,8 +196,15 @@ impl PathManager {
         self.command(SUBFLOW_CREATE, "create a subflow", token, &request)
     }
 
-    /// Destroys a subflow: it is closed at once here, and its data that is not acknowledged goes
-    /// over the others.
+    /// Destroys a subflow: it is closed at once here, and all data of the connection that is not
+    /// acknowledged goes over the others, from now on, without waiting for a timeout. The end that
+    /// sends must do it: the other one cannot reach it over a dead path. Without it, data on a dead
+    /// path waits for retransmission timeouts.
+    ///
+    /// The first subflow is like all others. A connection whose last one is destroyed stays, and its
+    /// data waits, until [`Self::create_subflow`] gives it a new one or the time of
+    /// [`Settings::with_close_timeout`](crate::Settings::with_close_timeout) is over at either end,
+    /// after which reads fail with `ENOTCONN` and writes with `EPIPE`.
     ///
     /// # Errors
     /// [`PathManagerError`]: among others [`PathManagerError::NoSubflow`].

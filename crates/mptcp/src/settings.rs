@@ -102,8 +102,9 @@ impl Settings {
         write(mptcp, "scheduler", "default")?;
         // Against middleboxes that change the payload: packets between the ends are sealed instead.
         write(mptcp, "checksum_enabled", "0")?;
-        // A subflow carries no new data after one interval of MPTCP's retransmission timer without
-        // progress: the others have room, and it is used again when an acknowledgement arrives.
+        // A subflow carries no new data after the fewest intervals of MPTCP's retransmission timer
+        // without progress: the others have room, and it is used again when an acknowledgement
+        // arrives.
         write(mptcp, "stale_loss_cnt", "1")?;
         let timeout = self.close_timeout.as_secs().max(1).to_string();
         write(mptcp, "close_timeout", &timeout)?;
@@ -123,6 +124,13 @@ impl Settings {
         // The path of a subflow can change without a change of its addresses: what was measured
         // for an earlier connection between them says nothing.
         write(tcp, "tcp_no_metrics_save", "1")?;
+        // Client, server, and without cookies, for all listening sockets: cookies keep forged
+        // addresses out, of which there are none between sealed ends.
+        write(
+            tcp,
+            "tcp_fastopen",
+            &(0x1 | 0x2 | 0x4 | 0x200 | 0x400).to_string(),
+        )?;
         if let Some(name) = &self.congestion {
             set_congestion(tcp, name)?;
         }

@@ -1,4 +1,7 @@
 //! MPTCP sockets.
+//!
+//! Plain read(2) and write(2) with large buffers are the fastest calls on them: Linux 6.18 has no
+//! zero-copy for MPTCP sockets, splice(2) and sendfile(2) work in both directions, but slower.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +12,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-/// Options of a socket, for all its subflows, present and later; `None` leaves the system's default.
+/// Options of a socket, for all its subflows, present and later.
+///
+/// Linux 6.18 has no `TCP_USER_TIMEOUT`, `SO_ZEROCOPY`, `SO_MAX_PACING_RATE`, `TCP_QUICKACK` or
+/// `TCP_SYNCNT` for MPTCP sockets, and no options of single subflows: a congestion control is that of
+/// all subflows of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SocketOptions {
     no_delay: bool,
@@ -18,6 +25,7 @@ pub struct SocketOptions {
     receive_buffer: Option<usize>,
     congestion: Option<String>,
     mark: Option<u32>,
+    fast_open: bool,
 }
 
 /// When TCP probes an idle subflow, and gives it up.
@@ -75,6 +83,17 @@ impl SocketOptions {
         self
     }
 
+    /// Sends the first data in the SYN (TCP Fast Open, RFC 7413), which saves one round trip:
+    /// [`connect`] then returns a writable socket without waiting for the other end, and the SYN goes
+    /// with the first write. Errors of connecting are reported by later calls. Needs
+    /// [`Settings`](crate::Settings) at both ends, which allow it without cookies. Sockets that are
+    /// not connecting are not affected.
+    #[must_use]
+    pub fn with_fast_open(mut self) -> Self {
+        self.fast_open = true;
+        self
+    }
+
     /// Sets the options of a socket, also of an accepted one.
     ///
     /// # Errors
@@ -123,7 +142,9 @@ fn naming(option: &str, error: io::Error) -> io::Error {
 /// `backlog` connections waiting for accept(2). It accepts plain TCP as well:
 /// [`Info`](crate::Info) tells. Accepted sockets inherit the options.
 ///
-/// Further subflows of its connections arrive at the same address and port, without accept(2).
+/// Further subflows of its connections arrive at the same address and port, without accept(2), as
+/// long as this socket is open: to another address or port, or after it was closed, they are
+/// refused (`ECONNREFUSED`). The kernel accepts them only while [`Events`](crate::Events) exist.
 ///
 /// # Errors
 /// When the address is in use or not an address of the namespace, or the kernel has no MPTCP
@@ -156,6 +177,9 @@ pub fn connect(
         // Chooses the port when connecting: then one that is in use towards another remote will do.
         let option = libc::IP_BIND_ADDRESS_NO_PORT;
         socket::set_option(&socket, libc::IPPROTO_IP, option, 1)?;
+    }
+    if options.fast_open {
+        socket::set_option(&socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)?;
     }
     bind(&socket, &local)?;
     match rustix::net::connect(&socket, &remote) {

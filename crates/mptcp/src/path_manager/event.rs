@@ -22,7 +22,7 @@ pub enum Event {
     /// A connection can have further subflows from now on. The server's end is established with the
     /// first data of the client, the client's with the acknowledgement of that.
     Established(Connection),
-    /// A connection has ended.
+    /// A connection has ended at this end, by close(2) or an error.
     Closed {
         /// The connection.
         token: Token,
@@ -128,6 +128,9 @@ pub struct Reset {
 
 /// The events of all MPTCP connections of the network namespace in which it was opened, whatever
 /// process has them. Needs `CAP_NET_ADMIN`.
+///
+/// Both ends must subscribe before further subflows are created: while no process does, the kernel
+/// refuses those that arrive (`MPTcpExtMPJoinRejected`).
 #[derive(Debug)]
 pub struct Events {
     socket: Genl,
