@@ -96,7 +96,8 @@ pub enum State {
     Opening,
     /// Data flows.
     Established,
-    /// A FIN was sent or received.
+    /// A FIN was sent or received. The first subflow of a connection stays in this state after it
+    /// was destroyed over a dead path, until TCP gives it up.
     Closing,
     /// Closed.
     Closed,

@@ -7,8 +7,8 @@ use rustix::event::PollFlags;
 
 use crate::testing::{Pair, any_port, receive, send, wait, with_addresses};
 use crate::{
-    Event, Info, InfoError, PathManager, PathManagerError, SocketOptions, State, Token, connect,
-    listen, token,
+    Event, Events, Info, InfoError, PathManager, PathManagerError, SocketOptions, State, Token,
+    connect, listen, token,
 };
 
 /// Bytes of a transfer: many times what the buffers hold.
@@ -160,6 +160,30 @@ fn a_backup_subflow_is_one_at_both_ends() {
             assert_eq!(changed.token, pair.server_token);
             assert_eq!((changed.remote, changed.backup), (client.local, backup));
         }
+    });
+}
+
+#[test]
+fn dropped_events_are_reported_as_an_overflow() {
+    with_addresses(|| {
+        let mut events = Events::subscribe().unwrap();
+        hawser_kernel::socket::set_receive_buffer(&events, 1).unwrap();
+        let options = SocketOptions::default();
+        for _ in 0..100 {
+            listen(any_port(0), 1, &options).unwrap();
+        }
+        let mut read = Vec::new();
+        while let Some(event) = events.try_next_event().unwrap() {
+            read.push(event);
+        }
+        let overflows = read.iter().filter(|event| **event == Event::Overflow);
+        assert_eq!(overflows.count(), 1, "{read:?}");
+        assert!(read.len() < 200, "{read:?}");
+        // Later ones arrive again.
+        let listener = TcpListener::from(listen(any_port(0), 1, &options).unwrap());
+        let address = listener.local_addr().unwrap();
+        let next = events.try_next_event().unwrap();
+        assert_eq!(next, Some(Event::ListenerCreated { address }));
     });
 }
 
