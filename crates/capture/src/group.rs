@@ -67,7 +67,12 @@ impl Group {
     /// [`GroupError`].
     pub fn create() -> Result<Self, GroupError> {
         match Self::create_of(Version::Two) {
-            Err(GroupError::Unsupported | GroupError::Denied) => Self::create_of(Version::NetCls),
+            Err(first @ (GroupError::Unsupported | GroupError::Denied)) => {
+                match Self::create_of(Version::NetCls) {
+                    Err(GroupError::Unsupported) => Err(first),
+                    other => other,
+                }
+            }
             other => other,
         }
     }

@@ -119,3 +119,80 @@ fn refused_request(name: &str, target: &Target, error: Errno) -> RedirectError {
         source: error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nftables::{Family, Field};
+
+    #[test]
+    fn refusals_name_what_is_missing() {
+        let message = |target, error| refused_request("hawser-shim", &target, error).to_string();
+        let redirect = vec![
+            Statement::Tcp,
+            Statement::In {
+                field: Field::Destination,
+                family: Family::V4,
+                set: "captured4",
+            },
+            Statement::Redirect { port: 1 },
+        ];
+        let local = vec![Statement::ToThisHost, Statement::Return];
+        for (target, error, expected) in [
+            (
+                Target::Table,
+                Errno::PERM,
+                "another process captures connections with the table hawser-shim: another shim runs",
+            ),
+            (
+                Target::Table,
+                Errno::EXIST,
+                "there is a table hawser-shim that hawser did not make: remove it (nft delete \
+                 table inet hawser-shim)",
+            ),
+            (
+                Target::Table,
+                Errno::OPNOTSUPP,
+                "this kernel has no nf_tables tables with an owner: needs Linux 5.12 or later",
+            ),
+            (
+                Target::Chain("nat"),
+                Errno::NOENT,
+                "this kernel has no address translation in nf_tables, which capturing needs: load \
+                 the module nft_chain_nat",
+            ),
+            (
+                Target::Rule(redirect),
+                Errno::NOENT,
+                "this kernel has no redirection, which capturing needs: load the module nft_redir",
+            ),
+            (
+                Target::Rule(local),
+                Errno::NOENT,
+                "this kernel has no match for local addresses, which capturing needs: load the \
+                 module nft_fib_inet",
+            ),
+            (
+                Target::Set,
+                Errno::NOMEM,
+                "cannot change the prefixes of the table hawser-shim: Cannot allocate memory (os \
+                 error 12)",
+            ),
+        ] {
+            assert_eq!(message(target, error), expected);
+        }
+        for (error, expected) in [
+            (
+                Errno::PERM,
+                "not allowed to capture connections: needs CAP_NET_ADMIN in this network namespace",
+            ),
+            (
+                Errno::OPNOTSUPP,
+                "this kernel has no nf_tables, which capturing needs: load the module nf_tables",
+            ),
+        ] {
+            let all = refused("hawser-shim", &[], CommitError::All(error));
+            assert_eq!(all.to_string(), expected);
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Tests of the table that redirects.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ipnet::IpNet;
 
 use super::network::{Network, captured, through};
@@ -106,6 +108,40 @@ fn what_is_wanted_changes_in_place() {
     // Connections of this user, which is root.
     assert!(redirect.apply(&other.with_exempt_users([7, 0])).unwrap());
     assert_eq!(network.connect("10.3.0.7", MARK), through("10.3.0.7"));
+}
+
+#[test]
+fn no_connection_escapes_while_the_table_changes() {
+    let Some(network) = Network::create() else {
+        return;
+    };
+    let all = [
+        wanted(&network, &["10.1.0.0/16"]),
+        wanted(&network, &["10.1.0.0/16", "10.2.0.0/16", "fd01::/16"]),
+        // Merged with the prefix that stays.
+        wanted(&network, &["10.1.0.0/16", "10.0.0.0/16"]),
+        wanted(&network, &["10.1.0.0/16"]).with_exempt_users([7]),
+    ];
+    let mut redirect = create(&network, &all[0]).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let mut count = 0;
+            for wanted in all[1..].iter().cycle() {
+                assert!(redirect.apply(wanted).unwrap());
+                count += 1;
+                if done.load(Ordering::Relaxed) {
+                    return count;
+                }
+            }
+            count
+        });
+        for _ in 0..200 {
+            assert_eq!(network.connect("10.1.0.7", 0), captured("10.1.0.7"));
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_ne!(changes.join().unwrap(), 0);
+    });
 }
 
 #[test]
