@@ -5,8 +5,8 @@
 //! device by a routing table of ours ([`Routes`]). A control group ([`Group`]) has the processes of one command, so
 //! that only its connections are redirected.
 //!
-//! All calls block, for less than a millisecond, and act on the network namespace of the calling
-//! thread.
+//! All calls block, well below a millisecond unless there are thousands of prefixes, and act on the
+//! network namespace of the calling thread.
 
 mod group;
 mod nftables;

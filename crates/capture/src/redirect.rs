@@ -14,8 +14,8 @@ use crate::wanted::Wanted;
 
 /// An nf_tables table of the family `inet` that redirects TCP connections to a listener. It exists
 /// in the network namespace in which it was created, until this is dropped or the process ends, even
-/// by SIGKILL: the kernel removes it with the netlink socket that owns it. Nobody else can change
-/// it.
+/// by SIGKILL: the kernel removes it with the netlink socket that owns it, which a child process
+/// inherits only until exec. No other process can change it.
 ///
 /// For two IPv4 prefixes and one of IPv6, `nft list ruleset` prints:
 ///
@@ -44,8 +44,8 @@ use crate::wanted::Wanted;
 ///
 /// A connection of this host goes to `127.0.0.1` or `::1`, where the listener must accept it;
 /// [`original_destination`](crate::original_destination) says where it was to go. The program that
-/// connects needs a route to the destination, whichever: without one the kernel refuses the
-/// connection before it applies any rules.
+/// connects needs some route to the destination, or the kernel refuses the connection before any
+/// rule applies.
 #[derive(Debug)]
 pub struct Redirect {
     socket: Socket,

@@ -68,7 +68,7 @@ pub enum Scope {
     Host,
     /// The processes in a control group of version 2, or in one below it (cgroups(7)).
     Group {
-        /// Depth below the root, which has level 0.
+        /// Depth below the root of this process's cgroup namespace, which has level 0.
         level: u32,
         /// The inode number of its directory.
         id: u64,

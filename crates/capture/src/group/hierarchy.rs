@@ -127,6 +127,8 @@ fn mount(version: Version) -> Result<OwnedFd, Errno> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -165,5 +167,15 @@ mod tests {
         assert_eq!(own_group(one, Version::Two), None);
         assert_eq!(own_group("0::/../x", Version::Two), None);
         assert_eq!(own_group("0", Version::Two), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_any_line_never_panics(line in "[ -~]{0,60}|([0-9:/a-z,]{0,5}[ :-]){0,12}") {
+            for version in [Version::Two, Version::NetCls] {
+                let _ = mount_point(&line, version);
+                let _ = own_group(&line, version);
+            }
+        }
     }
 }

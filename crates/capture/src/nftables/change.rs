@@ -63,8 +63,7 @@ pub(crate) fn changes(name: &str, from: Option<&Table>, to: &Table) -> Vec<Reque
     }
     let from = from.unwrap_or(&nothing);
 
-    // First what uses other objects goes, then what is used; and the other way round comes what is
-    // new.
+    // Rules use sets: old rules are removed before old sets, new sets are added before new rules.
     for (name, chain) in &from.chains {
         let kept = to.chains.get(name);
         if kept.is_none_or(|kept| kept.rules != chain.rules) && !chain.rules.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::RedirectError;
+use super::error::RedirectError;
 use crate::nftables::{Chain, Family, Field, Hook, Kind, Set, Statement, Table};
 use crate::prefixes;
 use crate::wanted::{Gateway, Manner, Scope, Wanted};
@@ -21,6 +21,9 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
             Manner::Redirect => None,
             Manner::Transparent { mark } => Some(mark),
         });
+    if wanted.port == 0 {
+        return Err(RedirectError::Port);
+    }
     // The mark 0 is that of all sockets without one.
     if wanted.mark == 0 || mark_for_proxy.is_some_and(|mark| mark == 0 || mark == wanted.mark) {
         return Err(RedirectError::Mark);

@@ -23,6 +23,9 @@ pub enum RedirectError {
          than our own: choose another"
     )]
     Mark,
+    /// No listener can be on port 0.
+    #[error("cannot redirect connections to port 0: give the port of the listener")]
+    Port,
     /// A table cannot have this name.
     #[error("{0:?} cannot be the name of a table: choose 1 to {LONGEST_NAME} bytes without a zero")]
     Name(String),
@@ -38,7 +41,7 @@ pub enum RedirectError {
     /// Another process owns a table of this name.
     #[error("another process captures connections with the table {0}: another shim runs")]
     Owned(String),
-    /// Somebody has made a table of this name.
+    /// There is a table of this name without an owner.
     #[error("there is a table {0} that hawser did not make: remove it (nft delete table inet {0})")]
     Foreign(String),
     /// The kernel lacks something that the rules need.

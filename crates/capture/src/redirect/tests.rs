@@ -183,11 +183,12 @@ fn prefixes_that_stay_are_not_touched() {
 }
 
 #[test]
-fn marks_that_do_not_distinguish_are_refused() {
+fn ports_and_marks_without_use_are_refused() {
     let gateway = |mark| Gateway {
         sources: Vec::new(),
         manner: Manner::Transparent { mark },
     };
+    assert!(table(&Wanted::new(0, 7)).is_err());
     assert!(table(&Wanted::new(1, 0)).is_err());
     for mark in [0, 7] {
         assert!(table(&Wanted::new(1, 7).with_gateway(gateway(mark))).is_err());
