@@ -197,9 +197,12 @@ impl PathManager {
     }
 
     /// Destroys a subflow: it is closed at once here, and all data of the connection that is not
-    /// acknowledged goes over the others, from now on, without waiting for a timeout. The end that
-    /// sends must do it: the other one cannot reach it over a dead path. Without it, data on a dead
-    /// path waits for retransmission timeouts.
+    /// acknowledged goes over the others, from now on, without waiting for a retransmission timeout
+    /// (200 ms and more).
+    ///
+    /// On a dead path both ends must do it: the other one does not learn of it, keeps the subflow
+    /// established, and waits for timeouts of its own when it sends over it. On a path that works,
+    /// one end is enough.
     ///
     /// The first subflow is like all others. A connection whose last one is destroyed stays, and its
     /// data waits, until [`Self::create_subflow`] gives it a new one or the time of
