@@ -84,6 +84,20 @@ impl Service {
         socket: &Path,
         request: &impl Serialize,
     ) -> Result<(R, Vec<OwnedFd>), RpcError> {
+        let (reply, fds, _) = self.converse(socket, request)?;
+        Ok((reply, fds))
+    }
+
+    /// Like [`Service::call_for_fds`], and also returns the connection, to be used further; its
+    /// timeouts are those of the service.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub fn converse<R: DeserializeOwned>(
+        &self,
+        socket: &Path,
+        request: &impl Serialize,
+    ) -> Result<(R, Vec<OwnedFd>, UnixStream), RpcError> {
         let failure = |source| Failure {
             service: self.name,
             socket: socket.to_owned(),
@@ -97,10 +111,12 @@ impl Service {
             send(&stream, request, &[])?;
             receive(&stream)
         };
-        exchange().map_err(|source: io::Error| match source.kind() {
+        let exchanged = exchange().map_err(|source: io::Error| match source.kind() {
             io::ErrorKind::InvalidData => RpcError::Invalid(failure(source)),
             _ => RpcError::Broken(failure(source)),
-        })
+        });
+        let (reply, fds) = exchanged?;
+        Ok((reply, fds, stream))
     }
 }
 
