@@ -1,6 +1,22 @@
-//! Unmodified TCP programs over several SCION paths.
+//! Unmodified TCP programs over several SCION paths: a shim between the kernel's MPTCP and SCION
+//! (002, *Shila*).
+//!
+//! - [`map`]: which destinations of programs go over SCION, and where to.
+//! - [`holder`]: what connections consist of on this host: a network namespace with one TUN device
+//!   and the kernel's MPTCP sockets, and the rules that capture programs' connections.
+//! - [`carrier`]: moves packets between the TUN device and SCION lanes.
+//!
+//! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
+//! runs again.
 
+pub mod address;
+pub mod carrier;
+pub mod holder;
+pub mod link;
+mod liveness;
 pub mod map;
+pub mod protocol;
+mod slots;
 
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range
 /// of ports that routers deliver to (31000 to 32767).

@@ -34,3 +34,14 @@ pub async fn interrupted() -> Result<(), Failure> {
         _ = terminate.recv() => Ok(()),
     }
 }
+
+/// Lets this process open as many files as the system allows it: each connection takes some.
+pub fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Otherwise the limit stays as it is, and shows where it is met.
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}

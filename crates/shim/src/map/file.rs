@@ -105,7 +105,7 @@ impl MapFile {
         for entry in &self.entries {
             let Some(name) = &entry.policy else { continue };
             let read = policies.entry(name);
-            if let Err(reason) = read.or_insert_with(|| self.read_policy(name).map(drop)) {
+            if let Err(reason) = read.or_insert_with(|| self.policy_named(name).map(drop)) {
                 lines.push(LineError {
                     line: entry.line,
                     reason: reason.clone(),
@@ -171,7 +171,7 @@ impl MapFile {
     /// # Errors
     /// When it cannot be read, or is invalid: [`MapFileError::Lines`] of the entry's line.
     pub fn policy(&self, entry: &Entry) -> Result<Option<Policy>, MapFileError> {
-        let read = entry.policy.as_ref().map(|name| self.read_policy(name));
+        let read = entry.policy.as_ref().map(|name| self.policy_named(name));
         read.transpose().map_err(|reason| MapFileError::Lines {
             path: self.path.clone(),
             lines: vec![LineError {
@@ -194,8 +194,11 @@ impl MapFile {
         both.map(|file| self.folder().join(file)).collect()
     }
 
-    /// Reads the policy `FILE[:NAME]`.
-    fn read_policy(&self, policy: &str) -> Result<Policy, String> {
+    /// Reads the policy `FILE[:NAME]` of an entry.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub fn policy_named(&self, policy: &str) -> Result<Policy, String> {
         let (file, name) = match policy.rsplit_once(':') {
             // A file name may contain a colon.
             Some((file, name)) if !self.folder().join(policy).exists() => (file, Some(name)),

@@ -8,7 +8,7 @@ use super::file::{MapFile, MapFileError};
 
 /// Reads a map's file, and again after each change of it or of a policy that it names. Without the
 /// file the map is empty.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Follower {
     path: PathBuf,
     /// The map's file and those of its policies, as they were before they were read last: empty

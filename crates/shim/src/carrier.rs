@@ -1,0 +1,276 @@
+//! The carrier: moves packets between the TUN device of the [holder](crate::holder) and SCION lanes.
+
+mod client;
+mod control;
+mod destinations;
+mod lane;
+mod node;
+mod plane;
+mod report;
+mod server;
+mod table;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hawser_endhost::{Endhost, ScionAddr};
+use hawser_keys::Identity;
+use hawser_manager::PathOptions;
+use hawser_quic::BindError;
+use hawser_seal::Cipher;
+use hawser_tun::Queue;
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use self::client::{ClientSession, Request};
+pub use self::destinations::Destinations;
+use self::destinations::{Changes, Target};
+pub use self::node::Trust;
+use self::node::{NewNode, Node};
+pub use self::report::{DecisionReport, LaneReport, SessionReport};
+use self::server::Server;
+use crate::address::Block;
+use crate::holder::Served;
+use crate::link::{Found, Link, ToCarrier, ToHolder};
+
+/// Interval at which the map's file is looked at.
+const FOLLOWED: Duration = Duration::from_millis(500);
+
+/// Both ends of a channel.
+type Channel<T> = (mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>);
+
+/// Why the carrier cannot work.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CarrierError {
+    /// The socket for connections cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The socket for datagrams cannot be bound, or its threads cannot be started.
+    #[error("cannot open the socket for datagrams: {0}")]
+    Socket(String),
+    /// The holder has ended.
+    #[error("the holder of the shim's connections has ended: bring the shim up again")]
+    HolderEnded,
+}
+
+/// How the carrier works.
+pub struct CarrierOptions {
+    /// This host's network.
+    pub host: Endhost,
+    /// Where other hosts connect to; `None` for `default_port` of this host's address.
+    pub listen: Option<SocketAddr>,
+    /// The port where `listen` names none; 0 for any.
+    pub default_port: u16,
+    /// This host's key.
+    pub identity: Identity,
+    /// How hosts recognise each other.
+    pub trust: Trust,
+    /// Which paths are used.
+    pub paths: PathOptions,
+    /// How datagrams are sealed.
+    pub cipher: Cipher,
+    /// Where connections of programs go; `None` if this host only serves.
+    pub destinations: Option<Destinations>,
+    /// What other hosts may connect to.
+    pub served: Served,
+}
+
+/// What the holder gives to the carrier.
+pub struct Attachment {
+    /// A queue of the holder's TUN device.
+    pub queue: Queue,
+    /// The addresses of this host.
+    pub own: Block,
+    /// Tells this host's sessions from those of other processes with the same key; the same for all
+    /// carriers of one holder.
+    pub tag: u64,
+    /// The connection to the holder.
+    pub link: Link<ToHolder, ToCarrier>,
+}
+
+/// The sessions of this host.
+pub struct Carrier {
+    node: Node,
+    paths: PathOptions,
+    link: Link<ToHolder, ToCarrier>,
+    destinations: Option<Destinations>,
+    clients: HashMap<Target, mpsc::UnboundedSender<Request>>,
+    tasks: JoinSet<()>,
+    server: mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>,
+    reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
+    reporter: Reporter,
+}
+
+/// Asks a carrier what there is to see. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Reporter(mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>);
+
+impl Reporter {
+    /// The sessions; none if the carrier has ended.
+    pub async fn sessions(&self) -> Vec<SessionReport> {
+        let (answer, answered) = oneshot::channel();
+        match self.0.send(answer) {
+            Ok(()) => answered.await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+impl Carrier {
+    /// Binds the sockets. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`CarrierError`] when that fails.
+    pub fn start(options: CarrierOptions, attachment: Attachment) -> Result<Self, CarrierError> {
+        let node = Node::bind(NewNode {
+            host: options.host,
+            listen: options.listen,
+            default_port: options.default_port,
+            identity: options.identity,
+            trust: options.trust,
+            cipher: options.cipher,
+            tag: attachment.tag,
+            own: attachment.own,
+            queue: attachment.queue,
+            holder: attachment.link.sender(),
+        })?;
+        let (server, served) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Server::new(node.clone()).run(served));
+        let (reporter, reports) = mpsc::unbounded_channel();
+        node.tell(ToHolder::Serve(options.served));
+        Ok(Self {
+            node,
+            paths: options.paths,
+            link: attachment.link,
+            destinations: options.destinations,
+            clients: HashMap::new(),
+            tasks,
+            server,
+            reports,
+            reporter: Reporter(reporter),
+        })
+    }
+
+    /// The address that other hosts connect to.
+    pub fn local_addr(&self) -> ScionAddr {
+        self.node.quic().local_addr()
+    }
+
+    /// Asks this carrier what there is to see.
+    pub fn reporter(&self) -> Reporter {
+        self.reporter.clone()
+    }
+
+    /// Carries packets until the holder ends. Dropping the future ends all sessions.
+    ///
+    /// # Errors
+    /// [`CarrierError::HolderEnded`].
+    pub async fn run(mut self) -> Result<(), CarrierError> {
+        let mut tick = tokio::time::interval(FOLLOWED);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut refreshed = JoinSet::new();
+        loop {
+            tokio::select! {
+                message = self.link.receive() => match message {
+                    Some(ToCarrier::Connect { id, destination }) => self.connect(id, destination),
+                    None => return Err(CarrierError::HolderEnded),
+                },
+                Some(answer) = self.reports.recv() => self.report(answer),
+                // A panic of a task was reported.
+                Some(_) = self.tasks.join_next() => {}
+                _ = tick.tick(), if refreshed.is_empty() => {
+                    if let Some(mut destinations) = self.destinations.clone() {
+                        refreshed.spawn_blocking(move || {
+                            let changes = destinations.refresh();
+                            (destinations, changes)
+                        });
+                    }
+                }
+                Some(done) = refreshed.join_next() => {
+                    if let Ok((destinations, changes)) = done {
+                        self.destinations = Some(destinations);
+                        self.follow(changes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has the holder capture what is mapped now.
+    fn follow(&self, changes: Changes) {
+        for problem in changes.problems {
+            tracing::error!("{problem}");
+        }
+        if let Some(prefixes) = changes.prefixes {
+            self.node.tell(ToHolder::Capture { prefixes });
+        }
+    }
+
+    /// Finds the session with the host behind `destination` for the holder, or opens one.
+    fn connect(&mut self, id: u64, destination: SocketAddr) {
+        let sender = self.link.sender();
+        let reply = move |found| {
+            // If the holder has ended, so does this.
+            let _ = sender.send(ToHolder::Connected { id, found });
+        };
+        let Some(destinations) = &self.destinations else {
+            return reply(Found::Direct);
+        };
+        let Some(target) = destinations.find(destination) else {
+            return reply(Found::Direct);
+        };
+        let (answer, answered) = oneshot::channel();
+        let request = Request::Connect(answer);
+        let unsent = match self.clients.get(&target) {
+            Some(session) => session.send(request).err().map(|unsent| unsent.0),
+            None => Some(request),
+        };
+        // The first one, or in place of one that has ended.
+        if let Some(request) = unsent {
+            let options = match destinations.options(&target, &self.paths) {
+                Ok(options) => options,
+                Err(error) => return reply(Found::Failed(error)),
+            };
+            let (requests, received) = mpsc::unbounded_channel();
+            // The receiver is here.
+            let _ = requests.send(request);
+            let session = ClientSession::new(self.node.clone(), target.clone(), options);
+            self.tasks.spawn(session.run(received));
+            self.clients.insert(target, requests);
+        }
+        tokio::spawn(async move {
+            let ended = || Err("the session has ended".to_owned());
+            let peer = answered.await.unwrap_or_else(|_| ended());
+            reply(match peer {
+                Ok(peer) => Found::Peer(peer.address(0)),
+                Err(reason) => Found::Failed(reason),
+            });
+        });
+    }
+
+    fn report(&mut self, answer: oneshot::Sender<Vec<SessionReport>>) {
+        self.clients.retain(|_, session| !session.is_closed());
+        let mut waiting = Vec::new();
+        for session in self.clients.values() {
+            let (answer, answered) = oneshot::channel();
+            if session.send(Request::Report(answer)).is_ok() {
+                waiting.push(answered);
+            }
+        }
+        let (of_server, served) = oneshot::channel();
+        let _ = self.server.send(of_server);
+        tokio::spawn(async move {
+            let mut sessions = Vec::new();
+            for session in waiting {
+                sessions.extend(session.await);
+            }
+            sessions.extend(served.await.unwrap_or_default());
+            let _ = answer.send(sessions);
+        });
+    }
+}

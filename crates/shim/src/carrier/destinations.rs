@@ -1,0 +1,137 @@
+//! The map at work: its file followed, its names resolved.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::num::NonZeroU8;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_manager::PathOptions;
+use ipnet::IpNet;
+
+use crate::map::{Addresses, Follower, Local, Map, MapFile};
+
+/// Interval at which host names are resolved again.
+const RESOLVED: Duration = Duration::from_secs(60);
+
+/// Where the connections of programs go.
+#[derive(Debug, Clone)]
+pub struct Destinations {
+    follower: Follower,
+    file: Option<MapFile>,
+    addresses: Addresses,
+    local: Local,
+    map: Map,
+    resolved: Instant,
+}
+
+/// What connections to one destination have in common: they share a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    /// The other host's shim.
+    pub shim: ScionAddr,
+    paths: Option<NonZeroU8>,
+    policy: Option<String>,
+}
+
+impl Target {
+    /// A number that other targets do not have, by all likelihood.
+    pub(super) fn tag(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        // A hash of the address itself is of its parts, which may change.
+        (self.shim.to_string(), self.paths, &self.policy).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// What has changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The prefixes that are mapped now, if they are others than before.
+    pub prefixes: Option<Vec<IpNet>>,
+    /// What is wrong with the file, a line each.
+    pub problems: Vec<String>,
+}
+
+impl Destinations {
+    /// Those of the file that `follower` reads, on the host `local`.
+    pub fn new(follower: Follower, local: Local) -> Self {
+        Self {
+            follower,
+            file: None,
+            addresses: Addresses::default(),
+            local,
+            map: Map::default(),
+            resolved: Instant::now(),
+        }
+    }
+
+    /// Reads the file if it has changed, and resolves names if that is due. Blocks meanwhile.
+    pub(super) fn refresh(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        let read = self.follower.poll();
+        let is_read = read.is_some();
+        match read {
+            Some(Ok(file)) => self.file = Some(file),
+            // What was read before stays in force.
+            Some(Err(error)) => {
+                changes.problems.push(error.to_string());
+                return changes;
+            }
+            None => {}
+        }
+        let Some(file) = &self.file else {
+            return changes;
+        };
+        let names = file.names();
+        let is_due = !names.is_empty() && self.resolved.elapsed() >= RESOLVED;
+        if !is_read && !is_due {
+            return changes;
+        }
+        let addresses = self.addresses.resolve(&names);
+        self.resolved = Instant::now();
+        if !is_read && addresses == self.addresses {
+            return changes;
+        }
+        self.addresses = addresses;
+        let before = self.map.captured();
+        let (map, problems) = Map::new(file.entries(), &self.addresses, &self.local);
+        let path = file.path().display();
+        let problems = problems.iter().map(|problem| format!("{path}: {problem}"));
+        changes.problems.extend(problems);
+        self.map = map;
+        let now = self.map.captured();
+        changes.prefixes = (now != before).then_some(now);
+        changes
+    }
+
+    /// Where connections to `destination` go; `None` if not over SCION.
+    pub(super) fn find(&self, destination: SocketAddr) -> Option<Target> {
+        let route = self.map.lookup(destination)?;
+        Some(Target {
+            shim: route.shim,
+            paths: route.entry.paths,
+            policy: route.entry.policy.clone(),
+        })
+    }
+
+    /// How paths to `target` are chosen, where its entry says nothing as `options` say.
+    ///
+    /// # Errors
+    /// When its policy cannot be read.
+    pub(super) fn options(
+        &self,
+        target: &Target,
+        options: &PathOptions,
+    ) -> Result<PathOptions, String> {
+        let mut options = options.clone();
+        if let Some(paths) = target.paths {
+            options.subflows = paths.get().into();
+        }
+        if let (Some(policy), Some(file)) = (&target.policy, &self.file) {
+            let read = file.policy_named(policy);
+            options.policy = Some(read.map_err(|error| error.to_string())?);
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,333 @@
+//! One lane of a session: sealed datagrams over one path, and whether they get through.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_endhost::lanes::{FlowId, Lane, LaneSender};
+use hawser_seal::{Cipher, Opener, SECRET, Sealer};
+use hawser_tun::TcpPacket;
+use tokio::sync::SetOnce;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::table::SlotTable;
+use crate::liveness::{Judgement, Liveness};
+use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
+use crate::protocol::{Bound, Kind, Message};
+
+/// A lane, as this process numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LaneKey(pub u64);
+
+/// What happens to a lane.
+#[derive(Debug)]
+pub(crate) enum LaneEvent {
+    /// Its first datagram has arrived.
+    Up,
+    /// A slot was put on it by the other side.
+    Bound,
+    /// It cannot be used.
+    Failed(String),
+}
+
+/// The keys of a lane's datagrams.
+pub(crate) struct LaneKeys {
+    pub cipher: Cipher,
+    /// What this side seals with, and what the peer seals with.
+    pub here: [u8; SECRET],
+    pub there: [u8; SECRET],
+}
+
+/// What a lane begins with.
+pub(crate) struct NewLane {
+    pub key: LaneKey,
+    pub keys: LaneKeys,
+    /// The peer's address for datagrams.
+    pub remote: ScionAddr,
+    pub table: Arc<SlotTable>,
+    pub sender: LaneSender,
+    /// Messages of the connection over the same path.
+    pub messages: UnboundedSender<Message>,
+    pub events: UnboundedSender<(LaneKey, LaneEvent)>,
+    /// The beginning of the times of [`Liveness`].
+    pub began: Instant,
+}
+
+/// Counters of a lane, from the SCION/UDP payload on.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub sent_bytes: AtomicU64,
+    pub sent_packets: AtomicU64,
+    pub received_bytes: AtomicU64,
+    pub received_packets: AtomicU64,
+    /// Packets that this host had no room for.
+    pub dropped: AtomicU64,
+}
+
+/// A lane of a session.
+pub(crate) struct SealedLane {
+    pub key: LaneKey,
+    pub remote: ScionAddr,
+    pub table: Arc<SlotTable>,
+    pub liveness: Liveness,
+    pub counters: Counters,
+    began: Instant,
+    overhead: usize,
+    outgoing: Mutex<Outgoing>,
+    opener: Mutex<Opener>,
+    /// `None` until the port of the peer, or its first datagram, is known.
+    lane: OnceLock<Lane>,
+    /// Bytes of the largest datagram that the path takes.
+    datagram: AtomicUsize,
+    up: AtomicBool,
+    /// The round-trip time in microseconds; 0 until it is measured.
+    rtt: AtomicU64,
+    messages: UnboundedSender<Message>,
+    events: UnboundedSender<(LaneKey, LaneEvent)>,
+    closed: SetOnce<()>,
+}
+
+/// Datagrams that are sealed and wait to be sent in one call.
+struct Outgoing {
+    sealer: Sealer,
+    sender: LaneSender,
+    batch: Vec<u8>,
+    /// Bytes of each datagram in the batch.
+    stride: usize,
+    /// Whether the last one is shorter, so that none may follow.
+    is_full: bool,
+}
+
+impl SealedLane {
+    pub(crate) fn new(new: NewLane) -> Self {
+        let NewLane { keys, .. } = new;
+        Self {
+            key: new.key,
+            remote: new.remote,
+            table: new.table,
+            liveness: Liveness::default(),
+            counters: Counters::default(),
+            began: new.began,
+            overhead: keys.cipher.overhead(),
+            outgoing: Mutex::new(Outgoing {
+                sealer: Sealer::new(keys.cipher, &keys.here),
+                sender: new.sender,
+                batch: Vec::new(),
+                stride: 0,
+                is_full: false,
+            }),
+            opener: Mutex::new(Opener::new(keys.cipher, &keys.there)),
+            lane: OnceLock::new(),
+            datagram: AtomicUsize::new(MIN_PAYLOAD.into()),
+            up: AtomicBool::new(false),
+            rtt: AtomicU64::new(0),
+            messages: new.messages,
+            events: new.events,
+            closed: SetOnce::new(),
+        }
+    }
+
+    /// The time as [`Liveness`] counts it.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn opener(&self) -> MutexGuard<'_, Opener> {
+        lock(&self.opener)
+    }
+
+    pub(crate) fn lane(&self) -> Option<&Lane> {
+        self.lane.get()
+    }
+
+    /// Sets the path; the first one counts.
+    pub(crate) fn set_lane(&self, lane: Lane) {
+        let _ = self.lane.set(lane);
+    }
+
+    pub(crate) fn is_over(&self, flow: FlowId) -> bool {
+        self.lane().is_some_and(|lane| lane.flow().id == flow)
+    }
+
+    /// The largest datagram, in bytes.
+    pub(crate) fn datagram(&self) -> usize {
+        self.datagram.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_datagram(&self, bytes: usize) {
+        self.datagram
+            .store(bytes.max(MIN_PAYLOAD.into()), Ordering::Relaxed);
+    }
+
+    /// The round-trip time, if it was measured.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        let micros = self.rtt.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    pub(crate) fn set_rtt(&self, rtt: Duration) {
+        let micros = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX);
+        self.rtt.store(micros, Ordering::Relaxed);
+    }
+
+    /// Whether datagrams get through.
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
+    /// Records that a datagram of `bytes` was received and opened.
+    #[inline]
+    pub(crate) fn on_received(&self, bytes: usize, now: Duration) {
+        self.liveness.received(now);
+        let counters = &self.counters;
+        counters
+            .received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+        counters.received_packets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that datagrams get through.
+    pub(crate) fn set_up(&self) {
+        if !self.up.swap(true, Ordering::AcqRel) {
+            self.report(LaneEvent::Up);
+        }
+    }
+
+    /// Sends a message over the connection beside the lane. If the connection has ended, so does the
+    /// lane.
+    pub(crate) fn send(&self, message: Message) {
+        let _ = self.messages.send(message);
+    }
+
+    /// Ends the lane and its connection.
+    pub(crate) fn close(&self) {
+        let _ = self.closed.set(());
+    }
+
+    /// Waits until the lane is closed.
+    pub(crate) async fn closed(&self) {
+        self.closed.wait().await;
+    }
+
+    /// Reports to the session, unless it has ended.
+    pub(crate) fn report(&self, event: LaneEvent) {
+        let _ = self.events.send((self.key, event));
+    }
+
+    /// Whether the lane delivers.
+    pub(crate) fn judge(&self) -> Judgement {
+        self.liveness.judge(self.rtt(), self.now())
+    }
+
+    /// Queues a TCP packet, cut into segments that the path takes, to be sent by
+    /// [`flush`](Self::flush). Until datagrams get through, it is sent over the connection.
+    pub(crate) fn push_tcp(&self, bound: Bound, packet: &TcpPacket<'_>) {
+        if !self.is_up() {
+            for segment in packet.segments(usize::from(MIN_PAYLOAD) - self.overhead - PREFIX) {
+                let segment = [segment.header(), segment.payload()].concat();
+                self.send(Message::Segment { bound, segment });
+            }
+            return;
+        }
+        let max = self.datagram() - self.overhead - PREFIX;
+        let prefix = bound.encode();
+        let mut outgoing = lock(&self.outgoing);
+        for segment in packet.segments(max) {
+            let length = segment.header().len() + segment.payload().len();
+            outgoing.make_room(self, self.overhead + PREFIX + length);
+            let Outgoing { sealer, batch, .. } = &mut *outgoing;
+            sealer.seal(batch, Kind::Segment.seal(), false, |out| {
+                out.extend_from_slice(&prefix);
+                out.extend_from_slice(segment.header());
+                out.extend_from_slice(segment.payload());
+            });
+        }
+    }
+
+    /// The largest TCP segment that fits a datagram, with the IPv6 header that it does not carry, in
+    /// bytes: the MTU as the kernel counts it.
+    pub(crate) fn mtu(&self) -> u32 {
+        let segment = self.datagram() - self.overhead - PREFIX;
+        (segment + IPV6_HEADER) as u32
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn flush(&self) {
+        lock(&self.outgoing).flush(self);
+    }
+
+    /// Sends a probe of `size` bytes (at least what it takes), or the answer to one.
+    pub(crate) fn probe(&self, bound: Bound, size: usize, ask: bool) {
+        let mut outgoing = lock(&self.outgoing);
+        let size = size.max(self.overhead + PREFIX);
+        outgoing.make_room(self, size);
+        let Outgoing { sealer, batch, .. } = &mut *outgoing;
+        let zeros = size - self.overhead - PREFIX;
+        sealer.seal(batch, Kind::Probe.seal(), ask, |out| {
+            out.extend_from_slice(&bound.encode());
+            out.resize(out.len() + zeros, 0);
+        });
+        outgoing.flush(self);
+    }
+}
+
+impl Outgoing {
+    /// Makes room in the batch for a datagram of `size` bytes, sending what is there if they differ.
+    #[inline]
+    fn make_room(&mut self, lane: &SealedLane, size: usize) {
+        let full = self.is_full || size > self.stride || self.batch.len() + size > MAX_BATCH;
+        if !self.batch.is_empty() && full {
+            self.flush(lane);
+        }
+        if self.batch.is_empty() {
+            self.stride = size;
+        }
+        self.is_full = size < self.stride;
+    }
+
+    fn flush(&mut self, lane: &SealedLane) {
+        if self.batch.is_empty() {
+            return;
+        }
+        self.is_full = false;
+        let Some(path) = lane.lane() else {
+            self.batch.clear();
+            return;
+        };
+        lane.liveness.sent(lane.now());
+        let packets = self.batch.len().div_ceil(self.stride.max(1)) as u64;
+        let mut rest = 0;
+        while rest < self.batch.len() {
+            match (self.sender).try_send(path.flow(), &self.batch[rest..], self.stride, 0) {
+                Ok(sent) => rest += sent,
+                Err(error) => {
+                    // A full socket buffer: TCP sends it again, as after any loss.
+                    let left = (self.batch.len() - rest).div_ceil(self.stride.max(1)) as u64;
+                    lane.counters.dropped.fetch_add(left, Ordering::Relaxed);
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        lane.report(LaneEvent::Failed(error.to_string()));
+                    }
+                    break;
+                }
+            }
+        }
+        let counters = &lane.counters;
+        counters
+            .sent_bytes
+            .fetch_add(rest as u64, Ordering::Relaxed);
+        counters.sent_packets.fetch_add(packets, Ordering::Relaxed);
+        self.batch.clear();
+    }
+}
+
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: usize = 40;
+
+/// Bytes that are sent in one call: what the kernel cuts at once.
+const MAX_BATCH: usize = 64 << 10;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

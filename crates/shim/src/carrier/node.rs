@@ -1,0 +1,184 @@
+//! This host in its sessions: its key, its connections, its datagrams.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use hawser_endhost::socket::Socket;
+use hawser_endhost::{Endhost, ScionAddr};
+use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
+use hawser_quic::{CloseReason, Config, Connection, Endpoint};
+use hawser_seal::Cipher;
+use hawser_tun::Queue;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::CarrierError;
+use super::lane::{LaneKeys, SealedLane};
+use super::plane::Plane;
+use crate::address::Block;
+use crate::link::ToHolder;
+
+/// The application protocol of connections (TLS ALPN).
+const ALPN: &[u8] = b"hawser-shim/1";
+/// How long a connection stays open without a packet from the peer. Whether datagrams get through
+/// shows earlier; this ends what no router reports.
+const IDLE: Duration = Duration::from_secs(5);
+/// Time after which an idle connection shows that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// How hosts recognise each other.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    /// The keys of hosts that this one connects to; `None` trusts any.
+    pub servers: Option<Known>,
+    /// The keys of hosts that may connect to this one; `None` allows any.
+    pub clients: Option<Allowed>,
+}
+
+/// This host. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Node(Arc<Inner>);
+
+struct Inner {
+    host: Endhost,
+    quic: Endpoint,
+    plane: Plane,
+    trust: Trust,
+    /// Tells this host's sessions from those of other processes with the same key.
+    tag: u64,
+    cipher: Cipher,
+    /// The largest MTU of a lane so far, in bytes.
+    mtu: AtomicU32,
+    holder: UnboundedSender<ToHolder>,
+}
+
+/// The side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// What a node begins with.
+pub(crate) struct NewNode {
+    pub host: Endhost,
+    /// Where others connect to; `default_port` of this host's address if `None`.
+    pub listen: Option<SocketAddr>,
+    pub default_port: u16,
+    pub identity: Identity,
+    pub trust: Trust,
+    pub cipher: Cipher,
+    pub tag: u64,
+    pub own: Block,
+    pub queue: Queue,
+    pub holder: UnboundedSender<ToHolder>,
+}
+
+impl Node {
+    /// Binds the sockets, and starts the threads that carry packets. Must be called inside a tokio
+    /// runtime.
+    pub(crate) fn bind(new: NewNode) -> Result<Self, CarrierError> {
+        let config = Config {
+            alpn: ALPN.to_vec(),
+            idle_timeout: IDLE,
+            keep_alive: Some(KEEP_ALIVE),
+            identity: Some(new.identity),
+            ..Config::default()
+        };
+        let failed = |error: &dyn std::fmt::Display| CarrierError::Socket(error.to_string());
+        let any = new.listen.map(|listen| SocketAddr::new(listen.ip(), 0));
+        let socket = Socket::bind_blocking(&new.host, any).map_err(|error| failed(&error))?;
+        let ip = socket.local_addr().host.ip();
+        let listen = new.listen.unwrap_or(SocketAddr::new(ip, new.default_port));
+        let quic = Endpoint::bind(new.host.clone(), Some(listen), config)?;
+        let plane = Plane::start(socket, new.queue, new.own).map_err(|error| failed(&error))?;
+        Ok(Self(Arc::new(Inner {
+            host: new.host,
+            quic,
+            plane,
+            trust: new.trust,
+            tag: new.tag,
+            cipher: new.cipher,
+            mtu: AtomicU32::new(0),
+            holder: new.holder,
+        })))
+    }
+
+    pub(crate) fn host(&self) -> &Endhost {
+        &self.0.host
+    }
+
+    pub(crate) fn quic(&self) -> &Endpoint {
+        &self.0.quic
+    }
+
+    pub(crate) fn plane(&self) -> &Plane {
+        &self.0.plane
+    }
+
+    pub(crate) fn tag(&self) -> u64 {
+        self.0.tag
+    }
+
+    /// Informs the holder. If it has ended, the carrier ends as well.
+    pub(crate) fn tell(&self, message: ToHolder) {
+        let _ = self.0.holder.send(message);
+    }
+
+    /// Has the kernel make segments as large as `lane` takes, if no other lane takes larger ones:
+    /// they are cut for those that take less.
+    pub(crate) fn report_mtu(&self, lane: &SealedLane) {
+        let mtu = lane.mtu();
+        if self.0.mtu.fetch_max(mtu, Ordering::Relaxed) < mtu {
+            self.tell(ToHolder::Mtu(mtu));
+        }
+    }
+
+    /// Checks the key that `peer` shows.
+    pub(crate) fn check(&self, peer: ScionAddr, key: PeerKey) -> Result<(), ServerKeyError> {
+        match &self.0.trust.servers {
+            Some(known) => known.check(peer, key),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the host with `key` may connect.
+    pub(crate) fn allows(&self, key: &PeerKey) -> bool {
+        match &self.0.trust.clients {
+            None => true,
+            Some(allowed) => allowed.allows(key).unwrap_or_else(|error| {
+                tracing::error!("{error}");
+                false
+            }),
+        }
+    }
+
+    /// The keys of the datagrams beside `connection`, on this `side` of it; the side that dials
+    /// chooses the cipher.
+    pub(crate) fn lane_keys(
+        &self,
+        connection: &Connection,
+        side: Side,
+        cipher: Option<Cipher>,
+    ) -> Result<LaneKeys, CloseReason> {
+        let client = connection.export_secret(b"EXPORTER-hawser-shim client", b"")?;
+        let server = connection.export_secret(b"EXPORTER-hawser-shim server", b"")?;
+        let (here, there) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        Ok(LaneKeys {
+            cipher: cipher.unwrap_or(self.0.cipher),
+            here,
+            there,
+        })
+    }
+
+    /// The cipher with this number, if this host takes it: unsealed datagrams only if it does not
+    /// seal its own.
+    pub(crate) fn cipher(&self, number: u8) -> Option<Cipher> {
+        let cipher = Cipher::from_u8(number)?;
+        (cipher != Cipher::Null || self.0.cipher == Cipher::Null).then_some(cipher)
+    }
+}

@@ -1,0 +1,217 @@
+//! From lanes to the TUN queue.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::lanes::{Candidate, FlowId, LaneDatagram, LaneReceiver};
+use hawser_kernel::pace::{NAP, Pace};
+use hawser_seal::{SubflowId, subflow_id};
+use hawser_tun::{MergedPacket, Merger};
+
+use super::{Shared, read, watch};
+use crate::carrier::lane::{LaneEvent, SealedLane};
+use crate::link::Role;
+use crate::protocol::{Bound, Kind};
+
+/// Receives before what was merged is handed over.
+const ROUNDS: usize = 2;
+
+/// Carries packets until the plane is stopped.
+pub(super) fn run(shared: &Shared, receiver: LaneReceiver) {
+    // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
+    let inbound = Inbound {
+        shared,
+        receiver,
+        last: None,
+        scratch: Vec::new(),
+        merger: Merger::new(),
+    };
+    if let Err(error) = inbound.work() {
+        tracing::error!(%error, "cannot receive");
+    }
+}
+
+struct Inbound<'a> {
+    shared: &'a Shared,
+    receiver: LaneReceiver,
+    /// The lane of the previous packet: packets of one lane mostly arrive in a row.
+    last: Option<(SubflowId, Arc<SealedLane>)>,
+    scratch: Vec<u8>,
+    merger: Merger,
+}
+
+/// The flow of the first packet that opened on a lane.
+struct NewFlow {
+    lane: Arc<SealedLane>,
+    flow: FlowId,
+    candidate: Option<Arc<Candidate>>,
+}
+
+/// A probe that asks for an answer.
+struct Question {
+    lane: Arc<SealedLane>,
+    bound: Bound,
+}
+
+/// What is to be done once all packets of a receive are read: lanes cannot be accepted, or take
+/// other paths, before.
+#[derive(Default)]
+struct After {
+    flows: Vec<NewFlow>,
+    candidates: Vec<Arc<Candidate>>,
+    questions: Vec<Question>,
+}
+
+impl Inbound<'_> {
+    fn work(mut self) -> io::Result<()> {
+        let mut pace = Pace::default();
+        let mut waited = Duration::MAX;
+        loop {
+            let packets = self.receive()?;
+            pace.note(packets, waited);
+            let began = Instant::now();
+            if pace.naps() {
+                thread::sleep(NAP);
+            } else {
+                let socket = self.shared.lanes.socket();
+                socket.wait(self.shared.stop.as_fd(), false, None)?;
+                // A removed lane must not be kept.
+                self.last = None;
+                if self.shared.is_stopped() {
+                    return Ok(());
+                }
+            }
+            waited = began.elapsed();
+        }
+    }
+
+    /// Takes in what has arrived. Returns how many packets.
+    fn receive(&mut self) -> io::Result<usize> {
+        let mut packets = 0;
+        for _ in 0..ROUNDS {
+            match self.receiver.try_receive() {
+                Ok(()) => packets += self.take(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let shared = self.shared;
+        self.merger.flush(|packet| shared.hand_over(packet));
+        Ok(packets)
+    }
+
+    /// Takes in the packets of one receive.
+    fn take(&mut self) -> usize {
+        let mut packets = 0;
+        let mut after = After::default();
+        let now = self.shared.began.elapsed();
+        let mut last = self.last.take();
+        for datagram in self.receiver.batch() {
+            packets += 1;
+            let Some(id) = subflow_id(datagram.payload) else {
+                continue;
+            };
+            if last.as_ref().is_none_or(|(known, _)| *known != id) {
+                let found = read(&self.shared.by_id).get(&id).map(Arc::clone);
+                let Some(lane) = found else { continue };
+                last = Some((id, lane));
+            }
+            if let Some((_, lane)) = &last {
+                let (scratch, merger) = (&mut self.scratch, &mut self.merger);
+                let carried = open(lane, &datagram, now, scratch, &mut after);
+                if let Some((bound, segment)) = carried {
+                    let (source, destination) = lane.table.addresses(bound.slot);
+                    let complete = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
+                    let pushed = merger.push(source, destination, bound.ecn, segment, complete);
+                    if let Err(error) = pushed {
+                        tracing::debug!(%error, "a segment was dropped");
+                    }
+                }
+            }
+        }
+        self.last = last;
+        self.follow_up(after);
+        packets
+    }
+
+    fn follow_up(&self, after: After) {
+        for candidate in after.candidates {
+            self.shared.lanes.adopt(&candidate);
+        }
+        for NewFlow {
+            lane,
+            flow,
+            candidate,
+        } in after.flows
+        {
+            if lane.is_up() {
+                continue;
+            }
+            if lane.lane().is_none() {
+                let accepted = self.shared.lanes.accept(flow, candidate.as_deref());
+                // Addresses are not authenticated: somebody may have sent a copy from another one.
+                let Some(path) = accepted.filter(|path| path.remote() == lane.remote) else {
+                    // Its peer sends another probe.
+                    continue;
+                };
+                lane.set_lane(path.clone());
+                watch(&lane, &path);
+            }
+            lane.set_up();
+        }
+        for Question { lane, bound } in after.questions {
+            lane.probe(bound, 0, false);
+        }
+    }
+}
+
+/// Opens a datagram of `lane`. Returns the TCP segment that it carries, if it does.
+#[inline]
+fn open<'a>(
+    lane: &Arc<SealedLane>,
+    datagram: &LaneDatagram<'_>,
+    now: Duration,
+    scratch: &'a mut Vec<u8>,
+    after: &mut After,
+) -> Option<(Bound, &'a [u8])> {
+    // What does not open is counted.
+    let opened = lane.opener().open(datagram.payload, scratch).ok()?;
+    lane.on_received(datagram.payload.len(), now);
+    if !lane.is_up() {
+        after.flows.push(NewFlow {
+            lane: Arc::clone(lane),
+            flow: datagram.flow,
+            candidate: datagram.candidate.clone(),
+        });
+    } else if let Some(candidate) = &datagram.candidate
+        && lane.is_over(candidate.flow())
+    {
+        after.candidates.push(Arc::clone(candidate));
+    }
+    let kind = Kind::of(opened.kind)?;
+    let (bound, rest) = Bound::decode(opened.payload)?;
+    let table = &lane.table;
+    if table.role == Role::Server && table.learn(bound, lane) {
+        lane.report(LaneEvent::Bound);
+    }
+    match kind {
+        Kind::Segment => return Some((bound, rest)),
+        Kind::Probe => {
+            if table.role == Role::Server {
+                // The side that dialed shows how large a datagram the path takes.
+                lane.set_datagram(lane.datagram().max(datagram.payload.len()));
+            }
+            if opened.ask {
+                let lane = Arc::clone(lane);
+                after.questions.push(Question { lane, bound });
+            }
+        }
+        Kind::Packet => {}
+    }
+    None
+}

@@ -1,0 +1,310 @@
+//! Sessions that other hosts open, for this one's servers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_endhost::ScionAddr;
+use hawser_keys::PeerKey;
+use hawser_quic::Connection;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::Channel;
+use super::control::Control;
+use super::lane::{LaneEvent, LaneKey, SealedLane};
+use super::node::{Node, Side};
+use super::report::{LaneReport, SessionReport};
+use super::table::SlotTable;
+use crate::address::Block;
+use crate::link::{Role, ToHolder};
+use crate::protocol::{Message, Open, RefusalCode};
+use crate::slots::Published;
+
+/// Longest wait for the first message of a connection.
+const FIRST: Duration = Duration::from_secs(5);
+/// Most sessions at once.
+const SESSIONS: usize = 1024;
+/// How long a session without a lane is kept: its peer may find another path.
+const KEPT: Duration = Duration::from_secs(60);
+/// Interval at which sessions without a lane are removed.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A session, as its peer names it.
+type Name = (PeerKey, u64);
+
+/// A connection whose first message is right.
+struct Greeted {
+    control: Control,
+    open: Open,
+}
+
+/// All sessions that other hosts open.
+pub(crate) struct Server {
+    node: Node,
+    sessions: HashMap<Name, Session>,
+    lanes: HashMap<LaneKey, Name>,
+    received: Channel<(LaneKey, Message)>,
+    events: Channel<(LaneKey, LaneEvent)>,
+}
+
+struct Session {
+    peer: ScionAddr,
+    table: Arc<SlotTable>,
+    lanes: BTreeMap<LaneKey, Arc<SealedLane>>,
+    published: Published,
+    /// When the last lane ended.
+    alone_since: Option<tokio::time::Instant>,
+}
+
+impl Server {
+    pub(crate) fn new(node: Node) -> Self {
+        Self {
+            node,
+            sessions: HashMap::new(),
+            lanes: HashMap::new(),
+            received: mpsc::unbounded_channel(),
+            events: mpsc::unbounded_channel(),
+        }
+    }
+
+    /// Serves until the endpoint is closed.
+    pub(crate) async fn run(
+        mut self,
+        mut reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
+    ) {
+        let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
+        let mut tick = tokio::time::interval(TICK);
+        let quic = self.node.quic().clone();
+        loop {
+            tokio::select! {
+                connection = quic.accept() => match connection {
+                    Some(connection) => {
+                        greeting.spawn(greet(self.node.clone(), connection));
+                    }
+                    None => return,
+                },
+                Some(greeted) = greeting.join_next() => {
+                    // A panic of a task was reported.
+                    if let Ok(Some(greeted)) = greeted {
+                        self.join(greeted);
+                    }
+                }
+                Some((lane, message)) = self.received.1.recv() => self.on_message(lane, message),
+                Some((lane, event)) = self.events.1.recv() => self.on_event(lane, event),
+                Some(answer) = reports.recv() => {
+                    let _ = answer.send(self.sessions.iter().map(Session::report).collect());
+                }
+                _ = tick.tick() => self.forget(),
+            }
+        }
+    }
+
+    /// Takes a connection into its session.
+    fn join(&mut self, greeted: Greeted) {
+        let Greeted { mut control, open } = greeted;
+        let connection = control.connection.clone();
+        let (mut remote, name) = (connection.peer(), (connection.peer_key(), open.tag));
+        remote.host.set_port(open.port);
+        let refuse = |code, text: &str| Message::Refuse {
+            code,
+            text: text.to_owned(),
+        };
+        let keys = self
+            .node
+            .cipher(open.cipher)
+            .map(|cipher| self.node.lane_keys(&connection, Side::Server, Some(cipher)));
+        let refusal = match &keys {
+            None => Some(refuse(
+                RefusalCode::PROTOCOL,
+                "the cipher is not accepted here",
+            )),
+            Some(_) if !self.sessions.contains_key(&name) && self.sessions.len() >= SESSIONS => {
+                Some(refuse(RefusalCode::TOO_MANY, "there are too many sessions"))
+            }
+            Some(_) => None,
+        };
+        let keys = match (refusal, keys) {
+            (None, Some(Ok(keys))) => keys,
+            (Some(refusal), _) => {
+                tokio::spawn(async move {
+                    if control.write(&refusal).await.is_ok() {
+                        control.finish().await;
+                    }
+                });
+                return;
+            }
+            // The connection has ended.
+            _ => return,
+        };
+        let plane = self.node.plane();
+        let session = self.sessions.entry(name).or_insert_with(|| Session {
+            peer: connection.peer(),
+            table: plane.session(Block::of(&name.0, name.1), Role::Server),
+            lanes: BTreeMap::new(),
+            published: Published::default(),
+            alone_since: None,
+        });
+        session.alone_since = None;
+        let (messages, outgoing) = mpsc::unbounded_channel();
+        let (table, events) = (Arc::clone(&session.table), self.events.0.clone());
+        let lane = plane.add(keys, remote, table, messages, events);
+        lane.set_rtt(connection.stats().rtt);
+        let port = plane.local_addr().host.port();
+        lane.send(Message::Accept { port });
+        // Until datagrams get through, the slot is carried by the connection.
+        let bound = open.bound();
+        session.table.learn(bound, &lane);
+        tokio::spawn(control.run(Arc::clone(&lane), outgoing, self.received.0.clone()));
+        self.lanes.insert(lane.key, name);
+        session.lanes.insert(lane.key, lane);
+        session.publish(&self.node);
+    }
+
+    fn on_message(&mut self, key: LaneKey, message: Message) {
+        let Some(session) = self
+            .lanes
+            .get(&key)
+            .and_then(|name| self.sessions.get(name))
+        else {
+            return;
+        };
+        match message {
+            Message::Segment { bound, segment } => {
+                if let Some(lane) = session.lanes.get(&key) {
+                    session.table.learn(bound, lane);
+                }
+                self.node.plane().inject(&session.table, bound, &segment);
+            }
+            Message::Down { slot, epoch } => {
+                let binding = session.table.binding(slot).filter(|one| one.epoch == epoch);
+                if let Some(binding) = binding {
+                    self.leave(binding.lane.key, "the other side receives nothing over it");
+                }
+            }
+            _ => self.leave(key, "it breaks the protocol"),
+        }
+    }
+
+    fn on_event(&mut self, key: LaneKey, event: LaneEvent) {
+        match event {
+            LaneEvent::Failed(error) => self.leave(key, &error),
+            LaneEvent::Up | LaneEvent::Bound => {
+                let name = self.lanes.get(&key);
+                if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {
+                    if let Some(lane) = session.lanes.get(&key) {
+                        self.node.report_mtu(lane);
+                    }
+                    session.publish(&self.node);
+                }
+            }
+        }
+    }
+
+    /// Removes a lane that has failed, and informs its peer over the other lanes.
+    fn leave(&mut self, key: LaneKey, reason: &str) {
+        let Some(name) = self.lanes.remove(&key) else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let Some(lane) = session.lanes.remove(&key) else {
+            return;
+        };
+        tracing::debug!(peer = %session.peer, reason, "a path failed");
+        for (slot, epoch) in self.node.plane().remove(&lane) {
+            for other in session.lanes.values() {
+                other.send(Message::Down { slot, epoch });
+            }
+        }
+        if session.lanes.is_empty() {
+            session.alone_since = Some(tokio::time::Instant::now());
+        }
+        session.publish(&self.node);
+    }
+
+    /// Removes sessions without a lane.
+    fn forget(&mut self) {
+        let node = &self.node;
+        self.sessions.retain(|_, session| {
+            let kept = session
+                .alone_since
+                .is_none_or(|since| since.elapsed() < KEPT);
+            if !kept {
+                node.plane().remove_session(&session.table);
+                node.tell(ToHolder::Ended {
+                    peer: session.table.peer.address(0),
+                    role: Role::Server,
+                    reason: "the other host has gone".to_owned(),
+                });
+            }
+            kept
+        });
+    }
+}
+
+impl Session {
+    /// Has the holder use the slots that are live.
+    fn publish(&mut self, node: &Node) {
+        if let Some(live) = self.published.update(self.table.live()) {
+            node.tell(ToHolder::Slots {
+                peer: self.table.peer.address(0),
+                role: Role::Server,
+                live,
+            });
+        }
+    }
+
+    fn report((name, session): (&Name, &Self)) -> SessionReport {
+        let lanes = session.lanes.values();
+        SessionReport {
+            peer: session.peer.to_string(),
+            key: Some(name.0.to_string()),
+            role: Role::Server,
+            address: Some(session.table.peer.address(0)),
+            lanes: lanes.map(|lane| LaneReport::of(lane, None)).collect(),
+            decisions: Vec::new(),
+            error: None,
+        }
+    }
+}
+
+/// Handles the first message of a connection; `None` if it is refused.
+async fn greet(node: Node, connection: Connection) -> Option<Greeted> {
+    let (peer, key) = (connection.peer(), connection.peer_key());
+    let first = async {
+        let mut control = Control::accept(connection).await?;
+        let message = control.read().await?;
+        Ok::<_, super::control::ControlError>((control, message))
+    };
+    let refused = match tokio::time::timeout(FIRST, first).await {
+        Ok(Ok((control, Message::Open(open)))) if node.allows(&key) => {
+            return Some(Greeted { control, open });
+        }
+        Ok(Ok((mut control, message))) => {
+            let (code, text) = match message {
+                Message::Open(_) => {
+                    let text = format!("the key {key} is not allowed here");
+                    (RefusalCode::KEY, text)
+                }
+                _ => (
+                    RefusalCode::PROTOCOL,
+                    "the first message is not Open".to_owned(),
+                ),
+            };
+            let refusal = Message::Refuse {
+                code,
+                text: text.clone(),
+            };
+            if control.write(&refusal).await.is_ok() {
+                let _ = tokio::time::timeout(FIRST, control.finish()).await;
+            }
+            text
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it sends no first message".to_owned(),
+    };
+    tracing::warn!(%peer, "a connection was refused: {refused}");
+    None
+}

@@ -1,0 +1,113 @@
+//! Which lane carries which slot of a session, as the threads that carry packets see it.
+
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use super::lane::{LaneKey, SealedLane};
+use crate::address::{Block, SLOTS, Slot};
+use crate::link::Role;
+use crate::protocol::{Bound, Epoch};
+
+/// The slots of one session, and the addresses of its packets.
+pub(crate) struct SlotTable {
+    pub role: Role,
+    /// The peer's addresses, as this host's kernel sees them.
+    pub peer: Block,
+    own: Block,
+    slots: [ArcSwapOption<Binding>; SLOTS as usize],
+}
+
+/// A lane under a slot.
+pub(crate) struct Binding {
+    pub epoch: Epoch,
+    pub lane: Arc<SealedLane>,
+}
+
+impl SlotTable {
+    pub(crate) fn new(role: Role, own: Block, peer: Block) -> Self {
+        Self {
+            role,
+            peer,
+            own,
+            slots: Default::default(),
+        }
+    }
+
+    /// The source and destination of packets that arrive for `slot`.
+    pub(crate) fn addresses(&self, slot: Slot) -> (Ipv6Addr, Ipv6Addr) {
+        match self.role {
+            Role::Client => (self.peer.address(0), self.own.address(slot)),
+            Role::Server => (self.peer.address(slot), self.own.address(0)),
+        }
+    }
+
+    fn slot(&self, slot: Slot) -> Option<&ArcSwapOption<Binding>> {
+        self.slots.get(usize::from(slot).checked_sub(1)?)
+    }
+
+    /// What is under `slot`.
+    #[inline]
+    pub(crate) fn binding(&self, slot: Slot) -> Option<Arc<Binding>> {
+        self.slot(slot)?.load_full()
+    }
+
+    /// Puts `lane` under `slot`.
+    pub(crate) fn bind(&self, slot: Slot, epoch: Epoch, lane: &Arc<SealedLane>) {
+        if let Some(entry) = self.slot(slot) {
+            let lane = Arc::clone(lane);
+            entry.store(Some(Arc::new(Binding { epoch, lane })));
+        }
+    }
+
+    /// Follows the side that dials: puts `lane` under the slot that a packet of the lane names, if
+    /// it is later than what is there. Returns whether that is new.
+    #[inline]
+    pub(crate) fn learn(&self, bound: Bound, lane: &Arc<SealedLane>) -> bool {
+        let Some(entry) = self.slot(bound.slot) else {
+            return false;
+        };
+        let known = entry.load();
+        let is_new = (known.as_ref()).is_none_or(|known| bound.epoch.is_after(known.epoch));
+        if is_new {
+            self.bind(bound.slot, bound.epoch, lane);
+        }
+        is_new
+    }
+
+    /// Takes the lane from all of its slots; returns them with their epochs.
+    pub(crate) fn unbind(&self, lane: LaneKey) -> Vec<(Slot, Epoch)> {
+        let mut unbound = Vec::new();
+        for (slot, entry) in (1..).zip(&self.slots) {
+            let before =
+                entry.rcu(|binding| binding.clone().filter(|binding| binding.lane.key != lane));
+            unbound.extend(
+                before
+                    .filter(|binding| binding.lane.key == lane)
+                    .map(|binding| (slot, binding.epoch)),
+            );
+        }
+        unbound
+    }
+
+    /// The first slot that `lane` carries.
+    pub(crate) fn bound_of(&self, lane: LaneKey) -> Option<Bound> {
+        (1..=SLOTS).find_map(|slot| {
+            let binding = self.binding(slot).filter(|one| one.lane.key == lane)?;
+            Some(Bound {
+                slot,
+                epoch: binding.epoch,
+                ecn: 0,
+            })
+        })
+    }
+
+    /// The slots that have a lane.
+    pub(crate) fn live(&self) -> BTreeSet<Slot> {
+        let slots = (1..).zip(&self.slots);
+        let live = slots.filter(|(_, entry)| entry.load().is_some());
+        live.map(|(slot, _)| slot).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! The holder: what the connections of programs consist of on this host.
+//!
+//! It has a network namespace of its own with one TUN device and the kernel's MPTCP sockets, the
+//! nf_tables table and the routes by which programs' connections are captured, and relays each of
+//! them. Everything of it in the kernel vanishes with its process, but for one policy rule.
+
+mod capture;
+mod carrier;
+mod incoming;
+mod network;
+mod outgoing;
+mod relay;
+mod report;
+mod serve;
+mod service;
+mod subflows;
+
+use std::io;
+use std::sync::Arc;
+
+use hawser_capture::RedirectError;
+use hawser_keys::PeerKey;
+use hawser_mptcp::{PathManagerError, SettingsError};
+use hawser_tun::TunError;
+use thiserror::Error;
+use tokio::net::UnixStream;
+
+use self::capture::Capture;
+pub use self::capture::CaptureOptions;
+use self::carrier::Carriers;
+use self::network::Network;
+pub use self::report::{Carried, ConnectionReport, HolderReport, SubflowReport};
+pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
+pub use self::service::{AttachError, ServiceError, attach, down, report, run_service};
+use self::subflows::Subflows;
+use crate::address::Block;
+use crate::carrier::Attachment;
+use crate::link::Link;
+
+/// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
+const MARK: u32 = 0x6877_7372;
+
+/// Why the holder cannot work.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HolderError {
+    /// The kernel does not have what is needed of MPTCP.
+    #[error(transparent)]
+    Mptcp(#[from] SettingsError),
+    /// The path manager of MPTCP cannot be worked.
+    #[error(transparent)]
+    PathManager(#[from] PathManagerError),
+    /// There is no TUN device.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// Connections cannot be captured.
+    #[error(transparent)]
+    Capture(#[from] RedirectError),
+    /// Network namespaces cannot be used.
+    #[error("cannot set up the shim's network namespace: {0}; it needs root")]
+    Namespace(#[source] io::Error),
+    /// The system refuses something else.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A carrier with another key works with this holder.
+    #[error(
+        "the shim runs with the key {holds}, not {wanted}: take it down first (`hawser shim down`)"
+    )]
+    OtherKey {
+        /// The key that the holder's addresses are made of.
+        holds: PeerKey,
+        /// The key of the carrier.
+        wanted: PeerKey,
+    },
+    /// Another carrier works with this holder.
+    #[error("the shim is up already")]
+    Attached,
+}
+
+impl HolderError {
+    fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::System { doing, source }
+    }
+}
+
+/// The holder. Cloning shares it; its connections end with the last clone.
+#[derive(Clone)]
+pub struct Holder(Arc<Inner>);
+
+struct Inner {
+    network: Network,
+    key: PeerKey,
+    tag: u64,
+    carriers: Carriers,
+}
+
+impl Holder {
+    /// Sets up the namespace and the captures for the host with `key`. Must be called inside a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`HolderError`]; nothing is left in the kernel then.
+    pub fn create(key: PeerKey, options: &CaptureOptions) -> Result<Self, HolderError> {
+        let tag = fastrand::u64(..);
+        let own = Block::of(&key, tag);
+        let network = Network::create(own)?;
+        let (capture, captured) = Capture::open(options)?;
+        let subflows = Subflows::start(&network)?;
+        let served = network.listen()?;
+        let carriers = Carriers::new(capture, subflows, network.clone());
+        outgoing::run(captured, &network, &carriers);
+        tokio::spawn(incoming::run(served, carriers.clone()));
+        Ok(Self(Arc::new(Inner {
+            network,
+            key,
+            tag,
+            carriers,
+        })))
+    }
+
+    /// Lets a carrier of this process, with `key`, work with the holder.
+    ///
+    /// # Errors
+    /// [`HolderError::OtherKey`], [`HolderError::Attached`], and as the system says.
+    pub fn attach(&self, key: PeerKey) -> Result<Attachment, HolderError> {
+        self.check(key)?;
+        let pair = UnixStream::pair();
+        let (ours, theirs) = pair.map_err(HolderError::system("connect to the holder"))?;
+        let queue = self.0.network.queue()?;
+        self.0.carriers.attach(Link::new(ours))?;
+        Ok(Attachment {
+            queue,
+            own: self.own(),
+            tag: self.0.tag,
+            link: Link::new(theirs),
+        })
+    }
+
+    /// Whether a carrier with `key` may work with the holder now.
+    fn check(&self, key: PeerKey) -> Result<(), HolderError> {
+        let holds = self.0.key;
+        if key != holds {
+            return Err(HolderError::OtherKey { holds, wanted: key });
+        }
+        match self.0.carriers.is_attached() {
+            true => Err(HolderError::Attached),
+            false => Ok(()),
+        }
+    }
+
+    fn own(&self) -> Block {
+        self.0.network.own()
+    }
+
+    /// What there is to see.
+    pub fn report(&self) -> HolderReport {
+        self.0.carriers.report()
+    }
+}

@@ -1,0 +1,82 @@
+//! The connections of programs that are captured.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hawser_capture::{Redirect, RedirectError, Scope, Wanted};
+use ipnet::IpNet;
+use tokio::net::TcpListener;
+
+use super::{HolderError, MARK};
+
+/// The name of the nf_tables table.
+const TABLE: &str = "hawser-shim";
+
+/// Which programs' connections are captured.
+#[derive(Debug, Clone)]
+pub struct CaptureOptions {
+    /// The name of the nf_tables table: one for each holder in a network namespace.
+    pub table: String,
+    /// The programs.
+    pub scope: Scope,
+}
+
+impl Default for CaptureOptions {
+    /// Those of all programs.
+    fn default() -> Self {
+        Self {
+            table: TABLE.to_owned(),
+            scope: Scope::Host,
+        }
+    }
+}
+
+/// The captures of a holder.
+pub(super) struct Capture {
+    redirect: Redirect,
+    wanted: Wanted,
+}
+
+impl Capture {
+    /// Prepares the capture of connections; none is captured before [`Capture::set`]. Returns the
+    /// listeners for them.
+    pub(super) fn open(options: &CaptureOptions) -> Result<(Self, Vec<TcpListener>), HolderError> {
+        let listeners = listen().map_err(HolderError::system("listen for captured connections"))?;
+        let port = listeners.first().and_then(|first| first.local_addr().ok());
+        let port = port.map_or(0, |address| address.port());
+        let wanted = Wanted::new(port, MARK).with_scope(options.scope);
+        let redirect = Redirect::create(&options.table, &wanted)?;
+        Ok((Self { redirect, wanted }, listeners))
+    }
+
+    /// Captures connections to `prefixes`, and to nothing else.
+    pub(super) fn set(&mut self, prefixes: Vec<IpNet>) -> Result<(), RedirectError> {
+        let wanted = self.wanted.clone().with_prefixes(prefixes);
+        self.redirect.apply(&wanted)?;
+        self.wanted = wanted;
+        Ok(())
+    }
+}
+
+/// Listeners at one port of both loopback addresses, where redirected connections arrive.
+fn listen() -> std::io::Result<Vec<TcpListener>> {
+    let bind = |address: SocketAddr| {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    // The port of one may be in use at the other.
+    for _ in 0..16 {
+        let first = bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        let port = first.local_addr()?.port();
+        match bind((Ipv6Addr::LOCALHOST, port).into()) {
+            Ok(second) => return Ok(vec![first, second]),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            // A host without IPv6.
+            Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
+                return Ok(vec![first]);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::ErrorKind::AddrInUse.into())
+}

@@ -1,0 +1,192 @@
+//! The holder's side of its connection to the carrier, which may come and go.
+
+use std::collections::HashMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use super::HolderError;
+use super::capture::Capture;
+use super::network::Network;
+use super::relay::Relays;
+use super::report::HolderReport;
+use super::serve::Served;
+use super::subflows::Subflows;
+use crate::address::Slot;
+use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
+
+/// How long a program's connection waits for a carrier and for the session with the other host.
+const WAITED: Duration = Duration::from_secs(15);
+
+/// Where a connection goes.
+pub(super) enum Connect {
+    /// To this host, from this slot.
+    Peer(Ipv6Addr, Slot),
+    /// Not over SCION.
+    Direct,
+}
+
+/// What carriers reported, and requests to them. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Carriers(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    subflows: Subflows,
+    network: Network,
+    relays: Relays,
+    served: watch::Sender<Served>,
+    attached: Notify,
+}
+
+struct State {
+    capture: Capture,
+    carrier: Option<mpsc::UnboundedSender<ToCarrier>>,
+    /// Requests without an answer.
+    requests: HashMap<u64, oneshot::Sender<Found>>,
+    next_request: u64,
+    live: HashMap<(Ipv6Addr, Role), Vec<Slot>>,
+}
+
+impl Carriers {
+    pub(super) fn new(capture: Capture, subflows: Subflows, network: Network) -> Self {
+        Self(Arc::new(Inner {
+            state: Mutex::new(State {
+                capture,
+                carrier: None,
+                requests: HashMap::new(),
+                next_request: 0,
+                live: HashMap::new(),
+            }),
+            subflows,
+            network,
+            relays: Relays::default(),
+            served: watch::Sender::default(),
+            attached: Notify::new(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connections that are relayed.
+    pub(super) fn relays(&self) -> &Relays {
+        &self.0.relays
+    }
+
+    /// What other hosts may connect to.
+    pub(super) fn served(&self) -> Served {
+        self.0.served.borrow().clone()
+    }
+
+    pub(super) fn report(&self) -> HolderReport {
+        self.0.relays.report(self.is_attached())
+    }
+
+    /// Whether a carrier works with the holder.
+    pub(super) fn is_attached(&self) -> bool {
+        self.state().carrier.is_some()
+    }
+
+    /// Works with the carrier at the other end of `link`.
+    pub(super) fn attach(&self, mut link: Link<ToCarrier, ToHolder>) -> Result<(), HolderError> {
+        {
+            let mut state = self.state();
+            if state.carrier.is_some() {
+                return Err(HolderError::Attached);
+            }
+            state.carrier = Some(link.sender());
+        }
+        self.0.attached.notify_waiters();
+        let this = self.clone();
+        tokio::spawn(async move {
+            while let Some(message) = link.receive().await {
+                this.on_message(message);
+            }
+            let mut state = this.state();
+            state.carrier = None;
+            // Those who wait ask the next carrier.
+            state.requests.clear();
+            tracing::info!("the carrier has ended; connections wait for another");
+        });
+        Ok(())
+    }
+
+    fn on_message(&self, message: ToHolder) {
+        match message {
+            ToHolder::Slots { peer, role, live } => {
+                self.state().live.insert((peer, role), live.clone());
+                self.0.subflows.set(peer, role, live);
+            }
+            ToHolder::Capture { prefixes } => {
+                if let Err(error) = self.state().capture.set(prefixes) {
+                    tracing::error!("{error}");
+                }
+            }
+            ToHolder::Serve(served) => {
+                self.0.served.send_replace(served);
+            }
+            ToHolder::Mtu(bytes) => {
+                if let Err(error) = self.0.network.set_mtu(bytes) {
+                    tracing::error!("{error}");
+                }
+            }
+            ToHolder::Connected { id, found } => {
+                if let Some(waiting) = self.state().requests.remove(&id) {
+                    // The program may have given up.
+                    let _ = waiting.send(found);
+                }
+            }
+            ToHolder::Ended { peer, role, reason } => {
+                self.state().live.remove(&(peer, role));
+                self.0.relays.end(peer, role, &reason);
+            }
+        }
+    }
+
+    /// Finds where connections to `destination` go.
+    ///
+    /// # Errors
+    /// Why they go nowhere.
+    pub(super) async fn find(&self, destination: SocketAddr) -> Result<Connect, String> {
+        let found = async {
+            loop {
+                let attached = self.0.attached.notified();
+                match self.request(destination) {
+                    // The carrier may end before it answers.
+                    Some(answered) => {
+                        if let Ok(found) = answered.await {
+                            return found;
+                        }
+                    }
+                    None => attached.await,
+                }
+            }
+        };
+        let found = tokio::time::timeout(WAITED, found).await;
+        let peer = match found.map_err(|_| "the shim is not up")? {
+            Found::Peer(peer) => peer,
+            Found::Direct => return Ok(Connect::Direct),
+            Found::Failed(reason) => return Err(reason),
+        };
+        let state = self.state();
+        let live = state.live.get(&(peer, Role::Client));
+        let slot = live.and_then(|live| live.first().copied());
+        let slot = slot.ok_or("no path is connected")?;
+        Ok(Connect::Peer(peer, slot))
+    }
+
+    fn request(&self, destination: SocketAddr) -> Option<oneshot::Receiver<Found>> {
+        let mut state = self.state();
+        let id = state.next_request;
+        let carrier = state.carrier.clone()?;
+        carrier.send(ToCarrier::Connect { id, destination }).ok()?;
+        state.next_request += 1;
+        let (answer, answered) = oneshot::channel();
+        state.requests.insert(id, answer);
+        Some(answered)
+    }
+}

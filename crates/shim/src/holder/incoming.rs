@@ -1,0 +1,137 @@
+//! Connections of other hosts' programs: relayed to the servers of this one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::carrier::Carriers;
+use super::relay::{self, New};
+use super::serve;
+use crate::address::Block;
+use crate::link::Role;
+use crate::protocol::preamble::{self, PreambleError};
+use crate::protocol::{Preamble, Status};
+
+/// How long the other side may take to say what it connects to.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// Why a connection of another host ends.
+#[derive(Debug, Error)]
+enum IncomingError {
+    #[error("it does not come from another shim")]
+    NotAShim,
+    #[error(transparent)]
+    Preamble(#[from] PreambleError),
+    #[error("it does not say what it connects to")]
+    Silent,
+    #[error("{destination} is not served here")]
+    NotServed { destination: SocketAddr },
+    #[error("cannot connect to the server at {server}: {source}")]
+    Server {
+        server: SocketAddr,
+        source: io::Error,
+    },
+    #[error("the session has ended: {0}")]
+    Ended(String),
+    #[error("it broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+impl IncomingError {
+    /// What the other side is told, if it waits for that.
+    fn status(&self) -> Option<Status> {
+        match self {
+            Self::NotServed { .. } => Some(Status::NotServed),
+            Self::Server { source, .. } => Some(match source.kind() {
+                io::ErrorKind::ConnectionRefused => Status::Refused,
+                _ => Status::Unreachable,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Accepts connections of other holders.
+pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                let carriers = carriers.clone();
+                tokio::spawn(async move {
+                    let stream = Arc::new(stream);
+                    if let Err(error) = handle(&stream, from, &carriers).await {
+                        refuse(&stream, &error).await;
+                        if matches!(&error, IncomingError::Broken(error) if relay::is_end(error)) {
+                            return;
+                        }
+                        tracing::info!("a connection from {from} failed: {error}");
+                        carriers.relays().failed(format!("from {from}: {error}"));
+                    }
+                });
+            }
+            Err(error) => relay::wait_after(&error).await,
+        }
+    }
+}
+
+/// Says why, and ends the connection.
+async fn refuse(stream: &TcpStream, error: &IncomingError) {
+    match error.status() {
+        Some(status) => {
+            let _ = relay::write_all(stream, &[status.to_u8()]).await;
+        }
+        None => relay::reset(stream),
+    }
+}
+
+async fn handle(
+    stream: &Arc<TcpStream>,
+    from: SocketAddr,
+    carriers: &Carriers,
+) -> Result<(), IncomingError> {
+    let SocketAddr::V6(address) = from else {
+        return Err(IncomingError::NotAShim);
+    };
+    let (block, _) = Block::split(*address.ip()).ok_or(IncomingError::NotAShim)?;
+    let mut bytes = [0; preamble::LENGTH];
+    let read = tokio::time::timeout(FIRST, relay::read_exact(stream, &mut bytes)).await;
+    read.map_err(|_| IncomingError::Silent)??;
+    let ends = Preamble::decode(&bytes)?;
+    let destination = ends.destination;
+    let served = carriers.served();
+    let found = serve::find(&served, destination);
+    let (address, header) = found.ok_or(IncomingError::NotServed { destination })?;
+    let failed = |source| IncomingError::Server {
+        server: address,
+        source,
+    };
+    let server = relay::connect(address).await.map_err(failed)?;
+    let relayed = carriers.relays().add(New {
+        session: (block.address(0), Role::Server),
+        source: ends.source,
+        destination,
+        peer: Arc::clone(stream),
+    });
+    let relay = async {
+        relay::write_all(stream, &[Status::Connected.to_u8()]).await?;
+        if let Some(header) = header {
+            relay::write_all(&server, &header.encode(&ends)).await?;
+        }
+        let copied = AtomicU64::new(0);
+        tokio::try_join!(
+            relay::copy(stream, &server, &copied),
+            relay::copy(&server, stream, &copied)
+        )
+    };
+    let result = relayed.run(relay).await;
+    let result = match result {
+        Ok(done) => done.map(drop).map_err(IncomingError::from),
+        Err(reason) => Err(IncomingError::Ended(reason)),
+    };
+    result.inspect_err(|_| relay::reset(&server))
+}

@@ -1,0 +1,147 @@
+//! Programs' connections that were captured: relayed to the holder of the host behind them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use hawser_capture::original_destination;
+use rustix::net::sockopt;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::carrier::{Carriers, Connect};
+use super::network::Network;
+use super::relay::{self, New};
+use crate::link::Role;
+use crate::protocol::{Preamble, Status};
+
+/// How long the other holder may take to accept a connection.
+const CONNECTED: Duration = Duration::from_secs(30);
+
+/// Why a captured connection ends.
+#[derive(Debug, Error)]
+enum OutgoingError {
+    #[error("the listener is only for connections that are captured")]
+    NotCaptured,
+    #[error("{0}")]
+    NoSession(String),
+    #[error("the other host does not answer: {0}")]
+    Unreachable(io::Error),
+    #[error("the other host does not answer within {} s", CONNECTED.as_secs())]
+    Silent,
+    #[error("{0}")]
+    Refused(Status),
+    #[error("it broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+/// Accepts captured connections at all `listeners`.
+pub(super) fn run(listeners: Vec<TcpListener>, network: &Network, carriers: &Carriers) {
+    for listener in listeners {
+        let (network, carriers) = (network.clone(), carriers.clone());
+        tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, source)) => {
+                        let (network, carriers) = (network.clone(), carriers.clone());
+                        tokio::spawn(async move {
+                            handle(&stream, source, &network, &carriers).await;
+                        });
+                    }
+                    Err(error) => relay::wait_after(&error).await,
+                }
+            }
+        });
+    }
+}
+
+async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carriers: &Carriers) {
+    let own = program.local_addr().ok();
+    let destination = original_destination(program);
+    let destination = destination.ok().filter(|to| own != Some(*to));
+    let result = match destination {
+        Some(destination) => {
+            let ends = Preamble {
+                destination: canonical(destination),
+                source: canonical(source),
+            };
+            connect(program, ends, network, carriers).await
+        }
+        None => Err(OutgoingError::NotCaptured),
+    };
+    if let Err(error) = result {
+        relay::reset(program);
+        if matches!(&error, OutgoingError::Broken(error) if relay::is_end(error)) {
+            return;
+        }
+        let to = destination.map_or_else(|| "the shim".to_owned(), |to| to.to_string());
+        let what = format!("{source} to {to}: {error}");
+        tracing::warn!("a connection failed: {what}");
+        carriers.relays().failed(what);
+    }
+}
+
+async fn connect(
+    program: &TcpStream,
+    ends: Preamble,
+    network: &Network,
+    carriers: &Carriers,
+) -> Result<(), OutgoingError> {
+    sockopt::set_tcp_nodelay(program, true).map_err(io::Error::from)?;
+    let found = carriers.find(ends.destination).await;
+    let (peer, slot) = match found.map_err(OutgoingError::NoSession)? {
+        Connect::Peer(peer, slot) => (peer, slot),
+        Connect::Direct => return direct(program, ends.destination).await,
+    };
+    let socket = network.connect(slot, peer).await;
+    let socket = TcpStream::from_std(socket.map_err(OutgoingError::Unreachable)?.into())?;
+    let connected = tokio::time::timeout(CONNECTED, socket.writable()).await;
+    connected.map_err(|_| OutgoingError::Silent)??;
+    if let Some(error) = socket.take_error()? {
+        return Err(OutgoingError::Unreachable(error));
+    }
+    let socket = Arc::new(socket);
+    let relayed = carriers.relays().add(New {
+        session: (peer, Role::Client),
+        source: ends.source,
+        destination: ends.destination,
+        peer: Arc::clone(&socket),
+    });
+    let relay = async {
+        relay::write_all(&socket, &ends.encode()).await?;
+        let copied = AtomicU64::new(0);
+        let forth = async { Ok(relay::copy(program, &socket, &copied).await?) };
+        let back = async {
+            let mut status = [0];
+            relay::read_exact(&socket, &mut status).await?;
+            match Status::from_u8(status[0]) {
+                Status::Connected => Ok(relay::copy(&socket, program, &copied).await?),
+                status => Err(OutgoingError::Refused(status)),
+            }
+        };
+        tokio::try_join!(forth, back).map(drop)
+    };
+    let result = relayed.run(relay).await;
+    result
+        .unwrap_or_else(|reason| Err(OutgoingError::NoSession(reason)))
+        .inspect_err(|_| relay::reset(&socket))
+}
+
+/// Relays a connection that does not go over SCION.
+async fn direct(program: &TcpStream, destination: SocketAddr) -> Result<(), OutgoingError> {
+    let server = relay::connect(destination).await;
+    let server = server.map_err(OutgoingError::Unreachable)?;
+    let copied = AtomicU64::new(0);
+    tokio::try_join!(
+        relay::copy(program, &server, &copied),
+        relay::copy(&server, program, &copied)
+    )?;
+    Ok(())
+}
+
+/// An IPv4 address that an IPv6 socket shows as one of its own.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

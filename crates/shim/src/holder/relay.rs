@@ -1,0 +1,283 @@
+//! Connections that are relayed: between a program or server on this host and the other holder.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser_kernel::socket;
+use rustix::net::{Shutdown, sockopt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::watch;
+
+use super::MARK;
+use super::report::{ConnectionReport, HolderReport};
+use crate::link::Role;
+
+/// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
+const CHUNK: usize = 256 << 10;
+/// Most failures that are remembered.
+const FAILURES: usize = 20;
+/// Wait after an error of accept(2), as when no more files can be opened.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a server may take to accept a connection.
+const CONNECTED: Duration = Duration::from_secs(10);
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK]);
+}
+
+/// All connections that are relayed. Cloning shares it.
+#[derive(Clone, Default)]
+pub(super) struct Relays(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    all: BTreeMap<u64, Entry>,
+    ended: u64,
+    failures: VecDeque<String>,
+}
+
+struct Entry {
+    session: (Ipv6Addr, Role),
+    source: SocketAddr,
+    destination: SocketAddr,
+    peer: Arc<TcpStream>,
+    began: Instant,
+    end: watch::Sender<Option<String>>,
+}
+
+/// A connection that begins.
+pub(super) struct New {
+    pub session: (Ipv6Addr, Role),
+    pub source: SocketAddr,
+    pub destination: SocketAddr,
+    /// The connection to the other holder.
+    pub peer: Arc<TcpStream>,
+}
+
+/// A connection that is relayed, until this is dropped.
+pub(super) struct Relayed {
+    number: u64,
+    relays: Relays,
+    ended: watch::Receiver<Option<String>>,
+}
+
+impl Relays {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, new: New) -> Relayed {
+        let (end, ended) = watch::channel(None);
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        let entry = Entry {
+            session: new.session,
+            source: new.source,
+            destination: new.destination,
+            peer: new.peer,
+            began: Instant::now(),
+            end,
+        };
+        state.all.insert(number, entry);
+        Relayed {
+            number,
+            relays: self.clone(),
+            ended,
+        }
+    }
+
+    /// Ends the connections of a session.
+    pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
+        for entry in self.state().all.values() {
+            if entry.session == (peer, role) {
+                entry.end.send_replace(Some(reason.to_owned()));
+            }
+        }
+    }
+
+    /// Remembers a connection that failed.
+    pub(super) fn failed(&self, what: String) {
+        let mut state = self.state();
+        state.failures.push_back(what);
+        if state.failures.len() > FAILURES {
+            state.failures.pop_front();
+        }
+    }
+
+    pub(super) fn report(&self, attached: bool) -> HolderReport {
+        let state = self.state();
+        let connections = state.all.values().map(|entry| ConnectionReport {
+            peer: entry.session.0,
+            role: entry.session.1,
+            source: entry.source,
+            destination: entry.destination,
+            age: entry.began.elapsed(),
+            carried: super::report::carried(&entry.peer),
+        });
+        HolderReport {
+            attached,
+            connections: connections.collect(),
+            ended: state.ended,
+            failures: state.failures.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Relayed {
+    /// Runs `relay` until it ends, or the session does.
+    ///
+    /// # Errors
+    /// Why the session ended.
+    pub(super) async fn run<T>(mut self, relay: impl Future<Output = T>) -> Result<T, String> {
+        tokio::select! {
+            done = relay => Ok(done),
+            Ok(reason) = self.ended.wait_for(Option::is_some) => {
+                Err(reason.clone().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        let mut state = self.relays.state();
+        state.all.remove(&self.number);
+        state.ended += 1;
+    }
+}
+
+/// Whether an error of a connection means that one of its ends was closed in haste, as programs do.
+pub(super) fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionReset)
+}
+
+/// Copies everything that arrives at `from` to `to`, and then the end of the stream.
+///
+/// # Errors
+/// When one of the connections breaks.
+pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
+    // What `to` had no room for.
+    let mut rest: Vec<u8> = Vec::new();
+    loop {
+        let mut written = 0;
+        while written < rest.len() {
+            to.writable().await?;
+            match to.try_write(&rest[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        rest = Vec::new();
+        from.readable().await?;
+        let bytes = match BUFFER.with_borrow_mut(|buffer| pass(from, to, buffer, &mut rest)) {
+            Ok(0) => break,
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        };
+        copied.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+    match rustix::net::shutdown(to, Shutdown::Write) {
+        // The other side has closed already.
+        Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Copies what one read gives, without waiting; what `to` has no room for goes to `rest`. Returns
+/// how many bytes were read.
+fn pass(
+    from: &TcpStream,
+    to: &TcpStream,
+    buffer: &mut [u8],
+    rest: &mut Vec<u8>,
+) -> io::Result<usize> {
+    let bytes = from.try_read(buffer)?;
+    let mut unwritten = &buffer[..bytes];
+    while !unwritten.is_empty() {
+        match to.try_write(unwritten) {
+            Ok(written) => unwritten = &unwritten[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                rest.extend_from_slice(unwritten);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Reads exactly as many bytes as `buffer` has.
+///
+/// # Errors
+/// [`io::ErrorKind::UnexpectedEof`], or as the system says.
+pub(super) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    let mut read = 0;
+    while read < buffer.len() {
+        from.readable().await?;
+        match from.try_read(&mut buffer[read..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => read += bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes`.
+///
+/// # Errors
+/// As the system says.
+pub(super) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        to.writable().await?;
+        match to.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Has a connection end with a reset, so that its other end learns of the failure.
+pub(super) fn reset(stream: &TcpStream) {
+    // It fails only for what is no connection any more.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+/// Waits after accept(2) has failed.
+pub(super) async fn wait_after(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(PAUSE).await;
+}
+
+/// Connects to a server by plain TCP; the connection is not captured again.
+///
+/// # Errors
+/// As the system says.
+pub(super) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match server {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // Without the right to mark packets nothing is captured either.
+    match socket::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK as i32) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+        _ => {}
+    }
+    let connected = tokio::time::timeout(CONNECTED, socket.connect(server)).await;
+    let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    sockopt::set_tcp_nodelay(&stream, true)?;
+    Ok(stream)
+}

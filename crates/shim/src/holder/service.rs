@@ -1,0 +1,203 @@
+//! The holder as a process of its own: a Unix socket by which carriers find it.
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::time::Duration;
+
+use hawser_kernel::rpc::{self, RpcError, Service};
+use hawser_keys::PeerKey;
+use hawser_tun::Queue;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+use super::report::HolderReport;
+use super::{Holder, HolderError};
+use crate::address::Block;
+use crate::carrier::Attachment;
+use crate::link::Link;
+
+/// The holder, as its users call it.
+const SERVICE: Service = Service {
+    name: "shim's holder",
+    timeout: Duration::from_secs(10),
+};
+
+/// A request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Request {
+    /// Work with this carrier, over the same connection from now on.
+    Attach {
+        /// Its key.
+        key: String,
+    },
+    /// What is there to see?
+    Report,
+    /// End.
+    Down,
+}
+
+/// The answer to [`Request::Attach`], which comes with a queue of the TUN device.
+#[derive(Debug, Serialize, Deserialize)]
+struct Attached {
+    own: Ipv6Addr,
+    tag: u64,
+}
+
+/// Why a carrier cannot work with the holder.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The holder does not answer.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// The holder refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// Its answer is not complete.
+    #[error("the shim's holder sent an incomplete answer: is it of another version of hawser?")]
+    Incomplete,
+    /// The connection broke.
+    #[error("the connection to the shim's holder broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+/// Why the holder cannot be found.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// The socket cannot be opened.
+    #[error("cannot listen at {path}: {source}")]
+    Listen {
+        /// The socket's file.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// Serves carriers and requests for reports at `socket` until it is requested to end. Calls `ready`
+/// once it can be reached.
+///
+/// # Errors
+/// [`ServiceError`] when it cannot listen.
+pub async fn run_service(
+    holder: &Holder,
+    socket: &Path,
+    ready: impl FnOnce(),
+) -> Result<(), ServiceError> {
+    let failed = |source| ServiceError::Listen {
+        path: socket.display().to_string(),
+        source,
+    };
+    let (listener, _file) = rpc::listen(socket).map_err(failed)?;
+    let listener = UnixListener::from_std(listener).map_err(failed)?;
+    ready();
+    let (down, mut is_down) = mpsc::channel(1);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let (holder, down) = (holder.clone(), down.clone());
+                    tokio::spawn(async move {
+                        if let Err(error) = serve(&holder, stream, &down).await {
+                            tracing::warn!(%error, "a request failed");
+                        }
+                    });
+                }
+                Err(error) => super::relay::wait_after(&error).await,
+            },
+            _ = is_down.recv() => return Ok(()),
+        }
+    }
+}
+
+async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> io::Result<()> {
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(SERVICE.timeout))?;
+    let received = tokio::task::spawn_blocking(move || {
+        let (request, _): (Request, _) = rpc::receive(&stream)?;
+        Ok::<_, io::Error>((request, stream))
+    });
+    let (request, stream) = received.await.map_err(io::Error::other)??;
+    match request {
+        Request::Attach { key } => attach_carrier(holder, &key, stream),
+        Request::Report => rpc::send(&stream, &holder.report(), &[]),
+        Request::Down => {
+            rpc::send(&stream, &(), &[])?;
+            let _ = down.send(()).await;
+            Ok(())
+        }
+    }
+}
+
+/// Gives a carrier what it needs, and works with it.
+fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<()> {
+    let refuse = |text: String| rpc::send(&stream, &Err::<Attached, String>(text), &[]);
+    let key: PeerKey = match key.parse() {
+        Ok(key) => key,
+        Err(_) => return refuse("the carrier names no key".to_owned()),
+    };
+    let prepared = (|| -> Result<_, HolderError> {
+        holder.check(key)?;
+        holder.0.network.queue()
+    })();
+    let queue = match prepared {
+        Ok(queue) => queue,
+        Err(error) => return refuse(error.to_string()),
+    };
+    let attached = Attached {
+        own: holder.own().address(0),
+        tag: holder.0.tag,
+    };
+    rpc::send(&stream, &Ok::<_, String>(attached), &[queue.as_fd()])?;
+    stream.set_nonblocking(true)?;
+    let link = Link::new(UnixStream::from_std(stream)?);
+    holder.0.carriers.attach(link).map_err(io::Error::other)
+}
+
+/// Finds the holder at `socket`, and becomes its carrier with `key`. Must be called inside a tokio
+/// runtime.
+///
+/// # Errors
+/// [`AttachError`]; [`RpcError::Connect`] when there is no holder.
+pub fn attach(socket: &Path, key: PeerKey) -> Result<Attachment, AttachError> {
+    let request = Request::Attach {
+        key: key.to_string(),
+    };
+    let (answer, fds, stream) = SERVICE.converse(socket, &request)?;
+    let answer: Result<Attached, String> = answer;
+    let Attached { own, tag } = answer.map_err(AttachError::Refused)?;
+    let queue = fds.into_iter().next().ok_or(AttachError::Incomplete)?;
+    let (own, _) = Block::split(own).ok_or(AttachError::Incomplete)?;
+    stream.set_read_timeout(None)?;
+    stream.set_nonblocking(true)?;
+    Ok(Attachment {
+        queue: Queue::from(queue),
+        own,
+        tag,
+        link: Link::new(UnixStream::from_std(stream)?),
+    })
+}
+
+/// Asks the holder at `socket` what there is to see.
+///
+/// # Errors
+/// When it does not answer.
+pub fn report(socket: &Path) -> Result<HolderReport, RpcError> {
+    SERVICE.call(socket, &Request::Report)
+}
+
+/// Ends the holder at `socket`, with all connections.
+///
+/// # Errors
+/// When it does not answer.
+pub fn down(socket: &Path) -> Result<(), RpcError> {
+    SERVICE.call(socket, &Request::Down)
+}

@@ -1,0 +1,268 @@
+//! Which subflows are created and destroyed. No I/O, no clock.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use hawser_mptcp::Token;
+
+use crate::address::{Block, Slot};
+use crate::link::Role;
+
+/// A session: the peer's serving address, and this host's side.
+pub(super) type Session = (Ipv6Addr, Role);
+
+/// The addresses of a subflow: this host's, and the peer's.
+pub(super) type Ends = (SocketAddr, SocketAddr);
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Create {
+        token: Token,
+        slot: Slot,
+        remote: SocketAddr,
+    },
+    Destroy {
+        token: Token,
+        ends: Ends,
+    },
+}
+
+/// The subflows of all connections, and the slots that are live.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    live: HashMap<Session, BTreeSet<Slot>>,
+    connections: BTreeMap<Token, Connection>,
+    /// Connections to look at.
+    changed: BTreeSet<Token>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    session: Session,
+    /// Where further subflows go to.
+    remote: SocketAddr,
+    subflows: BTreeMap<Slot, Ends>,
+    /// Slots over which a subflow was ordered that has not been reported since.
+    ordered: BTreeSet<Slot>,
+}
+
+impl Plan {
+    /// Sets the live slots of a session.
+    pub(super) fn set_live(&mut self, session: Session, slots: Vec<Slot>) {
+        self.live.insert(session, slots.into_iter().collect());
+        let all = self.connections.iter();
+        let of_session = all.filter(|(_, one)| one.session == session);
+        self.changed.extend(of_session.map(|(token, _)| *token));
+    }
+
+    /// A connection is established over its first subflow.
+    pub(super) fn established(&mut self, token: Token, role: Role, ends: Ends) {
+        let (Some((_, slot)), Some(session)) = (slot_of(role, ends), session_of(role, ends)) else {
+            return;
+        };
+        let connection = Connection {
+            session,
+            remote: ends.1,
+            subflows: BTreeMap::from([(slot, ends)]),
+            ordered: BTreeSet::new(),
+        };
+        self.connections.insert(token, connection);
+        self.changed.insert(token);
+    }
+
+    /// A further subflow is established.
+    pub(super) fn subflow_established(&mut self, token: Token, ends: Ends) {
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let Some((_, slot)) = slot_of(connection.session.1, ends)
+        {
+            connection.subflows.insert(slot, ends);
+            connection.ordered.remove(&slot);
+            // The slot may have died meanwhile.
+            self.changed.insert(token);
+        }
+    }
+
+    /// A subflow has ended, or could not be established.
+    pub(super) fn subflow_closed(&mut self, token: Token, ends: Ends) {
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let Some((_, slot)) = slot_of(connection.session.1, ends)
+        {
+            // A later subflow over the same slot has another port.
+            if connection.subflows.get(&slot) == Some(&ends) {
+                connection.subflows.remove(&slot);
+            }
+        }
+    }
+
+    /// A connection has ended.
+    pub(super) fn closed(&mut self, token: Token) {
+        self.connections.remove(&token);
+        self.changed.remove(&token);
+    }
+
+    /// Orders again what was ordered and has not come about.
+    pub(super) fn retry(&mut self) {
+        for (token, connection) in &mut self.connections {
+            connection.ordered.clear();
+            let live = self.live.get(&connection.session);
+            let complete = live.is_some_and(|live| connection.subflows.keys().eq(live));
+            if !complete {
+                self.changed.insert(*token);
+            }
+        }
+    }
+
+    /// What is to be done now.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for token in std::mem::take(&mut self.changed) {
+            let Some(connection) = self.connections.get_mut(&token) else {
+                continue;
+            };
+            // Before the carrier has reported the session, nothing is known of its slots.
+            let Some(live) = self.live.get(&connection.session) else {
+                continue;
+            };
+            let subflows = std::mem::take(&mut connection.subflows);
+            let (kept, dead): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                (subflows.into_iter()).partition(|(slot, _)| live.contains(slot));
+            connection.subflows = kept;
+            // Created first: a connection must not be without a subflow.
+            if connection.session.1 == Role::Client {
+                for slot in live {
+                    let has_one = connection.subflows.contains_key(slot);
+                    if !has_one && connection.ordered.insert(*slot) {
+                        changes.push(Change::Create {
+                            token,
+                            slot: *slot,
+                            remote: connection.remote,
+                        });
+                    }
+                }
+            }
+            connection.ordered.retain(|slot| live.contains(slot));
+            changes.extend(
+                dead.into_values()
+                    .map(|ends| Change::Destroy { token, ends }),
+            );
+        }
+        changes
+    }
+}
+
+/// The end of a subflow whose address shows the slot, and the slot.
+fn slot_of(role: Role, (local, remote): Ends) -> Option<(Block, Slot)> {
+    let client = match role {
+        Role::Client => local,
+        Role::Server => remote,
+    };
+    match client.ip() {
+        IpAddr::V6(ip) => Block::split(ip).filter(|(_, slot)| *slot > 0),
+        IpAddr::V4(_) => None,
+    }
+}
+
+fn session_of(role: Role, (_, remote): Ends) -> Option<Session> {
+    match remote.ip() {
+        IpAddr::V6(ip) => Block::split(ip).map(|(block, _)| (block.address(0), role)),
+        IpAddr::V4(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_keys::PeerKey;
+
+    use super::*;
+
+    const TOKEN: Token = Token(7);
+
+    fn block(key: u8) -> Block {
+        Block::of(&PeerKey([key; 32]), 0)
+    }
+
+    fn ends(slot: Slot, port: u16) -> Ends {
+        let local = (block(1).address(slot), port).into();
+        (local, (block(2).address(0), 1).into())
+    }
+
+    fn client() -> Session {
+        (block(2).address(0), Role::Client)
+    }
+
+    fn create(slot: Slot) -> Change {
+        let remote = ends(slot, 0).1;
+        Change::Create {
+            token: TOKEN,
+            slot,
+            remote,
+        }
+    }
+
+    fn destroy(slot: Slot, port: u16) -> Change {
+        Change::Destroy {
+            token: TOKEN,
+            ends: ends(slot, port),
+        }
+    }
+
+    #[test]
+    fn a_client_has_a_subflow_over_every_live_slot() {
+        let mut plan = Plan::default();
+        plan.set_live(client(), vec![1, 2, 3]);
+        plan.established(TOKEN, Role::Client, ends(2, 9));
+        assert_eq!(plan.changes(), [create(1), create(3)]);
+        plan.subflow_established(TOKEN, ends(1, 10));
+        assert_eq!(plan.changes(), []);
+        // The third could not be created.
+        plan.retry();
+        assert_eq!(plan.changes(), [create(3)]);
+        plan.subflow_established(TOKEN, ends(3, 11));
+        plan.retry();
+        assert_eq!(plan.changes(), []);
+    }
+
+    #[test]
+    fn subflows_over_dead_slots_are_destroyed_and_created_again() {
+        let mut plan = Plan::default();
+        plan.set_live(client(), vec![1, 2]);
+        plan.established(TOKEN, Role::Client, ends(1, 9));
+        plan.subflow_established(TOKEN, ends(2, 10));
+        plan.changes();
+        plan.set_live(client(), vec![2]);
+        assert_eq!(plan.changes(), [destroy(1, 9)]);
+        plan.subflow_closed(TOKEN, ends(1, 9));
+        assert_eq!(plan.changes(), []);
+        plan.set_live(client(), vec![1, 2]);
+        assert_eq!(plan.changes(), [create(1)]);
+        plan.subflow_established(TOKEN, ends(1, 12));
+        // The end of the earlier one, reported late, is not the end of this one.
+        plan.subflow_closed(TOKEN, ends(1, 9));
+        plan.set_live(client(), vec![2]);
+        assert_eq!(plan.changes(), [destroy(1, 12)]);
+        plan.closed(TOKEN);
+        plan.set_live(client(), vec![1, 2]);
+        assert_eq!(plan.changes(), []);
+    }
+
+    #[test]
+    fn a_server_destroys_only() {
+        let swap = |(local, remote): Ends| (remote, local);
+        let session = (block(1).address(0), Role::Server);
+        let mut plan = Plan::default();
+        plan.established(TOKEN, Role::Server, swap(ends(1, 9)));
+        plan.subflow_established(TOKEN, swap(ends(2, 10)));
+        // Nothing is known of the session's slots yet.
+        assert_eq!(plan.changes(), []);
+        plan.set_live(session, vec![2, 3]);
+        let dead = swap(ends(1, 9));
+        assert_eq!(
+            plan.changes(),
+            [Change::Destroy {
+                token: TOKEN,
+                ends: dead
+            }]
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! What the carrier and the holder of one host say to each other: JSON values, one per line, over a
+//! Unix socket.
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+
+use ipnet::IpNet;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use crate::address::Slot;
+use crate::holder::Served;
+
+/// The side of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// This host opened it, for its programs.
+    Client,
+    /// The other host did, for this one's servers.
+    Server,
+}
+
+/// From the carrier to the holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToHolder {
+    /// The slots of a session that its subflows may use, from now on.
+    Slots {
+        /// The peer's serving address, which names the session together with the role.
+        peer: Ipv6Addr,
+        /// This host's side.
+        role: Role,
+        /// The slots.
+        live: Vec<Slot>,
+    },
+    /// Connections of programs to these prefixes go over SCION, from now on.
+    Capture {
+        /// The prefixes.
+        prefixes: Vec<IpNet>,
+    },
+    /// What other hosts may connect to, from now on.
+    Serve(Served),
+    /// The largest TCP segment with its IPv6 header that paths take, in bytes.
+    Mtu(u32),
+    /// The answer to [`ToCarrier::Connect`].
+    Connected {
+        /// Its number.
+        id: u64,
+        /// Where to connect to.
+        found: Found,
+    },
+    /// A session has ended; its connections cannot continue.
+    Ended {
+        /// The peer's serving address.
+        peer: Ipv6Addr,
+        /// This host's side.
+        role: Role,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where a program's connection goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// To the host with this serving address.
+    Peer(Ipv6Addr),
+    /// Not over SCION, but straight to its destination: other ports of the address are mapped.
+    Direct,
+    /// Nowhere, for this reason.
+    Failed(String),
+}
+
+/// From the holder to the carrier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToCarrier {
+    /// A program connects: is there a session with the host behind this address?
+    Connect {
+        /// A number of the holder's, which the answer repeats.
+        id: u64,
+        /// What the program connects to.
+        destination: SocketAddr,
+    },
+}
+
+/// One end of the connection: sends `S`, receives `R`.
+#[derive(Debug)]
+pub struct Link<S, R> {
+    sender: mpsc::UnboundedSender<S>,
+    receiver: mpsc::UnboundedReceiver<R>,
+}
+
+impl<S, R> Link<S, R>
+where
+    S: Serialize + Send + 'static,
+    R: DeserializeOwned + Send + 'static,
+{
+    /// Works `stream` until it ends. Must be called inside a tokio runtime.
+    pub fn new(stream: UnixStream) -> Self {
+        let (read, write) = stream.into_split();
+        let (sender, queue) = mpsc::unbounded_channel();
+        let (received, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            if let Err(error) = write_all(write, queue).await {
+                tracing::debug!(%error, "the other process of the shim has ended");
+            }
+        });
+        tokio::spawn(async move {
+            if let Err(error) = read_all(read, &received).await {
+                tracing::warn!(%error, "the other process of the shim sent an invalid line");
+            }
+        });
+        Self { sender, receiver }
+    }
+
+    /// A sender to the other end. What is sent after the end of the connection is lost.
+    pub fn sender(&self) -> mpsc::UnboundedSender<S> {
+        self.sender.clone()
+    }
+
+    /// The next message; `None` when the other end has ended.
+    pub async fn receive(&mut self) -> Option<R> {
+        self.receiver.recv().await
+    }
+}
+
+async fn write_all<S: Serialize>(
+    mut write: OwnedWriteHalf,
+    mut queue: mpsc::UnboundedReceiver<S>,
+) -> io::Result<()> {
+    while let Some(message) = queue.recv().await {
+        let mut line = serde_json::to_vec(&message)?;
+        line.push(b'\n');
+        write.write_all(&line).await?;
+    }
+    Ok(())
+}
+
+async fn read_all<R: DeserializeOwned>(
+    read: OwnedReadHalf,
+    received: &mpsc::UnboundedSender<R>,
+) -> io::Result<()> {
+    let mut lines = BufReader::new(read).lines();
+    while let Some(line) = lines.next_line().await? {
+        if received.send(serde_json::from_str(&line)?).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_arrive_until_the_other_end_is_gone() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut holder: Link<ToCarrier, ToHolder> = Link::new(here);
+        let carrier: Link<ToHolder, ToCarrier> = Link::new(there);
+        let peer = "fd00::".parse().unwrap();
+        let sent = [
+            ToHolder::Slots {
+                peer,
+                role: Role::Client,
+                live: vec![1, 3],
+            },
+            ToHolder::Connected {
+                id: 7,
+                found: Found::Failed("no path".into()),
+            },
+        ];
+        for message in &sent {
+            carrier.sender().send(message.clone()).unwrap();
+        }
+        for message in sent {
+            assert_eq!(holder.receive().await, Some(message));
+        }
+        drop(carrier);
+        assert_eq!(holder.receive().await, None);
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether a lane still delivers, judged by what arrives over it. No I/O, no clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A subflow that has sent is answered within a round trip and TCP's delayed acknowledgement
+/// (RFC 1122, 4.2.3.2, and Linux: at most 40 ms) ...
+const GRACE: Duration = Duration::from_millis(60);
+/// ... or to a probe, if it had nothing to acknowledge. After this long without either, the lane is
+/// dead: it has missed several probes.
+const DEAD: Duration = Duration::from_millis(200);
+/// Time between probes.
+const PROBED: Duration = Duration::from_millis(40);
+/// The round-trip time assumed until one is measured.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+
+/// What is to be done about a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// It delivers, or nothing was sent over it.
+    Alive,
+    /// Ask over it whether it delivers.
+    Probe,
+    /// Nothing has come back for too long.
+    Dead,
+}
+
+/// What was sent and received over a lane, shared by the threads that do so. Times count from a
+/// beginning that all of them have in common.
+#[derive(Debug, Default)]
+pub struct Liveness {
+    /// When the first packet was sent that nothing has answered, in microseconds; 0 for none.
+    waiting: AtomicU64,
+    /// When something was received last, in microseconds.
+    received: AtomicU64,
+    probed: AtomicU64,
+}
+
+impl Liveness {
+    /// Records that a packet is sent.
+    #[inline]
+    pub fn sent(&self, now: Duration) {
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            self.waiting.store(micros(now).max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Records that a packet was received.
+    #[inline]
+    pub fn received(&self, now: Duration) {
+        self.received.store(micros(now), Ordering::Relaxed);
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether something was received after `since`.
+    pub fn has_received_after(&self, since: Duration) -> bool {
+        self.received.load(Ordering::Relaxed) > micros(since)
+    }
+
+    /// Judges the lane, whose round-trip time is `rtt` if it was measured.
+    pub fn judge(&self, rtt: Option<Duration>, now: Duration) -> Judgement {
+        let rtt = rtt.unwrap_or(FIRST_RTT);
+        let waiting = match self.waiting.load(Ordering::Relaxed) {
+            0 => return Judgement::Alive,
+            since => now.saturating_sub(Duration::from_micros(since)),
+        };
+        let grace = GRACE + rtt * 5 / 4;
+        if waiting > grace + DEAD + rtt {
+            return Judgement::Dead;
+        }
+        let probed = Duration::from_micros(self.probed.load(Ordering::Relaxed));
+        if waiting > grace && now.saturating_sub(probed) >= PROBED {
+            self.probed.store(micros(now), Ordering::Relaxed);
+            return Judgement::Probe;
+        }
+        Judgement::Alive
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Option<Duration> = Some(Duration::from_millis(20));
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(1000 + millis)
+    }
+
+    #[test]
+    fn a_lane_without_traffic_is_left_alone() {
+        let lane = Liveness::default();
+        assert_eq!(lane.judge(RTT, at(100_000)), Judgement::Alive);
+        lane.sent(at(0));
+        lane.received(at(20));
+        assert_eq!(lane.judge(RTT, at(100_000)), Judgement::Alive);
+    }
+
+    #[test]
+    fn an_unanswered_lane_is_probed_and_then_dead() {
+        let lane = Liveness::default();
+        // Later packets do not prolong the wait.
+        (0..50).for_each(|time| lane.sent(at(time)));
+        let judgements: Vec<_> = (0..40).map(|step| lane.judge(RTT, at(step * 10))).collect();
+        let first = |wanted| judgements.iter().position(|one| *one == wanted).unwrap();
+        let probes = judgements
+            .iter()
+            .filter(|one| **one == Judgement::Probe)
+            .count();
+        assert_eq!((first(Judgement::Probe), probes), (9, 6));
+        assert_eq!(first(Judgement::Dead), 31);
+        lane.received(at(400));
+        assert_eq!(lane.judge(RTT, at(401)), Judgement::Alive);
+    }
+
+    #[test]
+    fn a_far_lane_has_more_time() {
+        let lane = Liveness::default();
+        lane.sent(at(0));
+        let far = Some(Duration::from_millis(300));
+        assert_eq!(lane.judge(far, at(400)), Judgement::Alive);
+        assert_eq!(lane.judge(far, at(500)), Judgement::Probe);
+        assert_ne!(lane.judge(far, at(900)), Judgement::Dead);
+        assert_eq!(lane.judge(far, at(940)), Judgement::Dead);
+    }
+
+    #[test]
+    fn what_arrives_after_a_doubt_ends_it() {
+        let lane = Liveness::default();
+        lane.received(at(5));
+        assert!(lane.has_received_after(at(4)) && !lane.has_received_after(at(5)));
+    }
+}

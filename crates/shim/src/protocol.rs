@@ -1,0 +1,9 @@
+//! What two shims say to each other (`docs/shim-protocol.md`): no I/O, no clock.
+
+pub mod datagram;
+pub mod message;
+pub mod preamble;
+
+pub use self::datagram::{Bound, Epoch, Kind};
+pub use self::message::{DecodeError, Framing, Message, Open, RefusalCode};
+pub use self::preamble::{Preamble, PreambleError, Status};

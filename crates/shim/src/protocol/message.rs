@@ -1,0 +1,312 @@
+//! Messages on the control stream of a connection between two shims.
+//!
+//! Each is a length of two bytes, a type, and its fields, in network byte order.
+
+use thiserror::Error;
+
+use crate::address::Slot;
+use crate::protocol::datagram::{Bound, Epoch};
+
+/// The version of the protocol.
+pub const VERSION: u8 = 1;
+
+/// Longest message, in bytes: the largest IP packet with its slot.
+const MAX: usize = u16::MAX as usize;
+
+const OPEN: u8 = 1;
+const ACCEPT: u8 = 2;
+const REFUSE: u8 = 3;
+const SEGMENT: u8 = 4;
+const DOWN: u8 = 5;
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// The first one: the side that dialed adds a lane to its session.
+    Open(Open),
+    /// The answer: datagrams go to this UDP port of the host.
+    Accept {
+        /// The port.
+        port: u16,
+    },
+    /// The other answer: the connection is of no use.
+    Refuse {
+        /// Why, for programs.
+        code: RefusalCode,
+        /// Why, for people.
+        text: String,
+    },
+    /// A TCP segment, sent so until the lane has shown that it works.
+    Segment {
+        /// Its slot.
+        bound: Bound,
+        /// The segment.
+        segment: Vec<u8>,
+    },
+    /// Nothing gets through any more over the lane that carries the slot.
+    Down {
+        /// The slot.
+        slot: Slot,
+        /// The slot's lane.
+        epoch: Epoch,
+    },
+}
+
+/// What a lane is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// The number of the cipher.
+    pub cipher: u8,
+    /// The UDP port of this side's datagrams.
+    pub port: u16,
+    /// Tells sessions of hosts with the same key apart.
+    pub tag: u64,
+    /// The slot that the lane carries.
+    pub slot: Slot,
+    /// Which of the slot's lanes it is.
+    pub epoch: Epoch,
+}
+
+impl Open {
+    /// The slot, as datagrams name it.
+    pub fn bound(&self) -> Bound {
+        bound(self.slot, self.epoch)
+    }
+}
+
+/// Why a connection is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusalCode(pub u8);
+
+impl RefusalCode {
+    /// The key is not allowed.
+    pub const KEY: Self = Self(1);
+    /// The other side breaks the protocol, or has another version of it.
+    pub const PROTOCOL: Self = Self(2);
+    /// There are too many sessions.
+    pub const TOO_MANY: Self = Self(3);
+    /// The host serves nobody.
+    pub const NOT_SERVING: Self = Self(4);
+
+    /// Whether another attempt may succeed.
+    pub fn may_pass(self) -> bool {
+        self == Self::TOO_MANY
+    }
+}
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A message ends too early, or goes on too long.
+    #[error("a message of type {0} has the wrong length")]
+    Length(u8),
+    /// It is of an unknown type.
+    #[error("a message has the unknown type {0}")]
+    Type(u8),
+    /// Its version is another one.
+    #[error("it speaks version {0} of the protocol, this is version {VERSION}")]
+    Version(u8),
+    /// A field has a value that it cannot have.
+    #[error("{0} is invalid")]
+    Field(&'static str),
+}
+
+impl Message {
+    /// Appends the message to `out`. A segment or text that is too long is cut off.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend([0, 0]);
+        match self {
+            Self::Open(open) => {
+                out.extend([OPEN, VERSION, open.cipher]);
+                out.extend(open.port.to_be_bytes());
+                out.extend(open.tag.to_be_bytes());
+                out.extend(bound(open.slot, open.epoch).encode());
+            }
+            Self::Accept { port } => {
+                out.push(ACCEPT);
+                out.extend(port.to_be_bytes());
+            }
+            Self::Refuse { code, text } => {
+                out.extend([REFUSE, code.0]);
+                out.extend(text.as_bytes());
+            }
+            Self::Segment { bound, segment } => {
+                out.push(SEGMENT);
+                out.extend(bound.encode());
+                out.extend(segment);
+            }
+            Self::Down { slot, epoch } => {
+                out.push(DOWN);
+                out.extend(bound(*slot, *epoch).encode());
+            }
+        }
+        out.truncate(start + 2 + MAX);
+        let length = (out.len() - start - 2) as u16;
+        out[start..start + 2].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let (&kind, rest) = body.split_first().ok_or(DecodeError::Length(0))?;
+        let length = || DecodeError::Length(kind);
+        let slot = |bytes: &[u8]| match Bound::decode(bytes) {
+            Some((bound, [])) if bound.ecn == 0 => Ok(bound),
+            _ => Err(DecodeError::Field("slot")),
+        };
+        match kind {
+            OPEN => {
+                let (&[version, cipher], rest) = rest.split_first_chunk().ok_or_else(length)?;
+                if version != VERSION {
+                    return Err(DecodeError::Version(version));
+                }
+                let (&port, rest) = rest.split_first_chunk().ok_or_else(length)?;
+                let (&tag, rest) = rest.split_first_chunk().ok_or_else(length)?;
+                let bound = slot(rest)?;
+                Ok(Self::Open(Open {
+                    cipher,
+                    port: u16::from_be_bytes(port),
+                    tag: u64::from_be_bytes(tag),
+                    slot: bound.slot,
+                    epoch: bound.epoch,
+                }))
+            }
+            ACCEPT => {
+                let port = rest.try_into().map_err(|_| length())?;
+                let port = u16::from_be_bytes(port);
+                Ok(Self::Accept { port })
+            }
+            REFUSE => {
+                let (&code, text) = rest.split_first().ok_or_else(length)?;
+                Ok(Self::Refuse {
+                    code: RefusalCode(code),
+                    text: String::from_utf8_lossy(text).into_owned(),
+                })
+            }
+            SEGMENT => {
+                let (bound, segment) = Bound::decode(rest).ok_or(DecodeError::Field("slot"))?;
+                let segment = segment.to_vec();
+                Ok(Self::Segment { bound, segment })
+            }
+            DOWN => {
+                let Bound { slot, epoch, .. } = slot(rest)?;
+                Ok(Self::Down { slot, epoch })
+            }
+            other => Err(DecodeError::Type(other)),
+        }
+    }
+}
+
+fn bound(slot: Slot, epoch: Epoch) -> Bound {
+    Bound {
+        slot,
+        epoch,
+        ecn: 0,
+    }
+}
+
+/// Cuts a stream into messages.
+#[derive(Debug, Default)]
+pub struct Framing {
+    bytes: Vec<u8>,
+    /// Bytes at the beginning that were read.
+    read: usize,
+}
+
+impl Framing {
+    /// Adds bytes that arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.read));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message; `None` until it is there as a whole.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the stream is of no use then.
+    pub fn pop(&mut self) -> Result<Option<Message>, DecodeError> {
+        let Some((length, rest)) = self.bytes[self.read..].split_first_chunk() else {
+            return Ok(None);
+        };
+        let length = usize::from(u16::from_be_bytes(*length));
+        let Some(body) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = Message::decode(body)?;
+        self.read += 2 + length;
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::address::SLOTS;
+
+    fn messages() -> impl Strategy<Value = Message> {
+        let bound = |ecn: std::ops::Range<u8>| {
+            (1..=SLOTS, any::<u8>(), ecn).prop_map(|(slot, epoch, ecn)| Bound {
+                slot,
+                epoch: Epoch(epoch),
+                ecn,
+            })
+        };
+        prop_oneof![
+            (any::<(u8, u16, u64)>(), bound(0..1)).prop_map(|((cipher, port, tag), bound)| {
+                Message::Open(Open {
+                    cipher,
+                    port,
+                    tag,
+                    slot: bound.slot,
+                    epoch: bound.epoch,
+                })
+            }),
+            any::<u16>().prop_map(|port| Message::Accept { port }),
+            (any::<u8>(), ".{0,40}").prop_map(|(code, text)| Message::Refuse {
+                code: RefusalCode(code),
+                text,
+            }),
+            (bound(0..4), any::<Vec<u8>>())
+                .prop_map(|(bound, segment)| Message::Segment { bound, segment }),
+            bound(0..1).prop_map(|Bound { slot, epoch, .. }| Message::Down { slot, epoch }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_read_again_however_the_stream_is_cut(
+            sent in prop::collection::vec(messages(), 0..8), size in 1..50usize,
+        ) {
+            let mut bytes = Vec::new();
+            sent.iter().for_each(|message| message.encode(&mut bytes));
+            let (mut framing, mut received) = (Framing::default(), Vec::new());
+            for chunk in bytes.chunks(size) {
+                framing.push(chunk);
+                while let Some(message) = framing.pop().unwrap() {
+                    received.push(message);
+                }
+            }
+            prop_assert_eq!(received, sent);
+        }
+
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes: Vec<u8>) {
+            let mut framing = Framing::default();
+            framing.push(&bytes);
+            let mut again = Vec::new();
+            while let Ok(Some(message)) = framing.pop() {
+                message.encode(&mut again);
+            }
+            prop_assert!(again.len() <= bytes.len() * 3);
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_apart() {
+        let mut framing = Framing::default();
+        framing.push(&[0, 3, OPEN, 9, 1]);
+        assert_eq!(framing.pop(), Err(DecodeError::Version(9)));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which lane is under which slot, on the side that dials.
+
+use std::collections::BTreeSet;
+
+use crate::address::{SLOTS, Slot};
+use crate::protocol::Epoch;
+
+/// The slots of a session. `L` names a lane.
+#[derive(Debug)]
+pub struct Slots<L>([Entry<L>; SLOTS as usize]);
+
+#[derive(Debug)]
+struct Entry<L> {
+    lane: Option<L>,
+    epoch: Epoch,
+}
+
+impl<L: Copy + PartialEq> Slots<L> {
+    /// Slots without lanes.
+    pub fn new() -> Self {
+        Self(std::array::from_fn(|_| Entry {
+            lane: None,
+            epoch: Epoch::default(),
+        }))
+    }
+
+    /// Puts `lane` under the first slot that has none; `None` when all have one.
+    pub fn take(&mut self, lane: L) -> Option<(Slot, Epoch)> {
+        let free = self.0.iter().position(|slot| slot.lane.is_none())?;
+        let entry = &mut self.0[free];
+        entry.lane = Some(lane);
+        entry.epoch = entry.epoch.next();
+        Some((free as Slot + 1, entry.epoch))
+    }
+
+    /// Takes `lane` from its slot, if it has one.
+    pub fn lose(&mut self, lane: L) -> Option<Slot> {
+        let slot = self.0.iter().position(|slot| slot.lane == Some(lane))?;
+        self.0[slot].lane = None;
+        Some(slot as Slot + 1)
+    }
+
+    /// The lane under `slot`, if `epoch` is the latest.
+    pub fn lane(&self, slot: Slot, epoch: Epoch) -> Option<L> {
+        let entry = self.0.get(usize::from(slot).checked_sub(1)?)?;
+        entry.lane.filter(|_| entry.epoch == epoch)
+    }
+
+    /// The slots that have a lane.
+    pub fn live(&self) -> BTreeSet<Slot> {
+        let slots = (1..=SLOTS).zip(&self.0);
+        let live = slots.filter(|(_, entry)| entry.lane.is_some());
+        live.map(|(slot, _)| slot).collect()
+    }
+}
+
+/// The slots of a session that the kernel's subflows may use, as the holder has them.
+#[derive(Debug, Default)]
+pub struct Published(BTreeSet<Slot>);
+
+impl Published {
+    /// The slots that are live now, if the holder has others. As long as none is, it keeps those it
+    /// has: their subflows wait until there is a path again.
+    pub fn update(&mut self, live: BTreeSet<Slot>) -> Option<Vec<Slot>> {
+        if live.is_empty() || live == self.0 {
+            return None;
+        }
+        self.0 = live;
+        Some(self.all())
+    }
+
+    /// The slots that the holder has.
+    pub fn all(&self) -> Vec<Slot> {
+        self.0.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_lane_takes_the_slot_of_a_lost_one() {
+        let mut slots = Slots::new();
+        let first = slots.take('a').unwrap();
+        assert_eq!((first.0, slots.take('b').unwrap().0), (1, 2));
+        assert_eq!(slots.live(), [1, 2].into());
+        assert_eq!((slots.lose('a'), slots.lose('a')), (Some(1), None));
+        assert_eq!(slots.live(), [2].into());
+        let again = slots.take('c').unwrap();
+        assert_eq!(again, (1, first.1.next()));
+        assert_eq!(slots.lane(1, again.1), Some('c'));
+        assert_eq!(slots.lane(1, first.1), None);
+        assert_eq!(slots.lane(0, again.1), None);
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_subflows() {
+        let mut slots = Slots::new();
+        let taken = (0..20).filter_map(|lane| slots.take(lane));
+        let taken: Vec<Slot> = taken.map(|one| one.0).collect();
+        assert_eq!(taken, (1..=SLOTS).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_holder_keeps_its_slots_while_no_path_works() {
+        let mut published = Published::default();
+        assert_eq!(published.update([1, 2].into()), Some(vec![1, 2]));
+        assert_eq!(published.update([2].into()), Some(vec![2]));
+        assert_eq!(published.update([].into()), None);
+        assert_eq!(published.update([2].into()), None);
+        assert_eq!(published.update([1, 2].into()), Some(vec![1, 2]));
+    }
+}
