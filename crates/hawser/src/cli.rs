@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
     bench, demo, fetch, get, key, lab, man, map, paths, perf, ping, receive, seed, send, serve,
-    service, simulate, torrent, traceroute,
+    service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -51,6 +51,9 @@ pub enum Command {
     /// Say which destinations of programs go over SCION, and where to
     #[command(subcommand)]
     Map(map::MapCommand),
+    /// Carry programs' TCP connections over several SCION paths
+    #[command(subcommand)]
+    Shim(shim::ShimCommand),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -107,6 +110,7 @@ impl Command {
             Self::Fetch(args) => fetch::run(args).map(done),
             Self::Serve(args) => serve::run(args).map(done),
             Self::Map(command) => map::run(command).map(done),
+            Self::Shim(command) => shim::run(command),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

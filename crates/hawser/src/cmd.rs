@@ -30,6 +30,7 @@ mod select;
 pub mod send;
 pub mod serve;
 pub mod service;
+pub mod shim;
 pub mod simulate;
 pub mod torrent;
 pub mod traceroute;

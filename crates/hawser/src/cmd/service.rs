@@ -13,11 +13,13 @@ use clap::builder::TypedValueParser;
 use clap::{Subcommand, ValueEnum};
 use hawser_control::Control;
 use hawser_endhost::responder;
+use hawser_keys::PeerKey;
 use hawser_perf::plain::{self, Plain};
 use hawser_router::{Options, Router};
 use hawser_topology::{AsDir, AsTopology};
 
 use super::quantity::lifetime;
+use super::shim::{self, ShimName};
 use super::{files, print, process};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
@@ -57,6 +59,8 @@ pub enum ControlCommand {
 pub enum InternalCommand {
     /// Holds the namespaces of a lab
     LabSupervisor { dir: PathBuf },
+    /// Holds the connections of a shim, for the host with a key
+    ShimHolder { name: ShimName, key: PeerKey },
     /// Gives plain IP of an AS of a lab the delay, jitter and loss of links
     Emulator { dir: PathBuf },
     /// Sends UDP at a rate (bit/s) for a time (ms)
@@ -160,6 +164,7 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             hawser_experiments::sweep();
             code
         }
+        InternalCommand::ShimHolder { name, key } => report(shim::hold(&name, key)),
         InternalCommand::Emulator { dir } => {
             let Err(error) = hawser_lab::emulate(&AsDir::new(dir));
             report(Err(error))

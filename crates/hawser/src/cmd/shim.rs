@@ -1,0 +1,43 @@
+//! `hawser shim`: TCP programs over several SCION paths.
+
+mod down;
+mod holder;
+mod place;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+pub use self::holder::run as hold;
+pub use self::place::ShimName;
+use crate::failure::Failure;
+
+#[derive(Subcommand)]
+pub enum ShimCommand {
+    /// Carry programs' TCP connections over SCION, and serve those of other hosts, until SIGINT or
+    /// SIGTERM
+    Up(Box<up::UpArgs>),
+    /// End the shim with all of its connections, and remove what it has set up
+    Down(down::DownArgs),
+    /// Show sessions, paths and connections
+    Status(status::StatusArgs),
+}
+
+/// Which of the shims of a machine is meant.
+#[derive(clap::Args)]
+pub struct NameArgs {
+    /// The name of the shim, where a machine has several, as in a lab
+    #[arg(long, value_name = "NAME", default_value = "shim")]
+    pub name: ShimName,
+}
+
+/// Runs `hawser shim`.
+pub fn run(command: ShimCommand) -> Result<ExitCode, Failure> {
+    match command {
+        ShimCommand::Up(args) => up::run(*args).map(|()| ExitCode::SUCCESS),
+        ShimCommand::Down(args) => down::run(&args).map(|()| ExitCode::SUCCESS),
+        ShimCommand::Status(args) => status::run(&args),
+    }
+}

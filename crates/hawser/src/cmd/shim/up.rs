@@ -1,0 +1,239 @@
+//! `hawser shim up`.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use hawser_endhost::Endhost;
+use hawser_kernel::rpc::RpcError;
+use hawser_keys::{Allowed, Known, PeerKey};
+use hawser_manager::PathOptions;
+use hawser_seal::Cipher;
+use hawser_shim::carrier::{Attachment, Carrier, CarrierOptions, Destinations, Trust};
+use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
+use hawser_shim::map::{Follower, Local, Role};
+use hawser_shim::{DEFAULT_PORT, address};
+use ipnet::IpNet;
+use serde_json::json;
+
+use super::NameArgs;
+use super::place::{self, ShimName};
+use crate::cmd::address::{Listen, listen};
+use crate::cmd::key::KeyFileArgs;
+use crate::cmd::map::MapFileArgs;
+use crate::cmd::network::{HostArgs, listen_address};
+use crate::cmd::policy::{self, PolicyArgs};
+use crate::cmd::select::SelectArgs;
+use crate::cmd::{print, process};
+use crate::failure::{Doing, Failure};
+use crate::out::outln;
+
+#[derive(clap::Args)]
+pub struct UpArgs {
+    #[command(flatten)]
+    name: NameArgs,
+    /// Let other hosts connect to these TCP ports of this one: 22,443, or 443=127.0.0.1:8443 for a
+    /// server elsewhere; `all` for every port
+    #[arg(long, value_name = "PORT,...|all", value_parser = ports)]
+    serve: Option<Ports>,
+    /// Let other hosts connect to every port of the hosts in this network, which are behind this one
+    #[arg(long, value_name = "PREFIX")]
+    serve_network: Vec<IpNet>,
+    /// Send servers the address of the program in a header of the PROXY protocol, v1 or v2
+    #[arg(long, value_name = "VERSION")]
+    proxy_protocol: Option<ProxyHeader>,
+    /// A host whose programs may connect, by its key as `hawser key` prints it; may be given several
+    /// times [default: those in hawser/allowed_keys of the user's configuration folder]
+    #[arg(long, value_name = "KEY")]
+    allow: Vec<PeerKey>,
+    /// Let the programs of every host connect that can reach this one
+    #[arg(long, conflicts_with = "allow")]
+    allow_any: bool,
+    /// The key of a host that this one connects to, as its `hawser shim up` prints it; may be given
+    /// several times. Otherwise the keys in hawser/known_hosts of the user's configuration folder
+    /// count
+    #[arg(long, value_name = "KEY")]
+    server_key: Vec<PeerKey>,
+    /// Trust whatever host answers
+    #[arg(long, conflicts_with = "server_key")]
+    any_server: bool,
+    /// Send packets that are neither encrypted nor authenticated, and take such, to measure what
+    /// that costs
+    #[arg(long)]
+    no_seal: bool,
+    #[command(flatten)]
+    select: SelectArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    map: MapFileArgs,
+    /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    listen: Option<Listen>,
+    #[command(flatten)]
+    key: KeyFileArgs,
+    /// Print JSON: one object when the shim is up
+    #[arg(long)]
+    json: bool,
+    #[command(flatten, next_help_heading = "This host")]
+    host: HostArgs,
+}
+
+/// The argument of `--serve`.
+#[derive(Debug, Clone)]
+enum Ports {
+    All,
+    Some(Vec<ServedPort>),
+}
+
+fn ports(text: &str) -> Result<Ports, String> {
+    if text == "all" {
+        return Ok(Ports::All);
+    }
+    let ports: Result<_, _> = text.split(',').map(str::parse).collect();
+    let error = |error: hawser_shim::holder::ServedPortError| error.to_string();
+    ports.map(Ports::Some).map_err(error)
+}
+
+impl UpArgs {
+    fn served(&self) -> Served {
+        Served {
+            all: matches!(self.serve, Some(Ports::All)),
+            ports: match &self.serve {
+                Some(Ports::Some(ports)) => ports.clone(),
+                _ => Vec::new(),
+            },
+            networks: self.serve_network.clone(),
+            proxy_header: self.proxy_protocol,
+        }
+    }
+
+    fn trust(&self) -> Result<Trust, Failure> {
+        let folder = hawser_keys::folder()?;
+        let known = Known::new(folder.join(Known::FILE));
+        let known = known.with_keys(self.server_key.iter().copied());
+        let allowed = Allowed::new(self.allow.clone());
+        let allowed = match self.allow.is_empty() {
+            true => allowed.with_file_if_any(folder.join(Allowed::FILE))?,
+            false => allowed,
+        };
+        Ok(Trust {
+            servers: (!self.any_server).then_some(known),
+            clients: (!self.allow_any).then_some(allowed),
+        })
+    }
+
+    fn paths(&self) -> Result<PathOptions, Failure> {
+        let most = usize::from(address::SLOTS);
+        if self.select.most() > most {
+            return Err(Failure::usage(format!(
+                "--paths: at most {most} paths: the kernel's MPTCP has no more subflows"
+            )));
+        }
+        Ok(PathOptions {
+            select: self.select.read()?,
+            subflows: self.select.most(),
+            policy: policy::read(&self.policy)?,
+            sensing: false,
+            ..PathOptions::default()
+        })
+    }
+}
+
+/// Runs `hawser shim up`.
+pub fn run(args: UpArgs) -> Result<(), Failure> {
+    let identity = args.key.file()?.open()?;
+    let (trust, paths, served) = (args.trust()?, args.paths()?, args.served());
+    let (map, _) = args.map.path()?;
+    place::prepare()?;
+    process::raise_file_limit();
+    process::runtime()?.block_on(async {
+        let host = args.host.join().await?;
+        let listen = listen_address(args.listen, &host)?;
+        let attachment = attach(&args.name.name, identity.key())?;
+        let key = identity.key();
+        let options = CarrierOptions {
+            destinations: Some(Destinations::new(Follower::new(map), local(&host)?)),
+            host,
+            listen,
+            default_port: DEFAULT_PORT,
+            identity,
+            trust,
+            paths,
+            cipher: match args.no_seal {
+                true => Cipher::Null,
+                false => Cipher::preferred(),
+            },
+            served,
+        };
+        let carrier = Carrier::start(options, attachment)?;
+        let address = carrier.local_addr().to_string();
+        match args.json {
+            true => print::json(&json!({ "listening": address, "key": key.to_string() }))?,
+            false => outln!("up at {address}\nkey {key}"),
+        }
+        let socket = args.name.name.carrier();
+        let reporter = carrier.reporter();
+        tokio::select! {
+            ended = carrier.run() => Ok(ended?),
+            served = super::status::serve(reporter, &socket) => served,
+            signal = process::interrupted() => {
+                signal?;
+                // An orderly end; the holder survives only a carrier that is killed.
+                holder::down(&args.name.name.holder())?;
+                Ok(())
+            }
+        }
+    })
+}
+
+/// The addresses that must not be captured.
+fn local(host: &Endhost) -> Result<Local, Failure> {
+    let mut local = Local::new(host.local_as());
+    for (_, ip) in hawser_kernel::interface::addresses()? {
+        local = local.with_address(ip, Role::Host);
+    }
+    for router in host.routers().values() {
+        local = local.with_address(router.ip(), Role::Router);
+    }
+    Ok(local)
+}
+
+/// Finds the holder, or starts one.
+fn attach(name: &ShimName, key: PeerKey) -> Result<Attachment, Failure> {
+    match holder::attach(&name.holder(), key) {
+        Err(AttachError::Rpc(RpcError::Connect(_))) => {
+            start_holder(name, key)?;
+            Ok(holder::attach(&name.holder(), key)?)
+        }
+        attached => Ok(attached?),
+    }
+}
+
+/// Starts a holder, which survives this process, and waits until it can be reached.
+fn start_holder(name: &ShimName, key: PeerKey) -> Result<(), Failure> {
+    let mut command = Command::new(process::program()?);
+    command
+        .args(["internal", "shim-holder", name.as_str(), &key.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = command.spawn().doing("starting the shim's holder")?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let read = BufReader::new(stdout).read_line(&mut line);
+        read.doing("starting the shim's holder")?;
+    }
+    if !line.is_empty() {
+        return Ok(());
+    }
+    let mut error = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        let read = BufReader::new(stderr).read_line(&mut error);
+        read.doing("starting the shim's holder")?;
+    }
+    let error = error.trim_end();
+    let error = error.strip_prefix("hawser: ").unwrap_or(error);
+    Err(Failure::job(error))
+}
