@@ -36,7 +36,7 @@ pub struct Group {
     processes: OwnedFd,
     /// The directory, with a lock: without it another process may remove the group while it is
     /// empty.
-    _directory: OwnedFd,
+    directory: OwnedFd,
 }
 
 /// An error of creating a control group.
@@ -101,7 +101,7 @@ impl Group {
                         name,
                         scope,
                         processes,
-                        _directory: directory,
+                        directory,
                     });
                 }
                 // In use, or removed by another process before it had our lock.
@@ -157,6 +157,8 @@ impl Drop for Group {
     fn drop(&mut self) {
         // With a process inside the kernel refuses; the next sweep removes it.
         let _ = unlinkat(&self.hierarchy.own, &self.name, AtFlags::REMOVEDIR);
+        // A child process that another thread is starting would keep the lock until exec.
+        let _ = flock(&self.directory, FlockOperation::Unlock);
     }
 }
 

@@ -18,6 +18,9 @@ const ADDRESS6: usize = 28;
 /// local address if the client connected to the listener itself, which a proxy must refuse, or if it
 /// was not redirected but brought to a transparent listener.
 ///
+/// The peer's port may differ from the client's: if two connections from one port to several
+/// destinations are redirected to one listener, the kernel gives one of them another source port.
+///
 /// # Errors
 /// When the socket is no TCP connection over IP, or the kernel has no entry of the connection
 /// (`ENOENT`): then no rule of this network namespace translates addresses.

@@ -9,13 +9,13 @@ mod tests;
 
 pub use self::error::RedirectError;
 use self::error::{LONGEST_NAME, refused};
-use crate::nftables::{Socket, Table, changes};
+use crate::nftables::{Socket, Table, changes, removal};
 use crate::wanted::Wanted;
 
 /// An nf_tables table of the family `inet` that redirects TCP connections to a listener. It exists
 /// in the network namespace in which it was created, until this is dropped or the process ends, even
-/// by SIGKILL: the kernel removes it with the netlink socket that owns it, which a child process
-/// inherits only until exec. No other process can change it.
+/// by SIGKILL: the kernel removes it with the netlink socket that owns it. No other process can
+/// change it.
 ///
 /// For two IPv4 prefixes and one of IPv6, `nft list ruleset` prints:
 ///
@@ -90,5 +90,13 @@ impl Redirect {
         committed.map_err(|error| refused(&self.name, &requests, error))?;
         self.contents = contents;
         Ok(!requests.is_empty())
+    }
+}
+
+impl Drop for Redirect {
+    fn drop(&mut self) {
+        // Closing the socket is not enough: a child process that another thread is starting keeps it
+        // open until exec. If this fails, the table is gone already, or goes at that time.
+        let _ = self.socket.commit(&[removal(&self.name)]);
     }
 }

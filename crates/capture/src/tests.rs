@@ -3,7 +3,7 @@
 mod gateway;
 mod group;
 mod life;
-mod network;
+pub mod network;
 pub mod process;
 mod redirect;
 mod routes;

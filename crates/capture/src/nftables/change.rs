@@ -8,6 +8,7 @@ use super::table::{Chain, Interval, Set, Table};
 
 /// `enum nf_tables_msg_types`.
 const NEW_TABLE: u8 = 0;
+const DELETE_TABLE: u8 = 2;
 const NEW_CHAIN: u8 = 3;
 const DELETE_CHAIN: u8 = 5;
 const NEW_RULE: u8 = 6;
@@ -108,6 +109,16 @@ pub(crate) fn changes(name: &str, from: Option<&Table>, to: &Table) -> Vec<Reque
         }
     }
     batch.requests
+}
+
+/// The request that removes a table with all its contents.
+pub(crate) fn removal(name: &str) -> Request {
+    Request {
+        kind: DELETE_TABLE,
+        flags: 0,
+        attributes: Attributes::default().string(1, name),
+        target: Target::Table,
+    }
 }
 
 /// Requests to change one table.

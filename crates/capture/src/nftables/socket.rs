@@ -62,6 +62,12 @@ impl Socket {
         })
     }
 
+    /// Another descriptor of the socket, as a child process has one until exec.
+    #[cfg(test)]
+    pub fn duplicate(&self) -> OwnedFd {
+        self.socket.try_clone().unwrap()
+    }
+
     /// Carries out all requests at once, or none of them.
     pub fn commit(&mut self, requests: &[Request]) -> Result<(), CommitError> {
         if requests.is_empty() {

@@ -1,4 +1,4 @@
-//! Tables, applied to a model of nf_tables.
+//! Tables, applied to a model of nf_tables, and their end in the kernel.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::contents::table;
 use super::model::{Model, Outcome, Packet};
 use crate::nftables::changes;
-use crate::{Gateway, Manner, Scope, Wanted};
+use crate::tests::network::{Network, captured, through};
+use crate::{Gateway, Manner, Redirect, Scope, Wanted};
 
 const NAME: &str = "hawser-shim";
 /// `enum nf_inet_hooks`.
@@ -194,4 +195,18 @@ fn ports_and_marks_without_use_are_refused() {
         assert!(table(&Wanted::new(1, 7).with_gateway(gateway(mark))).is_err());
     }
     assert!(table(&Wanted::new(1, 7).with_gateway(gateway(8))).is_ok());
+}
+
+#[test]
+fn a_dropped_table_is_gone_at_once() {
+    let Some(network) = Network::create() else {
+        return;
+    };
+    let wanted = Wanted::new(network.port(), 1).with_prefixes(["10.1.0.0/16".parse().unwrap()]);
+    let create = || Redirect::create(NAME, &wanted).unwrap();
+    let redirect = network.host.run(create).unwrap();
+    let _of_a_child = redirect.socket.duplicate();
+    assert_eq!(network.connect("10.1.0.7", 0), captured("10.1.0.7"));
+    drop(redirect);
+    assert_eq!(network.connect("10.1.0.7", 0), through("10.1.0.7"));
 }

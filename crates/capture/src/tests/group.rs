@@ -26,16 +26,14 @@ fn connect(network: &Network, group: Option<&Group>) -> Arrived {
     let output = output.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}");
-    let (_, port) = printed.split_once("port ").expect("a port");
-    let port = port.split_whitespace().next().unwrap().parse().unwrap();
-    network.accept(([0, 0, 0, 0], port).into())
+    assert!(printed.contains("1 passed"), "{printed}");
+    network.accept()
 }
 
 #[test]
 fn connects_when_started_inside() {
     if process::is_inside() {
-        let stream = TcpStream::connect((TO, PORT)).unwrap();
-        println!("port {}", stream.local_addr().unwrap().port());
+        TcpStream::connect((TO, PORT)).unwrap();
     }
 }
 
