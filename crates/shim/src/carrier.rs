@@ -83,6 +83,8 @@ pub struct CarrierOptions {
 pub struct Attachment {
     /// A queue of the holder's TUN device.
     pub queue: Queue,
+    /// A queue of the device to which programs' packets are routed that are not redirected.
+    pub captured: Queue,
     /// The addresses of this host.
     pub own: Block,
     /// Tells this host's sessions from those of other processes with the same key; the same for all
@@ -206,8 +208,8 @@ impl Carrier {
         for problem in changes.problems {
             tracing::error!("{problem}");
         }
-        if let Some(prefixes) = changes.prefixes {
-            self.node.tell(ToHolder::Capture { prefixes });
+        if let Some((prefixes, routed)) = changes.prefixes {
+            self.node.tell(ToHolder::Capture { prefixes, routed });
         }
     }
 

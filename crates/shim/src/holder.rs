@@ -6,6 +6,7 @@
 
 mod capture;
 mod carrier;
+mod device;
 mod incoming;
 mod network;
 mod outgoing;
@@ -18,16 +19,17 @@ mod subflows;
 use std::io;
 use std::sync::Arc;
 
-use hawser_capture::RedirectError;
+use hawser_capture::{RedirectError, RoutesError};
 use hawser_keys::PeerKey;
 use hawser_mptcp::{PathManagerError, SettingsError};
-use hawser_tun::TunError;
+use hawser_tun::{Queue, TunError};
 use thiserror::Error;
 use tokio::net::UnixStream;
 
 use self::capture::Capture;
 pub use self::capture::CaptureOptions;
 use self::carrier::Carriers;
+pub use self::device::remove_leftovers;
 use self::network::Network;
 pub use self::report::{Carried, ConnectionReport, HolderReport, SubflowReport};
 pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
@@ -56,6 +58,9 @@ pub enum HolderError {
     /// Connections cannot be captured.
     #[error(transparent)]
     Capture(#[from] RedirectError),
+    /// Captured prefixes cannot be routed.
+    #[error(transparent)]
+    Routes(#[from] RoutesError),
     /// Network namespaces cannot be used.
     #[error("cannot set up the shim's network namespace: {0}; it needs root")]
     Namespace(#[source] io::Error),
@@ -77,6 +82,9 @@ pub enum HolderError {
         /// The key of the carrier.
         wanted: PeerKey,
     },
+    /// The holder is about to end.
+    #[error("the shim is being taken down")]
+    Ending,
     /// Another carrier works with this holder.
     #[error("the shim is up already")]
     Attached,
@@ -131,10 +139,11 @@ impl Holder {
         self.check(key)?;
         let pair = UnixStream::pair();
         let (ours, theirs) = pair.map_err(HolderError::system("connect to the holder"))?;
-        let queue = self.0.network.queue()?;
+        let (queue, captured) = self.queues()?;
         self.0.carriers.attach(Link::new(ours))?;
         Ok(Attachment {
             queue,
+            captured,
             own: self.own(),
             tag: self.0.tag,
             link: Link::new(theirs),
@@ -155,6 +164,16 @@ impl Holder {
 
     fn own(&self) -> Block {
         self.0.network.own()
+    }
+
+    /// The queues for a carrier: of the namespace's device, and of that for captured packets.
+    fn queues(&self) -> Result<(Queue, Queue), HolderError> {
+        Ok((self.0.network.queue()?, self.0.carriers.captured()?))
+    }
+
+    /// Ends all captures: the connections of programs that begin from now on are not captured.
+    pub fn release(&self) {
+        self.0.carriers.release();
     }
 
     /// What there is to see.

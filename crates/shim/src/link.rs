@@ -42,6 +42,8 @@ pub enum ToHolder {
     Capture {
         /// The prefixes.
         prefixes: Vec<IpNet>,
+        /// Prefixes whose other packets go over SCION as well.
+        routed: Vec<IpNet>,
     },
     /// What other hosts may connect to, from now on.
     Serve(Served),

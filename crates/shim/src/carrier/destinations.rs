@@ -47,8 +47,9 @@ impl Target {
 /// What has changed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// The prefixes that are mapped now, if they are others than before.
-    pub prefixes: Option<Vec<IpNet>>,
+    /// The prefixes that are mapped now, and those of them that are mapped whatever the port; if
+    /// they are others than before.
+    pub prefixes: Option<(Vec<IpNet>, Vec<IpNet>)>,
     /// What is wrong with the file, a line each.
     pub problems: Vec<String>,
 }
@@ -94,13 +95,13 @@ impl Destinations {
             return changes;
         }
         self.addresses = addresses;
-        let before = self.map.captured();
+        let before = (self.map.captured(), self.map.routed());
         let (map, problems) = Map::new(file.entries(), &self.addresses, &self.local);
         let path = file.path().display();
         let problems = problems.iter().map(|problem| format!("{path}: {problem}"));
         changes.problems.extend(problems);
         self.map = map;
-        let now = self.map.captured();
+        let now = (self.map.captured(), self.map.routed());
         changes.prefixes = (now != before).then_some(now);
         changes
     }

@@ -1,11 +1,13 @@
-//! The connections of programs that are captured.
+//! The connections and packets of programs that are captured.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use hawser_capture::{Redirect, RedirectError, Scope, Wanted};
+use hawser_capture::{Redirect, Scope, Wanted};
+use hawser_tun::Queue;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 
+use super::device::CaptureDevice;
 use super::{HolderError, MARK};
 
 /// The name of the nf_tables table.
@@ -34,6 +36,7 @@ impl Default for CaptureOptions {
 pub(super) struct Capture {
     redirect: Redirect,
     wanted: Wanted,
+    device: CaptureDevice,
 }
 
 impl Capture {
@@ -45,15 +48,32 @@ impl Capture {
         let port = port.map_or(0, |address| address.port());
         let wanted = Wanted::new(port, MARK).with_scope(options.scope);
         let redirect = Redirect::create(&options.table, &wanted)?;
-        Ok((Self { redirect, wanted }, listeners))
+        let device = CaptureDevice::create(options.scope)?;
+        let capture = Self {
+            redirect,
+            wanted,
+            device,
+        };
+        Ok((capture, listeners))
     }
 
-    /// Captures connections to `prefixes`, and to nothing else.
-    pub(super) fn set(&mut self, prefixes: Vec<IpNet>) -> Result<(), RedirectError> {
+    /// Captures connections to `prefixes`, and to nothing else; leads other packets to those of
+    /// `routed` to the device.
+    pub(super) fn set(
+        &mut self,
+        prefixes: Vec<IpNet>,
+        routed: Vec<IpNet>,
+    ) -> Result<(), HolderError> {
         let wanted = self.wanted.clone().with_prefixes(prefixes);
         self.redirect.apply(&wanted)?;
+        self.device.route(&wanted.prefixes, routed)?;
         self.wanted = wanted;
         Ok(())
+    }
+
+    /// A copy of the queue of the device.
+    pub(super) fn queue(&self) -> Result<Queue, HolderError> {
+        self.device.queue()
     }
 }
 

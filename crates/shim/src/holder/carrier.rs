@@ -5,6 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hawser_tun::Queue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::HolderError;
@@ -42,7 +43,8 @@ struct Inner {
 }
 
 struct State {
-    capture: Capture,
+    /// `None` once the holder ends.
+    capture: Option<Capture>,
     carrier: Option<mpsc::UnboundedSender<ToCarrier>>,
     /// Requests without an answer.
     requests: HashMap<u64, oneshot::Sender<Found>>,
@@ -54,7 +56,7 @@ impl Carriers {
     pub(super) fn new(capture: Capture, subflows: Subflows, network: Network) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
-                capture,
+                capture: Some(capture),
                 carrier: None,
                 requests: HashMap::new(),
                 next_request: 0,
@@ -84,6 +86,19 @@ impl Carriers {
 
     pub(super) fn report(&self) -> HolderReport {
         self.0.relays.report(self.is_attached())
+    }
+
+    /// A copy of the queue of the device for captured packets.
+    pub(super) fn captured(&self) -> Result<Queue, HolderError> {
+        match &self.state().capture {
+            Some(capture) => capture.queue(),
+            None => Err(HolderError::Ending),
+        }
+    }
+
+    /// Ends all captures.
+    pub(super) fn release(&self) {
+        self.state().capture = None;
     }
 
     /// Whether a carrier works with the holder.
@@ -121,8 +136,12 @@ impl Carriers {
                 self.state().live.insert((peer, role), live.clone());
                 self.0.subflows.set(peer, role, live);
             }
-            ToHolder::Capture { prefixes } => {
-                if let Err(error) = self.state().capture.set(prefixes) {
+            ToHolder::Capture { prefixes, routed } => {
+                let mut state = self.state();
+                let Some(capture) = &mut state.capture else {
+                    return;
+                };
+                if let Err(error) = capture.set(prefixes, routed) {
                     tracing::error!("{error}");
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::Ipv6Addr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::time::Duration;
@@ -42,7 +42,8 @@ enum Request {
     Down,
 }
 
-/// The answer to [`Request::Attach`], which comes with a queue of the TUN device.
+/// The answer to [`Request::Attach`], which comes with queues of the TUN devices: of the one inside
+/// the namespace, and of that for captured packets.
 #[derive(Debug, Serialize, Deserialize)]
 struct Attached {
     own: Ipv6Addr,
@@ -130,6 +131,8 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
         Request::Attach { key } => attach_carrier(holder, &key, stream),
         Request::Report => rpc::send(&stream, &holder.report(), &[]),
         Request::Down => {
+            // What the caller looks for afterwards is gone.
+            holder.release();
             rpc::send(&stream, &(), &[])?;
             let _ = down.send(()).await;
             Ok(())
@@ -146,17 +149,18 @@ fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<(
     };
     let prepared = (|| -> Result<_, HolderError> {
         holder.check(key)?;
-        holder.0.network.queue()
+        holder.queues()
     })();
-    let queue = match prepared {
-        Ok(queue) => queue,
+    let (queue, captured) = match prepared {
+        Ok(queues) => queues,
         Err(error) => return refuse(error.to_string()),
     };
     let attached = Attached {
         own: holder.own().address(0),
         tag: holder.0.tag,
     };
-    rpc::send(&stream, &Ok::<_, String>(attached), &[queue.as_fd()])?;
+    let fds = [queue.as_fd(), captured.as_fd()];
+    rpc::send(&stream, &Ok::<_, String>(attached), &fds)?;
     stream.set_nonblocking(true)?;
     let link = Link::new(UnixStream::from_std(stream)?);
     holder.0.carriers.attach(link).map_err(io::Error::other)
@@ -174,12 +178,14 @@ pub fn attach(socket: &Path, key: PeerKey) -> Result<Attachment, AttachError> {
     let (answer, fds, stream) = SERVICE.converse(socket, &request)?;
     let answer: Result<Attached, String> = answer;
     let Attached { own, tag } = answer.map_err(AttachError::Refused)?;
-    let queue = fds.into_iter().next().ok_or(AttachError::Incomplete)?;
+    let fds: Result<[OwnedFd; 2], _> = fds.try_into();
+    let [queue, captured] = fds.map_err(|_| AttachError::Incomplete)?;
     let (own, _) = Block::split(own).ok_or(AttachError::Incomplete)?;
     stream.set_read_timeout(None)?;
     stream.set_nonblocking(true)?;
     Ok(Attachment {
         queue: Queue::from(queue),
+        captured: Queue::from(captured),
         own,
         tag,
         link: Link::new(UnixStream::from_std(stream)?),

@@ -144,11 +144,20 @@ impl Map {
     /// The prefixes that have entries, of both families, in order: as few as can be, without
     /// overlap.
     pub fn captured(&self) -> Vec<IpNet> {
-        let v4 = self.v4.nets().filter_map(|(bits, len)| {
+        self.nets(|_| true)
+    }
+
+    /// Those of them that have an entry for all ports.
+    pub fn routed(&self) -> Vec<IpNet> {
+        self.nets(|ports| ports.all.is_some())
+    }
+
+    fn nets(&self, has: impl Fn(&Ports) -> bool) -> Vec<IpNet> {
+        let v4 = self.v4.nets(&has).filter_map(|(bits, len)| {
             let ip = u32::try_from(bits >> 96).ok()?;
             IpNet::new(Ipv4Addr::from_bits(ip).into(), len).ok()
         });
-        let v6 = self.v6.nets();
+        let v6 = self.v6.nets(&has);
         let v6 =
             v6.filter_map(|(bits, len)| IpNet::new(Ipv6Addr::from_bits(bits).into(), len).ok());
         let mut nets = IpNet::aggregate(&v4.chain(v6).collect());
@@ -181,9 +190,13 @@ impl Map {
 }
 
 impl Prefixes {
-    fn nets(&self) -> impl Iterator<Item = (u128, u8)> {
+    /// Those whose entries are as wanted.
+    fn nets(&self, has: &impl Fn(&Ports) -> bool) -> impl Iterator<Item = (u128, u8)> {
         let lengths = self.0.iter();
-        lengths.flat_map(|(len, table)| table.keys().map(|bits| (*bits, *len)))
+        lengths.flat_map(move |(len, table)| {
+            let wanted = table.iter().filter(|(_, ports)| has(ports));
+            wanted.map(|(bits, _)| (*bits, *len))
+        })
     }
 }
 

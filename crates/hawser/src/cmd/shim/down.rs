@@ -15,7 +15,9 @@ pub struct DownArgs {
 /// Ends the holder, with which the carrier ends. A shim that is not up is down already.
 pub fn run(args: &DownArgs) -> Result<(), Failure> {
     match holder::down(&args.name.name.holder()) {
-        Ok(()) | Err(RpcError::Connect(_)) => Ok(()),
-        Err(error) => Err(error.into()),
+        Ok(()) | Err(RpcError::Connect(_)) => {}
+        Err(error) => return Err(error.into()),
     }
+    // What a killed holder left.
+    Ok(holder::remove_leftovers()?)
 }

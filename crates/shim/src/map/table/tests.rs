@@ -251,6 +251,8 @@ proptest! {
             let naive = fitting.max_by_key(|entry| (prefix(entry).prefix_len(), entry.destination.port));
             let found = map.lookup(SocketAddr::new(ip, port)).map(|route| route.entry);
             prop_assert_eq!(found, naive);
+            let is_routed = covering.clone().any(|entry| entry.destination.port.is_none());
+            prop_assert_eq!(map.routed().iter().any(|net| net.contains(&ip)), is_routed);
             let captured = nets.iter().filter(|net| net.contains(&ip)).count();
             prop_assert_eq!(captured, usize::from(covering.count() > 0));
         }
