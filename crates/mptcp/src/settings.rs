@@ -138,13 +138,6 @@ impl Settings {
         for name in ["tcp_rmem", "tcp_wmem"] {
             set_limit(tcp, name, self.buffer_limit)?;
         }
-        // Client, server, and without cookies, for all listening sockets: cookies keep forged
-        // addresses out, of which there are none between sealed ends.
-        write(
-            tcp,
-            "tcp_fastopen",
-            &(0x1 | 0x2 | 0x4 | 0x200 | 0x400).to_string(),
-        )?;
         if let Some(name) = &self.congestion {
             set_congestion(tcp, name)?;
         }

@@ -26,7 +26,6 @@ pub struct SocketOptions {
     receive_buffer: Option<usize>,
     congestion: Option<String>,
     mark: Option<u32>,
-    fast_open: bool,
 }
 
 /// When TCP probes an idle subflow, and gives it up.
@@ -81,17 +80,6 @@ impl SocketOptions {
     #[must_use]
     pub fn with_mark(mut self, mark: u32) -> Self {
         self.mark = Some(mark);
-        self
-    }
-
-    /// Sends the first data in the SYN (TCP Fast Open, RFC 7413), which saves one round trip:
-    /// [`connect`] then returns a writable socket without waiting for the other end, and the SYN goes
-    /// with the first write. Errors of connecting are reported by later calls. Needs
-    /// [`Settings`](crate::Settings) at both ends, which allow it without cookies. Sockets that are
-    /// not connecting are not affected.
-    #[must_use]
-    pub fn with_fast_open(mut self) -> Self {
-        self.fast_open = true;
         self
     }
 
@@ -178,9 +166,6 @@ pub fn connect(
         // Chooses the port when connecting: then one that is in use towards another remote will do.
         let option = libc::IP_BIND_ADDRESS_NO_PORT;
         socket::set_option(&socket, libc::IPPROTO_IP, option, 1)?;
-    }
-    if options.fast_open {
-        socket::set_option(&socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)?;
     }
     bind(&socket, &local)?;
     match rustix::net::connect(&socket, &remote) {

@@ -266,26 +266,6 @@ fn options_reach_later_subflows_and_accepted_sockets() {
 }
 
 #[test]
-fn fast_open_carries_the_first_data_in_the_syn() {
-    with_addresses(|| {
-        let options = SocketOptions::default().with_fast_open();
-        let listener = TcpListener::from(listen(any_port(0), 8, &options).unwrap());
-        let to = listener.local_addr().unwrap();
-        let client = TcpStream::from(connect(any_port(1), to, &options).unwrap());
-        send(&client, b"first");
-        wait(&listener, PollFlags::IN);
-        let (server, _) = listener.accept().unwrap();
-        server.set_nonblocking(true).unwrap();
-        assert_eq!(receive(&server, 5), b"first");
-        // `TCPI_OPT_SYN_DATA` of `linux/tcp.h`: the other end has acknowledged data in the SYN.
-        let options =
-            hawser_kernel::socket::option::<8>(&client, libc::IPPROTO_TCP, libc::TCP_INFO);
-        assert_ne!(options.unwrap()[5] & 0x20, 0);
-        assert!(token(&client).is_ok() && token(&server).is_ok());
-    });
-}
-
-#[test]
 fn sockets_work_under_tokio() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
