@@ -176,6 +176,17 @@ impl Carrier {
         let mut tick = tokio::time::interval(FOLLOWED);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut refreshed = JoinSet::new();
+        // Before the first request: the holder may have connections that need their sessions.
+        if let Some(mut destinations) = self.destinations.take() {
+            let first = tokio::task::spawn_blocking(move || {
+                let changes = destinations.refresh();
+                (destinations, changes)
+            });
+            if let Ok((destinations, changes)) = first.await {
+                self.destinations = Some(destinations);
+                self.follow(changes);
+            }
+        }
         loop {
             tokio::select! {
                 message = self.link.receive() => match message {

@@ -52,9 +52,21 @@ impl Liveness {
         self.waiting.store(0, Ordering::Relaxed);
     }
 
+    /// Whether something was sent that nothing has answered.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether something was received after `since`.
     pub fn has_received_after(&self, since: Duration) -> bool {
         self.received.load(Ordering::Relaxed) > micros(since)
+    }
+
+    /// Whether an answer is overdue on the lane, whose round-trip time is `rtt` if it was measured.
+    pub fn is_doubtful(&self, rtt: Option<Duration>, now: Duration) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let since = now.saturating_sub(Duration::from_micros(waiting));
+        waiting != 0 && since > grace(rtt.unwrap_or(FIRST_RTT))
     }
 
     /// Judges the lane, whose round-trip time is `rtt` if it was measured.
@@ -64,7 +76,7 @@ impl Liveness {
             0 => return Judgement::Alive,
             since => now.saturating_sub(Duration::from_micros(since)),
         };
-        let grace = GRACE + rtt * 5 / 4;
+        let grace = grace(rtt);
         if waiting > grace + DEAD + rtt {
             return Judgement::Dead;
         }
@@ -75,6 +87,11 @@ impl Liveness {
         }
         Judgement::Alive
     }
+}
+
+/// How long an answer may take.
+fn grace(rtt: Duration) -> Duration {
+    GRACE + rtt * 5 / 4
 }
 
 fn micros(time: Duration) -> u64 {

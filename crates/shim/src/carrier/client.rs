@@ -19,7 +19,7 @@ use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
 use super::report::{DecisionReport, LaneReport, SessionReport};
 use super::table::SlotTable;
-use crate::address::Block;
+use crate::address::{Block, Slot};
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open};
 use crate::slots::{Published, Slots};
@@ -77,6 +77,8 @@ struct OpenLane {
     path: Path,
     /// When it is closed, if the path manager wants that.
     closes: Option<Instant>,
+    /// Whether nothing comes back over it.
+    stalled: bool,
 }
 
 /// A session that this host opens.
@@ -301,8 +303,8 @@ impl ClientSession {
             messages,
             self.events.0.clone(),
         );
-        // A lane that is to be closed gives its slot up.
-        let leaves = self.open.values().find(|one| one.closes.is_some());
+        // A lane that is to be closed, or does not deliver, gives its slot up.
+        let leaves = (self.open.values()).find(|one| one.closes.is_some() || one.stalled);
         if let Some(leaves) = leaves.map(|one| one.lane.key) {
             self.slots.lose(leaves);
         }
@@ -334,6 +336,7 @@ impl ClientSession {
             subflow,
             path,
             closes: None,
+            stalled: false,
         };
         self.open.insert(lane.key, open);
         // The holder has the slots before it is given the address.
@@ -382,6 +385,16 @@ impl ClientSession {
     fn on_event(&mut self, key: LaneKey, event: LaneEvent) {
         match event {
             LaneEvent::Failed(error) => self.leave(key, error),
+            LaneEvent::Stalled | LaneEvent::Recovered => {
+                let is_stalled = matches!(event, LaneEvent::Stalled);
+                if let Some(one) = self.open.get_mut(&key) {
+                    one.stalled = is_stalled;
+                    match is_stalled {
+                        true => self.paths.stalled(one.subflow, Instant::now()),
+                        false => self.paths.recovered(one.subflow),
+                    }
+                }
+            }
             LaneEvent::Up | LaneEvent::Bound => {}
         }
     }
@@ -395,10 +408,15 @@ impl ClientSession {
         }
     }
 
+    /// Removes a lane. The other side learns of it over the other lanes: its own path may be dead.
     fn remove(&mut self, key: LaneKey) -> Option<OpenLane> {
         let one = self.open.remove(&key)?;
         self.slots.lose(key);
-        self.node.plane().remove(&one.lane);
+        for (slot, epoch) in self.node.plane().remove(&one.lane) {
+            for other in self.open.values() {
+                other.lane.send(Message::Down { slot, epoch });
+            }
+        }
         Some(one)
     }
 
@@ -436,7 +454,10 @@ impl ClientSession {
         let Some((_, table)) = &self.known else {
             return;
         };
-        if let Some(live) = self.published.update(self.slots.live()) {
+        if let Some(mut live) = self.published.update(self.slots.live()) {
+            // Connections are opened over the first one.
+            let rtt = |slot: &Slot| table.binding(*slot).and_then(|one| one.lane.rtt());
+            live.sort_by_key(|slot| rtt(slot).unwrap_or(Duration::MAX));
             self.node.tell(ToHolder::Slots {
                 peer: table.peer.address(0),
                 role: Role::Client,

@@ -115,7 +115,7 @@ impl Control {
                 () = lane.closed() => return,
                 _ = tick.tick() => {
                     watch.lane.set_rtt(self.connection.stats().rtt);
-                    if watch.is_dead() {
+                    if watch.is_dead() && !watch.is_alone() {
                         break "nothing comes back over it".to_owned();
                     }
                 }
@@ -131,6 +131,8 @@ struct Watch {
     /// Probes sent before the lane was up, and when the last of them was.
     probes: u32,
     probed: Option<tokio::time::Instant>,
+    /// Whether it was reported as stalled.
+    stalled: bool,
 }
 
 impl Watch {
@@ -139,7 +141,18 @@ impl Watch {
             lane,
             probes: 0,
             probed: None,
+            stalled: false,
         }
+    }
+
+    /// Whether no other lane of the session works: then it is not ended for its silence, which the
+    /// connection does later, but another is dialed beside it.
+    fn is_alone(&mut self) -> bool {
+        let is_alone = !self.lane.table.has_other(self.lane.key);
+        if is_alone && !std::mem::replace(&mut self.stalled, true) {
+            self.lane.report(LaneEvent::Stalled);
+        }
+        is_alone
     }
 
     fn is_dead(&mut self) -> bool {
@@ -160,8 +173,18 @@ impl Watch {
             return false;
         }
         match (lane.judge(), bound) {
-            (Judgement::Dead, _) => return true,
+            (Judgement::Dead, bound) => {
+                // If the lane is alone, it may still come to life.
+                if let Some(bound) = bound {
+                    lane.probe(bound, 0, true);
+                }
+                return true;
+            }
             (Judgement::Probe, Some(bound)) => lane.probe(bound, 0, true),
+            (Judgement::Alive, _) if self.stalled && !lane.liveness.is_waiting() => {
+                self.stalled = false;
+                lane.report(LaneEvent::Recovered);
+            }
             _ => {}
         }
         false

@@ -28,6 +28,10 @@ pub(crate) enum LaneEvent {
     Up,
     /// A slot was put on it by the other side.
     Bound,
+    /// Nothing comes back over it, and there is no other lane that works.
+    Stalled,
+    /// Something came back over it after all.
+    Recovered,
     /// It cannot be used.
     Failed(String),
 }
@@ -214,6 +218,11 @@ impl SealedLane {
     /// Reports to the session, unless it has ended.
     pub(crate) fn report(&self, event: LaneEvent) {
         let _ = self.events.send((self.key, event));
+    }
+
+    /// Whether an answer is overdue.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.liveness.is_doubtful(self.rtt(), self.now())
     }
 
     /// Whether the lane delivers.

@@ -25,8 +25,8 @@ use crate::slots::Published;
 const FIRST: Duration = Duration::from_secs(5);
 /// Most sessions at once.
 const SESSIONS: usize = 1024;
-/// How long a session without a lane is kept: its peer may find another path.
-const KEPT: Duration = Duration::from_secs(60);
+/// How long a session without a lane is kept: its peer may find another path, or be started again.
+const KEPT: Duration = Duration::from_secs(600);
 /// Interval at which sessions without a lane are removed.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -189,6 +189,8 @@ impl Server {
     fn on_event(&mut self, key: LaneKey, event: LaneEvent) {
         match event {
             LaneEvent::Failed(error) => self.leave(key, &error),
+            // The side that dials finds other paths.
+            LaneEvent::Stalled | LaneEvent::Recovered => {}
             LaneEvent::Up | LaneEvent::Bound => {
                 let name = self.lanes.get(&key);
                 if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {

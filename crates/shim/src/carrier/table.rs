@@ -104,6 +104,16 @@ impl SlotTable {
         })
     }
 
+    /// Whether a slot has another lane than `lane`, over which datagrams get through and come back.
+    pub(crate) fn has_other(&self, lane: LaneKey) -> bool {
+        let works = |binding: &Binding| {
+            let other = &binding.lane;
+            other.key != lane && other.is_up() && !other.is_doubtful()
+        };
+        let mut slots = self.slots.iter();
+        slots.any(|slot| slot.load().as_deref().is_some_and(works))
+    }
+
     /// The slots that have a lane.
     pub(crate) fn live(&self) -> BTreeSet<Slot> {
         let slots = (1..).zip(&self.slots);

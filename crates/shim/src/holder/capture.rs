@@ -5,11 +5,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use hawser_capture::{Redirect, Scope, Wanted};
 use hawser_tun::Queue;
 use ipnet::IpNet;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::device::CaptureDevice;
 use super::{HolderError, MARK};
 
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4096;
 /// The name of the nf_tables table.
 const TABLE: &str = "hawser-shim";
 
@@ -80,9 +82,12 @@ impl Capture {
 /// Listeners at one port of both loopback addresses, where redirected connections arrive.
 fn listen() -> std::io::Result<Vec<TcpListener>> {
     let bind = |address: SocketAddr| {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        TcpListener::from_std(listener)
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
     };
     // The port of one may be in use at the other.
     for _ in 0..16 {

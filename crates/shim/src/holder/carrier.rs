@@ -116,6 +116,10 @@ impl Carriers {
             state.carrier = Some(link.sender());
         }
         self.0.attached.notify_waiters();
+        // Connections that an earlier carrier has left need their sessions; the answers do not matter.
+        for destination in self.0.relays.destinations() {
+            let _ = self.request(destination);
+        }
         let this = self.clone();
         tokio::spawn(async move {
             while let Some(message) = link.receive().await {

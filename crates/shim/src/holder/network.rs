@@ -116,6 +116,7 @@ impl Network {
         let (sender, result) = oneshot::channel();
         let ended = || io::Error::other("the shim's namespace has ended");
         let job = Box::new(move || {
+            // Without Fast Open: Linux 6.18 often delivers nothing after data in an MPTCP SYN.
             let _ = sender.send(hawser_mptcp::connect(local, remote, &options()));
         });
         self.0.jobs.send(job).map_err(|_| ended())?;

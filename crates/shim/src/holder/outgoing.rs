@@ -15,10 +15,13 @@ use super::carrier::{Carriers, Connect};
 use super::network::Network;
 use super::relay::{self, New};
 use crate::link::Role;
+use crate::protocol::preamble;
 use crate::protocol::{Preamble, Status};
 
 /// How long the other holder may take to accept a connection.
 const CONNECTED: Duration = Duration::from_secs(30);
+/// Most bytes that are written first: one segment on every path.
+const FIRST: usize = 1000;
 
 /// Why a captured connection ends.
 #[derive(Debug, Error)]
@@ -110,7 +113,12 @@ async fn connect(
         peer: Arc::clone(&socket),
     });
     let relay = async {
-        relay::write_all(&socket, &ends.encode()).await?;
+        // In one segment with what the program has written so far.
+        let mut first = ends.encode().to_vec();
+        first.resize(FIRST, 0);
+        let more = program.try_read(&mut first[preamble::LENGTH..]);
+        first.truncate(preamble::LENGTH + more.unwrap_or(0));
+        relay::write_all(&socket, &first).await?;
         let copied = AtomicU64::new(0);
         let forth = async { Ok(relay::copy(program, &socket, &copied).await?) };
         let back = async {

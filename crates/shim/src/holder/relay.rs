@@ -93,6 +93,19 @@ impl Relays {
         }
     }
 
+    /// One destination of each session that programs of this host use.
+    pub(super) fn destinations(&self) -> Vec<SocketAddr> {
+        let state = self.state();
+        let clients = state
+            .all
+            .values()
+            .filter(|entry| entry.session.1 == Role::Client);
+        let sessions: BTreeMap<Ipv6Addr, SocketAddr> = clients
+            .map(|entry| (entry.session.0, entry.destination))
+            .collect();
+        sessions.into_values().collect()
+    }
+
     /// Ends the connections of a session.
     pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
         for entry in self.state().all.values() {

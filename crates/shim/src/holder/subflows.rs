@@ -4,6 +4,7 @@
 mod plan;
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -18,8 +19,9 @@ use super::network::Network;
 use crate::address::{Block, Slot};
 use crate::link::Role;
 
-/// Interval at which subflows that could not be created are tried again.
-const RETRIED: Duration = Duration::from_secs(1);
+/// After how long subflows that could not be created are tried again: at first soon, as a connection
+/// takes further ones only once its first data is acknowledged, then less often.
+const RETRIED: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
 
 /// The subflows of all connections, managed by a thread. Cloning shares it; the thread ends with the
 /// last clone.
@@ -92,7 +94,8 @@ struct Task {
 
 impl Task {
     fn run(mut self, mut events: Events) -> io::Result<()> {
-        let mut retried = Instant::now();
+        let mut pause = RETRIED.end;
+        let mut retry = Instant::now() + pause;
         loop {
             loop {
                 match self.live.try_recv() {
@@ -102,24 +105,31 @@ impl Task {
                 }
             }
             self.take(&mut events)?;
-            if retried.elapsed() >= RETRIED {
-                retried = Instant::now();
+            if Instant::now() >= retry {
                 self.plan.retry();
+                pause = (pause * 2).min(RETRIED.end);
+                retry = Instant::now() + pause;
             }
-            for change in self.plan.changes() {
+            let changes = self.plan.changes();
+            // Those of connections that have just begun.
+            if self.plan.has_begun() {
+                pause = RETRIED.start;
+                retry = Instant::now() + pause;
+            }
+            for change in changes {
                 self.make(change);
             }
-            self.wait(&events)?;
+            self.wait(&events, retry.saturating_duration_since(Instant::now()))?;
         }
     }
 
     /// Waits for an event, a change of slots, or the next retry.
-    fn wait(&self, events: &Events) -> io::Result<()> {
+    fn wait(&self, events: &Events, timeout: Duration) -> io::Result<()> {
         let mut fds = [
             PollFd::from_borrowed_fd(events.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
         ];
-        let timeout = Timespec::try_from(RETRIED).ok();
+        let timeout = Timespec::try_from(timeout).ok();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

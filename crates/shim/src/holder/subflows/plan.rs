@@ -35,6 +35,8 @@ pub(super) struct Plan {
     connections: BTreeMap<Token, Connection>,
     /// Connections to look at.
     changed: BTreeSet<Token>,
+    /// Whether a connection was established since that was queried.
+    begun: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,12 @@ impl Plan {
         };
         self.connections.insert(token, connection);
         self.changed.insert(token);
+        self.begun = true;
+    }
+
+    /// Whether a connection was established since the last call.
+    pub(super) fn has_begun(&mut self) -> bool {
+        std::mem::take(&mut self.begun)
     }
 
     /// A further subflow is established.
