@@ -5,6 +5,7 @@
 //! - [`holder`]: what connections consist of on this host: a network namespace with one TUN device
 //!   and the kernel's MPTCP sockets, and the rules that capture programs' connections.
 //! - [`carrier`]: moves packets between the TUN device and SCION lanes.
+//! - [`streams`]: the other carrier: connections as streams over several QUIC connections.
 //!
 //! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
 //! runs again.
@@ -17,6 +18,7 @@ mod liveness;
 pub mod map;
 pub mod protocol;
 mod slots;
+pub mod streams;
 
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range
 /// of ports that routers deliver to (31000 to 32767).

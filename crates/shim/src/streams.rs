@@ -1,0 +1,559 @@
+//! Streams of a session over all of its QUIC connections: no I/O, no clock.
+//!
+//! Each captured connection is a stream. Its bytes are cut into blocks, each of which is sent over the
+//! path that delivers it first, and put in order again at the other end by their offsets. What is not
+//! acknowledged is kept, and sent again over other paths when its path is lost. The bytes that the
+//! receiver has room for are announced for each stream apart, so that a slow reader stops nothing but
+//! its own stream.
+
+mod frame;
+mod paths;
+mod receive;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+
+pub use self::frame::{Decoder, Frame, FrameError};
+pub use self::paths::Estimate;
+use self::paths::Paths;
+use self::receive::{INITIAL, ReceiveHalf};
+use self::send::SendHalf;
+
+/// The number of a stream in its session. The side whose programs connect counts them up from 0.
+pub type StreamId = u64;
+
+/// A path of a session, as its user numbers them.
+pub type PathKey = u64;
+
+/// Most streams at once that the peer may open; a further one is reset.
+const MOST: usize = 16 << 10;
+/// Most numbers that may arrive before a smaller one does.
+const AHEAD: usize = 64 << 10;
+/// Bytes of acknowledgements and the like that are sent together.
+const CONTROL: usize = 1 << 10;
+
+/// Which side of a session this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Opens streams.
+    Opens,
+    /// Accepts them.
+    Accepts,
+}
+
+/// What the peer does against the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// It sends more than there is room for.
+    #[error("the other side sends more than it may")]
+    Window,
+    /// The length of a stream changes, or is less than what was sent.
+    #[error("the other side sends bytes behind the end of a stream")]
+    Length,
+    /// It names a stream that cannot be.
+    #[error("the other side names stream {0}, which was never opened")]
+    Stream(StreamId),
+    /// It acknowledges what was not sent.
+    #[error("the other side acknowledges what was not sent")]
+    Acknowledgement,
+    /// A frame comes at the wrong time.
+    #[error("the other side sends a frame at the wrong time")]
+    Order,
+}
+
+/// What happens to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The peer opened it.
+    Opened(StreamId),
+    /// There is something to read, or the end.
+    Readable(StreamId),
+    /// There is room to write again.
+    Writable(StreamId),
+    /// The peer has reset it, with this code; it is gone.
+    Reset(StreamId, u8),
+}
+
+/// What there is to read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The next bytes.
+    Data(BytesMut),
+    /// Nothing yet.
+    Blocked,
+    /// No more: the peer has finished its direction.
+    End,
+    /// Nothing: the stream is gone.
+    Gone,
+}
+
+/// How much a stream has carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transferred {
+    /// Bytes that the peer has acknowledged.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    send: SendHalf,
+    receive: ReceiveHalf,
+    /// Whether an event is wanted when there is room.
+    is_writer_waiting: bool,
+    /// Whether it is among those that may have something to send.
+    has_turn: bool,
+}
+
+/// The streams of a session, on one side.
+#[derive(Debug)]
+pub struct Streams {
+    side: Side,
+    streams: BTreeMap<StreamId, Stream>,
+    /// The number of the next stream that this side opens; of those that the peer opens, all below
+    /// were seen.
+    next: StreamId,
+    /// Numbers above `next` that were seen.
+    ahead: BTreeSet<StreamId>,
+    /// Streams that were reset here, until the peer says that they are gone.
+    resets: BTreeMap<StreamId, u8>,
+    /// Streams of which the peer is to be informed: that they were reset, that they are gone, what
+    /// has arrived.
+    due_resets: BTreeSet<StreamId>,
+    due_gone: BTreeSet<StreamId>,
+    due_acks: BTreeSet<StreamId>,
+    /// Streams that may have something to send, each in its turn.
+    turns: VecDeque<StreamId>,
+    /// Streams whose latest bytes are not acknowledged.
+    unacknowledged: BTreeSet<StreamId>,
+    paths: Paths,
+    events: VecDeque<Event>,
+}
+
+impl Streams {
+    /// No streams and no paths.
+    pub fn new(side: Side) -> Self {
+        Self {
+            side,
+            streams: BTreeMap::new(),
+            next: 0,
+            ahead: BTreeSet::new(),
+            resets: BTreeMap::new(),
+            due_resets: BTreeSet::new(),
+            due_gone: BTreeSet::new(),
+            due_acks: BTreeSet::new(),
+            turns: VecDeque::new(),
+            unacknowledged: BTreeSet::new(),
+            paths: Paths::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Opens a stream. The peer sees it with its first bytes.
+    pub fn open(&mut self) -> StreamId {
+        let id = self.next;
+        self.next += 1;
+        self.insert(id);
+        id
+    }
+
+    fn insert(&mut self, id: StreamId) {
+        let stream = Stream {
+            send: SendHalf::new(id, INITIAL),
+            receive: ReceiveHalf::new(),
+            is_writer_waiting: false,
+            has_turn: false,
+        };
+        self.streams.insert(id, stream);
+    }
+
+    /// Sends as many of `bytes` as there is room for, and returns how many; `None` if the stream is
+    /// gone. When it returns fewer, [`Event::Writable`] follows.
+    pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Option<usize> {
+        let stream = self.streams.get_mut(&id)?;
+        let written = stream.send.write(bytes);
+        stream.is_writer_waiting = written < bytes.len();
+        self.take_turn(id);
+        Some(written)
+    }
+
+    /// Whether [`write`](Self::write) accepts something; otherwise [`Event::Writable`] follows.
+    /// `None` if the stream is gone.
+    pub fn has_room(&mut self, id: StreamId) -> Option<bool> {
+        let stream = self.streams.get_mut(&id)?;
+        stream.is_writer_waiting = !stream.send.has_room();
+        Some(!stream.is_writer_waiting)
+    }
+
+    /// Ends this side's direction behind what was written.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.finish();
+            self.take_turn(id);
+        }
+    }
+
+    /// Ends both directions at once; the peer receives `code`.
+    pub fn reset(&mut self, id: StreamId, code: u8) {
+        if self.streams.remove(&id).is_some() {
+            self.resets.insert(id, code);
+            self.due_resets.insert(id);
+        }
+    }
+
+    /// The next bytes of a stream, at most `max`. [`consume`](Self::consume) them when they are done
+    /// with. After [`Read::Blocked`], [`Event::Readable`] follows.
+    pub fn read(&mut self, id: StreamId, max: usize) -> Read {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Read::Gone;
+        };
+        if stream.receive.read_end() {
+            self.forget_if_complete(id);
+            return Read::End;
+        }
+        let bytes = stream.receive.read(max);
+        match bytes.is_empty() {
+            true => Read::Blocked,
+            false => Read::Data(bytes),
+        }
+    }
+
+    /// Makes room for as many more bytes of a stream.
+    pub fn consume(&mut self, id: StreamId, bytes: usize) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.receive.consume(bytes);
+            if stream.receive.is_due(false) {
+                self.due_acks.insert(id);
+            }
+        }
+    }
+
+    /// How much a stream has carried; `None` if it is gone.
+    pub fn transferred(&self, id: StreamId) -> Option<Transferred> {
+        let stream = self.streams.get(&id)?;
+        Some(Transferred {
+            sent: stream.send.acknowledged(),
+            received: stream.receive.received(),
+        })
+    }
+
+    /// Bytes sent over each path, with those that were sent again.
+    pub fn sent(&self) -> impl Iterator<Item = (PathKey, u64)> {
+        self.paths.sent()
+    }
+
+    /// Uses a path from now on.
+    pub fn add_path(&mut self, path: PathKey) {
+        self.paths.add(path);
+    }
+
+    /// What is known of a path now.
+    pub fn set_estimate(&mut self, path: PathKey, estimate: Estimate) {
+        self.paths.set(path, estimate);
+    }
+
+    /// Uses a path no more: what it has not delivered is sent again over the others.
+    pub fn remove_path(&mut self, path: PathKey) {
+        if !self.paths.remove(path) {
+            return;
+        }
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.send.lose(path);
+                self.take_turn(id);
+            }
+            self.due_acks.insert(id);
+        }
+        self.due_resets.extend(self.resets.keys());
+    }
+
+    /// Sends again what has waited for an acknowledgement since the last call, though its path was not
+    /// lost. An acknowledgement is lost in this manner where the two sides notice the end of a path
+    /// at different times. To be called every few seconds.
+    pub fn retry(&mut self) {
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.send.retry();
+                self.take_turn(id);
+            }
+        }
+        self.due_resets.extend(self.resets.keys());
+    }
+
+    /// Has everything acknowledged that has arrived, also where little has. To be called some time
+    /// after [`lacks_acknowledgement`](Self::lacks_acknowledgement).
+    pub fn acknowledge(&mut self) {
+        for id in std::mem::take(&mut self.unacknowledged) {
+            let stream = self.streams.get(&id);
+            if stream.is_some_and(|stream| stream.receive.is_due(true)) {
+                self.due_acks.insert(id);
+            }
+        }
+    }
+
+    /// Whether bytes have arrived that are not acknowledged.
+    pub fn lacks_acknowledgement(&self) -> bool {
+        !self.unacknowledged.is_empty()
+    }
+
+    /// The next bytes for `path`, which has room; `None` if nothing is to be sent over it now. Then
+    /// this is to be called again after anything was written, read, received or lost.
+    pub fn transmit(&mut self, path: PathKey) -> Option<Bytes> {
+        let bytes = self.take(path);
+        self.paths.set_idle(path, bytes.is_none());
+        bytes
+    }
+
+    fn take(&mut self, path: PathKey) -> Option<Bytes> {
+        // What is small goes over the fastest path that has room.
+        if !self.paths.is_first(path) {
+            return None;
+        }
+        if let Some(control) = self.control() {
+            return Some(control);
+        }
+        let least = self.paths.least_backlog(path)?;
+        if !self.has_backlog(least) {
+            return None;
+        }
+        while let Some(id) = self.turns.pop_front() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            // What has nothing to send, or may not, takes its turn again when that changes.
+            let Some(frame) = stream.send.pop(path) else {
+                stream.has_turn = false;
+                continue;
+            };
+            self.turns.push_back(id);
+            if stream.is_writer_waiting && stream.send.has_room() {
+                stream.is_writer_waiting = false;
+                self.events.push_back(Event::Writable(id));
+            }
+            self.paths.on_sent(path, frame.len() as u64);
+            return Some(frame);
+        }
+        None
+    }
+
+    /// Whether at least this many bytes wait to be sent.
+    fn has_backlog(&self, least: u64) -> bool {
+        let mut backlog = 0;
+        self.turns.iter().any(|id| {
+            let stream = self.streams.get(id);
+            backlog += stream.map_or(0, |stream| stream.send.sendable());
+            backlog > 0 && backlog >= least
+        })
+    }
+
+    fn take_turn(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && !stream.has_turn
+            && stream.send.sendable() > 0
+        {
+            stream.has_turn = true;
+            self.turns.push_back(id);
+        }
+    }
+
+    /// Frames without data, if any are due.
+    fn control(&mut self) -> Option<Bytes> {
+        let mut out = BytesMut::new();
+        while out.len() < CONTROL
+            && let Some(id) = self.due_gone.pop_first()
+        {
+            Frame::Gone { id }.encode_to(&mut out);
+        }
+        while out.len() < CONTROL
+            && let Some(id) = self.due_resets.pop_first()
+        {
+            if let Some(code) = self.resets.get(&id).copied() {
+                Frame::Reset { id, code }.encode_to(&mut out);
+            }
+        }
+        while out.len() < CONTROL
+            && let Some(id) = self.due_acks.pop_first()
+        {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            let (received, limit) = stream.receive.announce();
+            let frame = Frame::Ack {
+                id,
+                received,
+                limit,
+            };
+            frame.encode_to(&mut out);
+            self.unacknowledged.remove(&id);
+            self.forget_if_complete(id);
+        }
+        (!out.is_empty()).then(|| out.freeze())
+    }
+
+    /// Takes in a frame that arrived over any path.
+    ///
+    /// # Errors
+    /// [`Violation`]; the session is of no use then.
+    pub fn receive(&mut self, frame: Frame) -> Result<(), Violation> {
+        match frame {
+            Frame::Hello { .. } => return Err(Violation::Order),
+            Frame::Data { id, offset, bytes } => {
+                self.arrive(id, |receive| receive.insert(offset, bytes))?;
+            }
+            Frame::End { id, offset } => {
+                self.arrive(id, |receive| receive.end(offset))?;
+            }
+            Frame::Ack {
+                id,
+                received,
+                limit,
+            } => {
+                self.check(id)?;
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    if !stream.send.acknowledge(received, limit) {
+                        return Err(Violation::Acknowledgement);
+                    }
+                    self.take_turn(id);
+                    self.forget_if_complete(id);
+                }
+            }
+            Frame::Reset { id, code } => {
+                self.check(id)?;
+                self.see(id)?;
+                self.resets.remove(&id);
+                self.due_gone.insert(id);
+                if self.streams.remove(&id).is_some() {
+                    self.events.push_back(Event::Reset(id, code));
+                }
+            }
+            Frame::Gone { id } => {
+                self.check(id)?;
+                self.resets.remove(&id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    if stream.receive.has_all() {
+                        stream.send.complete();
+                        self.forget_if_complete(id);
+                    } else {
+                        // It was reset over there, and the frame that said so was lost with its path.
+                        self.streams.remove(&id);
+                        let code = crate::protocol::Status::Connected.to_u8();
+                        self.events.push_back(Event::Reset(id, code));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes data or the end of a stream in.
+    fn arrive(
+        &mut self,
+        id: StreamId,
+        work: impl FnOnce(&mut ReceiveHalf) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        self.check(id)?;
+        if self.see(id)? {
+            if self.streams.len() >= MOST {
+                let code = crate::protocol::Status::Unreachable.to_u8();
+                self.resets.insert(id, code);
+                self.due_resets.insert(id);
+                return Ok(());
+            }
+            self.insert(id);
+            self.events.push_back(Event::Opened(id));
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            // It crosses a reset, which answers it; otherwise it is late.
+            if !self.resets.contains_key(&id) {
+                self.due_gone.insert(id);
+            }
+            return Ok(());
+        };
+        let was_readable = stream.receive.is_readable();
+        let had_all = stream.receive.has_all();
+        work(&mut stream.receive)?;
+        let receive = &stream.receive;
+        if receive.is_readable() && !was_readable {
+            self.events.push_back(Event::Readable(id));
+        }
+        // What arrives again was not acknowledged over there: the acknowledgement was lost.
+        if receive.is_due(false) || had_all {
+            self.due_acks.insert(id);
+        } else if receive.is_due(true) {
+            self.unacknowledged.insert(id);
+        }
+        Ok(())
+    }
+
+    /// Refuses a stream that the peer cannot name.
+    fn check(&self, id: StreamId) -> Result<(), Violation> {
+        match self.side {
+            Side::Opens if id >= self.next => Err(Violation::Stream(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Marks a stream of the peer's as seen; whether it is new.
+    fn see(&mut self, id: StreamId) -> Result<bool, Violation> {
+        if self.side == Side::Opens || id < self.next || !self.ahead.insert(id) {
+            return Ok(false);
+        }
+        while self.ahead.remove(&self.next) {
+            self.next += 1;
+        }
+        match self.ahead.len() > AHEAD {
+            true => Err(Violation::Stream(id)),
+            false => Ok(true),
+        }
+    }
+
+    fn forget_if_complete(&mut self, id: StreamId) {
+        if let Entry::Occupied(entry) = self.streams.entry(id) {
+            let stream = entry.get();
+            if stream.send.is_complete() && stream.receive.is_complete() {
+                entry.remove();
+            }
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Ends all streams, without informing the peer; their readers and writers find them gone.
+    pub fn end_all(&mut self, code: u8) {
+        for (id, _) in std::mem::take(&mut self.streams) {
+            self.events.push_back(Event::Reset(id, code));
+        }
+        self.resets.clear();
+    }
+
+    /// Whether there are neither streams nor anything left to say of former ones.
+    pub fn is_idle(&self) -> bool {
+        self.streams.is_empty()
+            && self.resets.is_empty()
+            && self.due_gone.is_empty()
+            && self.events.is_empty()
+    }
+
+    /// How many streams there are.
+    pub fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether there are no streams.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+}
