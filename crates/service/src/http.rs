@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
-use axum::response::Response;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+use self::answer::JsonError;
 use self::caller::Caller;
 pub use self::tls::{Tls, TlsError};
 use crate::service::Service;
@@ -78,7 +79,31 @@ impl Listener {
 
     /// Serves requests to `service`. Dropping the future ends all connections.
     pub async fn serve(self, service: Service) {
-        let router = router(service);
+        self.serve_router(router(service)).await;
+    }
+
+    /// Serves metrics alone, at `/metrics`: the text that `read` gives, or why it gives none. Dropping
+    /// the future ends all connections.
+    pub async fn serve_metrics<R>(self, read: impl Fn() -> R + Clone + Send + Sync + 'static)
+    where
+        R: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let metrics = move || {
+            let text = read();
+            async move {
+                match text.await {
+                    Ok(text) => transfers::prometheus(text),
+                    Err(reason) => {
+                        JsonError(StatusCode::SERVICE_UNAVAILABLE, reason).into_response()
+                    }
+                }
+            }
+        };
+        let router = Router::new().route("/metrics", get(metrics));
+        self.serve_router(router.fallback(transfers::nothing)).await;
+    }
+
+    async fn serve_router(self, router: Router) {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = tokio::task::JoinSet::new();
         loop {

@@ -29,6 +29,7 @@ pub use self::event::{Addresses, ServiceEvent};
 pub use self::http::{Listener, Tls, TlsError};
 pub use self::job::{FailureKind, Job, JobFailure, JobId, JobProgress, JobState, Submission};
 pub use self::log::{JobLog, JobLogError, Loaded};
+pub use self::notify::{READY, notify};
 pub use self::queue::{CancelError, Limits, Outcome, Queue, SubmitError, UserLimits};
 pub use self::run::{RunError, run};
 pub use self::service::{Counters, NewJob, Receive, RequestError, Service};

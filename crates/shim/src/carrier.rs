@@ -12,7 +12,7 @@ mod table;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::Identity;
@@ -30,7 +30,10 @@ pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
-pub use self::report::{DecisionReport, LaneReport, SessionReport};
+pub(crate) use self::report::now_ms;
+pub use self::report::{
+    CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
+};
 use self::server::Server;
 use crate::address::Block;
 use crate::holder::Served;
@@ -109,15 +112,22 @@ pub struct Carrier {
 
 /// Asks a carrier what there is to see. Cloning shares it.
 #[derive(Debug, Clone)]
-pub struct Reporter(mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>);
+pub struct Reporter {
+    began: Instant,
+    requests: mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>,
+}
 
 impl Reporter {
-    /// The sessions; none if the carrier has ended.
-    pub async fn sessions(&self) -> Vec<SessionReport> {
+    /// What the carrier does; no sessions if it has ended.
+    pub async fn report(&self) -> CarrierReport {
         let (answer, answered) = oneshot::channel();
-        match self.0.send(answer) {
+        let sessions = match self.requests.send(answer) {
             Ok(()) => answered.await.unwrap_or_default(),
             Err(_) => Vec::new(),
+        };
+        CarrierReport {
+            uptime_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            sessions,
         }
     }
 }
@@ -154,7 +164,10 @@ impl Carrier {
             tasks,
             server,
             reports,
-            reporter: Reporter(reporter),
+            reporter: Reporter {
+                began: Instant::now(),
+                requests: reporter,
+            },
         })
     }
 
@@ -168,10 +181,10 @@ impl Carrier {
         self.reporter.clone()
     }
 
-    /// Carries packets until the holder ends. Dropping the future ends all sessions.
+    /// Carries packets until the shim is taken down. Dropping the future ends all sessions.
     ///
     /// # Errors
-    /// [`CarrierError::HolderEnded`].
+    /// [`CarrierError::HolderEnded`] when the holder ended without that.
     pub async fn run(mut self) -> Result<(), CarrierError> {
         let mut tick = tokio::time::interval(FOLLOWED);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,6 +204,7 @@ impl Carrier {
             tokio::select! {
                 message = self.link.receive() => match message {
                     Some(ToCarrier::Connect { id, destination }) => self.connect(id, destination),
+                    Some(ToCarrier::Down) => return Ok(()),
                     None => return Err(CarrierError::HolderEnded),
                 },
                 Some(answer) = self.reports.recv() => self.report(answer),

@@ -11,6 +11,7 @@ mod incoming;
 mod network;
 mod outgoing;
 mod relay;
+mod relays;
 mod report;
 mod serve;
 mod service;
@@ -31,7 +32,9 @@ pub use self::capture::CaptureOptions;
 use self::carrier::Carriers;
 pub use self::device::remove_leftovers;
 use self::network::Network;
-pub use self::report::{Carried, ConnectionReport, HolderReport, SubflowReport};
+pub use self::report::{
+    ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport, SubflowState,
+};
 pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
 pub use self::service::{AttachError, ServiceError, attach, down, report, run_service};
 use self::subflows::Subflows;
@@ -171,7 +174,8 @@ impl Holder {
         Ok((self.0.network.queue()?, self.0.carriers.captured()?))
     }
 
-    /// Ends all captures: the connections of programs that begin from now on are not captured.
+    /// Ends the carrier and all captures: the connections of programs that begin from now on are not
+    /// captured.
     pub fn release(&self) {
         self.0.carriers.release();
     }

@@ -5,6 +5,7 @@
 //! - [`holder`]: what connections consist of on this host: a network namespace with one TUN device
 //!   and the kernel's MPTCP sockets, and the rules that capture programs' connections.
 //! - [`carrier`]: moves packets between the TUN device and SCION lanes.
+//! - [`status`]: what there is to see of both.
 //! - [`streams`]: the other carrier: connections as streams over several QUIC connections.
 //!
 //! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
@@ -18,6 +19,7 @@ mod liveness;
 pub mod map;
 pub mod protocol;
 mod slots;
+pub mod status;
 pub mod streams;
 
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range

@@ -16,7 +16,7 @@ use crate::address::Slot;
 use crate::holder::Served;
 
 /// The side of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// This host opened it, for its programs.
@@ -90,6 +90,8 @@ pub enum ToCarrier {
         /// What the program connects to.
         destination: SocketAddr,
     },
+    /// The shim is taken down: end.
+    Down,
 }
 
 /// One end of the connection: sends `S`, receives `R`.

@@ -4,7 +4,7 @@ mod details;
 
 use hawser_endhost::Path;
 use hawser_path::show::{Entry, Status};
-use hawser_path::{Explanation, Verdict};
+use hawser_path::{Explanation, Interface, Verdict};
 
 use self::details::details;
 use crate::paint::Paint;
@@ -68,7 +68,11 @@ fn word(status: Status, entry: &Entry, paint: Paint) -> String {
 
 /// `[1-ff00:0:111 1>2 1-ff00:0:110 3>1 1-ff00:0:112]`.
 pub fn drawing(path: &Path, paint: Paint) -> String {
-    let interfaces = &path.info().interfaces;
+    hops(&path.info().interfaces, paint)
+}
+
+/// The same, of a path's interfaces.
+pub fn hops(interfaces: &[Interface], paint: Paint) -> String {
     let Some(first) = interfaces.first() else {
         return "[]".to_owned();
     };
@@ -118,7 +122,7 @@ fn explanation(explanation: &Explanation, paint: Paint) -> Vec<(String, String)>
 mod tests {
     use std::time::Duration;
 
-    use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
+    use hawser_path::{Discovery, Geo, LinkType, Metadata};
 
     use super::*;
 

@@ -3,6 +3,7 @@
 mod down;
 mod holder;
 mod place;
+mod report;
 mod status;
 mod up;
 

@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 24] = [
+const DOCUMENTED: [&[&str]; 27] = [
     &["get"],
     &["send"],
     &["receive"],
@@ -30,6 +30,9 @@ const DOCUMENTED: [&[&str]; 24] = [
     &["map", "add"],
     &["map", "remove"],
     &["map", "list"],
+    &["shim", "up"],
+    &["shim", "status"],
+    &["shim", "down"],
     &["lab", "up"],
 ];
 

@@ -136,8 +136,13 @@ pub(super) async fn cancel(
 
 /// `GET /metrics`
 pub(super) async fn metrics(State(service): State<Service>) -> Response {
+    prometheus(service.metrics().await)
+}
+
+/// Metrics in Prometheus' text format.
+pub(super) fn prometheus(text: String) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (kind, service.metrics().await).into_response()
+    (kind, text).into_response()
 }
 
 /// Any other path.

@@ -17,7 +17,7 @@ use super::control::Control;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{DecisionReport, LaneReport, SessionReport};
+use super::report::{DecisionReport, Failovers, PathReport, SessionReport};
 use super::table::SlotTable;
 use crate::address::{Block, Slot};
 use crate::link::{Role, ToHolder};
@@ -100,6 +100,7 @@ pub(crate) struct ClientSession {
     events: Channel<(LaneKey, LaneEvent)>,
     waiting: Vec<oneshot::Sender<Result<Block, String>>>,
     decisions: BTreeMap<Fingerprint, Decision>,
+    failovers: Failovers,
     began: Instant,
     last_error: Option<String>,
 }
@@ -125,6 +126,7 @@ impl ClientSession {
             events: mpsc::unbounded_channel(),
             waiting: Vec::new(),
             decisions: BTreeMap::new(),
+            failovers: Failovers::default(),
             began: Instant::now(),
             last_error: None,
         }
@@ -305,8 +307,11 @@ impl ClientSession {
         );
         // A lane that is to be closed, or does not deliver, gives its slot up.
         let leaves = (self.open.values()).find(|one| one.closes.is_some() || one.stalled);
-        if let Some(leaves) = leaves.map(|one| one.lane.key) {
-            self.slots.lose(leaves);
+        if let Some(one) = leaves {
+            if one.stalled {
+                (self.failovers).record(&one.lane, Some(&one.path), "nothing comes back over it");
+            }
+            self.slots.lose(one.lane.key);
         }
         let Some((slot, epoch)) = self.slots.take(lane.key) else {
             // The path manager dials no more paths than there are slots.
@@ -401,6 +406,9 @@ impl ClientSession {
 
     /// Removes a lane whose path or connection failed.
     fn leave(&mut self, key: LaneKey, error: String) {
+        if let Some(one) = self.open.get(&key) {
+            (self.failovers).record(&one.lane, Some(&one.path), &error);
+        }
         if let Some(one) = self.remove(key) {
             tracing::debug!(peer = %self.peer, path = %one.path.fingerprint(), error, "a path failed");
             self.last_error = Some(error.clone());
@@ -467,20 +475,22 @@ impl ClientSession {
     }
 
     fn report(&self) -> SessionReport {
-        let lanes = self
+        let paths = self
             .open
             .values()
-            .map(|one| LaneReport::of(&one.lane, Some(&one.path)));
+            .map(|one| PathReport::of(&one.lane, Some(&one.path)));
         SessionReport {
             peer: self.peer.to_string(),
             key: self.known.as_ref().map(|(key, _)| key.to_string()),
             role: Role::Client,
             address: self.known.as_ref().map(|(_, table)| table.peer.address(0)),
-            lanes: lanes.collect(),
+            paths: paths.collect(),
+            failovers: self.failovers.clone(),
             decisions: (self.decisions.iter())
                 .map(|(path, decision)| DecisionReport::new(*path, decision))
                 .collect(),
             error: self.last_error.clone(),
+            totals: None,
         }
     }
 }

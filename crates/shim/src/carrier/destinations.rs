@@ -23,6 +23,8 @@ pub struct Destinations {
     local: Local,
     map: Map,
     resolved: Instant,
+    /// What was wrong with the file, a line each.
+    problems: Vec<String>,
 }
 
 /// What connections to one destination have in common: they share a session.
@@ -50,7 +52,7 @@ pub(super) struct Changes {
     /// The prefixes that are mapped now, and those of them that are mapped whatever the port; if
     /// they are others than before.
     pub prefixes: Option<(Vec<IpNet>, Vec<IpNet>)>,
-    /// What is wrong with the file, a line each.
+    /// What is wrong with the file and was not before, a line each.
     pub problems: Vec<String>,
 }
 
@@ -64,7 +66,16 @@ impl Destinations {
             local,
             map: Map::default(),
             resolved: Instant::now(),
+            problems: Vec::new(),
         }
+    }
+
+    /// Takes in what is wrong with the file now. Returns what was not before.
+    fn set_problems(&mut self, now: Vec<String>) -> Vec<String> {
+        let before = std::mem::replace(&mut self.problems, now);
+        let all = self.problems.iter();
+        let new = all.filter(|problem| !before.contains(problem));
+        new.cloned().collect()
     }
 
     /// Reads the file if it has changed, and resolves names if that is due. Blocks meanwhile.
@@ -76,7 +87,7 @@ impl Destinations {
             Some(Ok(file)) => self.file = Some(file),
             // What was read before stays in force.
             Some(Err(error)) => {
-                changes.problems.push(error.to_string());
+                changes.problems = self.set_problems(vec![error.to_string()]);
                 return changes;
             }
             None => {}
@@ -99,7 +110,7 @@ impl Destinations {
         let (map, problems) = Map::new(file.entries(), &self.addresses, &self.local);
         let path = file.path().display();
         let problems = problems.iter().map(|problem| format!("{path}: {problem}"));
-        changes.problems.extend(problems);
+        changes.problems = self.set_problems(problems.collect());
         self.map = map;
         let now = (self.map.captured(), self.map.routed());
         changes.prefixes = (now != before).then_some(now);
@@ -134,5 +145,38 @@ impl Destinations {
             options.policy = Some(read.map_err(|error| error.to_string())?);
         }
         Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::map::Role;
+
+    #[test]
+    fn problems_are_reported_when_they_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map.toml");
+        let local = Local::new("1-ff00:0:1".parse().unwrap());
+        let local = local.with_address("10.5.0.1".parse().unwrap(), Role::Host);
+        let mut destinations = Destinations::new(Follower::new(&path), local);
+        let mut problems = |text: &str| {
+            // Another file of the same name, as commands write it.
+            let new = folder.path().join("new");
+            fs::write(&new, text).unwrap();
+            fs::rename(&new, &path).unwrap();
+            destinations.refresh().problems.len()
+        };
+        let looped = "[destinations]\n\"10.5.0.0/16\" = \"1-ff00:0:4\"\n";
+        let other = "\"10.6.0.0/16\" = \"1-ff00:0:4\"\n";
+        assert_eq!(problems(looped), 1);
+        assert_eq!(problems(&format!("{looped}{other}")), 0);
+        assert_eq!(problems("wrong"), 1);
+        assert_eq!(problems("wrong"), 0);
+        assert_eq!(problems(looped), 1);
+        assert_eq!(problems(""), 0);
+        assert_eq!(problems(looped), 1);
     }
 }

@@ -2,19 +2,30 @@
 
 use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::Path;
-use hawser_path::{Decision, Fingerprint};
+use hawser_path::{Decision, Fingerprint, Interface};
 use serde::{Deserialize, Serialize};
 
 use super::lane::SealedLane;
 use crate::address::Slot;
 use crate::link::Role;
+use crate::status::Totals;
+
+/// What a carrier does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CarrierReport {
+    /// Milliseconds since it began.
+    pub uptime_ms: u64,
+    /// Its sessions.
+    pub sessions: Vec<SessionReport>,
+}
 
 /// A session with another host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionReport {
-    /// The other host.
+    /// The other host's shim: a SCION address.
     pub peer: String,
     /// Its key, once a path is connected.
     pub key: Option<String>,
@@ -22,29 +33,36 @@ pub struct SessionReport {
     pub role: Role,
     /// The other host's address as this one's kernel sees it.
     pub address: Option<Ipv6Addr>,
-    /// The lanes.
-    pub lanes: Vec<LaneReport>,
-    /// Which paths are taken, and why.
+    /// The paths in use, by slot.
+    pub paths: Vec<PathReport>,
+    /// How often a path that worked failed under connections.
+    pub failovers: Failovers,
+    /// Which paths are taken, and why; on the side that dials.
     pub decisions: Vec<DecisionReport>,
-    /// What failed last.
+    /// What failed last, on the side that dials.
     pub error: Option<String>,
+    /// What its connections have carried, as the holder counts.
+    #[serde(default)]
+    pub totals: Option<Totals>,
 }
 
-/// A lane of a session.
+/// A path in use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LaneReport {
-    /// The slot that it carries, if any.
+pub struct PathReport {
+    /// A number that no other path of this process has had.
+    pub lane: u64,
+    /// The slot that it is under, if any.
     pub slot: Option<Slot>,
-    /// The beginning of its path's fingerprint.
+    /// The beginning of its fingerprint.
     pub fingerprint: Option<String>,
-    /// The path's interfaces; empty if they are unknown.
-    pub hops: Vec<String>,
-    /// Whether datagrams get through.
-    pub up: bool,
+    /// Its interfaces; empty if they are unknown.
+    pub interfaces: Vec<Interface>,
+    /// Whether it delivers.
+    pub state: PathState,
     /// The round-trip time, in milliseconds.
     pub rtt_ms: Option<f64>,
     /// The largest datagram, in bytes of SCION/UDP payload.
-    pub datagram: usize,
+    pub datagram_bytes: usize,
     /// Bytes sent, from the SCION/UDP payload on.
     pub sent_bytes: u64,
     /// Packets sent.
@@ -54,9 +72,41 @@ pub struct LaneReport {
     /// Packets received.
     pub received_packets: u64,
     /// Packets that this host dropped for want of room.
-    pub dropped: u64,
+    pub dropped_packets: u64,
     /// Packets received and refused: forged, received before, or too old.
-    pub rejected: u64,
+    pub rejected_packets: u64,
+    /// The rate of sent bytes between two readings, in Mbit/s.
+    #[serde(default)]
+    pub sent_mbit: Option<f64>,
+    /// The rate of received bytes between two readings, in Mbit/s.
+    #[serde(default)]
+    pub received_mbit: Option<f64>,
+    /// Segments that TCP has sent again over the slot since the session began.
+    #[serde(default)]
+    pub retransmits: u64,
+}
+
+/// Whether a path delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathState {
+    /// Datagrams get through.
+    Up,
+    /// None has got through yet; segments take the connection beside it.
+    Connecting,
+    /// An answer is overdue.
+    Doubtful,
+}
+
+impl PathState {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Connecting => "connecting",
+            Self::Doubtful => "doubtful",
+        }
+    }
 }
 
 /// A decision about a path.
@@ -64,10 +114,56 @@ pub struct LaneReport {
 pub struct DecisionReport {
     /// The beginning of the path's fingerprint.
     pub fingerprint: String,
-    /// Whether it is taken.
+    /// `taken`, `waiting` or `left`.
     pub verdict: String,
     /// Why.
     pub reason: String,
+}
+
+/// How often a path that worked failed under connections, which went on over others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failovers {
+    /// How often, since this process began the session.
+    pub count: u64,
+    /// The latest one.
+    pub latest: Option<Failover>,
+}
+
+/// The failure of a path that worked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failover {
+    /// When: milliseconds since 1970.
+    pub at_ms: u64,
+    /// The slot that the path was under.
+    pub slot: Slot,
+    /// The beginning of the path's fingerprint.
+    pub fingerprint: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Failovers {
+    /// Counts that `lane` over `path` fails, if it worked and is under a slot. Called before it is
+    /// taken from there.
+    pub(crate) fn record(&mut self, lane: &SealedLane, path: Option<&Path>, reason: &str) {
+        let bound = lane.table.bound_of(lane.key);
+        let Some(bound) = bound.filter(|_| lane.is_up()) else {
+            return;
+        };
+        self.count += 1;
+        self.latest = Some(Failover {
+            at_ms: now_ms(),
+            slot: bound.slot,
+            fingerprint: path_of(lane, path).1.map(|one| one.short()),
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl DecisionReport {
@@ -80,27 +176,41 @@ impl DecisionReport {
     }
 }
 
-impl LaneReport {
+/// The path of `lane`, which is `path` if that is known, and its fingerprint.
+fn path_of(lane: &SealedLane, path: Option<&Path>) -> (Option<Path>, Option<Fingerprint>) {
+    let path = path.cloned().or_else(|| lane.lane()?.path());
+    let fingerprint = path.as_ref().map(Path::fingerprint);
+    let fingerprint = fingerprint.or_else(|| Some(lane.lane()?.fingerprint()));
+    (path, fingerprint)
+}
+
+impl PathReport {
     pub(crate) fn of(lane: &SealedLane, path: Option<&Path>) -> Self {
         let counters = &lane.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let path = path.cloned().or_else(|| lane.lane()?.path());
-        let fingerprint = path.as_ref().map(Path::fingerprint);
-        let fingerprint = fingerprint.or_else(|| Some(lane.lane()?.fingerprint()));
-        let hops = path.iter().flat_map(|path| &path.info().interfaces);
+        let (path, fingerprint) = path_of(lane, path);
+        let state = match (lane.is_up(), lane.is_doubtful()) {
+            (false, _) => PathState::Connecting,
+            (true, false) => PathState::Up,
+            (true, true) => PathState::Doubtful,
+        };
         Self {
+            lane: lane.key.0,
             slot: lane.table.bound_of(lane.key).map(|bound| bound.slot),
             fingerprint: fingerprint.map(|one| one.short()),
-            hops: hops.map(ToString::to_string).collect(),
-            up: lane.is_up(),
+            interfaces: path.map_or_else(Vec::new, |path| path.info().interfaces.clone()),
+            state,
             rtt_ms: lane.rtt().map(|rtt| rtt.as_secs_f64() * 1e3),
-            datagram: lane.datagram(),
+            datagram_bytes: lane.datagram(),
             sent_bytes: count(&counters.sent_bytes),
             sent_packets: count(&counters.sent_packets),
             received_bytes: count(&counters.received_bytes),
             received_packets: count(&counters.received_packets),
-            dropped: count(&counters.dropped),
-            rejected: lane.opener().rejections().total(),
+            dropped_packets: count(&counters.dropped),
+            rejected_packets: lane.opener().rejections().total(),
+            sent_mbit: None,
+            received_mbit: None,
+            retransmits: 0,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::Channel;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{LaneReport, SessionReport};
+use super::report::{Failovers, PathReport, SessionReport};
 use super::table::SlotTable;
 use crate::address::Block;
 use crate::link::{Role, ToHolder};
@@ -53,6 +53,7 @@ struct Session {
     table: Arc<SlotTable>,
     lanes: BTreeMap<LaneKey, Arc<SealedLane>>,
     published: Published,
+    failovers: Failovers,
     /// When the last lane ended.
     alone_since: Option<tokio::time::Instant>,
 }
@@ -143,6 +144,7 @@ impl Server {
             table: plane.session(Block::of(&name.0, name.1), Role::Server),
             lanes: BTreeMap::new(),
             published: Published::default(),
+            failovers: Failovers::default(),
             alone_since: None,
         });
         session.alone_since = None;
@@ -215,6 +217,7 @@ impl Server {
             return;
         };
         tracing::debug!(peer = %session.peer, reason, "a path failed");
+        session.failovers.record(&lane, None, reason);
         for (slot, epoch) in self.node.plane().remove(&lane) {
             for other in session.lanes.values() {
                 other.send(Message::Down { slot, epoch });
@@ -265,9 +268,11 @@ impl Session {
             key: Some(name.0.to_string()),
             role: Role::Server,
             address: Some(session.table.peer.address(0)),
-            lanes: lanes.map(|lane| LaneReport::of(lane, None)).collect(),
+            paths: lanes.map(|lane| PathReport::of(lane, None)).collect(),
+            failovers: session.failovers.clone(),
             decisions: Vec::new(),
             error: None,
+            totals: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::HolderError;
 use super::capture::Capture;
 use super::network::Network;
-use super::relay::Relays;
+use super::relays::Relays;
 use super::report::HolderReport;
 use super::serve::Served;
 use super::subflows::Subflows;
@@ -40,6 +40,7 @@ struct Inner {
     relays: Relays,
     served: watch::Sender<Served>,
     attached: Notify,
+    detached: Notify,
 }
 
 struct State {
@@ -67,6 +68,7 @@ impl Carriers {
             relays: Relays::default(),
             served: watch::Sender::default(),
             attached: Notify::new(),
+            detached: Notify::new(),
         }))
     }
 
@@ -96,9 +98,28 @@ impl Carriers {
         }
     }
 
-    /// Ends all captures.
+    /// Ends all captures, and the carrier.
     pub(super) fn release(&self) {
-        self.state().capture = None;
+        let mut state = self.state();
+        state.capture = None;
+        if let Some(carrier) = &state.carrier {
+            // It may have ended.
+            let _ = carrier.send(ToCarrier::Down);
+        }
+    }
+
+    /// Waits until no carrier works with the holder.
+    pub(super) async fn detached(&self) {
+        loop {
+            let detached = self.0.detached.notified();
+            tokio::pin!(detached);
+            // A carrier that ends from here on is noticed.
+            detached.as_mut().enable();
+            if !self.is_attached() {
+                return;
+            }
+            detached.await;
+        }
     }
 
     /// Whether a carrier works with the holder.
@@ -129,6 +150,7 @@ impl Carriers {
             state.carrier = None;
             // Those who wait ask the next carrier.
             state.requests.clear();
+            this.0.detached.notify_waiters();
             tracing::info!("the carrier has ended; connections wait for another");
         });
         Ok(())

@@ -10,7 +10,8 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carriers;
-use super::relay::{self, New};
+use super::relay;
+use super::relays::{Failed, New};
 use super::serve;
 use crate::address::Block;
 use crate::link::Role;
@@ -54,6 +55,13 @@ impl IncomingError {
             _ => None,
         }
     }
+
+    fn when(&self) -> Failed {
+        match self {
+            Self::Broken(_) | Self::Ended(_) => Failed::Broken,
+            _ => Failed::SetUp,
+        }
+    }
 }
 
 /// Accepts connections of other holders.
@@ -70,7 +78,8 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
                             return;
                         }
                         tracing::info!("a connection from {from} failed: {error}");
-                        carriers.relays().failed(format!("from {from}: {error}"));
+                        let text = format!("from {from}: {error}");
+                        carriers.relays().failed(error.when(), text);
                     }
                 });
             }

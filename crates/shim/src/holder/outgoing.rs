@@ -13,7 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
 use super::network::Network;
-use super::relay::{self, New};
+use super::relay;
+use super::relays::{Failed, New};
 use crate::link::Role;
 use crate::protocol::preamble;
 use crate::protocol::{Preamble, Status};
@@ -36,8 +37,19 @@ enum OutgoingError {
     Silent,
     #[error("{0}")]
     Refused(Status),
+    #[error("the session has ended: {0}")]
+    Ended(String),
     #[error("it broke: {0}")]
     Broken(#[from] io::Error),
+}
+
+impl OutgoingError {
+    fn when(&self) -> Failed {
+        match self {
+            Self::Broken(_) | Self::Ended(_) => Failed::Broken,
+            _ => Failed::SetUp,
+        }
+    }
 }
 
 /// Accepts captured connections at all `listeners`.
@@ -82,7 +94,7 @@ async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carr
         let to = destination.map_or_else(|| "the shim".to_owned(), |to| to.to_string());
         let what = format!("{source} to {to}: {error}");
         tracing::warn!("a connection failed: {what}");
-        carriers.relays().failed(what);
+        carriers.relays().failed(error.when(), what);
     }
 }
 
@@ -133,7 +145,7 @@ async fn connect(
     };
     let result = relayed.run(relay).await;
     result
-        .unwrap_or_else(|reason| Err(OutgoingError::NoSession(reason)))
+        .unwrap_or_else(|reason| Err(OutgoingError::Ended(reason)))
         .inspect_err(|_| relay::reset(&socket))
 }
 

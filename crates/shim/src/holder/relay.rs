@@ -1,26 +1,19 @@
-//! Connections that are relayed: between a program or server on this host and the other holder.
+//! Relaying a connection: between a program or server on this host and the other holder.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser_kernel::socket;
 use rustix::net::{Shutdown, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::watch;
 
 use super::MARK;
-use super::report::{ConnectionReport, HolderReport};
-use crate::link::Role;
 
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
 const CHUNK: usize = 256 << 10;
-/// Most failures that are remembered.
-const FAILURES: usize = 20;
 /// Wait after an error of accept(2), as when no more files can be opened.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a connection.
@@ -28,142 +21,6 @@ const CONNECTED: Duration = Duration::from_secs(10);
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK]);
-}
-
-/// All connections that are relayed. Cloning shares it.
-#[derive(Clone, Default)]
-pub(super) struct Relays(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    next: u64,
-    all: BTreeMap<u64, Entry>,
-    ended: u64,
-    failures: VecDeque<String>,
-}
-
-struct Entry {
-    session: (Ipv6Addr, Role),
-    source: SocketAddr,
-    destination: SocketAddr,
-    peer: Arc<TcpStream>,
-    began: Instant,
-    end: watch::Sender<Option<String>>,
-}
-
-/// A connection that begins.
-pub(super) struct New {
-    pub session: (Ipv6Addr, Role),
-    pub source: SocketAddr,
-    pub destination: SocketAddr,
-    /// The connection to the other holder.
-    pub peer: Arc<TcpStream>,
-}
-
-/// A connection that is relayed, until this is dropped.
-pub(super) struct Relayed {
-    number: u64,
-    relays: Relays,
-    ended: watch::Receiver<Option<String>>,
-}
-
-impl Relays {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn add(&self, new: New) -> Relayed {
-        let (end, ended) = watch::channel(None);
-        let mut state = self.state();
-        let number = state.next;
-        state.next += 1;
-        let entry = Entry {
-            session: new.session,
-            source: new.source,
-            destination: new.destination,
-            peer: new.peer,
-            began: Instant::now(),
-            end,
-        };
-        state.all.insert(number, entry);
-        Relayed {
-            number,
-            relays: self.clone(),
-            ended,
-        }
-    }
-
-    /// One destination of each session that programs of this host use.
-    pub(super) fn destinations(&self) -> Vec<SocketAddr> {
-        let state = self.state();
-        let clients = state
-            .all
-            .values()
-            .filter(|entry| entry.session.1 == Role::Client);
-        let sessions: BTreeMap<Ipv6Addr, SocketAddr> = clients
-            .map(|entry| (entry.session.0, entry.destination))
-            .collect();
-        sessions.into_values().collect()
-    }
-
-    /// Ends the connections of a session.
-    pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
-        for entry in self.state().all.values() {
-            if entry.session == (peer, role) {
-                entry.end.send_replace(Some(reason.to_owned()));
-            }
-        }
-    }
-
-    /// Remembers a connection that failed.
-    pub(super) fn failed(&self, what: String) {
-        let mut state = self.state();
-        state.failures.push_back(what);
-        if state.failures.len() > FAILURES {
-            state.failures.pop_front();
-        }
-    }
-
-    pub(super) fn report(&self, attached: bool) -> HolderReport {
-        let state = self.state();
-        let connections = state.all.values().map(|entry| ConnectionReport {
-            peer: entry.session.0,
-            role: entry.session.1,
-            source: entry.source,
-            destination: entry.destination,
-            age: entry.began.elapsed(),
-            carried: super::report::carried(&entry.peer),
-        });
-        HolderReport {
-            attached,
-            connections: connections.collect(),
-            ended: state.ended,
-            failures: state.failures.iter().cloned().collect(),
-        }
-    }
-}
-
-impl Relayed {
-    /// Runs `relay` until it ends, or the session does.
-    ///
-    /// # Errors
-    /// Why the session ended.
-    pub(super) async fn run<T>(mut self, relay: impl Future<Output = T>) -> Result<T, String> {
-        tokio::select! {
-            done = relay => Ok(done),
-            Ok(reason) = self.ended.wait_for(Option::is_some) => {
-                Err(reason.clone().unwrap_or_default())
-            }
-        }
-    }
-}
-
-impl Drop for Relayed {
-    fn drop(&mut self) {
-        let mut state = self.relays.state();
-        state.all.remove(&self.number);
-        state.ended += 1;
-    }
 }
 
 /// Whether an error of a connection means that one of its ends was closed in haste, as programs do.

@@ -1,14 +1,15 @@
 //! Where the processes of a shim find each other.
 
-use std::fs::DirBuilder;
+use std::env;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::failure::{Doing, Failure};
 
-/// The folder of sockets.
+/// The folder of sockets of root.
 const FOLDER: &str = "/run/hawser/shim";
 /// Longest name of a shim.
 const LONGEST: usize = 64;
@@ -43,7 +44,7 @@ impl ShimName {
     }
 
     fn socket(&self, of: &str) -> PathBuf {
-        Path::new(FOLDER).join(format!("{}.{of}", self.0))
+        folder().join(format!("{}.{of}", self.0))
     }
 
     /// The name.
@@ -52,13 +53,46 @@ impl ShimName {
     }
 }
 
+/// The folder of sockets: in a lab of an ordinary user, in that user's `$XDG_RUNTIME_DIR`.
+fn folder() -> PathBuf {
+    let ids = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|_| !is_root_outside(&ids));
+    match runtime {
+        Some(runtime) => PathBuf::from(runtime).join("hawser/shim"),
+        None => PathBuf::from(FOLDER),
+    }
+}
+
+/// Whether root is root outside of this user namespace too, by its `uid_map` (user_namespaces(7)).
+fn is_root_outside(ids: &str) -> bool {
+    let mut lines = ids.lines().map(|line| line.split_ascii_whitespace());
+    lines.any(|mut fields| (fields.next(), fields.next()) == (Some("0"), Some("0")))
+}
+
 /// Makes the folder of sockets.
 pub fn prepare() -> Result<(), Failure> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(FOLDER);
+    let folder = folder();
+    let shown = folder.display();
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder);
     match made {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(Failure::job(format!(
-            "cannot make {FOLDER}: {error}; the shim needs root"
+            "cannot make {shown}: {error}; the shim needs root"
         ))),
-        made => made.doing(format!("making {FOLDER}")),
+        made => made.doing(format!("making {shown}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_of_a_user_namespace_is_told_apart() {
+        assert!(is_root_outside("         0          0 4294967295\n"));
+        assert!(!is_root_outside("         0      65534          1\n"));
+        assert!(!is_root_outside(""));
     }
 }

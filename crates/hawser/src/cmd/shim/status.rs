@@ -2,70 +2,122 @@
 
 mod text;
 
-use std::path::Path;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use hawser_kernel::rpc::{self, RpcError, Service};
-use hawser_shim::carrier::Reporter;
-use hawser_shim::holder;
-use serde_json::{Value, json};
-use tokio::net::UnixListener;
+use hawser_shim::status::StatusReport;
+use hawser_topology::parse_duration;
 
-use super::NameArgs;
-use crate::cmd::print;
-use crate::failure::{Doing, Failure};
+use self::text::Shown;
+use super::place::ShimName;
+use super::{NameArgs, report};
+use crate::cmd::{print, process};
+use crate::failure::Failure;
+use crate::out::outln;
+use crate::paint::Paint;
+use crate::screen::Live;
 
-/// The carrier, as its users call it.
-const CARRIER: Service = Service {
-    name: "shim",
-    timeout: std::time::Duration::from_secs(5),
-};
+/// Time between the two readings by which rates are known.
+const READ: Duration = Duration::from_millis(250);
+/// Shortest time between two readings.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub struct StatusArgs {
     #[command(flatten)]
     name: NameArgs,
-    /// Print JSON
+    /// Print JSON: one line, or one for each reading
     #[arg(long)]
     json: bool,
+    /// Show it again every second, or as often as this says
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+        default_missing_value = "1s", value_parser = interval)]
+    watch: Option<Duration>,
+    /// Show why each path was taken or left
+    #[arg(long)]
+    explain: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match time >= SHORTEST {
+        true => Ok(time),
+        false => Err("the shortest time is 100ms".to_owned()),
+    }
 }
 
 /// Runs `hawser shim status`. The exit code is 1 if the shim is not up.
 pub fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let name = &args.name.name;
-    let held = holder::report(&name.holder())?;
-    let sessions: Result<Value, RpcError> = CARRIER.call(&name.carrier(), &"status");
-    let is_up = sessions.is_ok();
-    let status = json!({
-        "up": is_up,
-        "sessions": sessions.unwrap_or_else(|_| json!([])),
-        "connections": held.connections,
-        "ended": held.ended,
-        "failures": held.failures,
-    });
-    match args.json {
-        true => print::json(&status)?,
-        false => text::print(&status),
+    let before = report::read(name)?;
+    if let Some(every) = args.watch {
+        let runtime = process::small_runtime()?;
+        return runtime.block_on(watch(args, name, every, before));
     }
-    Ok(match is_up {
+    std::thread::sleep(READ);
+    let status = report::read(name)?.with_rates(&before);
+    args.print(&status)?;
+    Ok(match status.up {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
 }
 
-/// Answers at `socket` what there is to see of the carrier.
-pub async fn serve(reporter: Reporter, socket: &Path) -> Result<(), Failure> {
-    let what = format!("listening at {}", socket.display());
-    let (listener, _file) = rpc::listen(socket).doing(&what)?;
-    let listener = UnixListener::from_std(listener).doing(&what)?;
+/// Shows the status until SIGINT or SIGTERM: in place on a terminal.
+async fn watch(
+    args: &StatusArgs,
+    name: &ShimName,
+    every: Duration,
+    mut before: StatusReport,
+) -> Result<ExitCode, Failure> {
+    let in_place = !args.json && io::stdout().is_terminal();
+    let mut live = if in_place { Live::start() } else { None };
+    let mut wait = READ.min(every);
+    let interrupted = process::interrupted();
+    tokio::pin!(interrupted);
     loop {
-        let (stream, _) = listener.accept().await.doing(&what)?;
-        let sessions = json!(reporter.sessions().await);
-        let stream = stream.into_std().doing(&what)?;
-        stream.set_nonblocking(false).doing(&what)?;
-        tokio::task::spawn_blocking(move || {
-            let _: (Value, _) = rpc::receive(&stream)?;
-            rpc::send(&stream, &sessions, &[])
-        });
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            ended = &mut interrupted => {
+                ended?;
+                if live.take().is_some() {
+                    args.print(&before)?;
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        wait = every;
+        let status = report::read(name)?.with_rates(&before);
+        match &mut live {
+            Some(live) => live.draw(|_| args.lines(&status, Paint::stderr())),
+            None => {
+                args.print(&status)?;
+                if !args.json {
+                    outln!("");
+                }
+            }
+        }
+        before = status;
+    }
+}
+
+impl StatusArgs {
+    fn lines(&self, status: &StatusReport, paint: Paint) -> Vec<String> {
+        let shown = Shown {
+            explain: self.explain,
+            now_ms: text::now_ms(),
+        };
+        text::lines(status, &shown, paint)
+    }
+
+    fn print(&self, status: &StatusReport) -> Result<(), Failure> {
+        if self.json {
+            return print::json(status);
+        }
+        for line in self.lines(status, Paint::new(false)) {
+            outln!("{line}");
+        }
+        Ok(())
     }
 }

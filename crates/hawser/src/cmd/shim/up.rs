@@ -1,6 +1,7 @@
 //! `hawser shim up`.
 
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -9,6 +10,7 @@ use hawser_kernel::rpc::RpcError;
 use hawser_keys::{Allowed, Known, PeerKey};
 use hawser_manager::PathOptions;
 use hawser_seal::Cipher;
+use hawser_service::{READY, notify};
 use hawser_shim::carrier::{Attachment, Carrier, CarrierOptions, Destinations, Trust};
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
 use hawser_shim::map::{Follower, Local, Role};
@@ -18,6 +20,7 @@ use serde_json::json;
 
 use super::NameArgs;
 use super::place::{self, ShimName};
+use super::report;
 use crate::cmd::address::{Listen, listen};
 use crate::cmd::key::KeyFileArgs;
 use crate::cmd::map::MapFileArgs;
@@ -72,6 +75,9 @@ pub struct UpArgs {
     listen: Option<Listen>,
     #[command(flatten)]
     key: KeyFileArgs,
+    /// Serve metrics for Prometheus over HTTP, at /metrics: IP:PORT, or PORT of 127.0.0.1
+    #[arg(long, value_name = "ADDR", value_parser = report::metrics_address)]
+    metrics: Option<SocketAddr>,
     /// Print JSON: one object when the shim is up
     #[arg(long)]
     json: bool,
@@ -150,6 +156,11 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         let host = args.host.join().await?;
         let listen = listen_address(args.listen, &host)?;
+        let metrics = match args.metrics {
+            Some(address) => Some(report::metrics_listener(address).await?),
+            None => None,
+        };
+        let metrics_address = metrics.as_ref().and_then(|one| one.local_addr().ok());
         let attachment = attach(&args.name.name, identity.key())?;
         let key = identity.key();
         let options = CarrierOptions {
@@ -169,14 +180,28 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         let carrier = Carrier::start(options, attachment)?;
         let address = carrier.local_addr().to_string();
         match args.json {
-            true => print::json(&json!({ "listening": address, "key": key.to_string() }))?,
-            false => outln!("up at {address}\nkey {key}"),
+            true => print::json(&json!({
+                "listening": address,
+                "key": key.to_string(),
+                "metrics": metrics_address,
+            }))?,
+            false => {
+                outln!("up at {address}\nkey {key}");
+                if let Some(address) = metrics_address {
+                    outln!("metrics at http://{address}/metrics");
+                }
+            }
+        }
+        notify(READY).doing("notifying systemd")?;
+        if let Some(listener) = metrics {
+            let name = args.name.name.clone();
+            tokio::spawn(report::serve_metrics(listener, name, carrier.reporter()));
         }
         let socket = args.name.name.carrier();
         let reporter = carrier.reporter();
         tokio::select! {
             ended = carrier.run() => Ok(ended?),
-            served = super::status::serve(reporter, &socket) => served,
+            served = report::serve(reporter, &socket) => served,
             signal = process::interrupted() => {
                 signal?;
                 // An orderly end; the holder survives only a carrier that is killed.

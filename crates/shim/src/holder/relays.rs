@@ -1,0 +1,323 @@
+//! All connections that are relayed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use hawser_mptcp::InfoError;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::report::{
+    Carried, ConnectionReport, FailureReport, HolderReport, SessionTotals, carried, millis,
+};
+use crate::carrier::now_ms;
+use crate::link::Role;
+use crate::status::Totals;
+
+/// Most failures that are remembered.
+const FAILURES: usize = 20;
+
+/// A session: the other host's address, and this host's side.
+type Session = (Ipv6Addr, Role);
+
+/// All connections that are relayed. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Relays(Arc<Mutex<State>>);
+
+struct State {
+    began: Instant,
+    next: u64,
+    all: BTreeMap<u64, Entry>,
+    ended: u64,
+    setups_failed: u64,
+    failures: VecDeque<FailureReport>,
+    totals: BTreeMap<Session, Totals>,
+}
+
+struct Entry {
+    session: Session,
+    source: SocketAddr,
+    destination: SocketAddr,
+    peer: Arc<TcpStream>,
+    began: Instant,
+    end: watch::Sender<Option<String>>,
+    seen: Seen,
+}
+
+/// What of a connection is in the totals of its session.
+#[derive(Default)]
+struct Seen {
+    sent: u64,
+    received: u64,
+    reinjected: u64,
+    /// By the number of the subflow.
+    retransmits: BTreeMap<u32, u32>,
+}
+
+/// A connection that begins.
+pub(super) struct New {
+    pub session: Session,
+    pub source: SocketAddr,
+    pub destination: SocketAddr,
+    /// The connection to the other holder.
+    pub peer: Arc<TcpStream>,
+}
+
+/// A connection that is relayed, until this is dropped.
+pub(super) struct Relayed {
+    number: u64,
+    relays: Relays,
+    ended: watch::Receiver<Option<String>>,
+}
+
+/// When a connection failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// Before it was set up.
+    SetUp,
+    /// Later.
+    Broken,
+}
+
+impl Default for Relays {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            began: Instant::now(),
+            next: 0,
+            all: BTreeMap::new(),
+            ended: 0,
+            setups_failed: 0,
+            failures: VecDeque::new(),
+            totals: BTreeMap::new(),
+        })))
+    }
+}
+
+impl Relays {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, new: New) -> Relayed {
+        let (end, ended) = watch::channel(None);
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        state.totals.entry(new.session).or_default().connections += 1;
+        let entry = Entry {
+            session: new.session,
+            source: new.source,
+            destination: new.destination,
+            peer: new.peer,
+            began: Instant::now(),
+            end,
+            seen: Seen::default(),
+        };
+        state.all.insert(number, entry);
+        Relayed {
+            number,
+            relays: self.clone(),
+            ended,
+        }
+    }
+
+    /// One destination of each session that programs of this host use.
+    pub(super) fn destinations(&self) -> Vec<SocketAddr> {
+        let state = self.state();
+        let clients = state
+            .all
+            .values()
+            .filter(|entry| entry.session.1 == Role::Client);
+        let sessions: BTreeMap<Ipv6Addr, SocketAddr> = clients
+            .map(|entry| (entry.session.0, entry.destination))
+            .collect();
+        sessions.into_values().collect()
+    }
+
+    /// Ends the connections of a session, and forgets what they have carried.
+    pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
+        let mut state = self.state();
+        state.totals.remove(&(peer, role));
+        for entry in state.all.values() {
+            if entry.session == (peer, role) {
+                entry.end.send_replace(Some(reason.to_owned()));
+            }
+        }
+    }
+
+    /// Remembers a connection that failed.
+    pub(super) fn failed(&self, when: Failed, text: String) {
+        let mut state = self.state();
+        state.setups_failed += u64::from(when == Failed::SetUp);
+        let at_ms = now_ms();
+        state.failures.push_back(FailureReport { at_ms, text });
+        if state.failures.len() > FAILURES {
+            state.failures.pop_front();
+        }
+    }
+
+    pub(super) fn report(&self, attached: bool) -> HolderReport {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let mut connections = Vec::new();
+        for (number, entry) in &mut state.all {
+            let (carried, error) = match entry.count(&mut state.totals) {
+                Ok(carried) => (carried, None),
+                Err(error) => (Carried::default(), Some(error.to_string())),
+            };
+            connections.push(ConnectionReport {
+                id: *number,
+                peer: None,
+                address: entry.session.0,
+                role: entry.session.1,
+                source: entry.source,
+                destination: entry.destination,
+                age_ms: millis(entry.began.elapsed()),
+                sent_bytes: carried.sent,
+                received_bytes: carried.received,
+                reinjected_bytes: carried.reinjected,
+                sent_mbit: None,
+                received_mbit: None,
+                subflows: carried.subflows,
+                error,
+            });
+        }
+        let sessions = state.totals.iter();
+        let sessions = sessions.map(|(&(address, role), totals)| SessionTotals {
+            address,
+            role,
+            totals: totals.clone(),
+        });
+        HolderReport {
+            uptime_ms: millis(state.began.elapsed()),
+            attached,
+            connections,
+            connections_ended: state.ended,
+            setups_failed: state.setups_failed,
+            failures: state.failures.iter().cloned().collect(),
+            sessions: sessions.collect(),
+        }
+    }
+}
+
+impl Entry {
+    /// Reads what the connection carries, and adds to the totals what is new of it.
+    fn count(&mut self, totals: &mut BTreeMap<Session, Totals>) -> Result<Carried, InfoError> {
+        let carried = carried(&self.peer)?;
+        // None once the session has ended.
+        if let Some(totals) = totals.get_mut(&self.session) {
+            self.seen.add(&carried, totals);
+        }
+        Ok(carried)
+    }
+}
+
+impl Seen {
+    fn add(&mut self, carried: &Carried, totals: &mut Totals) {
+        for (seen, now, total) in [
+            (&mut self.sent, carried.sent, &mut totals.sent_bytes),
+            (
+                &mut self.received,
+                carried.received,
+                &mut totals.received_bytes,
+            ),
+            (
+                &mut self.reinjected,
+                carried.reinjected,
+                &mut totals.reinjected_bytes,
+            ),
+        ] {
+            *total += now.saturating_sub(*seen);
+            *seen = now;
+        }
+        for subflow in &carried.subflows {
+            let Some(slot) = subflow.slot else { continue };
+            let now = subflow.retransmits;
+            let before = self.retransmits.insert(subflow.id, now).unwrap_or(0);
+            let new = u64::from(now.saturating_sub(before));
+            *totals.retransmits.entry(slot).or_default() += new;
+        }
+    }
+}
+
+impl Relayed {
+    /// Runs `relay` until it ends, or the session does.
+    ///
+    /// # Errors
+    /// Why the session ended.
+    pub(super) async fn run<T>(mut self, relay: impl Future<Output = T>) -> Result<T, String> {
+        tokio::select! {
+            done = relay => Ok(done),
+            Ok(reason) = self.ended.wait_for(Option::is_some) => {
+                Err(reason.clone().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        let mut guard = self.relays.state();
+        let state = &mut *guard;
+        state.ended += 1;
+        if let Some(mut entry) = state.all.remove(&self.number) {
+            // The last chance to count; what is unknown by now is not counted.
+            let _ = entry.count(&mut state.totals);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holder::{SubflowReport, SubflowState};
+
+    fn carried(sent: u64, retransmits: &[(u32, u32)]) -> Carried {
+        let subflows = retransmits.iter().map(|&(id, retransmits)| SubflowReport {
+            id,
+            slot: Some(2),
+            path: None,
+            state: SubflowState::Open,
+            rtt_ms: 1.0,
+            congestion_window_bytes: 1,
+            sent_bytes: 0,
+            received_bytes: 0,
+            sent_mbit: None,
+            received_mbit: None,
+            retransmits,
+        });
+        Carried {
+            sent,
+            received: 1,
+            reinjected: 0,
+            subflows: subflows.collect(),
+        }
+    }
+
+    #[test]
+    fn totals_survive_subflows_and_connections() {
+        let (mut first, mut second) = (Seen::default(), Seen::default());
+        let mut totals = Totals::default();
+        first.add(&carried(100, &[(0, 3)]), &mut totals);
+        first.add(&carried(150, &[(0, 4)]), &mut totals);
+        // Its subflow has ended; another one takes the slot.
+        first.add(&carried(150, &[(1, 2)]), &mut totals);
+        second.add(&carried(7, &[(0, 1)]), &mut totals);
+        assert_eq!((totals.sent_bytes, totals.received_bytes), (157, 2));
+        assert_eq!(totals.retransmits, [(2, 7)].into());
+    }
+
+    #[test]
+    fn failures_are_counted_and_the_latest_kept() {
+        let relays = Relays::default();
+        for number in 0..30 {
+            relays.failed(Failed::SetUp, number.to_string());
+        }
+        relays.failed(Failed::Broken, "broken".into());
+        let report = relays.report(false);
+        assert_eq!((report.setups_failed, report.failures.len()), (30, 20));
+        assert_eq!(report.failures[19].text, "broken");
+    }
+}

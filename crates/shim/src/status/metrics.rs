@@ -1,0 +1,250 @@
+//! The status as metrics of Prometheus.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Write};
+
+use super::{StatusReport, Totals};
+use crate::address::Slot;
+use crate::carrier::{PathState, SessionReport};
+use crate::link::Role;
+
+/// A session's labels: the other host without its port, and this host's side. Sessions with the same
+/// ones are added up.
+type Peer<'a> = (&'a str, Role);
+
+/// The metrics of one shim in Prometheus' text format (version 0.0.4). There is a series for each
+/// peer and for each of its slots, none for a connection: their number is bounded by the number of
+/// hosts that may connect.
+pub fn metrics(status: &StatusReport) -> String {
+    let mut text = Text::default();
+    let up = u64::from(status.up);
+    text.single("up", GAUGE, "Whether the carrier runs.", up);
+    let open = status.connections.len() as u64;
+    text.single("connections", GAUGE, "Connections that are open.", open);
+    let begun = open + status.connections_ended;
+    text.single("connections_total", COUNTER, "Connections relayed.", begun);
+    let subflows = status.connections.iter().map(|one| one.subflows.len());
+    let subflows = subflows.sum::<usize>() as u64;
+    text.single("subflows", GAUGE, "Subflows of open connections.", subflows);
+    text.single(
+        "setups_failed_total",
+        COUNTER,
+        "Connections that could not be set up.",
+        status.setups_failed,
+    );
+    peers(status, &mut text);
+    slots(status, &mut text);
+    text.0
+}
+
+fn peers(status: &StatusReport, text: &mut Text) {
+    let mut peers: BTreeMap<Peer<'_>, OfPeer> = BTreeMap::new();
+    for session in &status.sessions {
+        let peer = peers.entry(peer(session)).or_default();
+        let up = session
+            .paths
+            .iter()
+            .filter(|path| path.state == PathState::Up);
+        peer.lanes_up += up.count() as u64;
+        peer.connections += status.connections_of(session).count() as u64;
+        peer.failovers += session.failovers.count;
+        if let Some(totals) = &session.totals {
+            peer.totals.push(totals);
+        }
+    }
+    let all: [(&str, &str, &str, fn(&OfPeer) -> u64); 6] = [
+        ("lanes_up", GAUGE, "Paths that deliver.", |one| one.lanes_up),
+        (
+            "peer_connections",
+            GAUGE,
+            "Connections with the peer that are open.",
+            |one| one.connections,
+        ),
+        (
+            "failovers_total",
+            COUNTER,
+            "Paths that worked and failed under connections.",
+            |one| one.failovers,
+        ),
+        (
+            "payload_sent_bytes_total",
+            COUNTER,
+            "Bytes of programs that the peer has acknowledged.",
+            |one| one.sum(|totals| totals.sent_bytes),
+        ),
+        (
+            "payload_received_bytes_total",
+            COUNTER,
+            "Bytes of programs received.",
+            |one| one.sum(|totals| totals.received_bytes),
+        ),
+        (
+            "payload_reinjected_bytes_total",
+            COUNTER,
+            "Bytes of programs sent again over another subflow.",
+            |one| one.sum(|totals| totals.reinjected_bytes),
+        ),
+    ];
+    for (name, kind, help, value) in all {
+        text.head(name, kind, help);
+        for (peer, counted) in &peers {
+            text.line(name, &[("peer", &peer.0), role(peer)], value(counted));
+        }
+    }
+}
+
+#[derive(Default)]
+struct OfPeer<'a> {
+    lanes_up: u64,
+    connections: u64,
+    failovers: u64,
+    totals: Vec<&'a Totals>,
+}
+
+impl OfPeer<'_> {
+    fn sum(&self, of: fn(&Totals) -> u64) -> u64 {
+        self.totals.iter().map(|totals| of(totals)).sum()
+    }
+}
+
+/// What was counted under one slot.
+#[derive(Default)]
+struct OfSlot {
+    sent_bytes: u64,
+    received_bytes: u64,
+    sent_packets: u64,
+    received_packets: u64,
+    dropped_packets: u64,
+    rejected_packets: u64,
+    retransmits: u64,
+    rtt_seconds: Option<f64>,
+    paths: BTreeSet<String>,
+}
+
+fn slots(status: &StatusReport, text: &mut Text) {
+    let mut slots: BTreeMap<(Peer<'_>, Slot), OfSlot> = BTreeMap::new();
+    for session in &status.sessions {
+        for path in &session.paths {
+            let Some(slot) = path.slot else { continue };
+            let one = slots.entry((peer(session), slot)).or_default();
+            one.sent_bytes += path.sent_bytes;
+            one.received_bytes += path.received_bytes;
+            one.sent_packets += path.sent_packets;
+            one.received_packets += path.received_packets;
+            one.dropped_packets += path.dropped_packets;
+            one.rejected_packets += path.rejected_packets;
+            one.retransmits += path.retransmits;
+            let rtt = path.rtt_ms.map(|rtt| rtt / 1e3);
+            one.rtt_seconds = one.rtt_seconds.into_iter().chain(rtt).reduce(f64::min);
+            one.paths.extend(path.fingerprint.clone());
+        }
+    }
+    let all: [(&str, &str, fn(&OfSlot) -> u64); 7] = [
+        (
+            "path_sent_bytes_total",
+            "Bytes sent over the slot's path, from the SCION/UDP payload on.",
+            |one| one.sent_bytes,
+        ),
+        ("path_received_bytes_total", "Bytes received.", |one| {
+            one.received_bytes
+        }),
+        ("path_sent_packets_total", "Packets sent.", |one| {
+            one.sent_packets
+        }),
+        ("path_received_packets_total", "Packets received.", |one| {
+            one.received_packets
+        }),
+        (
+            "path_dropped_packets_total",
+            "Packets that this host had no room for.",
+            |one| one.dropped_packets,
+        ),
+        (
+            "path_rejected_packets_total",
+            "Packets refused: forged, received before, or too old.",
+            |one| one.rejected_packets,
+        ),
+        (
+            "retransmits_total",
+            "Segments that TCP has sent again over the slot.",
+            |one| one.retransmits,
+        ),
+    ];
+    for (name, help, value) in all {
+        text.head(name, COUNTER, help);
+        for ((peer, slot), counted) in &slots {
+            let labels: [(&str, &dyn Display); 3] = [("peer", &peer.0), role(peer), ("slot", slot)];
+            text.line(name, &labels, value(counted));
+        }
+    }
+    let (rtt, info) = ("path_rtt_seconds", "path_info");
+    text.head(rtt, GAUGE, "The round-trip time.");
+    for ((peer, slot), counted) in &slots {
+        if let Some(seconds) = counted.rtt_seconds {
+            text.line(
+                rtt,
+                &[("peer", &peer.0), role(peer), ("slot", slot)],
+                seconds,
+            );
+        }
+    }
+    text.head(
+        info,
+        GAUGE,
+        "The path under a slot, by its fingerprint; always 1.",
+    );
+    for ((peer, slot), counted) in &slots {
+        for path in &counted.paths {
+            let labels: [(&str, &dyn Display); 4] = [
+                ("peer", &peer.0),
+                role(peer),
+                ("slot", slot),
+                ("path", path),
+            ];
+            text.line(info, &labels, 1);
+        }
+    }
+}
+
+fn peer(session: &SessionReport) -> Peer<'_> {
+    // The port behind the host's address.
+    let host = session.peer.rsplit_once(':').map(|(host, _)| host);
+    (host.unwrap_or(&session.peer), session.role)
+}
+
+fn role<'a>(peer: &Peer<'_>) -> (&'static str, &'a dyn Display) {
+    match peer.1 {
+        Role::Client => ("role", &"client"),
+        Role::Server => ("role", &"server"),
+    }
+}
+
+const GAUGE: &str = "gauge";
+const COUNTER: &str = "counter";
+
+/// Metrics in the text format. Writing to a string cannot fail.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(
+            self.0,
+            "# HELP hawser_shim_{name} {help}\n# TYPE hawser_shim_{name} {kind}"
+        );
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
+        // Addresses, names and digits: nothing to be escaped.
+        let labels = labels
+            .iter()
+            .map(|(key, value)| format!("{key}=\"{value}\""));
+        let labels: Vec<String> = labels.collect();
+        let _ = writeln!(self.0, "hawser_shim_{name}{{{}}} {value}", labels.join(","));
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: u64) {
+        self.head(name, kind, help);
+        let _ = writeln!(self.0, "hawser_shim_{name} {value}");
+    }
+}
