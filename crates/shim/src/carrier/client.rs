@@ -321,7 +321,8 @@ impl ClientSession {
         let open = Open {
             cipher,
             port: plane.local_addr().host.port(),
-            tag: self.node.tag(),
+            // Sessions for several targets may lead to one host.
+            tag: self.node.tag() ^ self.tag,
             slot,
             epoch,
         };
