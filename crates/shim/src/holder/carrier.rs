@@ -112,9 +112,6 @@ impl Carriers {
     pub(super) async fn detached(&self) {
         loop {
             let detached = self.0.detached.notified();
-            tokio::pin!(detached);
-            // A carrier that ends from here on is noticed.
-            detached.as_mut().enable();
             if !self.is_attached() {
                 return;
             }
