@@ -145,7 +145,7 @@ mod tests {
         assert!(ranking("latency,shortest").is_ok());
         let error = ranking("latency,disjoint").unwrap_err();
         assert!(
-            error.contains("shortest, latency, bandwidth, carbon"),
+            error.contains("shortest, latency, bandwidth, mtu, carbon"),
             "{error}"
         );
         assert!(ranking("fastest").unwrap_err().contains("latency,disjoint"));

@@ -42,7 +42,7 @@ pub struct Rank {
     pub text: String,
     /// The known part of the value as a number, in `unit`; null if nothing is known.
     pub amount: Option<f64>,
-    /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
+    /// The unit of `amount`: `hops`, `ms`, `bit/s`, `bytes`, `g/GB`.
     pub unit: &'static str,
     /// The parts that `amount` is the sum of; absent where it is not a sum.
     #[serde(skip_serializing_if = "Vec::is_empty")]

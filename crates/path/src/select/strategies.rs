@@ -5,6 +5,7 @@ mod bandwidth;
 mod carbon;
 mod disjoint;
 mod latency;
+mod mtu;
 pub(super) mod shortest;
 mod spread;
 
@@ -12,10 +13,11 @@ pub(super) use self::disjoint::Disjoint;
 use super::kind::Kind;
 
 /// All strategies that a [`Select`](super::Select) can name, in the order in which help lists them.
-pub static STRATEGIES: [Kind; 6] = [
+pub static STRATEGIES: [Kind; 7] = [
     shortest::KIND,
     latency::KIND,
     bandwidth::KIND,
+    mtu::KIND,
     carbon::KIND,
     disjoint::KIND,
     spread::KIND,

@@ -94,6 +94,23 @@ fn bandwidth_is_that_of_the_narrowest_part() {
 }
 
 #[test]
+fn the_largest_packets_come_first() {
+    let mut paths = paths(&["1 1>1 2", "1 2>2 2", "1 3>3 2"]);
+    for (path, mtu) in paths.iter_mut().zip([1472, 9000, 0]) {
+        path.metadata.mtu = mtu;
+    }
+    let selection = select(&paths, &parse("mtu"), 1);
+    assert_eq!(
+        reasons(&selection),
+        [
+            "left: limit of 1 path reached: MTU 1472 bytes",
+            "taken: largest MTU left: MTU 9000 bytes",
+            "left: limit of 1 path reached: MTU not announced",
+        ]
+    );
+}
+
+#[test]
 fn the_first_rank_counts_before_the_second() {
     let mut paths = paths(&["1 1>1 2", "1 2>2 2", "1 3>3 2"]);
     for (path, (latency, bandwidth)) in paths.iter_mut().zip([(5, 1), (5, 2), (4, 1)]) {
