@@ -4,9 +4,14 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
+
+/// What commands print where they are not allowed to work.
+const NO_NAMESPACES: &str = "user namespaces are not allowed here";
+const NO_TUN: &str = "this process may not open /dev/net/tun";
 
 /// A shell in a temporary folder, with its own labs.
 pub struct Shell {
@@ -17,7 +22,7 @@ pub struct Shell {
 pub enum Ended {
     /// Every command worked.
     Done,
-    /// Namespaces of a lab are not allowed on this machine.
+    /// Namespaces of a lab, or TUN devices in them, are not allowed on this machine.
     NoNamespaces(String),
     /// A command failed.
     Failed {
@@ -68,17 +73,29 @@ impl Shell {
             .stderr(output)
             .process_group(0);
         let mut shell = shell.spawn().unwrap();
-        let status = shell.wait().unwrap();
+        let written = || String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        let status = loop {
+            if let Some(status) = shell.try_wait().unwrap() {
+                break Some(status);
+            }
+            // A page may wait for a shim that is not allowed to begin.
+            if written().contains(NO_TUN) {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
         if let Some(group) = Pid::from_raw(shell.id() as i32) {
             // No process of the script may remain.
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let output = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
-        if status.success() {
+        if status.is_some_and(|status| status.success()) {
             return Ended::Done;
         }
-        let refused = "user namespaces are not allowed here";
-        if let Some(line) = output.lines().find(|line| line.contains(refused)) {
+        // Has an effect only after a kill.
+        let _ = shell.wait();
+        let output = written();
+        let refused = |line: &&str| line.contains(NO_NAMESPACES) || line.contains(NO_TUN);
+        if let Some(line) = output.lines().find(refused) {
             return Ended::NoNamespaces(line.to_owned());
         }
         let mut blocks = output.lines().filter_map(|line| line.strip_prefix('@'));

@@ -12,6 +12,9 @@ use crate::link::Role;
 /// ones are added up.
 type Peer<'a> = (&'a str, Role);
 
+/// The name of a metric, its type, its description, and its value for one set of labels.
+type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+
 /// The metrics of one shim in Prometheus' text format (version 0.0.4). There is a series for each
 /// peer and for each of its slots, none for a connection: their number is bounded by the number of
 /// hosts that may connect.
@@ -52,7 +55,7 @@ fn peers(status: &StatusReport, text: &mut Text) {
             peer.totals.push(totals);
         }
     }
-    let all: [(&str, &str, &str, fn(&OfPeer) -> u64); 6] = [
+    let all: [Family<OfPeer<'_>>; 6] = [
         ("lanes_up", GAUGE, "Paths that deliver.", |one| one.lanes_up),
         (
             "peer_connections",
@@ -139,39 +142,49 @@ fn slots(status: &StatusReport, text: &mut Text) {
             one.paths.extend(path.fingerprint.clone());
         }
     }
-    let all: [(&str, &str, fn(&OfSlot) -> u64); 7] = [
+    let all: [Family<OfSlot>; 7] = [
         (
             "path_sent_bytes_total",
+            COUNTER,
             "Bytes sent over the slot's path, from the SCION/UDP payload on.",
             |one| one.sent_bytes,
         ),
-        ("path_received_bytes_total", "Bytes received.", |one| {
-            one.received_bytes
-        }),
-        ("path_sent_packets_total", "Packets sent.", |one| {
+        (
+            "path_received_bytes_total",
+            COUNTER,
+            "Bytes received.",
+            |one| one.received_bytes,
+        ),
+        ("path_sent_packets_total", COUNTER, "Packets sent.", |one| {
             one.sent_packets
         }),
-        ("path_received_packets_total", "Packets received.", |one| {
-            one.received_packets
-        }),
+        (
+            "path_received_packets_total",
+            COUNTER,
+            "Packets received.",
+            |one| one.received_packets,
+        ),
         (
             "path_dropped_packets_total",
+            COUNTER,
             "Packets that this host had no room for.",
             |one| one.dropped_packets,
         ),
         (
             "path_rejected_packets_total",
+            COUNTER,
             "Packets refused: forged, received before, or too old.",
             |one| one.rejected_packets,
         ),
         (
             "retransmits_total",
+            COUNTER,
             "Segments that TCP has sent again over the slot.",
             |one| one.retransmits,
         ),
     ];
-    for (name, help, value) in all {
-        text.head(name, COUNTER, help);
+    for (name, kind, help, value) in all {
+        text.head(name, kind, help);
         for ((peer, slot), counted) in &slots {
             let labels: [(&str, &dyn Display); 3] = [("peer", &peer.0), role(peer), ("slot", slot)];
             text.line(name, &labels, value(counted));
