@@ -20,6 +20,7 @@ use self::inner::{Inner, Query, keep_fresh};
 use crate::daemon::Daemon;
 use crate::outage::Outage;
 use crate::path::Path;
+use crate::plain_ip;
 use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
@@ -39,6 +40,14 @@ impl Endhost {
     /// [`SourceError`] when the daemon gives no usable answer.
     pub async fn new(daemon: Daemon) -> Result<Self, SourceError> {
         Self::start(Source::Daemon(daemon.into()), None).await
+    }
+
+    /// A host on plain IP, which reaches other such hosts without SCION. Its sockets' packets have
+    /// this `mark` (`SO_MARK` of socket(7)), if any: then binding them needs CAP_NET_ADMIN.
+    pub fn on_plain_ip(mark: Option<u32>) -> Self {
+        let mut inner = Inner::new(Source::PlainIp, plain_ip::topology(), None);
+        inner.mark = mark;
+        Self(Arc::new(inner))
     }
 
     /// A host in the AS of `source`, with this `address`, whose paths are kept fresh.
@@ -66,6 +75,11 @@ impl Endhost {
     /// This host's address, if it is configured; otherwise sockets determine it.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.address
+    }
+
+    /// The mark of its sockets' packets.
+    pub(crate) fn mark(&self) -> Option<u32> {
+        self.0.mark
     }
 
     /// The UDP ports that routers deliver to; a socket must be bound to one of them.

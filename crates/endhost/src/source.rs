@@ -7,6 +7,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use crate::daemon::Daemon;
 use crate::local_as::LocalTopology;
 use crate::path::Path;
+use crate::plain_ip;
 use crate::service::{Freshness, SourceError};
 use crate::standalone::Standalone;
 
@@ -16,6 +17,8 @@ pub(crate) enum Source {
     Daemon(Box<Daemon>),
     /// This host, which combines the control service's segments.
     Standalone(Standalone),
+    /// None: this host is on plain IP.
+    PlainIp,
 }
 
 impl Source {
@@ -32,6 +35,7 @@ impl Source {
                 })
             }
             Self::Standalone(standalone) => Ok(standalone.topology.clone()),
+            Self::PlainIp => Ok(plain_ip::topology()),
         }
     }
 
@@ -44,6 +48,7 @@ impl Source {
         match self {
             Self::Daemon(daemon) => daemon.paths(dst, freshness == Freshness::New).await,
             Self::Standalone(standalone) => standalone.paths(dst, freshness).await,
+            Self::PlainIp => Ok(Vec::new()),
         }
     }
 }
@@ -53,6 +58,7 @@ impl fmt::Display for Source {
         match self {
             Self::Daemon(daemon) => daemon.caller.service.fmt(f),
             Self::Standalone(standalone) => standalone.fmt(f),
+            Self::PlainIp => f.write_str("plain IP"),
         }
     }
 }

@@ -55,6 +55,14 @@ pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::R
     Ok(())
 }
 
+/// Gives the packets of a socket a mark, which needs CAP_NET_ADMIN.
+///
+/// # Errors
+/// `EPERM` without that right.
+pub fn set_mark(socket: impl AsFd, mark: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, mark as i32)
+}
+
 /// Requests a receive buffer of `bytes`, with CAP_NET_ADMIN beyond the system's limit
 /// (`net.core.rmem_max`), else up to that limit.
 ///

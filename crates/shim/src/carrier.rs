@@ -1,5 +1,6 @@
 //! The carrier: moves packets between the TUN device of the [holder](crate::holder) and SCION lanes.
 
+mod beside;
 mod client;
 mod control;
 mod destinations;
@@ -9,6 +10,7 @@ mod plane;
 mod report;
 mod server;
 mod table;
+mod underlay;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -68,6 +70,8 @@ pub struct CarrierOptions {
     pub listen: Option<SocketAddr>,
     /// The port where `listen` names none; 0 for any.
     pub default_port: u16,
+    /// Whether plain IP is used beside SCION, and in its place while no path works.
+    pub plain_ip: Option<PlainIpOptions>,
     /// This host's key.
     pub identity: Identity,
     /// How hosts recognise each other.
@@ -80,6 +84,13 @@ pub struct CarrierOptions {
     pub destinations: Option<Destinations>,
     /// What other hosts may connect to.
     pub served: Served,
+}
+
+/// How plain IP is used beside SCION.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainIpOptions {
+    /// Where other hosts connect to, which is announced to them; `None` if this host only connects.
+    pub listen: Option<SocketAddr>,
 }
 
 /// What the holder gives to the carrier.
@@ -142,6 +153,7 @@ impl Carrier {
             host: options.host,
             listen: options.listen,
             default_port: options.default_port,
+            plain_ip: options.plain_ip,
             identity: options.identity,
             trust: options.trust,
             cipher: options.cipher,
@@ -173,7 +185,12 @@ impl Carrier {
 
     /// The address that other hosts connect to.
     pub fn local_addr(&self) -> ScionAddr {
-        self.node.quic().local_addr()
+        self.node.scion().quic.local_addr()
+    }
+
+    /// The address that other hosts connect to over plain IP, if they may.
+    pub fn plain_ip_addr(&self) -> Option<SocketAddr> {
+        self.node.plain_ip()?.announced()
     }
 
     /// Asks this carrier what there is to see.

@@ -43,7 +43,7 @@ use crate::carrier::Attachment;
 use crate::link::Link;
 
 /// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
-const MARK: u32 = 0x6877_7372;
+pub(crate) const MARK: u32 = 0x6877_7372;
 
 /// Why the holder cannot work.
 #[derive(Debug, Error)]

@@ -25,3 +25,7 @@ pub mod streams;
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range
 /// of ports that routers deliver to (31000 to 32767).
 pub const DEFAULT_PORT: u16 = 31800;
+
+/// The UDP port of a shim on plain IP, unless it is given another one. It is outside the range from
+/// which SCION programs on the same host take theirs.
+pub const PLAIN_IP_PORT: u16 = 30800;

@@ -25,6 +25,7 @@ pub(super) struct Inner {
     source: Source,
     pub(super) topology: LocalTopology,
     pub(super) address: Option<IpAddr>,
+    pub(super) mark: Option<u32>,
     pub(super) cache: Mutex<PathCache>,
     pub(super) outages: broadcast::Sender<Outage>,
     /// Wakes the task that refreshes paths when its plan may have changed.
@@ -63,6 +64,7 @@ impl Inner {
             source,
             topology,
             address,
+            mark: None,
             outages: broadcast::channel(OUTAGES_KEPT).0,
             replan: Arc::new(Notify::new()),
         }

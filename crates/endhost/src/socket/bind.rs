@@ -84,6 +84,9 @@ pub(super) fn bind(
         source,
     };
     error_queue::enable(&socket).map_err(refused)?;
+    if let Some(mark) = host.mark() {
+        socket::set_mark(&socket, mark).map_err(refused)?;
+    }
     enlarge(&socket);
     let addr = socket.local_addr().map_err(refused)?;
     Ok((socket, addr))

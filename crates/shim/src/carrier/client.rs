@@ -1,6 +1,7 @@
 //! A session that this host opens, for its programs: obeys the path manager.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,13 +14,16 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use super::Channel;
+use super::beside::Beside;
 use super::control::Control;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
 use super::report::{DecisionReport, Failovers, PathReport, SessionReport};
 use super::table::SlotTable;
-use crate::address::{Block, Slot};
+use super::underlay::Underlay;
+use crate::PLAIN_IP_PORT;
+use crate::address::{Block, SLOTS, Slot};
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open};
 use crate::slots::{Published, Slots};
@@ -28,6 +32,8 @@ use crate::slots::{Published, Slots};
 const TICK: Duration = Duration::from_millis(50);
 /// How long a program waits for the first path.
 const FIRST: Duration = Duration::from_secs(10);
+/// Time for SCION to connect first, before plain IP is tried in its place.
+const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a lane that is to be closed still carries its slot while another one is dialed.
 const REPLACED: Duration = Duration::from_secs(2);
 
@@ -63,17 +69,27 @@ pub(crate) enum Request {
     Report(oneshot::Sender<SessionReport>),
 }
 
+/// What a lane is to the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Over a path, as the path manager ordered.
+    Path(SubflowId),
+    /// Over plain IP, to this address.
+    PlainIp(SocketAddr),
+}
+
 /// The outcome of a dial.
 enum Dialed {
-    Connected(SubflowId, Box<Control>),
-    Failed(SubflowId, String),
+    Connected(Use, Box<(Control, Underlay)>),
+    Failed(Use, String),
     Fatal(SessionError),
 }
 
 /// A connected lane.
 struct OpenLane {
     lane: Arc<SealedLane>,
-    subflow: SubflowId,
+    of: Use,
+    underlay: Underlay,
     path: Path,
     /// When it is closed, if the path manager wants that.
     closes: Option<Instant>,
@@ -89,6 +105,8 @@ pub(crate) struct ClientSession {
     tag: u64,
     paths: PathSet<Path>,
     offers: watch::Receiver<Arc<Vec<Path>>>,
+    /// The lane over plain IP, if that may be used.
+    beside: Option<Beside>,
     dials: HashMap<SubflowId, AbortHandle>,
     dialed: Channel<Dialed>,
     /// The key of the peer and the session's table, once a path is connected.
@@ -106,8 +124,14 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
-    pub(crate) fn new(node: Node, target: Target, options: PathOptions) -> Self {
+    pub(crate) fn new(node: Node, target: Target, mut options: PathOptions) -> Self {
         let peer = target.shim;
+        let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
+        let beside = node.plain_ip().map(|_| Beside::new(guess));
+        if beside.is_some() {
+            // Plain IP takes one.
+            options.subflows = options.subflows.min(usize::from(SLOTS) - 1);
+        }
         let mut offers = node.host().watch(peer.isd_as);
         offers.mark_changed();
         Self {
@@ -116,6 +140,7 @@ impl ClientSession {
             tag: target.tag(),
             paths: PathSet::new(options),
             offers,
+            beside,
             dials: HashMap::new(),
             dialed: mpsc::unbounded_channel(),
             known: None,
@@ -165,14 +190,7 @@ impl ClientSession {
         &mut self,
         requests: &mut mpsc::UnboundedReceiver<Request>,
     ) -> Result<(), SessionError> {
-        // Without any path it fails here, with the reason.
-        if let Err(error) = self.node.host().paths(self.peer.isd_as).await {
-            let reason = error.to_string();
-            return Err(SessionError::NoPath {
-                peer: self.peer,
-                reason,
-            });
-        }
+        self.look_up().await?;
         let mut tick = tokio::time::interval(TICK);
         loop {
             tokio::select! {
@@ -187,8 +205,32 @@ impl ClientSession {
                 _ = tick.tick() => self.tick()?,
             }
             self.follow_orders();
+            self.dial_plain_ip();
             self.publish();
         }
+    }
+
+    /// Waits for the paths to the peer. Without any it fails here, with the reason, unless there is
+    /// plain IP.
+    async fn look_up(&mut self) -> Result<(), SessionError> {
+        let paths = self.node.host().paths(self.peer.isd_as);
+        let found = match self.beside {
+            None => paths.await,
+            Some(_) => match tokio::time::timeout(HEAD_START, paths).await {
+                Ok(found) => found,
+                Err(_) => return Ok(()),
+            },
+        };
+        let Err(error) = found else { return Ok(()) };
+        let reason = error.to_string();
+        if self.beside.is_none() {
+            return Err(SessionError::NoPath {
+                peer: self.peer,
+                reason,
+            });
+        }
+        self.last_error = Some(reason);
+        Ok(())
     }
 
     fn answer(&mut self, request: Request) {
@@ -207,7 +249,8 @@ impl ClientSession {
         let offered = self.offers.borrow_and_update();
         let (node, peer) = (&self.node, self.peer);
         let fits = |path: &Path| {
-            node.quic()
+            node.scion()
+                .quic
                 .fits(peer, path)
                 .map_err(|error| error.to_string())
         };
@@ -233,7 +276,8 @@ impl ClientSession {
         if let Some(dial) = self.dials.remove(&subflow) {
             dial.abort();
         }
-        let found = self.open.iter_mut().find(|(_, one)| one.subflow == subflow);
+        let of = Use::Path(subflow);
+        let found = self.open.iter_mut().find(|(_, one)| one.of == of);
         let Some((&key, lane)) = found else { return };
         if self.dials.is_empty() {
             self.remove(key);
@@ -247,48 +291,84 @@ impl ClientSession {
         let Some(path) = self.paths.path(order.path).cloned() else {
             return;
         };
-        let (node, peer, subflow) = (self.node.clone(), self.peer, order.subflow);
+        let (node, peer, of) = (self.node.clone(), self.peer, Use::Path(order.subflow));
         let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
         let task = tokio::spawn(async move {
             let dialed = match dial(&node, peer, path, expected).await {
-                Ok(Ok(control)) => Dialed::Connected(subflow, Box::new(control)),
-                Ok(Err(failed)) => Dialed::Failed(subflow, failed),
+                Ok(Ok(control)) => {
+                    let underlay = node.scion().clone();
+                    Dialed::Connected(of, Box::new((control, underlay)))
+                }
+                Ok(Err(failed)) => Dialed::Failed(of, failed),
                 Err(fatal) => Dialed::Fatal(fatal),
             };
             // The session may have ended.
             let _ = results.send(dialed);
         });
-        self.dials.insert(subflow, task.abort_handle());
+        self.dials.insert(order.subflow, task.abort_handle());
+    }
+
+    /// Dials over plain IP if that is due.
+    fn dial_plain_ip(&mut self) {
+        let waits = self.began.elapsed() < HEAD_START && self.paths.is_usable();
+        let guesses = self.known.is_none() && !waits;
+        let to = (self.beside.as_mut()).and_then(|beside| beside.dial(guesses, Instant::now()));
+        let Some(to) = to else { return };
+        let (node, peer) = (self.node.clone(), self.peer);
+        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
+        tokio::spawn(async move {
+            let of = Use::PlainIp(to);
+            let dialed = match dial_plain_ip(&node, peer, to, expected).await {
+                Ok(connected) => Dialed::Connected(of, Box::new(connected)),
+                Err(failed) => Dialed::Failed(of, failed),
+            };
+            let _ = results.send(dialed);
+        });
+    }
+
+    /// Records that a lane has ended, or was not connected.
+    fn lost(&mut self, of: Use, failure: Failure, error: String) {
+        let now = Instant::now();
+        match of {
+            Use::Path(subflow) => self.paths.lost(subflow, failure, error, now),
+            Use::PlainIp(_) => self.beside.iter_mut().for_each(|one| one.lost(now)),
+        }
     }
 
     fn on_dialed(&mut self, dialed: Dialed) -> Result<(), SessionError> {
         match dialed {
-            Dialed::Connected(subflow, control) => {
-                self.dials.remove(&subflow);
-                self.connected(subflow, *control);
+            Dialed::Connected(of, connected) => {
+                self.dialed(of);
+                let (control, underlay) = *connected;
+                self.connected(of, control, underlay);
             }
-            Dialed::Failed(subflow, error) => {
-                self.dials.remove(&subflow);
+            Dialed::Failed(of, error) => {
+                self.dialed(of);
                 self.last_error = Some(error.clone());
-                let now = Instant::now();
-                (self.paths).lost(subflow, Failure::Failed, error, now);
+                self.lost(of, Failure::Failed, error);
             }
             Dialed::Fatal(error) => return Err(error),
         }
         Ok(())
     }
 
+    fn dialed(&mut self, of: Use) {
+        if let Use::Path(subflow) = of {
+            self.dials.remove(&subflow);
+        }
+    }
+
     /// Takes a connection into the session.
-    fn connected(&mut self, subflow: SubflowId, control: Control) {
+    fn connected(&mut self, of: Use, control: Control, underlay: Underlay) {
         let connection = control.connection.clone();
         let (Some(path), Ok(keys)) = (
             connection.path(),
             self.node.lane_keys(&connection, Side::Client, None),
         ) else {
-            let error = "the connection has ended".to_owned();
-            (self.paths).lost(subflow, Failure::Failed, error, Instant::now());
+            self.lost(of, Failure::Failed, "the connection has ended".to_owned());
             return;
         };
+        let peer = connection.peer();
         let cipher = keys.cipher.to_u8();
         let plane = self.node.plane();
         let key = connection.peer_key();
@@ -299,8 +379,9 @@ impl ClientSession {
         let table = Arc::clone(table);
         let (messages, outgoing) = mpsc::unbounded_channel();
         let lane = plane.add(
+            underlay.lanes().sender(),
             keys,
-            self.peer,
+            peer,
             Arc::clone(&table),
             messages,
             self.events.0.clone(),
@@ -320,14 +401,14 @@ impl ClientSession {
         };
         let open = Open {
             cipher,
-            port: plane.local_addr().host.port(),
+            port: underlay.port(),
             // Sessions for several targets may lead to one host.
             tag: self.node.tag() ^ self.tag,
             slot,
             epoch,
         };
         lane.send(Message::Open(open));
-        if let Ok(largest) = plane.largest(self.peer, &path) {
+        if let Ok(largest) = underlay.largest(peer, &path) {
             lane.set_datagram(largest.into());
         }
         self.node.report_mtu(&lane);
@@ -336,10 +417,14 @@ impl ClientSession {
         let received = self.received.0.clone();
         tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
         let rtt = Some(connection.stats().rtt);
-        self.paths.connected(subflow, rtt, Instant::now());
+        match of {
+            Use::Path(subflow) => self.paths.connected(subflow, rtt, Instant::now()),
+            Use::PlainIp(to) => self.beside.iter_mut().for_each(|one| one.connected(to)),
+        }
         let open = OpenLane {
             lane: Arc::clone(&lane),
-            subflow,
+            of,
+            underlay,
             path,
             closes: None,
             stalled: false,
@@ -354,14 +439,15 @@ impl ClientSession {
 
     fn on_message(&mut self, key: LaneKey, message: Message) -> Result<(), SessionError> {
         let peer = self.peer;
+        let is_only = self.open.len() == 1;
         let Some(one) = self.open.get(&key) else {
             return Ok(());
         };
         match message {
             Message::Accept { port } if one.lane.lane().is_none() => {
-                let mut remote = peer;
+                let mut remote = one.lane.remote;
                 remote.host.set_port(port);
-                let opened = self.node.plane().open(&one.lane, remote, one.path.clone());
+                let opened = one.underlay.open(&one.lane, remote, one.path.clone());
                 if let Err(error) = opened {
                     self.leave(key, error.to_string());
                 }
@@ -376,10 +462,18 @@ impl ClientSession {
                 }
             }
             Message::Refuse { code, text } => {
-                if !code.may_pass() {
+                // What answers at a guessed address need not be the peer.
+                let is_peer = is_only || matches!(one.of, Use::Path(_));
+                if is_peer && !code.may_pass() {
                     return Err(SessionError::Refused { peer, text });
                 }
                 self.leave(key, text);
+            }
+            Message::Announce { address } => {
+                let is_host = !address.ip().is_unspecified() && !address.ip().is_multicast();
+                if let Some(beside) = self.beside.as_mut().filter(|_| is_host) {
+                    beside.announce(address);
+                }
             }
             Message::Accept { .. } | Message::Open(_) => {
                 return Err(SessionError::Protocol { peer });
@@ -395,9 +489,10 @@ impl ClientSession {
                 let is_stalled = matches!(event, LaneEvent::Stalled);
                 if let Some(one) = self.open.get_mut(&key) {
                     one.stalled = is_stalled;
-                    match is_stalled {
-                        true => self.paths.stalled(one.subflow, Instant::now()),
-                        false => self.paths.recovered(one.subflow),
+                    match (one.of, is_stalled) {
+                        (Use::Path(subflow), true) => self.paths.stalled(subflow, Instant::now()),
+                        (Use::Path(subflow), false) => self.paths.recovered(subflow),
+                        (Use::PlainIp(_), _) => {}
                     }
                 }
             }
@@ -411,9 +506,9 @@ impl ClientSession {
             (self.failovers).record(&one.lane, Some(&one.path), &error);
         }
         if let Some(one) = self.remove(key) {
-            tracing::debug!(peer = %self.peer, path = %one.path.fingerprint(), error, "a path failed");
+            tracing::debug!(peer = %self.peer, lane = ?one.of, error, "a lane failed");
             self.last_error = Some(error.clone());
-            (self.paths).lost(one.subflow, Failure::Closed, error, Instant::now());
+            self.lost(one.of, Failure::Closed, error);
         }
     }
 
@@ -443,7 +538,8 @@ impl ClientSession {
         if self.known.is_none() && !self.waiting.is_empty() {
             let trouble = self.paths.trouble().or_else(|| self.last_error.clone());
             let peer = self.peer;
-            if !self.paths.is_usable() && self.dials.is_empty() {
+            let is_hopeful = self.beside.as_ref().is_some_and(Beside::is_hopeful);
+            if !self.paths.is_usable() && self.dials.is_empty() && !is_hopeful {
                 let reason = trouble.unwrap_or_else(|| "none is offered".to_owned());
                 return Err(SessionError::NoPath { peer, reason });
             }
@@ -509,7 +605,7 @@ async fn dial(
     path: Path,
     expected: Option<PeerKey>,
 ) -> Result<Result<Control, String>, SessionError> {
-    let connection = match node.quic().connect(peer, path).await {
+    let connection = match node.scion().quic.connect(peer, path).await {
         Ok(connection) => connection,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -520,4 +616,26 @@ async fn dial(
     }
     let control = Control::open(connection).await;
     Ok(control.map_err(|error| error.to_string()))
+}
+
+/// Connects to `peer` at its address `to` on plain IP. Another key than the peer's is no error of the
+/// session: other networks may have hosts with the same address.
+async fn dial_plain_ip(
+    node: &Node,
+    peer: ScionAddr,
+    to: SocketAddr,
+    expected: Option<PeerKey>,
+) -> Result<(Control, Underlay), String> {
+    let plain_ip = node.plain_ip().ok_or("plain IP is not allowed")?;
+    let (connection, underlay) = plain_ip.connect(to, node.plane()).await?;
+    let key = connection.peer_key();
+    let checked = node.check(peer, key);
+    checked.map_err(|error| format!("plain IP to {to}: {error}"))?;
+    if expected.is_some_and(|expected| expected != key) {
+        return Err(format!(
+            "plain IP to {to}: another host answers, with the key {key}"
+        ));
+    }
+    let control = Control::open(connection).await;
+    Ok((control.map_err(|error| error.to_string())?, underlay))
 }

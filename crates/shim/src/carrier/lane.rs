@@ -1,5 +1,7 @@
 //! One lane of a session: sealed datagrams over one path, and whether they get through.
 
+mod watched;
+
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +14,7 @@ use hawser_tun::TcpPacket;
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedSender;
 
+use self::watched::Watched;
 use super::table::SlotTable;
 use crate::liveness::{Judgement, Liveness};
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
@@ -147,8 +150,9 @@ impl SealedLane {
     }
 
     /// Sets the path; the first one counts.
-    pub(crate) fn set_lane(&self, lane: Lane) {
-        let _ = self.lane.set(lane);
+    pub(crate) fn set_path(self: &Arc<Self>, path: Lane) {
+        path.attach(Arc::new(Watched(Arc::downgrade(self))));
+        let _ = self.lane.set(path);
     }
 
     pub(crate) fn is_over(&self, flow: FlowId) -> bool {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hawser_endhost::socket::Socket;
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
-use hawser_quic::{CloseReason, Config, Connection, Endpoint};
+use hawser_quic::{CloseReason, Config, Connection};
 use hawser_seal::Cipher;
 use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::CarrierError;
 use super::lane::{LaneKeys, SealedLane};
 use super::plane::Plane;
+use super::underlay::{PlainIp, Underlay};
+use super::{CarrierError, PlainIpOptions};
 use crate::address::Block;
 use crate::link::ToHolder;
 
@@ -42,7 +42,8 @@ pub(crate) struct Node(Arc<Inner>);
 
 struct Inner {
     host: Endhost,
-    quic: Endpoint,
+    scion: Underlay,
+    plain_ip: Option<PlainIp>,
     plane: Plane,
     trust: Trust,
     /// Tells this host's sessions from those of other processes with the same key.
@@ -66,6 +67,7 @@ pub(crate) struct NewNode {
     /// Where others connect to; `default_port` of this host's address if `None`.
     pub listen: Option<SocketAddr>,
     pub default_port: u16,
+    pub plain_ip: Option<PlainIpOptions>,
     pub identity: Identity,
     pub trust: Trust,
     pub cipher: Cipher,
@@ -86,16 +88,18 @@ impl Node {
             identity: Some(new.identity),
             ..Config::default()
         };
-        let failed = |error: &dyn std::fmt::Display| CarrierError::Socket(error.to_string());
-        let any = new.listen.map(|listen| SocketAddr::new(listen.ip(), 0));
-        let socket = Socket::bind_blocking(&new.host, any).map_err(|error| failed(&error))?;
-        let ip = socket.local_addr().host.ip();
-        let listen = new.listen.unwrap_or(SocketAddr::new(ip, new.default_port));
-        let quic = Endpoint::bind(new.host.clone(), Some(listen), config)?;
-        let plane = Plane::start(socket, new.queue, new.own).map_err(|error| failed(&error))?;
+        let started = Plane::start(new.queue, new.own);
+        let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
+        let port = new.default_port;
+        let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;
+        let plain_ip = match new.plain_ip {
+            Some(options) => Some(PlainIp::bind(options.listen, config, &plane)?),
+            None => None,
+        };
         Ok(Self(Arc::new(Inner {
             host: new.host,
-            quic,
+            scion,
+            plain_ip,
             plane,
             trust: new.trust,
             tag: new.tag,
@@ -109,8 +113,13 @@ impl Node {
         &self.0.host
     }
 
-    pub(crate) fn quic(&self) -> &Endpoint {
-        &self.0.quic
+    pub(crate) fn scion(&self) -> &Underlay {
+        &self.0.scion
+    }
+
+    /// Plain IP, if it may be used.
+    pub(crate) fn plain_ip(&self) -> Option<&PlainIp> {
+        self.0.plain_ip.as_ref()
     }
 
     pub(crate) fn plane(&self) -> &Plane {

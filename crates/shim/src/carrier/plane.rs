@@ -1,4 +1,5 @@
-//! The two threads that carry packets: from the TUN queue to lanes, and from lanes to the TUN queue.
+//! The threads that carry packets: one from the TUN queue to lanes, and one for each socket from lanes
+//! to the TUN queue.
 
 mod inbound;
 mod outbound;
@@ -9,11 +10,11 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneUser, Lanes, Probing, Verdict};
+use hawser_endhost::ScionAddr;
+use hawser_endhost::lanes::{LaneSender, Lanes};
 use hawser_endhost::socket::Socket;
-use hawser_endhost::{Headers, HeadersError, Path, ScionAddr};
 use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -26,16 +27,12 @@ use crate::link::Role;
 use crate::protocol::datagram::FORMAT;
 use crate::protocol::{Bound, Epoch, Message};
 
-/// Longest wait for an answer when a router reports the path down: the answer takes a round trip.
-const DOUBTED: Duration = Duration::from_millis(40);
-
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.
 pub(crate) struct Plane(Arc<Shared>);
 
 /// What the threads and the sessions share.
 struct Shared {
-    lanes: Lanes,
     queue: Queue,
     own: Block,
     /// The sessions by the peer's addresses.
@@ -49,14 +46,12 @@ struct Shared {
 }
 
 impl Plane {
-    /// Starts the threads. Must be called inside a tokio runtime.
+    /// Starts the thread that sends. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When a thread cannot be started.
-    pub(crate) fn start(socket: Socket, queue: Queue, own: Block) -> io::Result<Self> {
-        let (lanes, receiver) = Lanes::new(socket, FORMAT);
+    /// When the thread cannot be started.
+    pub(crate) fn start(queue: Queue, own: Block) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            lanes,
             queue,
             own,
             sessions: RwLock::default(),
@@ -67,26 +62,31 @@ impl Plane {
         });
         let plane = Self(Arc::clone(&shared));
         let runtime = tokio::runtime::Handle::current();
-        let (inbound, outbound) = (Arc::clone(&shared), shared);
-        let entered = runtime.clone();
-        thread::Builder::new()
-            .name("shim-in".into())
-            .spawn(move || {
-                let _runtime = entered.enter();
-                inbound::run(&inbound, receiver);
-            })?;
         thread::Builder::new()
             .name("shim-out".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                outbound::run(&outbound);
+                outbound::run(&shared);
             })?;
         Ok(plane)
     }
 
-    /// The address of datagrams.
-    pub(crate) fn local_addr(&self) -> ScionAddr {
-        self.0.lanes.socket().local_addr()
+    /// Starts a thread that receives at `socket`, and returns the socket's lanes. Must be called
+    /// inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn receive(&self, socket: Socket) -> io::Result<Lanes> {
+        let (lanes, receiver) = Lanes::new(socket, FORMAT);
+        let runtime = tokio::runtime::Handle::current();
+        let (shared, received) = (Arc::clone(&self.0), lanes.clone());
+        thread::Builder::new()
+            .name("shim-in".into())
+            .spawn(move || {
+                let _runtime = runtime.enter();
+                inbound::run(&shared, &received, receiver);
+            })?;
+        Ok(lanes)
     }
 
     /// The session with these addresses, which is added if it is new.
@@ -103,9 +103,10 @@ impl Plane {
         write(&self.0.sessions).remove(&(table.peer, table.role));
     }
 
-    /// Adds a lane, whose path is not known yet.
+    /// Adds a lane, which sends by `sender`, and whose path is not known yet.
     pub(crate) fn add(
         &self,
+        sender: LaneSender,
         keys: LaneKeys,
         remote: ScionAddr,
         table: Arc<SlotTable>,
@@ -117,7 +118,7 @@ impl Plane {
             keys,
             remote,
             table,
-            sender: self.0.lanes.sender(),
+            sender,
             messages,
             events,
             began: self.0.began,
@@ -144,31 +145,6 @@ impl Plane {
             Err(error) => tracing::debug!(%error, "a segment was dropped"),
         }
     }
-
-    /// The largest datagram to `remote` over `path`, in bytes.
-    ///
-    /// # Errors
-    /// When the path does not lead to the remote.
-    pub(crate) fn largest(&self, remote: ScionAddr, path: &Path) -> Result<u16, HeadersError> {
-        let headers = Headers::new(self.local_addr(), remote, path)?;
-        Ok(headers.max_payload(path.mtu()))
-    }
-
-    /// Opens the path of a lane that this side dialed.
-    ///
-    /// # Errors
-    /// When the path does not lead to the remote.
-    pub(crate) fn open(
-        &self,
-        lane: &Arc<SealedLane>,
-        remote: ScionAddr,
-        path: Path,
-    ) -> Result<(), HeadersError> {
-        let opened = self.0.lanes.open(remote, path)?;
-        lane.set_lane(opened.clone());
-        watch(lane, &opened);
-        Ok(())
-    }
 }
 
 impl Drop for Plane {
@@ -189,7 +165,7 @@ impl Shared {
 
     fn is_stopped(&self) -> bool {
         let mut count = [0; 8];
-        // Stays readable for the other thread.
+        // Stays readable for the other threads.
         let stopped = rustix::io::read(&self.stop, &mut count).is_ok();
         if stopped {
             let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
@@ -204,45 +180,4 @@ fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
 
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lets `lane` decide whether the path under it works.
-fn watch(lane: &Arc<SealedLane>, path: &Lane) {
-    path.attach(Arc::new(Watched(Arc::downgrade(lane))));
-}
-
-/// The user of a path: the lane over it.
-struct Watched(std::sync::Weak<SealedLane>);
-
-impl LaneUser for Watched {
-    fn probe<'a>(&'a self, doubt: &'a Doubt) -> Probing<'a> {
-        Box::pin(async move {
-            let Some(lane) = self.0.upgrade() else {
-                return Verdict::Unknown;
-            };
-            if let Some(most) = doubt.max_payload {
-                lane.set_datagram(most.min(lane.datagram()));
-                return Verdict::Unknown;
-            }
-            let Some(bound) = lane.table.bound_of(lane.key) else {
-                return Verdict::Unknown;
-            };
-            let (since, at) = (lane.now(), Instant::now());
-            let wait = DOUBTED + lane.rtt().unwrap_or_default() * 5 / 4;
-            for _ in 0..2 {
-                lane.probe(bound, 0, true);
-                tokio::time::sleep(wait / 2).await;
-            }
-            match lane.liveness.has_received_after(since) {
-                true => Verdict::Alive(at),
-                false => Verdict::Dead,
-            }
-        })
-    }
-
-    fn on_end(&self, end: &LaneEnd) {
-        if let Some(lane) = self.0.upgrade() {
-            lane.report(LaneEvent::Failed(end.to_string()));
-        }
-    }
 }

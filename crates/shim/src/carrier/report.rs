@@ -1,10 +1,10 @@
 //! What there is to see of sessions.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_endhost::Path;
+use hawser_endhost::{Path, ScionAddr, on_plain_ip};
 use hawser_path::{Decision, Fingerprint, Interface};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,8 @@ pub struct PathReport {
     pub slot: Option<Slot>,
     /// The beginning of its fingerprint.
     pub fingerprint: Option<String>,
+    /// Where the other host is, if the lane is over plain IP: then there is no path.
+    pub plain_ip: Option<SocketAddr>,
     /// Its interfaces; empty if they are unknown.
     pub interfaces: Vec<Interface>,
     /// Whether it delivers.
@@ -166,6 +168,14 @@ pub(crate) fn now_ms() -> u64 {
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// The other host's address, as people write it.
+pub(super) fn peer(address: ScionAddr) -> String {
+    match on_plain_ip(address) {
+        Some(host) => format!("{host} on plain IP"),
+        None => address.to_string(),
+    }
+}
+
 impl DecisionReport {
     pub(crate) fn new(path: Fingerprint, decision: &Decision) -> Self {
         Self {
@@ -176,8 +186,11 @@ impl DecisionReport {
     }
 }
 
-/// The path of `lane`, which is `path` if that is known, and its fingerprint.
+/// The path of `lane`, which is `path` if that is known, and its fingerprint; none over plain IP.
 fn path_of(lane: &SealedLane, path: Option<&Path>) -> (Option<Path>, Option<Fingerprint>) {
+    if on_plain_ip(lane.remote).is_some() {
+        return (None, None);
+    }
     let path = path.cloned().or_else(|| lane.lane()?.path());
     let fingerprint = path.as_ref().map(Path::fingerprint);
     let fingerprint = fingerprint.or_else(|| Some(lane.lane()?.fingerprint()));
@@ -198,6 +211,7 @@ impl PathReport {
             lane: lane.key.0,
             slot: lane.table.bound_of(lane.key).map(|bound| bound.slot),
             fingerprint: fingerprint.map(|one| one.short()),
+            plain_ip: on_plain_ip(lane.remote),
             interfaces: path.map_or_else(Vec::new, |path| path.info().interfaces.clone()),
             state,
             rtt_ms: lane.rtt().map(|rtt| rtt.as_secs_f64() * 1e3),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_endhost::ScionAddr;
+use hawser_endhost::{ScionAddr, on_plain_ip};
 use hawser_keys::PeerKey;
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -14,8 +14,9 @@ use super::Channel;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{Failovers, PathReport, SessionReport};
+use super::report::{self, Failovers, PathReport, SessionReport};
 use super::table::SlotTable;
+use super::underlay::{PlainIp, Underlay};
 use crate::address::Block;
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open, RefusalCode};
@@ -36,6 +37,7 @@ type Name = (PeerKey, u64);
 /// A connection whose first message is right.
 struct Greeted {
     control: Control,
+    underlay: Underlay,
     open: Open,
 }
 
@@ -76,15 +78,20 @@ impl Server {
     ) {
         let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
         let mut tick = tokio::time::interval(TICK);
-        let quic = self.node.quic().clone();
+        let node = self.node.clone();
+        let scion = node.scion();
+        let plain_ip = node.plain_ip().and_then(PlainIp::served);
         loop {
             tokio::select! {
-                connection = quic.accept() => match connection {
+                connection = scion.quic.accept() => match connection {
                     Some(connection) => {
-                        greeting.spawn(greet(self.node.clone(), connection));
+                        greeting.spawn(greet(node.clone(), connection, scion.clone()));
                     }
                     None => return,
                 },
+                Some((connection, underlay)) = accept(plain_ip) => {
+                    greeting.spawn(greet(node.clone(), connection, underlay));
+                }
                 Some(greeted) = greeting.join_next() => {
                     // A panic of a task was reported.
                     if let Ok(Some(greeted)) = greeted {
@@ -103,7 +110,11 @@ impl Server {
 
     /// Takes a connection into its session.
     fn join(&mut self, greeted: Greeted) {
-        let Greeted { mut control, open } = greeted;
+        let Greeted {
+            mut control,
+            underlay,
+            open,
+        } = greeted;
         let connection = control.connection.clone();
         let (mut remote, name) = (connection.peer(), (connection.peer_key(), open.tag));
         remote.host.set_port(open.port);
@@ -148,12 +159,25 @@ impl Server {
             alone_since: None,
         });
         session.alone_since = None;
+        if on_plain_ip(session.peer).is_some() {
+            session.peer = connection.peer();
+        }
         let (messages, outgoing) = mpsc::unbounded_channel();
         let (table, events) = (Arc::clone(&session.table), self.events.0.clone());
-        let lane = plane.add(keys, remote, table, messages, events);
+        let lane = plane.add(
+            underlay.lanes().sender(),
+            keys,
+            remote,
+            table,
+            messages,
+            events,
+        );
         lane.set_rtt(connection.stats().rtt);
-        let port = plane.local_addr().host.port();
+        let port = underlay.port();
         lane.send(Message::Accept { port });
+        if let Some(address) = self.node.plain_ip().and_then(PlainIp::announced) {
+            lane.send(Message::Announce { address });
+        }
         // Until datagrams get through, the slot is carried by the connection.
         let bound = open.bound();
         session.table.learn(bound, &lane);
@@ -264,7 +288,7 @@ impl Session {
     fn report((name, session): (&Name, &Self)) -> SessionReport {
         let lanes = session.lanes.values();
         SessionReport {
-            peer: session.peer.to_string(),
+            peer: report::peer(session.peer),
             key: Some(name.0.to_string()),
             role: Role::Server,
             address: Some(session.table.peer.address(0)),
@@ -277,8 +301,16 @@ impl Session {
     }
 }
 
+/// Waits for a connection over plain IP; for ever if this host does not serve there.
+async fn accept(plain_ip: Option<&Underlay>) -> Option<(Connection, Underlay)> {
+    let Some(underlay) = plain_ip else {
+        return std::future::pending().await;
+    };
+    Some((underlay.quic.accept().await?, underlay.clone()))
+}
+
 /// Handles the first message of a connection; `None` if it is refused.
-async fn greet(node: Node, connection: Connection) -> Option<Greeted> {
+async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option<Greeted> {
     let (peer, key) = (connection.peer(), connection.peer_key());
     let first = async {
         let mut control = Control::accept(connection).await?;
@@ -287,7 +319,11 @@ async fn greet(node: Node, connection: Connection) -> Option<Greeted> {
     };
     let refused = match tokio::time::timeout(FIRST, first).await {
         Ok(Ok((control, Message::Open(open)))) if node.allows(&key) => {
-            return Some(Greeted { control, open });
+            return Some(Greeted {
+                control,
+                underlay,
+                open,
+            });
         }
         Ok(Ok((mut control, message))) => {
             let (code, text) = match message {
@@ -312,6 +348,7 @@ async fn greet(node: Node, connection: Connection) -> Option<Greeted> {
         Ok(Err(error)) => error.to_string(),
         Err(_) => "it sends no first message".to_owned(),
     };
-    tracing::warn!(%peer, "a connection was refused: {refused}");
+    let peer = report::peer(peer);
+    tracing::warn!(peer, "a connection was refused: {refused}");
     None
 }

@@ -142,7 +142,7 @@ pub(super) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     // Without the right to mark packets nothing is captured either.
-    match socket::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, MARK as i32) {
+    match socket::set_mark(&socket, MARK) {
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
         _ => {}
     }

@@ -2,6 +2,8 @@
 //!
 //! Each is a length of two bytes, a type, and its fields, in network byte order.
 
+use std::net::{IpAddr, SocketAddr};
+
 use thiserror::Error;
 
 use crate::address::Slot;
@@ -18,6 +20,7 @@ const ACCEPT: u8 = 2;
 const REFUSE: u8 = 3;
 const SEGMENT: u8 = 4;
 const DOWN: u8 = 5;
+const ANNOUNCE: u8 = 6;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +52,11 @@ pub enum Message {
         slot: Slot,
         /// The slot's lane.
         epoch: Epoch,
+    },
+    /// The side that accepts can be reached over plain IP, too.
+    Announce {
+        /// Where it listens.
+        address: SocketAddr,
     },
 }
 
@@ -141,6 +149,14 @@ impl Message {
                 out.push(DOWN);
                 out.extend(bound(*slot, *epoch).encode());
             }
+            Self::Announce { address } => {
+                out.push(ANNOUNCE);
+                out.extend(address.port().to_be_bytes());
+                match address.ip() {
+                    IpAddr::V4(ip) => out.extend(ip.octets()),
+                    IpAddr::V6(ip) => out.extend(ip.octets()),
+                }
+            }
         }
         out.truncate(start + 2 + MAX);
         let length = (out.len() - start - 2) as u16;
@@ -191,6 +207,14 @@ impl Message {
             DOWN => {
                 let Bound { slot, epoch, .. } = slot(rest)?;
                 Ok(Self::Down { slot, epoch })
+            }
+            ANNOUNCE => {
+                let (&port, ip) = rest.split_first_chunk().ok_or_else(length)?;
+                let v4 = <[u8; 4]>::try_from(ip).map(IpAddr::from);
+                let ip = v4.or_else(|_| <[u8; 16]>::try_from(ip).map(IpAddr::from));
+                let ip = ip.map_err(|_| length())?;
+                let address = SocketAddr::new(ip, u16::from_be_bytes(port));
+                Ok(Self::Announce { address })
             }
             other => Err(DecodeError::Type(other)),
         }
@@ -271,6 +295,9 @@ mod tests {
             (bound(0..4), any::<Vec<u8>>())
                 .prop_map(|(bound, segment)| Message::Segment { bound, segment }),
             bound(0..1).prop_map(|Bound { slot, epoch, .. }| Message::Down { slot, epoch }),
+            any::<(IpAddr, u16)>().prop_map(|ends| Message::Announce {
+                address: ends.into()
+            }),
         ]
     }
 

@@ -13,6 +13,7 @@ fn path(lane: u64, slot: Slot, bytes: u64) -> PathReport {
         lane,
         slot: Some(slot),
         fingerprint: Some(format!("0000000{lane}")),
+        plain_ip: None,
         interfaces: vec![
             "1-ff00:0:1#1".parse().unwrap(),
             "1-ff00:0:2#4".parse().unwrap(),

@@ -11,10 +11,12 @@ use hawser_keys::{Allowed, Known, PeerKey};
 use hawser_manager::PathOptions;
 use hawser_seal::Cipher;
 use hawser_service::{READY, notify};
-use hawser_shim::carrier::{Attachment, Carrier, CarrierOptions, Destinations, Trust};
+use hawser_shim::carrier::{
+    Attachment, Carrier, CarrierOptions, Destinations, PlainIpOptions, Trust,
+};
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
 use hawser_shim::map::{Follower, Local, Role};
-use hawser_shim::{DEFAULT_PORT, address};
+use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT, address};
 use ipnet::IpNet;
 use serde_json::json;
 
@@ -73,6 +75,14 @@ pub struct UpArgs {
     /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     listen: Option<Listen>,
+    /// Use plain IP beside SCION, and in its place while no path works. With an address, other hosts
+    /// that have this flag may connect to it, and learn of it over SCION [default port: 30800]
+    #[arg(long, value_name = "IP[:PORT]", value_parser = plain_ip)]
+    #[allow(
+        clippy::option_option,
+        reason = "clap has no other type for an optional value"
+    )]
+    plain: Option<Option<SocketAddr>>,
     #[command(flatten)]
     key: KeyFileArgs,
     /// Serve metrics for Prometheus over HTTP, at /metrics: IP:PORT, or PORT of 127.0.0.1
@@ -99,6 +109,13 @@ fn ports(text: &str) -> Result<Ports, String> {
     let ports: Result<_, _> = text.split(',').map(str::parse).collect();
     let error = |error: hawser_shim::holder::ServedPortError| error.to_string();
     ports.map(Ports::Some).map_err(error)
+}
+
+fn plain_ip(text: &str) -> Result<SocketAddr, String> {
+    let ip = text.trim_start_matches('[').trim_end_matches(']');
+    let ip = ip.parse().map(|ip| SocketAddr::new(ip, PLAIN_IP_PORT));
+    let wrong = |_| "write one of this host's IP addresses, or IP:PORT".to_owned();
+    ip.or_else(|_| text.parse()).map_err(wrong)
 }
 
 impl UpArgs {
@@ -168,6 +185,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             host,
             listen,
             default_port: DEFAULT_PORT,
+            plain_ip: args.plain.map(|listen| PlainIpOptions { listen }),
             identity,
             trust,
             paths,
@@ -179,14 +197,19 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         };
         let carrier = Carrier::start(options, attachment)?;
         let address = carrier.local_addr().to_string();
+        let plain_ip = carrier.plain_ip_addr().map(|address| address.to_string());
         match args.json {
             true => print::json(&json!({
                 "listening": address,
+                "plain_ip": plain_ip,
                 "key": key.to_string(),
                 "metrics": metrics_address,
             }))?,
             false => {
                 outln!("up at {address}\nkey {key}");
+                if let Some(address) = plain_ip {
+                    outln!("on plain IP at {address}");
+                }
                 if let Some(address) = metrics_address {
                     outln!("metrics at http://{address}/metrics");
                 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::lanes::{Candidate, FlowId, LaneDatagram, LaneReceiver};
+use hawser_endhost::lanes::{Candidate, FlowId, LaneDatagram, LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
 use hawser_seal::{SubflowId, subflow_id};
 use hawser_tun::{MergedPacket, Merger};
 
-use super::{Shared, read, watch};
+use super::{Shared, read};
 use crate::carrier::lane::{LaneEvent, SealedLane};
 use crate::link::Role;
 use crate::protocol::{Bound, Kind};
@@ -21,11 +21,12 @@ use crate::protocol::{Bound, Kind};
 const ROUNDS: usize = 2;
 
 /// Carries packets until the plane is stopped.
-pub(super) fn run(shared: &Shared, receiver: LaneReceiver) {
+pub(super) fn run(shared: &Shared, lanes: &Lanes, receiver: LaneReceiver) {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
     let inbound = Inbound {
         shared,
+        lanes,
         receiver,
         last: None,
         scratch: Vec::new(),
@@ -38,6 +39,7 @@ pub(super) fn run(shared: &Shared, receiver: LaneReceiver) {
 
 struct Inbound<'a> {
     shared: &'a Shared,
+    lanes: &'a Lanes,
     receiver: LaneReceiver,
     /// The lane of the previous packet: packets of one lane mostly arrive in a row.
     last: Option<(SubflowId, Arc<SealedLane>)>,
@@ -78,7 +80,7 @@ impl Inbound<'_> {
             if pace.naps() {
                 thread::sleep(NAP);
             } else {
-                let socket = self.shared.lanes.socket();
+                let socket = self.lanes.socket();
                 socket.wait(self.shared.stop.as_fd(), false, None)?;
                 // A removed lane must not be kept.
                 self.last = None;
@@ -141,7 +143,7 @@ impl Inbound<'_> {
 
     fn follow_up(&self, after: After) {
         for candidate in after.candidates {
-            self.shared.lanes.adopt(&candidate);
+            self.lanes.adopt(&candidate);
         }
         for NewFlow {
             lane,
@@ -153,14 +155,13 @@ impl Inbound<'_> {
                 continue;
             }
             if lane.lane().is_none() {
-                let accepted = self.shared.lanes.accept(flow, candidate.as_deref());
+                let accepted = self.lanes.accept(flow, candidate.as_deref());
                 // Addresses are not authenticated: somebody may have sent a copy from another one.
                 let Some(path) = accepted.filter(|path| path.remote() == lane.remote) else {
                     // Its peer sends another probe.
                     continue;
                 };
-                lane.set_lane(path.clone());
-                watch(&lane, &path);
+                lane.set_path(path);
             }
             lane.set_up();
         }

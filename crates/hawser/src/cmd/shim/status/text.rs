@@ -149,9 +149,16 @@ fn path(path: &PathReport, paint: Paint) -> String {
         PathState::Connecting => state,
         PathState::Doubtful => paint.bad(state),
     };
+    let (name, hops) = match path.plain_ip {
+        Some(host) => ("plain IP", host.to_string()),
+        None => (
+            path.fingerprint.as_deref().unwrap_or("unknown"),
+            path_text::hops(&path.interfaces, paint),
+        ),
+    };
     columns([
         &slot,
-        path.fingerprint.as_deref().unwrap_or("unknown"),
+        name,
         &state,
         &rate(path.sent_mbit),
         &rate(path.received_mbit),
@@ -160,7 +167,7 @@ fn path(path: &PathReport, paint: Paint) -> String {
         &path.datagram_bytes.to_string(),
         &number(path.dropped_packets),
         &number(path.rejected_packets),
-        &path_text::hops(&path.interfaces, paint),
+        &hops,
     ])
 }
 

@@ -1,0 +1,44 @@
+//! Hosts on plain IP: packets straight to the other host, without SCION routers.
+//!
+//! To everything above sockets such a host is one in an AS that has neither routers nor a daemon, so
+//! that lanes and connections work over plain IP as they do inside an AS: each packet has the headers
+//! of one between two hosts of one AS (SCION header specification, "Empty path type").
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use hawser_packet::ScionAddr;
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::local_as::{LocalAs, LocalTopology};
+
+/// What stands for the AS of hosts on plain IP: ISDs 16 to 63 are for private use, as are the last
+/// AS numbers.
+const AS: IsdAsn = IsdAsn(63 << 48 | 0xffff_ffff_ffff);
+
+/// The largest SCION packet, in bytes: an IP packet of 1400 bytes, which most tunnels take, after
+/// the headers of IPv6 and UDP.
+const MTU: u16 = 1400 - 40 - 8;
+
+/// The address of the host at `host` on plain IP.
+pub fn plain_ip(host: SocketAddr) -> ScionAddr {
+    ScionAddr::new(AS, host)
+}
+
+/// Where the host with this address is on plain IP; `None` if it is a host in a SCION AS.
+pub fn on_plain_ip(address: ScionAddr) -> Option<SocketAddr> {
+    (address.isd_as == AS).then_some(address.host)
+}
+
+pub(crate) fn topology() -> LocalTopology {
+    LocalTopology {
+        local: LocalAs {
+            isd_as: AS,
+            core: false,
+            mtu: MTU,
+        },
+        // No router delivers, so any port will do.
+        ports: 0..=0,
+        routers: BTreeMap::new(),
+    }
+}

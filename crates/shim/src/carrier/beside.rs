@@ -1,0 +1,109 @@
+//! The lane over plain IP beside those over SCION: where to, and when it is dialed. No I/O, no clock.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Wait after the first failure; doubled by each further one up to the longest.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The lane over plain IP of a session that this host opens.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// Where the other host may listen, if it has not said.
+    guess: SocketAddr,
+    announced: Option<SocketAddr>,
+    state: State,
+    failures: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not connected, nor dialed before this time, if there is one.
+    Idle(Option<Instant>),
+    Busy,
+}
+
+impl Beside {
+    /// A lane to a host that may listen at `guess`.
+    pub(super) fn new(guess: SocketAddr) -> Self {
+        Self {
+            guess,
+            announced: None,
+            state: State::Idle(None),
+            failures: 0,
+        }
+    }
+
+    /// Where to dial now, if anywhere; then the lane is busy until it is lost. The other host's
+    /// address is guessed only if `guesses`.
+    pub(super) fn dial(&mut self, guesses: bool, now: Instant) -> Option<SocketAddr> {
+        let is_due = match self.state {
+            State::Idle(after) => after.is_none_or(|after| after <= now),
+            State::Busy => false,
+        };
+        let to = self.announced.or(guesses.then_some(self.guess));
+        let to = to.filter(|_| is_due)?;
+        self.state = State::Busy;
+        Some(to)
+    }
+
+    /// The other host listens at this address.
+    pub(super) fn announce(&mut self, address: SocketAddr) {
+        if self.announced.replace(address) != Some(address) && self.state != State::Busy {
+            self.state = State::Idle(None);
+        }
+    }
+
+    /// The lane is connected, to this address.
+    pub(super) fn connected(&mut self, address: SocketAddr) {
+        self.announced.get_or_insert(address);
+        self.failures = 0;
+    }
+
+    /// The lane has ended, or cannot be connected.
+    pub(super) fn lost(&mut self, now: Instant) {
+        let wait = FIRST.saturating_mul(1 << self.failures.min(8)).min(LONGEST);
+        self.failures += 1;
+        self.state = State::Idle(Some(now + wait));
+    }
+
+    /// Whether a first attempt is still to come or under way.
+    pub(super) fn is_hopeful(&self) -> bool {
+        self.failures == 0 || self.state == State::Busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announced_address_is_dialed_and_again_later_and_later() {
+        let [guess, announced] =
+            ["192.0.2.1:1", "192.0.2.2:2"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let began = Instant::now();
+        let at = |millis| began + Duration::from_millis(millis);
+        let mut beside = Beside::new(guess);
+        assert_eq!(beside.dial(false, at(0)), None);
+        assert_eq!(beside.dial(true, at(0)), Some(guess));
+        assert!(beside.is_hopeful());
+        assert_eq!(beside.dial(true, at(1)), None);
+        beside.lost(at(2));
+        assert!(!beside.is_hopeful());
+        assert_eq!(beside.dial(true, at(1000)), None);
+        // Another address is not to blame.
+        beside.announce(announced);
+        assert_eq!(beside.dial(false, at(1000)), Some(announced));
+        beside.lost(at(1000));
+        beside.announce(announced);
+        assert_eq!(beside.dial(false, at(2999)), None);
+        assert_eq!(beside.dial(false, at(3000)), Some(announced));
+        beside.connected(announced);
+        beside.lost(at(4000));
+        assert_eq!(beside.dial(false, at(4999)), None);
+        assert_eq!(beside.dial(false, at(5000)), Some(announced));
+        (0..40).for_each(|_| beside.lost(at(5000)));
+        assert_eq!(beside.dial(false, at(65_000)), Some(announced));
+    }
+}
