@@ -82,6 +82,8 @@ pub enum Scope {
 pub struct Gateway {
     /// The hosts' addresses.
     pub sources: Vec<IpNet>,
+    /// Port of the listener for them, which may be the one of [`Wanted::port`].
+    pub port: u16,
     /// How their packets get to the listener.
     pub manner: Manner,
 }

@@ -42,3 +42,35 @@ pub(crate) fn topology() -> LocalTopology {
         routers: BTreeMap::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+    use crate::socket::{Arrival, ReceiveBuffer, Socket};
+    use crate::{Endhost, Headers};
+
+    #[tokio::test]
+    async fn hosts_reach_each_other_without_a_daemon() {
+        let host = Endhost::on_plain_ip(None);
+        let any = "127.0.0.1:0".parse().unwrap();
+        let bind = || Socket::bind(&host, Some(any)).unwrap();
+        let (here, there) = (bind(), bind());
+        let path = host.paths(host.local_as()).await.unwrap().remove(0);
+        let remote = there.local_addr();
+        let headers = Headers::new(here.local_addr(), remote, &path).unwrap();
+        assert_eq!(on_plain_ip(remote), Some(headers.next_hop));
+        assert_eq!(plain_ip(headers.next_hop), remote);
+        let sent = here.try_send(&headers, b"hello", 5, 0, &mut Vec::new());
+        assert_eq!(sent.unwrap(), 5);
+        let mut buffer = ReceiveBuffer::default();
+        let received = poll_fn(|cx| there.poll_receive(cx, &mut buffer)).await;
+        received.unwrap();
+        let Some(Arrival::Datagram(datagram)) = there.packets(&mut buffer).next() else {
+            panic!("nothing has arrived");
+        };
+        assert_eq!(datagram.payload, b"hello");
+        assert_eq!(datagram.from, here.local_addr().host);
+    }
+}

@@ -82,6 +82,8 @@ pub struct CarrierOptions {
     pub cipher: Cipher,
     /// Where connections of programs go; `None` if this host only serves.
     pub destinations: Option<Destinations>,
+    /// Whether connections of other hosts, which this one forwards, are carried as well.
+    pub forwards: bool,
     /// What other hosts may connect to.
     pub served: Served,
 }
@@ -166,6 +168,7 @@ impl Carrier {
         let mut tasks = JoinSet::new();
         tasks.spawn(Server::new(node.clone()).run(served));
         let (reporter, reports) = mpsc::unbounded_channel();
+        node.tell(ToHolder::Forward(options.forwards));
         node.tell(ToHolder::Serve(options.served));
         Ok(Self {
             node,

@@ -45,6 +45,9 @@ pub enum ToHolder {
         /// Prefixes whose other packets go over SCION as well.
         routed: Vec<IpNet>,
     },
+    /// Whether the connections of other hosts, which this one forwards, are captured as well, from
+    /// now on.
+    Forward(bool),
     /// What other hosts may connect to, from now on.
     Serve(Served),
     /// The largest TCP segment with its IPv6 header that paths take, in bytes.

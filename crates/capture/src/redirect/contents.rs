@@ -14,14 +14,12 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
     for prefix in &wanted.prefixes {
         prefixes::check(prefix)?;
     }
-    let mark_for_proxy = wanted
-        .gateway
-        .as_ref()
-        .and_then(|gateway| match gateway.manner {
-            Manner::Redirect => None,
-            Manner::Transparent { mark } => Some(mark),
-        });
-    if wanted.port == 0 {
+    let gateway = wanted.gateway.as_ref();
+    let mark_for_proxy = gateway.and_then(|gateway| match gateway.manner {
+        Manner::Redirect => None,
+        Manner::Transparent { mark } => Some(mark),
+    });
+    if wanted.port == 0 || gateway.is_some_and(|gateway| gateway.port == 0) {
         return Err(RedirectError::Port);
     }
     // The mark 0 is that of all sockets without one.
@@ -40,7 +38,7 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
     if !sets.is_empty() {
         chains.insert("output", output(wanted, &sets));
     }
-    if let Some(gateway) = &wanted.gateway {
+    if let Some(gateway) = gateway {
         for family in FAMILIES {
             let intervals = prefixes::intervals(&gateway.sources, family);
             // A set that no rule uses is not wanted.
@@ -52,7 +50,7 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
             .iter()
             .any(|family| sets.contains_key(sources(*family)))
         {
-            let (name, chain) = prerouting(wanted, gateway, &sets);
+            let (name, chain) = prerouting(gateway, &sets);
             chains.insert(name, chain);
         }
     }
@@ -110,11 +108,7 @@ fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> Chain {
 }
 
 /// Name and contents of the chain for connections of other hosts.
-fn prerouting(
-    wanted: &Wanted,
-    gateway: &Gateway,
-    sets: &BTreeMap<&str, Set>,
-) -> (&'static str, Chain) {
+fn prerouting(gateway: &Gateway, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) {
     // The kernel cannot change the kind of a chain, so each has a name.
     let (name, kind) = match gateway.manner {
         Manner::Redirect => ("forwarded", Kind::Nat),
@@ -132,10 +126,10 @@ fn prerouting(
             within(Field::Source, sources(family)),
             within(Field::Destination, captured(family)),
             match gateway.manner {
-                Manner::Redirect => Statement::Redirect { port: wanted.port },
+                Manner::Redirect => Statement::Redirect { port: gateway.port },
                 Manner::Transparent { mark } => Statement::Proxy {
                     family,
-                    port: wanted.port,
+                    port: gateway.port,
                     mark,
                 },
             },

@@ -50,7 +50,11 @@ fn wanted() -> impl Strategy<Value = Wanted> {
         Just(Manner::Redirect),
         (8..10_u32).prop_map(|mark| Manner::Transparent { mark }),
     ];
-    let gateway = (prefixes(), manner).prop_map(|(sources, manner)| Gateway { sources, manner });
+    let gateway = (prefixes(), 1..4_u16, manner).prop_map(|(sources, port, manner)| Gateway {
+        sources,
+        port,
+        manner,
+    });
     let users = prop::collection::vec(0..4_u32, 0..3);
     (
         (1..3_u16, 1..3_u32, prefixes()),
@@ -106,10 +110,10 @@ fn sent(wanted: &Wanted, packet: &Packet) -> Outcome {
 
 /// What is wanted for a packet of another host.
 fn forwarded(wanted: &Wanted, packet: &Packet) -> Outcome {
-    let port = wanted.port;
     let Some(gateway) = &wanted.gateway else {
         return Outcome::Untouched;
     };
+    let port = gateway.port;
     let mut sources = gateway.sources.iter();
     match sources.any(|source| source.contains(&packet.source)) && is_captured(wanted, packet) {
         false => Outcome::Untouched,
@@ -187,6 +191,7 @@ fn prefixes_that_stay_are_not_touched() {
 fn ports_and_marks_without_use_are_refused() {
     let gateway = |mark| Gateway {
         sources: Vec::new(),
+        port: 1,
         manner: Manner::Transparent { mark },
     };
     assert!(table(&Wanted::new(0, 7)).is_err());
@@ -195,6 +200,11 @@ fn ports_and_marks_without_use_are_refused() {
         assert!(table(&Wanted::new(1, 7).with_gateway(gateway(mark))).is_err());
     }
     assert!(table(&Wanted::new(1, 7).with_gateway(gateway(8))).is_ok());
+    let unset = Gateway {
+        port: 0,
+        ..gateway(8)
+    };
+    assert!(table(&Wanted::new(1, 7).with_gateway(unset)).is_err());
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn redirect(network: &Network, listener: &TcpListener, manner: Manner) -> Redire
         sources: ["10.9.0.0/24", "fd00::/12"]
             .map(|one| one.parse().unwrap())
             .into(),
+        port: listener.local_addr().unwrap().port(),
         manner,
     };
     let wanted = Wanted::new(listener.local_addr().unwrap().port(), MARK)
@@ -118,9 +119,14 @@ fn the_manner_can_be_changed() {
     let mut redirect = redirect(&network, &listener, Manner::Redirect);
     let wanted = |manner| {
         let sources = vec!["10.9.0.0/24".parse().unwrap(), "fd00::/12".parse().unwrap()];
-        Wanted::new(listener.local_addr().unwrap().port(), MARK)
+        let port = listener.local_addr().unwrap().port();
+        Wanted::new(port, MARK)
             .with_prefixes(["10.4.0.0/16", "fd04::/16"].map(|one| one.parse().unwrap()))
-            .with_gateway(Gateway { sources, manner })
+            .with_gateway(Gateway {
+                sources,
+                port,
+                manner,
+            })
     };
     let proxy = Manner::Transparent { mark: PROXY_MARK };
     assert!(!redirect.apply(&wanted(Manner::Redirect)).unwrap());

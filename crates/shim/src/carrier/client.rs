@@ -310,8 +310,8 @@ impl ClientSession {
 
     /// Dials over plain IP if that is due.
     fn dial_plain_ip(&mut self) {
-        let waits = self.began.elapsed() < HEAD_START && self.paths.is_usable();
-        let guesses = self.known.is_none() && !waits;
+        let is_hopeful = self.last_error.is_none() && self.began.elapsed() < HEAD_START;
+        let guesses = self.known.is_none() && !is_hopeful;
         let to = (self.beside.as_mut()).and_then(|beside| beside.dial(guesses, Instant::now()));
         let Some(to) = to else { return };
         let (node, peer) = (self.node.clone(), self.peer);
@@ -387,16 +387,20 @@ impl ClientSession {
             self.events.0.clone(),
         );
         // A lane that is to be closed, or does not deliver, gives its slot up.
-        let leaves = (self.open.values()).find(|one| one.closes.is_some() || one.stalled);
-        if let Some(one) = leaves {
+        let is_path = |of| matches!(of, Use::Path(_));
+        let leaves = |one: &&OpenLane| is_path(one.of) && (one.closes.is_some() || one.stalled);
+        let leaves = self.open.values().find(leaves);
+        if let Some(one) = leaves.filter(|_| is_path(of)) {
             if one.stalled {
                 (self.failovers).record(&one.lane, Some(&one.path), "nothing comes back over it");
             }
             self.slots.lose(one.lane.key);
         }
         let Some((slot, epoch)) = self.slots.take(lane.key) else {
-            // The path manager dials no more paths than there are slots.
+            // Of paths the path manager dials no more than there are slots; those that are to be
+            // closed have theirs for a while.
             plane.remove(&lane);
+            self.lost(of, Failure::Failed, "all slots are in use".to_owned());
             return;
         };
         let open = Open {

@@ -9,7 +9,7 @@ use hawser_endhost::ScionAddr;
 use hawser_manager::PathOptions;
 use ipnet::IpNet;
 
-use crate::map::{Addresses, Follower, Local, Map, MapFile};
+use crate::map::{Addresses, Entry, Follower, Local, Map, MapFile};
 
 /// Interval at which host names are resolved again.
 const RESOLVED: Duration = Duration::from_secs(60);
@@ -19,6 +19,8 @@ const RESOLVED: Duration = Duration::from_secs(60);
 pub struct Destinations {
     follower: Follower,
     file: Option<MapFile>,
+    /// Entries that are in no file, and are before those that are.
+    given: Vec<Entry>,
     addresses: Addresses,
     local: Local,
     map: Map,
@@ -62,6 +64,7 @@ impl Destinations {
         Self {
             follower,
             file: None,
+            given: Vec::new(),
             addresses: Addresses::default(),
             local,
             map: Map::default(),
@@ -76,6 +79,14 @@ impl Destinations {
         let all = self.problems.iter();
         let new = all.filter(|problem| !before.contains(problem));
         new.cloned().collect()
+    }
+
+    /// Adds entries that are in no file. If the file has one of the same destination, that does not
+    /// count.
+    #[must_use]
+    pub fn with_entries(mut self, entries: Vec<Entry>) -> Self {
+        self.given = entries;
+        self
     }
 
     /// Reads the file if it has changed, and resolves names if that is due. Blocks meanwhile.
@@ -107,9 +118,13 @@ impl Destinations {
         }
         self.addresses = addresses;
         let before = (self.map.captured(), self.map.routed());
-        let (map, problems) = Map::new(file.entries(), &self.addresses, &self.local);
+        let entries = [&self.given, file.entries()].concat();
+        let (map, problems) = Map::new(&entries, &self.addresses, &self.local);
         let path = file.path().display();
-        let problems = problems.iter().map(|problem| format!("{path}: {problem}"));
+        let problems = problems.iter().map(|problem| match problem.line {
+            0 => format!("`{}` {}", problem.destination, problem.fault),
+            _ => format!("{path}: {problem}"),
+        });
         changes.problems = self.set_problems(problems.collect());
         self.map = map;
         let now = (self.map.captured(), self.map.routed());

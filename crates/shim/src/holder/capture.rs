@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use hawser_capture::{Redirect, Scope, Wanted};
+use hawser_capture::{Gateway, Manner, Redirect, Scope, Wanted};
 use hawser_tun::Queue;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::device::CaptureDevice;
@@ -73,22 +73,37 @@ impl Capture {
         Ok(())
     }
 
+    /// Captures connections of other hosts to the same prefixes, which arrive at the listener at
+    /// `port`, or no longer if there is none.
+    pub(super) fn forward(&mut self, port: Option<u16>) -> Result<(), HolderError> {
+        let mut wanted = self.wanted.clone();
+        wanted.gateway = port.map(|port| Gateway {
+            sources: vec![Ipv4Net::default().into(), Ipv6Net::default().into()],
+            port,
+            manner: Manner::Redirect,
+        });
+        self.redirect.apply(&wanted)?;
+        self.wanted = wanted;
+        Ok(())
+    }
+
     /// A copy of the queue of the device.
     pub(super) fn queue(&self) -> Result<Queue, HolderError> {
         self.device.queue()
     }
 }
 
+/// A listener at all addresses, to which connections of other hosts are redirected: at that of the
+/// interface on which they arrive. What connects to it directly is refused.
+pub(super) fn listen_for_others() -> Result<TcpListener, HolderError> {
+    let both = bind((Ipv6Addr::UNSPECIFIED, 0).into());
+    // A host without IPv6.
+    let listener = both.or_else(|_| bind((Ipv4Addr::UNSPECIFIED, 0).into()));
+    listener.map_err(HolderError::system("listen for other hosts' connections"))
+}
+
 /// Listeners at one port of both loopback addresses, where redirected connections arrive.
 fn listen() -> std::io::Result<Vec<TcpListener>> {
-    let bind = |address: SocketAddr| {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4(),
-            SocketAddr::V6(_) => TcpSocket::new_v6(),
-        }?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
     // The port of one may be in use at the other.
     for _ in 0..16 {
         let first = bind((Ipv4Addr::LOCALHOST, 0).into())?;
@@ -104,4 +119,13 @@ fn listen() -> std::io::Result<Vec<TcpListener>> {
         }
     }
     Err(std::io::ErrorKind::AddrInUse.into())
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

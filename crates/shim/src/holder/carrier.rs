@@ -8,13 +8,13 @@ use std::time::Duration;
 use hawser_tun::Queue;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::HolderError;
-use super::capture::Capture;
+use super::capture::{self, Capture};
 use super::network::Network;
 use super::relays::Relays;
 use super::report::HolderReport;
 use super::serve::Served;
 use super::subflows::Subflows;
+use super::{HolderError, outgoing};
 use crate::address::Slot;
 use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
@@ -46,6 +46,8 @@ struct Inner {
 struct State {
     /// `None` once the holder ends.
     capture: Option<Capture>,
+    /// The port of the listener for other hosts' connections, once there is one.
+    forwarded: Option<u16>,
     carrier: Option<mpsc::UnboundedSender<ToCarrier>>,
     /// Requests without an answer.
     requests: HashMap<u64, oneshot::Sender<Found>>,
@@ -58,6 +60,7 @@ impl Carriers {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
                 capture: Some(capture),
+                forwarded: None,
                 carrier: None,
                 requests: HashMap::new(),
                 next_request: 0,
@@ -168,6 +171,11 @@ impl Carriers {
                     tracing::error!("{error}");
                 }
             }
+            ToHolder::Forward(forwards) => {
+                if let Err(error) = self.forward(forwards) {
+                    tracing::error!("{error}");
+                }
+            }
             ToHolder::Serve(served) => {
                 self.0.served.send_replace(served);
             }
@@ -186,6 +194,23 @@ impl Carriers {
                 self.state().live.remove(&(peer, role));
                 self.0.relays.end(peer, role, &reason);
             }
+        }
+    }
+
+    /// Captures connections of other hosts, or no longer.
+    fn forward(&self, forwards: bool) -> Result<(), HolderError> {
+        let mut state = self.state();
+        if forwards && state.forwarded.is_none() {
+            let listener = capture::listen_for_others()?;
+            let port = listener.local_addr().map(|address| address.port());
+            let port = port.map_err(HolderError::system("listen for other hosts' connections"))?;
+            state.forwarded = Some(port);
+            outgoing::run(vec![listener], &self.0.network, self);
+        }
+        let port = state.forwarded.filter(|_| forwards);
+        match &mut state.capture {
+            Some(capture) => capture.forward(port),
+            None => Ok(()),
         }
     }
 

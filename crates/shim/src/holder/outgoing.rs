@@ -73,6 +73,7 @@ pub(super) fn run(listeners: Vec<TcpListener>, network: &Network, carriers: &Car
 }
 
 async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carriers: &Carriers) {
+    let source = canonical(source);
     let own = program.local_addr().ok();
     let destination = original_destination(program);
     let destination = destination.ok().filter(|to| own != Some(*to));
@@ -80,7 +81,7 @@ async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carr
         Some(destination) => {
             let ends = Preamble {
                 destination: canonical(destination),
-                source: canonical(source),
+                source,
             };
             connect(program, ends, network, carriers).await
         }

@@ -15,7 +15,7 @@ use hawser_shim::carrier::{
     Attachment, Carrier, CarrierOptions, Destinations, PlainIpOptions, Trust,
 };
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
-use hawser_shim::map::{Follower, Local, Role};
+use hawser_shim::map::{Destination, Entry, Follower, Hosts, Local, Role, Target};
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT, address};
 use ipnet::IpNet;
 use serde_json::json;
@@ -44,6 +44,11 @@ pub struct UpArgs {
     /// Let other hosts connect to every port of the hosts in this network, which are behind this one
     #[arg(long, value_name = "PREFIX")]
     serve_network: Vec<IpNet>,
+    /// Carry the connections of other hosts, too, that are routed through this one: those to PREFIX go
+    /// to the gateway at TARGET, ISD-AS,IP or ISD-AS,IP:PORT, and those to what the map has; may be
+    /// given several times
+    #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway)]
+    gateway: Vec<Entry>,
     /// Send servers the address of the program in a header of the PROXY protocol, v1 or v2
     #[arg(long, value_name = "VERSION")]
     proxy_protocol: Option<ProxyHeader>,
@@ -109,6 +114,23 @@ fn ports(text: &str) -> Result<Ports, String> {
     let ports: Result<_, _> = text.split(',').map(str::parse).collect();
     let error = |error: hawser_shim::holder::ServedPortError| error.to_string();
     ports.map(Ports::Some).map_err(error)
+}
+
+fn gateway(text: &str) -> Result<Entry, String> {
+    let parts = text.split_once('=');
+    let (prefix, target) = parts.ok_or("write for example 10.1.0.0/16=1-ff00:0:4,10.1.0.1")?;
+    let destination: Destination = prefix.parse().map_err(|error| format!("{error}"))?;
+    let target: Target = target.parse().map_err(|error| format!("{error}"))?;
+    if !matches!(destination.hosts, Hosts::Prefix(_)) || destination.port.is_some() {
+        return Err("write an IP prefix, without a port, before the `=`".to_owned());
+    }
+    match target {
+        Target::Host { .. } => Ok(Entry::new(destination, target)),
+        Target::As(isd_as) => Err(format!(
+            "name the gateway's address in {isd_as}, as {isd_as},IP: to find gateways is not \
+             supported yet"
+        )),
+    }
 }
 
 fn plain_ip(text: &str) -> Result<SocketAddr, String> {
@@ -181,7 +203,10 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         let attachment = attach(&args.name.name, identity.key())?;
         let key = identity.key();
         let options = CarrierOptions {
-            destinations: Some(Destinations::new(Follower::new(map), local(&host)?)),
+            forwards: !args.gateway.is_empty(),
+            destinations: Some(
+                Destinations::new(Follower::new(map), local(&host)?).with_entries(args.gateway),
+            ),
             host,
             listen,
             default_port: DEFAULT_PORT,
