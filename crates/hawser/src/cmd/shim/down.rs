@@ -1,10 +1,14 @@
 //! `hawser shim down`.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
+
 use hawser_kernel::rpc::RpcError;
 use hawser_shim::holder;
 
 use super::NameArgs;
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 
 #[derive(clap::Args)]
 pub struct DownArgs {
@@ -18,6 +22,12 @@ pub fn run(args: &DownArgs) -> Result<(), Failure> {
         Ok(()) | Err(RpcError::Connect(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    // What a killed holder left.
+    // What a killed carrier or holder left.
+    for socket in [args.name.name.holder(), args.name.name.carrier()] {
+        let refused = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
+        if UnixStream::connect(&socket).is_err_and(refused) {
+            fs::remove_file(&socket).doing(format!("removing {}", socket.display()))?;
+        }
+    }
     Ok(holder::remove_leftovers()?)
 }
