@@ -5,6 +5,8 @@ mod hierarchy;
 mod tests;
 
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -150,6 +152,13 @@ impl Entry {
     pub fn enter(&self) -> io::Result<()> {
         rustix::io::write(&self.0, b"0")?;
         Ok(())
+    }
+
+    /// Has the process of `command` enter the group before its program begins. If it cannot, the
+    /// command does not start.
+    pub fn enter_by(self, command: &mut Command) {
+        // SAFETY: between fork and exec it makes one system call; nothing allocates or locks.
+        unsafe { command.pre_exec(move || self.enter()) };
     }
 }
 

@@ -46,6 +46,9 @@ use crate::wanted::Wanted;
 /// [`original_destination`](crate::original_destination) says where it was to go. The program that
 /// connects needs some route to the destination, or the kernel refuses the connection before any
 /// rule applies.
+///
+/// With a scope other than [`Scope::Host`](crate::Scope::Host) the chain is called `chosen` and
+/// comes before that of a table for all programs.
 #[derive(Debug)]
 pub struct Redirect {
     socket: Socket,

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, key, lab, man, map, paths, perf, ping, receive, seed, send, serve,
-    service, shim, simulate, torrent, traceroute,
+    bench, demo, fetch, get, key, lab, man, map, paths, perf, ping, receive, run, seed, send,
+    serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -54,6 +54,8 @@ pub enum Command {
     /// Carry programs' TCP connections over several SCION paths
     #[command(subcommand)]
     Shim(shim::ShimCommand),
+    /// Run a command whose TCP connections go over several SCION paths
+    Run(Box<run::RunArgs>),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -111,6 +113,7 @@ impl Command {
             Self::Serve(args) => serve::run(args).map(done),
             Self::Map(command) => map::run(command).map(done),
             Self::Shim(command) => shim::run(command),
+            Self::Run(args) => run::run(*args),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

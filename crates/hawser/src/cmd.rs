@@ -25,6 +25,7 @@ mod process;
 mod quantity;
 pub mod receive;
 mod reported;
+pub mod run;
 pub mod seed;
 mod select;
 pub mod send;

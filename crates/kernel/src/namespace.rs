@@ -153,6 +153,22 @@ pub fn is_privileged() -> bool {
 /// # Errors
 /// When the process has more than one thread, or the system does not allow user namespaces.
 pub fn become_root_of_own() -> io::Result<()> {
+    move_into_own_user(Some(0))
+}
+
+/// Moves this process into a new user namespace, where it has all rights, and its user and group
+/// are the only ones and keep their numbers. Programs that it starts have no more rights than
+/// before.
+///
+/// # Errors
+/// When the process has more than one thread, or the system does not allow user namespaces.
+pub fn become_owner_of_own() -> io::Result<()> {
+    move_into_own_user(None)
+}
+
+/// Moves this process into a new user namespace, where its user and group have the number `id`, or
+/// their own.
+fn move_into_own_user(id: Option<u32>) -> io::Result<()> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
     // SAFETY: CLONE_FILES is not requested, so that file descriptors stay shared among all threads.
@@ -160,8 +176,9 @@ pub fn become_root_of_own() -> io::Result<()> {
     // user_namespaces(7): without CAP_SETGID outside, setgroups(2) must be given up before a gid
     // may be mapped.
     std::fs::write("/proc/self/setgroups", "deny")?;
-    std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
-    std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
+    let map = |number: u32| format!("{} {number} 1", id.unwrap_or(number));
+    std::fs::write("/proc/self/uid_map", map(uid))?;
+    std::fs::write("/proc/self/gid_map", map(gid))
 }
 
 fn own_pid() -> i32 {

@@ -63,6 +63,19 @@ pub fn set_mark(socket: impl AsFd, mark: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, mark as i32)
 }
 
+/// Bytes that were written to a TCP or MPTCP socket and are not acknowledged, whether or not they
+/// were sent (`SIOCOUTQ` of tcp(7)).
+///
+/// # Errors
+/// When `socket` is no such socket, or listens.
+pub fn unacknowledged(socket: impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes an int.
+    checked(unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) })?;
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// Requests a receive buffer of `bytes`, with CAP_NET_ADMIN beyond the system's limit
 /// (`net.core.rmem_max`), else up to that limit.
 ///

@@ -6,6 +6,7 @@ mod control;
 mod destinations;
 mod lane;
 mod node;
+mod packets;
 mod plane;
 mod report;
 mod server;
@@ -13,7 +14,9 @@ mod table;
 mod underlay;
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
@@ -32,6 +35,8 @@ pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
+pub use self::packets::Captured;
+use self::packets::{Capture, Find, Packets};
 pub(crate) use self::report::now_ms;
 pub use self::report::{
     CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
@@ -57,6 +62,9 @@ pub enum CarrierError {
     /// The socket for datagrams cannot be bound, or its threads cannot be started.
     #[error("cannot open the socket for datagrams: {0}")]
     Socket(String),
+    /// The thread that reads captured packets cannot be started.
+    #[error("cannot start to read captured packets: {0}")]
+    Packets(#[source] io::Error),
     /// The holder has ended.
     #[error("the holder of the shim's connections has ended: bring the shim up again")]
     HolderEnded,
@@ -86,6 +94,8 @@ pub struct CarrierOptions {
     pub forwards: bool,
     /// What other hosts may connect to.
     pub served: Served,
+    /// Which packets come from the device for captured ones.
+    pub captured: Captured,
 }
 
 /// How plain IP is used beside SCION.
@@ -118,6 +128,9 @@ pub struct Carrier {
     destinations: Option<Destinations>,
     clients: HashMap<Target, mpsc::UnboundedSender<Request>>,
     tasks: JoinSet<()>,
+    /// Destinations of packets.
+    finds: mpsc::UnboundedReceiver<Find>,
+    capture: Capture,
     server: mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>,
     reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
     reporter: Reporter,
@@ -151,6 +164,8 @@ impl Carrier {
     /// # Errors
     /// [`CarrierError`] when that fails.
     pub fn start(options: CarrierOptions, attachment: Attachment) -> Result<Self, CarrierError> {
+        let captured = Arc::new(attachment.captured);
+        let packets = Packets::new(Arc::clone(&captured), options.served.clone());
         let node = Node::bind(NewNode {
             host: options.host,
             listen: options.listen,
@@ -162,11 +177,15 @@ impl Carrier {
             tag: attachment.tag,
             own: attachment.own,
             queue: attachment.queue,
+            packets,
             holder: attachment.link.sender(),
         })?;
         let (server, served) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(Server::new(node.clone()).run(served));
+        let (find, finds) = mpsc::unbounded_channel();
+        let capture = Capture::start(node.clone(), captured, options.captured, find);
+        let capture = capture.map_err(CarrierError::Packets)?;
         let (reporter, reports) = mpsc::unbounded_channel();
         node.tell(ToHolder::Forward(options.forwards));
         node.tell(ToHolder::Serve(options.served));
@@ -178,6 +197,8 @@ impl Carrier {
             clients: HashMap::new(),
             tasks,
             server,
+            finds,
+            capture,
             reports,
             reporter: Reporter {
                 began: Instant::now(),
@@ -227,6 +248,7 @@ impl Carrier {
                     Some(ToCarrier::Down) => return Ok(()),
                     None => return Err(CarrierError::HolderEnded),
                 },
+                Some(find) = self.finds.recv() => self.find(find),
                 Some(answer) = self.reports.recv() => self.report(answer),
                 // A panic of a task was reported.
                 Some(_) = self.tasks.join_next() => {}
@@ -253,6 +275,9 @@ impl Carrier {
         for problem in changes.problems {
             tracing::error!("{problem}");
         }
+        if changes.is_new {
+            self.capture.on_new_map();
+        }
         if let Some((prefixes, routed)) = changes.prefixes {
             self.node.tell(ToHolder::Capture { prefixes, routed });
         }
@@ -271,6 +296,43 @@ impl Carrier {
         let Some(target) = destinations.find(destination) else {
             return reply(Found::Direct);
         };
+        let peer = self.session(target);
+        tokio::spawn(async move {
+            reply(match peer.await {
+                Ok(peer) => Found::Peer(peer.address(0)),
+                Err(reason) => Found::Failed(reason),
+            });
+        });
+    }
+
+    /// Finds the session with the host behind a destination of packets, or opens one.
+    fn find(&mut self, find: Find) {
+        let destinations = self.destinations.as_ref();
+        let target = destinations.and_then(|all| all.find_host(find.destination));
+        let Some(target) = target else {
+            // Who asked may have ended.
+            let _ = find.answer.send(None);
+            return;
+        };
+        let peer = self.session(target);
+        tokio::spawn(async move {
+            let _ = find.answer.send(Some(peer.await));
+        });
+    }
+
+    /// The addresses of the host behind `target`, once a path to it is connected.
+    fn session(&mut self, target: Target) -> impl Future<Output = Result<Block, String>> + use<> {
+        let answered = self.request(target);
+        async {
+            let ended = || Err("the session has ended".to_owned());
+            answered?.await.unwrap_or_else(|_| ended())
+        }
+    }
+
+    fn request(
+        &mut self,
+        target: Target,
+    ) -> Result<oneshot::Receiver<Result<Block, String>>, String> {
         let (answer, answered) = oneshot::channel();
         let request = Request::Connect(answer);
         let unsent = match self.clients.get(&target) {
@@ -279,9 +341,9 @@ impl Carrier {
         };
         // The first one, or in place of one that has ended.
         if let Some(request) = unsent {
-            let options = match destinations.options(&target, &self.paths) {
-                Ok(options) => options,
-                Err(error) => return reply(Found::Failed(error)),
+            let options = match &self.destinations {
+                Some(destinations) => destinations.options(&target, &self.paths)?,
+                None => self.paths.clone(),
             };
             let (requests, received) = mpsc::unbounded_channel();
             // The receiver is here.
@@ -290,14 +352,7 @@ impl Carrier {
             self.tasks.spawn(session.run(received));
             self.clients.insert(target, requests);
         }
-        tokio::spawn(async move {
-            let ended = || Err("the session has ended".to_owned());
-            let peer = answered.await.unwrap_or_else(|_| ended());
-            reply(match peer {
-                Ok(peer) => Found::Peer(peer.address(0)),
-                Err(reason) => Found::Failed(reason),
-            });
-        });
+        Ok(answered)
     }
 
     fn report(&mut self, answer: oneshot::Sender<Vec<SessionReport>>) {

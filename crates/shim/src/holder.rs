@@ -7,6 +7,7 @@
 mod capture;
 mod carrier;
 mod device;
+mod enclosed;
 mod incoming;
 mod network;
 mod outgoing;
@@ -18,24 +19,30 @@ mod service;
 mod subflows;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_capture::{RedirectError, RoutesError};
+use hawser_kernel::socket;
 use hawser_keys::PeerKey;
 use hawser_mptcp::{PathManagerError, SettingsError};
 use hawser_tun::{Queue, TunError};
 use thiserror::Error;
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 
 use self::capture::Capture;
-pub use self::capture::CaptureOptions;
+pub use self::capture::{CaptureOptions, Captured};
 use self::carrier::Carriers;
 pub use self::device::remove_leftovers;
 use self::network::Network;
 pub use self::report::{
-    ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport, SubflowState,
+    ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport,
+    SubflowState,
 };
 pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
+pub(crate) use self::serve::{find, is_own};
 pub use self::service::{AttachError, ServiceError, attach, down, report, run_service};
 use self::subflows::Subflows;
 use crate::address::Block;
@@ -44,6 +51,9 @@ use crate::link::Link;
 
 /// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
 pub(crate) const MARK: u32 = 0x6877_7372;
+
+/// Interval at which it is looked whether all is delivered.
+const LOOKED: Duration = Duration::from_millis(10);
 
 /// Why the holder cannot work.
 #[derive(Debug, Error)]
@@ -91,6 +101,17 @@ pub enum HolderError {
     /// Another carrier works with this holder.
     #[error("the shim is up already")]
     Attached,
+}
+
+/// Has what `socket` sends not be captured.
+///
+/// # Errors
+/// As the system says. Without the right to mark packets nothing is captured either.
+pub(crate) fn mark(socket: impl AsFd) -> io::Result<()> {
+    match socket::set_mark(socket, MARK) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
 }
 
 impl HolderError {
@@ -178,6 +199,27 @@ impl Holder {
     /// captured.
     pub fn release(&self) {
         self.0.carriers.release();
+    }
+
+    /// Waits until a carrier has had connections to what is mapped captured, for the first time.
+    ///
+    /// # Errors
+    /// [`HolderError`] when they cannot be captured.
+    pub async fn captured(&self) -> Result<(), Arc<HolderError>> {
+        self.0.carriers.first_capture().await
+    }
+
+    /// Reports what happens to programs' connections from now on. A later call ends this.
+    pub fn observe(&self) -> mpsc::UnboundedReceiver<ConnectionEvent> {
+        self.0.carriers.relays().observe()
+    }
+
+    /// Waits until all that programs have sent is delivered, if they have ended. Those that have not
+    /// hold it up.
+    pub async fn delivered(&self) {
+        while self.0.carriers.relays().are_undelivered() {
+            tokio::time::sleep(LOOKED).await;
+        }
     }
 
     /// What there is to see.

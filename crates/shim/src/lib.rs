@@ -17,6 +17,7 @@ pub mod holder;
 pub mod link;
 mod liveness;
 pub mod map;
+mod packets;
 pub mod protocol;
 mod slots;
 pub mod status;

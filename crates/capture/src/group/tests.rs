@@ -1,7 +1,5 @@
 //! Tests of the life of groups.
 
-use std::os::unix::process::CommandExt;
-
 use hawser_kernel::namespace::is_privileged;
 
 use super::*;
@@ -40,10 +38,8 @@ fn a_group_in_use_stays_until_its_process_ends() {
             Err(GroupError::Unsupported) => continue,
             other => other.unwrap(),
         };
-        let entry = group.entry().unwrap();
         let mut command = process::command("group::tests::waits_when_started_inside");
-        // SAFETY: it makes a system call only.
-        unsafe { command.pre_exec(move || entry.enter()) };
+        group.entry().unwrap().enter_by(&mut command);
         let mut child = command.spawn().unwrap();
         process::read_until(&mut child, "started");
         let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();

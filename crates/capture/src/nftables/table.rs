@@ -39,6 +39,8 @@ pub(crate) struct Chain {
 pub(crate) enum Kind {
     /// Address translation: applied to the first packet of each connection.
     Nat,
+    /// The same, before other chains: the first translation counts.
+    FirstNat,
     /// Applied to each packet.
     Filter,
 }
@@ -46,7 +48,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub fn name(self) -> &'static str {
         match self {
-            Self::Nat => "nat",
+            Self::Nat | Self::FirstNat => "nat",
             Self::Filter => "filter",
         }
     }
@@ -56,6 +58,7 @@ impl Kind {
     pub fn priority(self) -> i32 {
         match self {
             Self::Nat => -100,
+            Self::FirstNat => -101,
             Self::Filter => -150,
         }
     }

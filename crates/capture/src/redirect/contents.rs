@@ -36,7 +36,8 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
     }
     let mut chains = BTreeMap::new();
     if !sets.is_empty() {
-        chains.insert("output", output(wanted, &sets));
+        let (name, chain) = output(wanted, &sets);
+        chains.insert(name, chain);
     }
     if let Some(gateway) = gateway {
         for family in FAMILIES {
@@ -73,8 +74,14 @@ fn sources(family: Family) -> &'static str {
     }
 }
 
-/// The chain for connections of this host.
-fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> Chain {
+/// Name and contents of the chain for connections of this host.
+fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) {
+    // What is captured of some programs is not left to a table that captures that of all. The kernel
+    // cannot change the priority of a chain, so each has a name.
+    let (name, kind) = match wanted.scope {
+        Scope::Host => ("output", Kind::Nat),
+        Scope::Group { .. } | Scope::Class(_) => ("chosen", Kind::FirstNat),
+    };
     let mut rules = vec![vec![Statement::Mark(wanted.mark), Statement::Return]];
     let users = wanted.exempt_users.iter();
     rules.extend(users.map(|user| vec![Statement::User(*user), Statement::Return]));
@@ -100,11 +107,8 @@ fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> Chain {
         ]);
         rules.push(rule);
     }
-    Chain {
-        kind: Kind::Nat,
-        hook: Hook::Output,
-        rules,
-    }
+    let hook = Hook::Output;
+    (name, Chain { kind, hook, rules })
 }
 
 /// Name and contents of the chain for connections of other hosts.

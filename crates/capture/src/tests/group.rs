@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
 
 use super::network::{Arrived, Network, PORT, captured, through};
 use super::process;
@@ -16,10 +15,7 @@ const TO: &str = "10.1.0.7";
 fn connect(network: &Network, group: Option<&Group>) -> Arrived {
     let mut command = process::command("tests::group::connects_when_started_inside");
     if let Some(group) = group {
-        let entry = group.entry().unwrap();
-        let enter = move || entry.enter();
-        // SAFETY: it makes a system call only.
-        unsafe { command.pre_exec(enter) };
+        group.entry().unwrap().enter_by(&mut command);
     }
     let run = || command.output();
     let output: io::Result<std::process::Output> = network.host.run(run).unwrap();

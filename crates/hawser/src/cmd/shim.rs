@@ -1,5 +1,6 @@
 //! `hawser shim`: TCP programs over several SCION paths.
 
+mod client;
 mod down;
 mod holder;
 mod place;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub use self::client::ClientArgs;
 pub use self::holder::run as hold;
 pub use self::place::ShimName;
 use crate::failure::Failure;

@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 27] = [
+const DOCUMENTED: [&[&str]; 28] = [
     &["get"],
     &["send"],
     &["receive"],
@@ -27,6 +27,7 @@ const DOCUMENTED: [&[&str]; 27] = [
     &["perf", "send"],
     &["simulate"],
     &["key"],
+    &["run"],
     &["map", "add"],
     &["map", "remove"],
     &["map", "list"],

@@ -19,7 +19,7 @@ use super::control::Control;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{DecisionReport, Failovers, PathReport, SessionReport};
+use super::report::{DecisionReport, Failovers, Lost, PathReport, SessionReport};
 use super::table::SlotTable;
 use super::underlay::Underlay;
 use crate::PLAIN_IP_PORT;
@@ -119,6 +119,7 @@ pub(crate) struct ClientSession {
     waiting: Vec<oneshot::Sender<Result<Block, String>>>,
     decisions: BTreeMap<Fingerprint, Decision>,
     failovers: Failovers,
+    lost: Lost,
     began: Instant,
     last_error: Option<String>,
 }
@@ -152,6 +153,7 @@ impl ClientSession {
             waiting: Vec::new(),
             decisions: BTreeMap::new(),
             failovers: Failovers::default(),
+            lost: Lost::default(),
             began: Instant::now(),
             last_error: None,
         }
@@ -459,6 +461,9 @@ impl ClientSession {
             Message::Segment { bound, segment } => {
                 self.node.plane().inject(&one.lane.table, bound, &segment);
             }
+            Message::Packet { packet } => {
+                self.node.plane().receive_packet(&one.lane.table, &packet);
+            }
             Message::Down { slot, epoch } => {
                 if let Some(suspect) = self.slots.lane(slot, epoch) {
                     let reason = "the other side receives nothing over it";
@@ -519,6 +524,7 @@ impl ClientSession {
     /// Removes a lane. The other side learns of it over the other lanes: its own path may be dead.
     fn remove(&mut self, key: LaneKey) -> Option<OpenLane> {
         let one = self.open.remove(&key)?;
+        self.lost.add(PathReport::of(&one.lane, Some(&one.path)));
         self.slots.lose(key);
         for (slot, epoch) in self.node.plane().remove(&one.lane) {
             for other in self.open.values() {
@@ -586,6 +592,7 @@ impl ClientSession {
             role: Role::Client,
             address: self.known.as_ref().map(|(_, table)| table.peer.address(0)),
             paths: paths.collect(),
+            lost: self.lost.to_reports(),
             failovers: self.failovers.clone(),
             decisions: (self.decisions.iter())
                 .map(|(path, decision)| DecisionReport::new(*path, decision))

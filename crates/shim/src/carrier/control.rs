@@ -111,6 +111,9 @@ impl Control {
                     if let Err(error) = self.write(&message).await {
                         break error.to_string();
                     }
+                    if matches!(message, Message::Packet { .. }) {
+                        watch.lane.on_packet_sent();
+                    }
                 }
                 () = lane.closed() => return,
                 _ = tick.tick() => {

@@ -1,7 +1,7 @@
 //! The map at work: its file followed, its names resolved.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use hawser_endhost::ScionAddr;
 use hawser_manager::PathOptions;
 use ipnet::IpNet;
 
-use crate::map::{Addresses, Entry, Follower, Local, Map, MapFile};
+use crate::map::{Addresses, Entry, Follower, Local, Map, MapFile, Route};
 
 /// Interval at which host names are resolved again.
 const RESOLVED: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ pub struct Destinations {
     resolved: Instant,
     /// What was wrong with the file, a line each.
     problems: Vec<String>,
+    /// Whether the file was read.
+    is_known: bool,
 }
 
 /// What connections to one destination have in common: they share a session.
@@ -39,6 +41,14 @@ pub(super) struct Target {
 }
 
 impl Target {
+    fn of(route: Route<'_>) -> Self {
+        Self {
+            shim: route.shim,
+            paths: route.entry.paths,
+            policy: route.entry.policy.clone(),
+        }
+    }
+
     /// A number that other targets do not have, by all likelihood.
     pub(super) fn tag(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -52,9 +62,12 @@ impl Target {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// The prefixes that are mapped now, and those of them that are mapped whatever the port; if
-    /// they are others than before.
+    /// they are others than before, or known for the first time.
     pub prefixes: Option<(Vec<IpNet>, Vec<IpNet>)>,
     /// What is wrong with the file and was not before, a line each.
+    /// Whether destinations may go elsewhere than before.
+    pub is_new: bool,
+    /// What is wrong with the file, a line each.
     pub problems: Vec<String>,
 }
 
@@ -70,6 +83,7 @@ impl Destinations {
             map: Map::default(),
             resolved: Instant::now(),
             problems: Vec::new(),
+            is_known: false,
         }
     }
 
@@ -103,6 +117,8 @@ impl Destinations {
             }
             None => {}
         }
+        let is_first = is_read && !self.is_known;
+        self.is_known |= is_read;
         let Some(file) = &self.file else {
             return changes;
         };
@@ -127,19 +143,20 @@ impl Destinations {
         });
         changes.problems = self.set_problems(problems.collect());
         self.map = map;
+        changes.is_new = true;
         let now = (self.map.captured(), self.map.routed());
-        changes.prefixes = (now != before).then_some(now);
+        changes.prefixes = (is_first || now != before).then_some(now);
         changes
     }
 
     /// Where connections to `destination` go; `None` if not over SCION.
     pub(super) fn find(&self, destination: SocketAddr) -> Option<Target> {
-        let route = self.map.lookup(destination)?;
-        Some(Target {
-            shim: route.shim,
-            paths: route.entry.paths,
-            policy: route.entry.policy.clone(),
-        })
+        self.map.lookup(destination).map(Target::of)
+    }
+
+    /// Where packets to `destination` go that are not TCP; `None` if not over SCION.
+    pub(super) fn find_host(&self, destination: IpAddr) -> Option<Target> {
+        self.map.lookup_host(destination).map(Target::of)
     }
 
     /// How paths to `target` are chosen, where its entry says nothing as `options` say.

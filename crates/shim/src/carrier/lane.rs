@@ -92,6 +92,8 @@ pub(crate) struct SealedLane {
     /// The round-trip time in microseconds; 0 until it is measured.
     rtt: AtomicU64,
     messages: UnboundedSender<Message>,
+    /// Packets in `messages`.
+    waiting_packets: AtomicUsize,
     events: UnboundedSender<(LaneKey, LaneEvent)>,
     closed: SetOnce<()>,
 }
@@ -131,6 +133,7 @@ impl SealedLane {
             up: AtomicBool::new(false),
             rtt: AtomicU64::new(0),
             messages: new.messages,
+            waiting_packets: AtomicUsize::new(0),
             events: new.events,
             closed: SetOnce::new(),
         }
@@ -259,11 +262,48 @@ impl SealedLane {
         }
     }
 
+    /// Bytes of the largest packet that fits a datagram.
+    pub(crate) fn largest_packet(&self) -> usize {
+        self.datagram() - self.overhead - PREFIX
+    }
+
+    /// Queues an IP packet that is not TCP, to be sent by [`flush`](Self::flush). Until datagrams get
+    /// through, or if none has room for it, it is sent over the connection, unless many packets wait
+    /// there already.
+    pub(crate) fn push_packet(&self, packet: &[u8]) {
+        if !self.is_up() || packet.len() > self.largest_packet() {
+            let waiting = self.waiting_packets.fetch_add(1, Ordering::Relaxed);
+            if waiting >= WAITING {
+                self.on_packet_sent();
+                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            let packet = packet.to_vec();
+            self.send(Message::Packet { packet });
+            return;
+        }
+        let Some(bound) = self.table.bound_of(self.key) else {
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut outgoing = lock(&self.outgoing);
+        outgoing.make_room(self, self.overhead + PREFIX + packet.len());
+        let Outgoing { sealer, batch, .. } = &mut *outgoing;
+        sealer.seal(batch, Kind::Packet.seal(), false, |out| {
+            out.extend_from_slice(&bound.encode());
+            out.extend_from_slice(packet);
+        });
+    }
+
+    /// Records that the connection has taken a packet.
+    pub(crate) fn on_packet_sent(&self) {
+        self.waiting_packets.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// The largest TCP segment that fits a datagram, with the IPv6 header that it does not carry, in
     /// bytes: the MTU as the kernel counts it.
     pub(crate) fn mtu(&self) -> u32 {
-        let segment = self.datagram() - self.overhead - PREFIX;
-        (segment + IPV6_HEADER) as u32
+        (self.largest_packet() + IPV6_HEADER) as u32
     }
 
     /// Sends what is queued.
@@ -334,6 +374,9 @@ impl Outgoing {
         self.batch.clear();
     }
 }
+
+/// Most packets that wait for the connection: what comes faster is lost.
+const WAITING: usize = 64;
 
 /// Bytes of an IPv6 header.
 const IPV6_HEADER: usize = 40;

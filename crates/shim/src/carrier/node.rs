@@ -13,6 +13,7 @@ use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::lane::{LaneKeys, SealedLane};
+use super::packets::Packets;
 use super::plane::Plane;
 use super::underlay::{PlainIp, Underlay};
 use super::{CarrierError, PlainIpOptions};
@@ -74,6 +75,7 @@ pub(crate) struct NewNode {
     pub tag: u64,
     pub own: Block,
     pub queue: Queue,
+    pub packets: Packets,
     pub holder: UnboundedSender<ToHolder>,
 }
 
@@ -88,7 +90,7 @@ impl Node {
             identity: Some(new.identity),
             ..Config::default()
         };
-        let started = Plane::start(new.queue, new.own);
+        let started = Plane::start(new.queue, new.packets, new.own);
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
         let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;

@@ -21,6 +21,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::lane::{LaneEvent, LaneKey, LaneKeys, NewLane, SealedLane};
+use super::packets::Packets;
 use super::table::SlotTable;
 use crate::address::{Block, Slot};
 use crate::link::Role;
@@ -34,6 +35,7 @@ pub(crate) struct Plane(Arc<Shared>);
 /// What the threads and the sessions share.
 struct Shared {
     queue: Queue,
+    packets: Packets,
     own: Block,
     /// The sessions by the peer's addresses.
     sessions: RwLock<HashMap<(Block, Role), Arc<SlotTable>>>,
@@ -50,9 +52,10 @@ impl Plane {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn start(queue: Queue, own: Block) -> io::Result<Self> {
+    pub(crate) fn start(queue: Queue, packets: Packets, own: Block) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue,
+            packets,
             own,
             sessions: RwLock::default(),
             by_id: RwLock::default(),
@@ -98,8 +101,20 @@ impl Plane {
         Arc::clone(table)
     }
 
+    /// The session that this host has opened with these addresses, if there is one.
+    pub(crate) fn client_session(&self, peer: Block) -> Option<Arc<SlotTable>> {
+        let sessions = read(&self.0.sessions);
+        sessions.get(&(peer, Role::Client)).map(Arc::clone)
+    }
+
+    /// Takes a packet that came over a connection.
+    pub(crate) fn receive_packet(&self, session: &Arc<SlotTable>, packet: &[u8]) {
+        self.0.packets.receive(session, packet);
+    }
+
     /// Removes a session.
     pub(crate) fn remove_session(&self, table: &SlotTable) {
+        self.0.packets.forget(table);
         write(&self.0.sessions).remove(&(table.peer, table.role));
     }
 

@@ -35,6 +35,9 @@ pub struct SessionReport {
     pub address: Option<Ipv6Addr>,
     /// The paths in use, by slot.
     pub paths: Vec<PathReport>,
+    /// What former paths have carried, one entry for each.
+    #[serde(default)]
+    pub lost: Vec<PathReport>,
     /// How often a path that worked failed under connections.
     pub failovers: Failovers,
     /// Which paths are taken, and why; on the side that dials.
@@ -197,7 +200,39 @@ fn path_of(lane: &SealedLane, path: Option<&Path>) -> (Option<Path>, Option<Fing
     (path, fingerprint)
 }
 
+/// What paths that are not in use any more have carried.
+#[derive(Debug, Default)]
+pub(crate) struct Lost(Vec<PathReport>);
+
+impl Lost {
+    /// Adds a lane that has ended.
+    pub(crate) fn add(&mut self, report: PathReport) {
+        let mut all = self.0.iter_mut();
+        match all.find(|one| one.fingerprint == report.fingerprint) {
+            Some(one) => one.add(&report),
+            None => self.0.push(PathReport {
+                slot: None,
+                ..report
+            }),
+        }
+    }
+
+    pub(crate) fn to_reports(&self) -> Vec<PathReport> {
+        self.0.clone()
+    }
+}
+
 impl PathReport {
+    /// Adds what another lane over the same path has carried.
+    fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+        self.received_bytes += other.received_bytes;
+        self.received_packets += other.received_packets;
+        self.dropped_packets += other.dropped_packets;
+        self.rejected_packets += other.rejected_packets;
+    }
+
     pub(crate) fn of(lane: &SealedLane, path: Option<&Path>) -> Self {
         let counters = &lane.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -14,7 +14,7 @@ use super::Channel;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{self, Failovers, PathReport, SessionReport};
+use super::report::{self, Failovers, Lost, PathReport, SessionReport};
 use super::table::SlotTable;
 use super::underlay::{PlainIp, Underlay};
 use crate::address::Block;
@@ -56,6 +56,7 @@ struct Session {
     lanes: BTreeMap<LaneKey, Arc<SealedLane>>,
     published: Published,
     failovers: Failovers,
+    lost: Lost,
     /// When the last lane ended.
     alone_since: Option<tokio::time::Instant>,
 }
@@ -156,6 +157,7 @@ impl Server {
             lanes: BTreeMap::new(),
             published: Published::default(),
             failovers: Failovers::default(),
+            lost: Lost::default(),
             alone_since: None,
         });
         session.alone_since = None;
@@ -202,6 +204,9 @@ impl Server {
                 }
                 self.node.plane().inject(&session.table, bound, &segment);
             }
+            Message::Packet { packet } => {
+                self.node.plane().receive_packet(&session.table, &packet);
+            }
             Message::Down { slot, epoch } => {
                 let binding = session.table.binding(slot).filter(|one| one.epoch == epoch);
                 if let Some(binding) = binding {
@@ -242,6 +247,7 @@ impl Server {
         };
         tracing::debug!(peer = %session.peer, reason, "a path failed");
         session.failovers.record(&lane, None, reason);
+        session.lost.add(PathReport::of(&lane, None));
         for (slot, epoch) in self.node.plane().remove(&lane) {
             for other in session.lanes.values() {
                 other.send(Message::Down { slot, epoch });
@@ -293,6 +299,7 @@ impl Session {
             role: Role::Server,
             address: Some(session.table.peer.address(0)),
             paths: lanes.map(|lane| PathReport::of(lane, None)).collect(),
+            lost: session.lost.to_reports(),
             failovers: session.failovers.clone(),
             decisions: Vec::new(),
             error: None,

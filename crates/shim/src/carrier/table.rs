@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
 use super::lane::{LaneKey, SealedLane};
+use super::packets::Contacts;
 use crate::address::{Block, SLOTS, Slot};
 use crate::link::Role;
 use crate::protocol::{Bound, Epoch};
@@ -16,6 +18,8 @@ pub(crate) struct SlotTable {
     pub role: Role,
     /// The peer's addresses, as this host's kernel sees them.
     pub peer: Block,
+    /// Which answers programs wait for.
+    pub contacts: Contacts,
     own: Block,
     slots: [ArcSwapOption<Binding>; SLOTS as usize],
 }
@@ -31,6 +35,7 @@ impl SlotTable {
         Self {
             role,
             peer,
+            contacts: Contacts::default(),
             own,
             slots: Default::default(),
         }
@@ -112,6 +117,19 @@ impl SlotTable {
         };
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.load().as_deref().is_some_and(works))
+    }
+
+    /// The lane for a packet that is not of a connection: the one with the lowest round-trip time of
+    /// those over which datagrams get through and come back, if there are such.
+    pub(crate) fn best(&self) -> Option<Arc<SealedLane>> {
+        let bindings = self.slots.iter().filter_map(|slot| slot.load_full());
+        let rank = |binding: &Arc<Binding>| {
+            let lane = &binding.lane;
+            let rtt = lane.rtt().unwrap_or(Duration::MAX);
+            (!lane.is_up(), lane.is_doubtful(), rtt)
+        };
+        let best = bindings.min_by_key(rank)?;
+        Some(Arc::clone(&best.lane))
     }
 
     /// The slots that have a lane.

@@ -1,14 +1,18 @@
 //! The connections and packets of programs that are captured.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use hawser_capture::{Gateway, Manner, Redirect, Scope, Wanted};
+use hawser_kernel::namespace::NetNs;
 use hawser_tun::Queue;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::Handle;
 
 use super::device::CaptureDevice;
-use super::{HolderError, MARK};
+use super::{HolderError, MARK, enclosed};
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
@@ -20,8 +24,17 @@ const TABLE: &str = "hawser-shim";
 pub struct CaptureOptions {
     /// The name of the nf_tables table: one for each holder in a network namespace.
     pub table: String,
-    /// The programs.
-    pub scope: Scope,
+    /// What is captured.
+    pub captured: Captured,
+}
+
+/// What is captured.
+#[derive(Debug, Clone)]
+pub enum Captured {
+    /// In this process's network namespace: the connections of programs to what is mapped.
+    Mapped(Scope),
+    /// All traffic inside a namespace that has no connection to others.
+    Enclosed(Arc<NetNs>),
 }
 
 impl Default for CaptureOptions {
@@ -29,7 +42,7 @@ impl Default for CaptureOptions {
     fn default() -> Self {
         Self {
             table: TABLE.to_owned(),
-            scope: Scope::Host,
+            captured: Captured::Mapped(Scope::Host),
         }
     }
 }
@@ -38,19 +51,54 @@ impl Default for CaptureOptions {
 pub(super) struct Capture {
     redirect: Redirect,
     wanted: Wanted,
-    device: CaptureDevice,
+    device: Device,
+}
+
+/// The device to which packets are routed.
+enum Device {
+    /// Those to what is mapped.
+    Mapped(CaptureDevice),
+    /// All in a namespace.
+    Enclosed(OwnedFd),
 }
 
 impl Capture {
-    /// Prepares the capture of connections; none is captured before [`Capture::set`]. Returns the
-    /// listeners for them.
+    /// Prepares the capture of connections; of [`Captured::Mapped`] none is captured before
+    /// [`Capture::set`]. Returns the listeners for them.
     pub(super) fn open(options: &CaptureOptions) -> Result<(Self, Vec<TcpListener>), HolderError> {
+        match &options.captured {
+            Captured::Mapped(scope) => {
+                let create = || CaptureDevice::create(*scope).map(Device::Mapped);
+                Self::create(&options.table, *scope, Vec::new(), create)
+            }
+            Captured::Enclosed(namespace) => {
+                let runtime = Handle::current();
+                let opened = namespace.run(|| {
+                    let _runtime = runtime.enter();
+                    let create = || enclosed::create_device().map(Device::Enclosed);
+                    Self::create(&options.table, Scope::Host, enclosed::everything(), create)
+                });
+                opened.map_err(HolderError::Namespace)?
+            }
+        }
+    }
+
+    /// Makes everything in the calling thread's namespace; captures connections to `prefixes`.
+    fn create(
+        table: &str,
+        scope: Scope,
+        prefixes: Vec<IpNet>,
+        device: impl FnOnce() -> Result<Device, HolderError>,
+    ) -> Result<(Self, Vec<TcpListener>), HolderError> {
+        // Where it is made, it brings the loopback device up.
+        let device = device()?;
         let listeners = listen().map_err(HolderError::system("listen for captured connections"))?;
         let port = listeners.first().and_then(|first| first.local_addr().ok());
         let port = port.map_or(0, |address| address.port());
-        let wanted = Wanted::new(port, MARK).with_scope(options.scope);
-        let redirect = Redirect::create(&options.table, &wanted)?;
-        let device = CaptureDevice::create(options.scope)?;
+        let wanted = Wanted::new(port, MARK)
+            .with_scope(scope)
+            .with_prefixes(prefixes);
+        let redirect = Redirect::create(table, &wanted)?;
         let capture = Self {
             redirect,
             wanted,
@@ -60,15 +108,18 @@ impl Capture {
     }
 
     /// Captures connections to `prefixes`, and to nothing else; leads other packets to those of
-    /// `routed` to the device.
+    /// `routed` to the device. Where everything is captured, so it stays.
     pub(super) fn set(
         &mut self,
         prefixes: Vec<IpNet>,
         routed: Vec<IpNet>,
     ) -> Result<(), HolderError> {
+        let Device::Mapped(device) = &self.device else {
+            return Ok(());
+        };
         let wanted = self.wanted.clone().with_prefixes(prefixes);
         self.redirect.apply(&wanted)?;
-        self.device.route(&wanted.prefixes, routed)?;
+        device.route(&wanted.prefixes, routed)?;
         self.wanted = wanted;
         Ok(())
     }
@@ -89,7 +140,14 @@ impl Capture {
 
     /// A copy of the queue of the device.
     pub(super) fn queue(&self) -> Result<Queue, HolderError> {
-        self.device.queue()
+        match &self.device {
+            Device::Mapped(device) => device.queue(),
+            Device::Enclosed(queue) => {
+                let copy = queue.try_clone();
+                let copy = copy.map_err(HolderError::system("copy the TUN device's queue"))?;
+                Ok(copy.into())
+            }
+        }
     }
 }
 

@@ -41,6 +41,8 @@ struct Inner {
     served: watch::Sender<Served>,
     attached: Notify,
     detached: Notify,
+    /// The outcome of the first capture, once it is known.
+    captured: watch::Sender<Option<Result<(), Arc<HolderError>>>>,
 }
 
 struct State {
@@ -72,6 +74,7 @@ impl Carriers {
             served: watch::Sender::default(),
             attached: Notify::new(),
             detached: Notify::new(),
+            captured: watch::Sender::default(),
         }))
     }
 
@@ -122,6 +125,15 @@ impl Carriers {
         }
     }
 
+    /// Waits until what is mapped is captured for the first time.
+    pub(super) async fn first_capture(&self) -> Result<(), Arc<HolderError>> {
+        let mut captured = self.0.captured.subscribe();
+        match captured.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
+            _ => Err(Arc::new(HolderError::Ending)),
+        }
+    }
+
     /// Whether a carrier works with the holder.
     pub(super) fn is_attached(&self) -> bool {
         self.state().carrier.is_some()
@@ -167,9 +179,17 @@ impl Carriers {
                 let Some(capture) = &mut state.capture else {
                     return;
                 };
-                if let Err(error) = capture.set(prefixes, routed) {
+                let set = capture.set(prefixes, routed);
+                drop(state);
+                if let Err(error) = &set {
                     tracing::error!("{error}");
                 }
+                let outcome = set.map_err(Arc::new);
+                self.0.captured.send_if_modified(|first| {
+                    let is_first = first.is_none();
+                    first.get_or_insert(outcome);
+                    is_first
+                });
             }
             ToHolder::Forward(forwards) => {
                 if let Err(error) = self.forward(forwards) {

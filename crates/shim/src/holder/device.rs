@@ -16,11 +16,11 @@ use ipnet::IpNet;
 use super::{HolderError, MARK};
 
 /// The name of the device; `%d` is the first free number.
-const NAME: &str = "hawser%d";
+pub(super) const NAME: &str = "hawser%d";
 /// The device's MTU in bytes: the least that IPv6 has (RFC 8200, 5), which most paths take.
 pub(crate) const MTU: u16 = 1280;
 /// Packets that may wait for the carrier.
-const QUEUE: u32 = 1000;
+pub(super) const QUEUE: u32 = 1000;
 
 /// The numbers of our routing tables: "hw" in the upper half, the device's index in the lower.
 const TABLES: u32 = 0x6877_0000;
@@ -32,7 +32,7 @@ const FIRST: (u32, u32) = (0, 26_743);
 const LAST: (u32, u32) = (0x8000, 32_800);
 
 /// Source addresses on hosts that have none: of IPv4 (RFC 7600, 4.8), and a local one of IPv6.
-const SOURCES: [(IpAddr, u8); 2] = [
+pub(super) const SOURCES: [(IpAddr, u8); 2] = [
     (IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8)), 32),
     (
         IpAddr::V6(Ipv6Addr::new(0xfd68, 0x7773, 0x7200, 0, 0, 0, 0, 8)),

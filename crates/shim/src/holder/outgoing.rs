@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_capture::original_destination;
@@ -109,7 +109,7 @@ async fn connect(
     let found = carriers.find(ends.destination).await;
     let (peer, slot) = match found.map_err(OutgoingError::NoSession)? {
         Connect::Peer(peer, slot) => (peer, slot),
-        Connect::Direct => return direct(program, ends.destination).await,
+        Connect::Direct => return direct(program, ends.destination, carriers).await,
     };
     let socket = network.connect(slot, peer).await;
     let socket = TcpStream::from_std(socket.map_err(OutgoingError::Unreachable)?.into())?;
@@ -125,6 +125,7 @@ async fn connect(
         destination: ends.destination,
         peer: Arc::clone(&socket),
     });
+    let written = relayed.written();
     let relay = async {
         // In one segment with what the program has written so far.
         let mut first = ends.encode().to_vec();
@@ -133,7 +134,11 @@ async fn connect(
         first.truncate(preamble::LENGTH + more.unwrap_or(0));
         relay::write_all(&socket, &first).await?;
         let copied = AtomicU64::new(0);
-        let forth = async { Ok(relay::copy(program, &socket, &copied).await?) };
+        let forth = async {
+            relay::copy(program, &socket, &copied).await?;
+            written.store(true, Ordering::Relaxed);
+            Ok(())
+        };
         let back = async {
             let mut status = [0];
             relay::read_exact(&socket, &mut status).await?;
@@ -151,14 +156,22 @@ async fn connect(
 }
 
 /// Relays a connection that does not go over SCION.
-async fn direct(program: &TcpStream, destination: SocketAddr) -> Result<(), OutgoingError> {
+async fn direct(
+    program: &TcpStream,
+    destination: SocketAddr,
+    carriers: &Carriers,
+) -> Result<(), OutgoingError> {
+    let undelivered = carriers.relays().add_direct(destination);
     let server = relay::connect(destination).await;
     let server = server.map_err(OutgoingError::Unreachable)?;
     let copied = AtomicU64::new(0);
-    tokio::try_join!(
-        relay::copy(program, &server, &copied),
-        relay::copy(&server, program, &copied)
-    )?;
+    let forth = async {
+        relay::copy(program, &server, &copied).await?;
+        // The kernel delivers what it has.
+        drop(undelivered);
+        Ok(())
+    };
+    tokio::try_join!(forth, relay::copy(&server, program, &copied))?;
     Ok(())
 }
 

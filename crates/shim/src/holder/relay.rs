@@ -6,11 +6,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hawser_kernel::socket;
 use rustix::net::{Shutdown, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
-
-use super::MARK;
 
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
 const CHUNK: usize = 256 << 10;
@@ -141,11 +138,7 @@ pub(super) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
-    // Without the right to mark packets nothing is captured either.
-    match socket::set_mark(&socket, MARK) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
-        _ => {}
-    }
+    super::mark(&socket)?;
     let connected = tokio::time::timeout(CONNECTED, socket.connect(server)).await;
     let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     sockopt::set_tcp_nodelay(&stream, true)?;

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use hawser_kernel::socket;
 use hawser_mptcp::InfoError;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::report::{
-    Carried, ConnectionReport, FailureReport, HolderReport, SessionTotals, carried, millis,
+    Carried, ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals,
+    carried, millis,
 };
 use crate::carrier::now_ms;
 use crate::link::Role;
@@ -34,6 +37,9 @@ struct State {
     setups_failed: u64,
     failures: VecDeque<FailureReport>,
     totals: BTreeMap<Session, Totals>,
+    /// Programs' connections over IP that have not sent all yet.
+    direct: usize,
+    observer: Option<mpsc::UnboundedSender<ConnectionEvent>>,
 }
 
 struct Entry {
@@ -44,6 +50,8 @@ struct Entry {
     began: Instant,
     end: watch::Sender<Option<String>>,
     seen: Seen,
+    /// Whether all that the program here has sent was written to `peer`.
+    written: Arc<AtomicBool>,
 }
 
 /// What of a connection is in the totals of its session.
@@ -70,7 +78,11 @@ pub(super) struct Relayed {
     number: u64,
     relays: Relays,
     ended: watch::Receiver<Option<String>>,
+    written: Arc<AtomicBool>,
 }
+
+/// A connection of a program over IP, until this is dropped.
+pub(super) struct Direct(Relays);
 
 /// When a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +103,8 @@ impl Default for Relays {
             setups_failed: 0,
             failures: VecDeque::new(),
             totals: BTreeMap::new(),
+            direct: 0,
+            observer: None,
         })))
     }
 }
@@ -102,7 +116,14 @@ impl Relays {
 
     pub(super) fn add(&self, new: New) -> Relayed {
         let (end, ended) = watch::channel(None);
+        let written = Arc::new(AtomicBool::new(false));
         let mut state = self.state();
+        if new.session.1 == Role::Client {
+            state.notify(|| ConnectionEvent::Began {
+                destination: new.destination,
+                peer: Some(new.session.0),
+            });
+        }
         let number = state.next;
         state.next += 1;
         state.totals.entry(new.session).or_default().connections += 1;
@@ -114,13 +135,39 @@ impl Relays {
             began: Instant::now(),
             end,
             seen: Seen::default(),
+            written: Arc::clone(&written),
         };
         state.all.insert(number, entry);
         Relayed {
             number,
             relays: self.clone(),
             ended,
+            written,
         }
+    }
+
+    /// Counts a program's connection over IP.
+    pub(super) fn add_direct(&self, destination: SocketAddr) -> Direct {
+        let mut state = self.state();
+        state.notify(|| ConnectionEvent::Began {
+            destination,
+            peer: None,
+        });
+        state.direct += 1;
+        Direct(self.clone())
+    }
+
+    /// Whether bytes of programs here are still to be delivered.
+    pub(super) fn are_undelivered(&self) -> bool {
+        let state = self.state();
+        state.direct > 0 || state.all.values().any(Entry::is_undelivered)
+    }
+
+    /// Reports what happens to programs' connections from now on.
+    pub(super) fn observe(&self) -> mpsc::UnboundedReceiver<ConnectionEvent> {
+        let (observer, events) = mpsc::unbounded_channel();
+        self.state().observer = Some(observer);
+        events
     }
 
     /// One destination of each session that programs of this host use.
@@ -150,6 +197,7 @@ impl Relays {
     /// Remembers a connection that failed.
     pub(super) fn failed(&self, when: Failed, text: String) {
         let mut state = self.state();
+        state.notify(|| ConnectionEvent::Failed(text.clone()));
         state.setups_failed += u64::from(when == Failed::SetUp);
         let at_ms = now_ms();
         state.failures.push_back(FailureReport { at_ms, text });
@@ -202,7 +250,24 @@ impl Relays {
     }
 }
 
+impl State {
+    fn notify(&self, event: impl FnOnce() -> ConnectionEvent) {
+        if let Some(observer) = &self.observer {
+            // Nobody may listen any more.
+            let _ = observer.send(event());
+        }
+    }
+}
+
 impl Entry {
+    /// Whether bytes of a program here are not acknowledged by the other holder.
+    fn is_undelivered(&self) -> bool {
+        let is_written = self.written.load(Ordering::Relaxed);
+        // A connection that has failed delivers nothing more.
+        let has_unacknowledged = || socket::unacknowledged(&*self.peer).is_ok_and(|left| left > 0);
+        self.session.1 == Role::Client && (!is_written || has_unacknowledged())
+    }
+
     /// Reads what the connection carries, and adds to the totals what is new of it.
     fn count(&mut self, totals: &mut BTreeMap<Session, Totals>) -> Result<Carried, InfoError> {
         let carried = carried(&self.peer)?;
@@ -243,6 +308,11 @@ impl Seen {
 }
 
 impl Relayed {
+    /// To be set once all that the program has sent was written to the other holder.
+    pub(super) fn written(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.written)
+    }
+
     /// Runs `relay` until it ends, or the session does.
     ///
     /// # Errors
@@ -266,6 +336,12 @@ impl Drop for Relayed {
             // The last chance to count; what is unknown by now is not counted.
             let _ = entry.count(&mut state.totals);
         }
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        self.0.state().direct -= 1;
     }
 }
 

@@ -86,6 +86,21 @@ pub struct ConnectionReport {
     pub error: Option<String>,
 }
 
+/// What happens to the connections of programs on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionEvent {
+    /// A program has connected.
+    Began {
+        /// What it connects to.
+        destination: SocketAddr,
+        /// The other host, as this one's kernel sees it; `None` if the connection goes over IP.
+        peer: Option<Ipv6Addr>,
+    },
+    /// A connection failed, for this reason.
+    Failed(String),
+}
+
 /// A subflow of a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubflowReport {

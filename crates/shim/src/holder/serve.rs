@@ -66,7 +66,7 @@ impl fmt::Display for ServedPort {
 
 /// The server for connections to `destination`, and the header that it wants; `None` if that is not
 /// served.
-pub(super) fn find(
+pub(crate) fn find(
     served: &Served,
     destination: SocketAddr,
 ) -> Option<(SocketAddr, Option<ProxyHeader>)> {
@@ -88,7 +88,7 @@ pub(super) fn find(
 }
 
 /// Whether `ip` is an address of this host.
-fn is_own(ip: IpAddr) -> bool {
+pub(crate) fn is_own(ip: IpAddr) -> bool {
     let addresses = hawser_kernel::interface::addresses();
     addresses.is_ok_and(|all| all.iter().any(|(_, own)| *own == ip))
 }

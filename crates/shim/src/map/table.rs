@@ -126,6 +126,14 @@ impl Map {
         Some(Route { entry, shim })
     }
 
+    /// The same for what has no TCP port: only entries for all ports count.
+    pub fn lookup_host(&self, destination: IpAddr) -> Option<Route<'_>> {
+        let lengths = 0..=IpNet::from(destination).max_prefix_len();
+        let entry = self.longest(destination, None, lengths)?;
+        let shim = entry.target.address(destination);
+        Some(Route { entry, shim })
+    }
+
     /// The entry that would count for the addresses of `entry` without it; `None` if they would not
     /// go over SCION, or if it has a name.
     pub fn next(&self, entry: &Entry) -> Option<&Entry> {

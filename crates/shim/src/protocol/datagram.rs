@@ -25,7 +25,7 @@ pub const FORMAT: PacketFormat = PacketFormat {
 pub enum Kind {
     /// A TCP segment, behind [`Bound`].
     Segment,
-    /// A whole IP packet that is not TCP.
+    /// A whole IP packet that is not TCP, behind [`Bound`].
     Packet,
     /// [`Bound`] and zeros: a question if the packet asks for an answer, otherwise the answer.
     Probe,

@@ -21,6 +21,7 @@ const REFUSE: u8 = 3;
 const SEGMENT: u8 = 4;
 const DOWN: u8 = 5;
 const ANNOUNCE: u8 = 6;
+const PACKET: u8 = 7;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,12 @@ pub enum Message {
         bound: Bound,
         /// The segment.
         segment: Vec<u8>,
+    },
+    /// A whole IP packet that is not TCP, sent so until the lane has shown that it works, and if no
+    /// datagram has room for it.
+    Packet {
+        /// The packet.
+        packet: Vec<u8>,
     },
     /// Nothing gets through any more over the lane that carries the slot.
     Down {
@@ -145,6 +152,10 @@ impl Message {
                 out.extend(bound.encode());
                 out.extend(segment);
             }
+            Self::Packet { packet } => {
+                out.push(PACKET);
+                out.extend(packet);
+            }
             Self::Down { slot, epoch } => {
                 out.push(DOWN);
                 out.extend(bound(*slot, *epoch).encode());
@@ -204,6 +215,9 @@ impl Message {
                 let segment = segment.to_vec();
                 Ok(Self::Segment { bound, segment })
             }
+            PACKET => Ok(Self::Packet {
+                packet: rest.to_vec(),
+            }),
             DOWN => {
                 let Bound { slot, epoch, .. } = slot(rest)?;
                 Ok(Self::Down { slot, epoch })
@@ -294,6 +308,7 @@ mod tests {
             }),
             (bound(0..4), any::<Vec<u8>>())
                 .prop_map(|(bound, segment)| Message::Segment { bound, segment }),
+            any::<Vec<u8>>().prop_map(|packet| Message::Packet { packet }),
             bound(0..1).prop_map(|Bound { slot, epoch, .. }| Message::Down { slot, epoch }),
             any::<(IpAddr, u16)>().prop_map(|ends| Message::Announce {
                 address: ends.into()

@@ -96,6 +96,7 @@ fn carrier(uptime_ms: u64, bytes: u64) -> CarrierReport {
             role: Role::Client,
             address: Some(address()),
             paths: vec![path(8, 2, bytes), path(9, 1, bytes)],
+            lost: Vec::new(),
             failovers: Failovers {
                 count: 1,
                 latest: Some(Failover {

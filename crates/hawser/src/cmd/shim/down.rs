@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 
+use hawser_capture::Group;
 use hawser_kernel::rpc::RpcError;
 use hawser_shim::holder;
 
@@ -29,5 +30,7 @@ pub fn run(args: &DownArgs) -> Result<(), Failure> {
             fs::remove_file(&socket).doing(format!("removing {}", socket.display()))?;
         }
     }
+    // What killed holders left, and killed `hawser run`.
+    Group::remove_leftovers();
     Ok(holder::remove_leftovers()?)
 }

@@ -5,30 +5,22 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use hawser_endhost::Endhost;
 use hawser_kernel::rpc::RpcError;
-use hawser_keys::{Allowed, Known, PeerKey};
-use hawser_manager::PathOptions;
-use hawser_seal::Cipher;
+use hawser_keys::{Allowed, PeerKey};
 use hawser_service::{READY, notify};
-use hawser_shim::carrier::{
-    Attachment, Carrier, CarrierOptions, Destinations, PlainIpOptions, Trust,
-};
+use hawser_shim::carrier::{Attachment, Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
-use hawser_shim::map::{Destination, Entry, Follower, Hosts, Local, Role, Target};
-use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT, address};
+use hawser_shim::map::{Destination, Entry, Hosts, Target};
+use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
 use ipnet::IpNet;
 use serde_json::json;
 
 use super::NameArgs;
+use super::client::ClientArgs;
 use super::place::{self, ShimName};
 use super::report;
 use crate::cmd::address::{Listen, listen};
-use crate::cmd::key::KeyFileArgs;
-use crate::cmd::map::MapFileArgs;
 use crate::cmd::network::{HostArgs, listen_address};
-use crate::cmd::policy::{self, PolicyArgs};
-use crate::cmd::select::SelectArgs;
 use crate::cmd::{print, process};
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
@@ -59,24 +51,8 @@ pub struct UpArgs {
     /// Let the programs of every host connect that can reach this one
     #[arg(long, conflicts_with = "allow")]
     allow_any: bool,
-    /// The key of a host that this one connects to, as its `hawser shim up` prints it; may be given
-    /// several times. Otherwise the keys in hawser/known_hosts of the user's configuration folder
-    /// count
-    #[arg(long, value_name = "KEY")]
-    server_key: Vec<PeerKey>,
-    /// Trust whatever host answers
-    #[arg(long, conflicts_with = "server_key")]
-    any_server: bool,
-    /// Send packets that are neither encrypted nor authenticated, and take such, to measure what
-    /// that costs
-    #[arg(long)]
-    no_seal: bool,
     #[command(flatten)]
-    select: SelectArgs,
-    #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    map: MapFileArgs,
+    client: ClientArgs,
     /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     listen: Option<Listen>,
@@ -88,8 +64,6 @@ pub struct UpArgs {
         reason = "clap has no other type for an optional value"
     )]
     plain: Option<Option<SocketAddr>>,
-    #[command(flatten)]
-    key: KeyFileArgs,
     /// Serve metrics for Prometheus over HTTP, at /metrics: IP:PORT, or PORT of 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = report::metrics_address)]
     metrics: Option<SocketAddr>,
@@ -153,43 +127,25 @@ impl UpArgs {
         }
     }
 
-    fn trust(&self) -> Result<Trust, Failure> {
-        let folder = hawser_keys::folder()?;
-        let known = Known::new(folder.join(Known::FILE));
-        let known = known.with_keys(self.server_key.iter().copied());
+    /// The keys of hosts that may connect; `None` for any.
+    fn allowed(&self) -> Result<Option<Allowed>, Failure> {
         let allowed = Allowed::new(self.allow.clone());
         let allowed = match self.allow.is_empty() {
-            true => allowed.with_file_if_any(folder.join(Allowed::FILE))?,
+            true => allowed.with_file_if_any(hawser_keys::folder()?.join(Allowed::FILE))?,
             false => allowed,
         };
-        Ok(Trust {
-            servers: (!self.any_server).then_some(known),
-            clients: (!self.allow_any).then_some(allowed),
-        })
-    }
-
-    fn paths(&self) -> Result<PathOptions, Failure> {
-        let most = usize::from(address::SLOTS);
-        if self.select.most() > most {
-            return Err(Failure::usage(format!(
-                "--paths: at most {most} paths: the kernel's MPTCP has no more subflows"
-            )));
-        }
-        Ok(PathOptions {
-            select: self.select.read()?,
-            subflows: self.select.most(),
-            policy: policy::read(&self.policy)?,
-            sensing: false,
-            ..PathOptions::default()
-        })
+        Ok((!self.allow_any).then_some(allowed))
     }
 }
 
 /// Runs `hawser shim up`.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
-    let identity = args.key.file()?.open()?;
-    let (trust, paths, served) = (args.trust()?, args.paths()?, args.served());
-    let (map, _) = args.map.path()?;
+    let client = &args.client;
+    let (identity, paths, served) = (client.identity()?, client.paths()?, args.served());
+    let trust = Trust {
+        servers: client.servers()?,
+        clients: args.allowed()?,
+    };
     place::prepare()?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {
@@ -204,9 +160,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         let key = identity.key();
         let options = CarrierOptions {
             forwards: !args.gateway.is_empty(),
-            destinations: Some(
-                Destinations::new(Follower::new(map), local(&host)?).with_entries(args.gateway),
-            ),
+            destinations: Some(client.destinations(&host)?.with_entries(args.gateway)),
             host,
             listen,
             default_port: DEFAULT_PORT,
@@ -214,11 +168,9 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             identity,
             trust,
             paths,
-            cipher: match args.no_seal {
-                true => Cipher::Null,
-                false => Cipher::preferred(),
-            },
+            cipher: client.cipher(),
             served,
+            captured: Captured::Mapped,
         };
         let carrier = Carrier::start(options, attachment)?;
         let address = carrier.local_addr().to_string();
@@ -258,18 +210,6 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             }
         }
     })
-}
-
-/// The addresses that must not be captured.
-fn local(host: &Endhost) -> Result<Local, Failure> {
-    let mut local = Local::new(host.local_as());
-    for (_, ip) in hawser_kernel::interface::addresses()? {
-        local = local.with_address(ip, Role::Host);
-    }
-    for router in host.routers().values() {
-        local = local.with_address(router.ip(), Role::Router);
-    }
-    Ok(local)
 }
 
 /// Finds the holder, or starts one.

@@ -126,7 +126,9 @@ impl Inbound<'_> {
             if let Some((_, lane)) = &last {
                 let (scratch, merger) = (&mut self.scratch, &mut self.merger);
                 let carried = open(lane, &datagram, now, scratch, &mut after);
-                if let Some((bound, segment)) = carried {
+                if let Some(Carried::Packet(packet)) = carried {
+                    self.shared.packets.receive(&lane.table, packet);
+                } else if let Some(Carried::Segment(bound, segment)) = carried {
                     let (source, destination) = lane.table.addresses(bound.slot);
                     let complete = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
                     let pushed = merger.push(source, destination, bound.ecn, segment, complete);
@@ -171,7 +173,15 @@ impl Inbound<'_> {
     }
 }
 
-/// Opens a datagram of `lane`. Returns the TCP segment that it carries, if it does.
+/// What a datagram carries.
+enum Carried<'a> {
+    /// A TCP segment of a slot.
+    Segment(Bound, &'a [u8]),
+    /// A whole packet.
+    Packet(&'a [u8]),
+}
+
+/// Opens a datagram of `lane`. Returns what it carries, if that is for programs.
 #[inline]
 fn open<'a>(
     lane: &Arc<SealedLane>,
@@ -179,7 +189,7 @@ fn open<'a>(
     now: Duration,
     scratch: &'a mut Vec<u8>,
     after: &mut After,
-) -> Option<(Bound, &'a [u8])> {
+) -> Option<Carried<'a>> {
     // What does not open is counted.
     let opened = lane.opener().open(datagram.payload, scratch).ok()?;
     lane.on_received(datagram.payload.len(), now);
@@ -201,7 +211,8 @@ fn open<'a>(
         lane.report(LaneEvent::Bound);
     }
     match kind {
-        Kind::Segment => return Some((bound, rest)),
+        Kind::Segment => Some(Carried::Segment(bound, rest)),
+        Kind::Packet => Some(Carried::Packet(rest)),
         Kind::Probe => {
             if table.role == Role::Server {
                 // The side that dialed shows how large a datagram the path takes.
@@ -211,8 +222,7 @@ fn open<'a>(
                 let lane = Arc::clone(lane);
                 after.questions.push(Question { lane, bound });
             }
+            None
         }
-        Kind::Packet => {}
     }
-    None
 }
