@@ -190,6 +190,9 @@ impl Task {
             Change::Destroy { token, ends } => self.manager.destroy_subflow(token, ends.0, ends.1),
         };
         if let Err(error) = made {
+            if let Change::Create { token, slot, .. } = change {
+                self.plan.failed(token, slot);
+            }
             // The connection, or the subflow, may just have ended.
             tracing::debug!(%error, ?change, "a subflow was not changed");
         }

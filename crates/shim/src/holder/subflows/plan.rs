@@ -45,8 +45,13 @@ struct Connection {
     /// Where further subflows go to.
     remote: SocketAddr,
     subflows: BTreeMap<Slot, Ends>,
-    /// Slots over which a subflow was ordered that has not been reported since.
+    /// Slots over which a subflow was ordered that may still come about: the kernel sends a lost SYN
+    /// again by itself.
     ordered: BTreeSet<Slot>,
+    /// Slots over which none could be created, until the next retry.
+    failed: BTreeSet<Slot>,
+    /// Subflows over slots that have another one.
+    surplus: Vec<Ends>,
 }
 
 impl Plan {
@@ -68,6 +73,8 @@ impl Plan {
             remote: ends.1,
             subflows: BTreeMap::from([(slot, ends)]),
             ordered: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            surplus: Vec::new(),
         };
         self.connections.insert(token, connection);
         self.changed.insert(token);
@@ -84,7 +91,13 @@ impl Plan {
         if let Some(connection) = self.connections.get_mut(&token)
             && let Some((_, slot)) = slot_of(connection.session.1, ends)
         {
-            connection.subflows.insert(slot, ends);
+            // One whose slot was dead meanwhile, and that was ordered again, may come about after all.
+            // The side that creates subflows chooses which one ends.
+            let known = connection.subflows.get(&slot);
+            match connection.session.1 == Role::Client && known.is_some_and(|one| *one != ends) {
+                true => connection.surplus.push(ends),
+                false => drop(connection.subflows.insert(slot, ends)),
+            }
             connection.ordered.remove(&slot);
             // The slot may have died meanwhile.
             self.changed.insert(token);
@@ -99,7 +112,17 @@ impl Plan {
             // A later subflow over the same slot has another port.
             if connection.subflows.get(&slot) == Some(&ends) {
                 connection.subflows.remove(&slot);
+            } else if connection.ordered.remove(&slot) {
+                connection.failed.insert(slot);
             }
+        }
+    }
+
+    /// A subflow that was ordered could not be created.
+    pub(super) fn failed(&mut self, token: Token, slot: Slot) {
+        if let Some(connection) = self.connections.get_mut(&token) {
+            connection.ordered.remove(&slot);
+            connection.failed.insert(slot);
         }
     }
 
@@ -109,10 +132,11 @@ impl Plan {
         self.changed.remove(&token);
     }
 
-    /// Orders again what was ordered and has not come about.
+    /// Orders again what could not be created, but not what may still come about: that would be a second
+    /// subflow over the same path.
     pub(super) fn retry(&mut self) {
         for (token, connection) in &mut self.connections {
-            connection.ordered.clear();
+            connection.failed.clear();
             let live = self.live.get(&connection.session);
             let complete = live.is_some_and(|live| connection.subflows.keys().eq(live));
             if !complete {
@@ -140,7 +164,8 @@ impl Plan {
             if connection.session.1 == Role::Client {
                 for slot in live {
                     let has_one = connection.subflows.contains_key(slot);
-                    if !has_one && connection.ordered.insert(*slot) {
+                    let waits = connection.failed.contains(slot);
+                    if !has_one && !waits && connection.ordered.insert(*slot) {
                         changes.push(Change::Create {
                             token,
                             slot: *slot,
@@ -150,10 +175,8 @@ impl Plan {
                 }
             }
             connection.ordered.retain(|slot| live.contains(slot));
-            changes.extend(
-                dead.into_values()
-                    .map(|ends| Change::Destroy { token, ends }),
-            );
+            let ended = dead.into_values().chain(connection.surplus.drain(..));
+            changes.extend(ended.map(|ends| Change::Destroy { token, ends }));
         }
         changes
     }
@@ -221,12 +244,20 @@ mod tests {
         plan.set_live(client(), vec![1, 2, 3]);
         plan.established(TOKEN, Role::Client, ends(2, 9));
         assert_eq!(plan.changes(), [create(1), create(3)]);
-        plan.subflow_established(TOKEN, ends(1, 10));
+        // Both may still come about.
+        plan.retry();
         assert_eq!(plan.changes(), []);
-        // The third could not be created.
+        plan.subflow_established(TOKEN, ends(1, 10));
+        plan.failed(TOKEN, 3);
+        assert_eq!(plan.changes(), []);
         plan.retry();
         assert_eq!(plan.changes(), [create(3)]);
-        plan.subflow_established(TOKEN, ends(3, 11));
+        // The other side refuses it.
+        plan.subflow_closed(TOKEN, ends(3, 11));
+        assert_eq!(plan.changes(), []);
+        plan.retry();
+        assert_eq!(plan.changes(), [create(3)]);
+        plan.subflow_established(TOKEN, ends(3, 12));
         plan.retry();
         assert_eq!(plan.changes(), []);
     }
@@ -252,6 +283,25 @@ mod tests {
         plan.closed(TOKEN);
         plan.set_live(client(), vec![1, 2]);
         assert_eq!(plan.changes(), []);
+    }
+
+    #[test]
+    fn a_slot_has_one_subflow() {
+        let mut plan = Plan::default();
+        plan.set_live(client(), vec![1, 2]);
+        plan.established(TOKEN, Role::Client, ends(1, 9));
+        assert_eq!(plan.changes(), [create(2)]);
+        // The slot dies and comes back while the first SYN is on its way.
+        plan.set_live(client(), vec![1]);
+        assert_eq!(plan.changes(), []);
+        plan.set_live(client(), vec![1, 2]);
+        assert_eq!(plan.changes(), [create(2)]);
+        plan.subflow_established(TOKEN, ends(2, 10));
+        plan.subflow_established(TOKEN, ends(2, 11));
+        assert_eq!(plan.changes(), [destroy(2, 11)]);
+        plan.subflow_closed(TOKEN, ends(2, 11));
+        plan.set_live(client(), vec![1]);
+        assert_eq!(plan.changes(), [destroy(2, 10)]);
     }
 
     #[test]
