@@ -4,8 +4,8 @@
 //! [`Congested`] sends over two paths that share the sender's link, one of which is congested for a
 //! while (Fig. 1).
 
-mod chart;
-mod check;
+pub(crate) mod chart;
+pub(crate) mod check;
 mod congested;
 mod distance;
 

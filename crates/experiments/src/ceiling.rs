@@ -14,28 +14,36 @@ use crate::transfer::{BulkPath, TransferPath};
 
 /// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. HTB does not
 /// count preamble, checksum and gap.
-const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
+pub const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
 
 /// Bytes of the SCION headers without the path: the common header, addresses with IPv4 hosts, and
 /// the SCION/UDP header.
-const SCION_HEADERS: usize = 12 + 24 + 8;
+pub const SCION_HEADERS: usize = 12 + 24 + 8;
 
 /// Bytes of a full QUIC packet that are not stream data: flags, connection id, packet number,
 /// STREAM frame (type, id, offset; one that fills its packet has no length), and the AEAD tag (RFC
 /// 9000, 17.3.1 and 19.8).
-const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
+pub const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
 
 /// Bytes of a data packet of bulk transfer that are not content: its header, the position, and the
 /// AEAD tag (docs/bulk-protocol.md, Datagrams).
 const BULK_HEADERS: usize = 13 + 8 + 16;
+
+/// Bytes around the TCP segment in a datagram of the shim: the sealed packet's header, slot and epoch,
+/// and the AEAD tag.
+pub const SHIM_HEADERS: usize = 13 + 2 + 16;
+
+/// Bytes of the TCP header of a full MPTCP segment of Linux: TCP, timestamps (RFC 7323), padded, and the
+/// data sequence signal with a mapping and an acknowledgement of 64 bits each (RFC 8684, 3.3.1), padded.
+pub const MPTCP_HEADER: usize = 20 + 12 + 28;
 
 /// Bytes of a link's MTU around the SCION packet.
 const UNDERLAY_MTU: f64 = 20.0 + 8.0;
 
 /// Bytes of a full TCP packet that are not stream data: IPv4, TCP and its timestamps (RFC 7323),
 /// padded. The frame adds the Ethernet header.
-const TCP_HEADERS: f64 = 20.0 + 20.0 + 12.0;
-const ETHERNET: f64 = 14.0;
+pub const TCP_HEADERS: f64 = 20.0 + 20.0 + 12.0;
+pub const ETHERNET: f64 = 14.0;
 
 /// Bytes of a block, and of the header of its message (BEP 3).
 const BLOCK: f64 = 16384.0;
@@ -77,6 +85,11 @@ impl PathCost {
     /// The cost of a QUIC stream over a path, without its interfaces.
     pub fn quic(mtu: u16, path_bytes: usize) -> Self {
         Self::packet(mtu, path_bytes + QUIC_HEADERS)
+    }
+
+    /// The cost of an MPTCP connection through the shim over a path, without its interfaces.
+    pub fn mptcp(mtu: u16, path_bytes: usize) -> Self {
+        Self::packet(mtu, path_bytes + SHIM_HEADERS + MPTCP_HEADER)
     }
 
     /// The cost of SCION packets of `mtu` bytes with `headers` bytes besides the common ones.

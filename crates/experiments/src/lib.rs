@@ -3,8 +3,9 @@
 //! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer; [`throughput`], [`scale`] and
-//! [`clients`] measure speed and its cost instead. Nothing here prints: an observer receives the progress as [`Event`]s.
+//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs;
+//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead. Nothing here prints: an
+//! observer receives the progress as [`Event`]s.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
@@ -18,6 +19,7 @@ mod cross;
 mod error;
 mod experiment;
 mod memory;
+pub mod mptcp;
 mod network;
 mod papers;
 pub mod plot;

@@ -53,6 +53,19 @@ pub fn behind(link: LinkSpec) -> Result<Network, ExperimentError> {
     )
 }
 
+/// As [`behind`], with `count` such links: as many paths that share nothing but the link next to the
+/// sender.
+pub fn fan(count: u8, link: LinkSpec) -> Result<Network, ExperimentError> {
+    let fast = (
+        "111#1".to_owned(),
+        "112#1".to_owned(),
+        LinkSpec::new(10_000.0, 0),
+    );
+    let limited =
+        (1..=u16::from(count)).map(|id| (format!("112#{}", id + 1), format!("110#{id}"), link));
+    core(110..=112, std::iter::once(fast).chain(limited))
+}
+
 /// The testbed of 003, Fig. 1: the sender's AS 1-ff00:0:110 (Geneva) behind one link to 1-ff00:0:112,
 /// and from there two paths to the receiver's AS 1-ff00:0:111 (Amsterdam), over 1-ff00:0:113 (Paris) and
 /// over 1-ff00:0:114 (Hamburg), each with a round trip of 24 ms. Other hosts in 1-ff00:0:115 congest the
@@ -123,5 +136,6 @@ mod tests {
         assert!((shapes[1].loss - 0.025).abs() < 1e-9);
         assert_eq!(congested(40.0).unwrap().links.len(), 4);
         assert_eq!(hercules(40.0).unwrap().links.len(), 6);
+        assert_eq!(fan(8, bad).unwrap().links.len(), 9);
     }
 }

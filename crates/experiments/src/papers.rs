@@ -74,3 +74,19 @@ pub mod hercules {
     /// Fig. 2: one TCP flow at 194 ms, an upper bound: "below 2 Gbps".
     pub const FAR_TCP: f64 = 2000.0;
 }
+
+/// A mean and a standard deviation.
+pub type Spread = (f64, f64);
+
+/// 002, Performance evaluation (slide 47): goodput and throughput in SCIONLab, 30 s, ten runs over
+/// connections inside Europe and overseas.
+pub mod shila {
+    use super::Spread;
+
+    /// Shila with one path.
+    pub const ONE_PATH: [Spread; 2] = [(10.75, 3.28), (17.45, 5.91)];
+    /// Shila with eight paths.
+    pub const EIGHT_PATHS: [Spread; 2] = [(12.74, 5.53), (19.37, 8.36)];
+    /// QUIC over one SCION path.
+    pub const QUIC: [Spread; 2] = [(33.31, 3.28), (36.82, 3.62)];
+}

@@ -2,6 +2,8 @@
 //! where there is cross traffic; a line for the mean of each variant's runs, a band for their
 //! standard deviation, dashed lines for the ceiling and for the paper's measurement.
 
+#[cfg(test)]
+pub(crate) mod check;
 mod figure;
 mod picture;
 

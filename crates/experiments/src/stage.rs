@@ -2,6 +2,7 @@
 
 mod carry;
 mod course;
+mod shim;
 pub mod tcp;
 
 use std::fs::File;
@@ -20,6 +21,7 @@ use tokio::process::{Child, ChildStdout};
 
 pub use self::carry::Carried;
 pub use self::course::Server;
+pub use self::shim::{Shim, ShimOptions, ShimPath};
 pub use self::tcp::{Flows, has_congestion_control};
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;

@@ -2,7 +2,7 @@
 //!
 //! A [`Server`] receives; [`measure`] connects to it over one SCION path and sends for some time: a
 //! QUIC stream, or SCION/UDP packets. The test is requested, and its result returned, over a QUIC
-//! connection of its own. [`plain`] has the baselines over plain IP: UDP, and TLS over TCP.
+//! connection of its own. [`plain`] has the baselines over plain IP: UDP, TCP, and TLS over TCP.
 
 mod cpu;
 mod error;

@@ -1,6 +1,8 @@
 //! Baselines over plain IP, without SCION: what this machine does at best.
 
 mod round_trip;
+mod set_up;
+mod tcp;
 mod tls;
 mod udp;
 
@@ -10,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::round_trip::round_trip;
+pub use self::set_up::{SetUp, answer, set_up};
 use crate::cpu::cpu_time;
 use crate::error::PerfError;
 use crate::message::Received;
@@ -23,6 +26,8 @@ pub enum Plain {
         /// Bytes of payload in each datagram.
         payload: u16,
     },
+    /// TCP.
+    Tcp,
     /// TLS 1.3 over TCP.
     Tls,
 }
@@ -49,6 +54,7 @@ pub fn receive(
     let cpu = cpu_time();
     let received = match kind {
         Plain::Udp { .. } => udp::receive(listen, listening),
+        Plain::Tcp => tcp::receive(listen, listening),
         Plain::Tls => tls::receive(listen, listening),
     };
     Ok(Received {
@@ -65,6 +71,7 @@ pub fn send(kind: Plain, to: SocketAddr, time: Duration) -> Result<PlainSent, Pe
     let cpu = cpu_time();
     let bytes = match kind {
         Plain::Udp { payload } => udp::send(to, payload.into(), time),
+        Plain::Tcp => tcp::send(to, time),
         Plain::Tls => tls::send(to, time),
     };
     Ok(PlainSent {
@@ -81,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_arrives() {
-        for kind in [Plain::Tls, Plain::Udp { payload: 1000 }] {
+        for kind in [Plain::Tcp, Plain::Tls, Plain::Udp { payload: 1000 }] {
             let (address, listening) = mpsc::channel();
             let any = "127.0.0.1:0".parse().unwrap();
             let receiver =
@@ -91,7 +98,7 @@ mod tests {
             let received = receiver.join().unwrap().unwrap();
             assert!(received.bytes > 0, "{kind:?}");
             assert!(received.bytes <= sent.bytes, "{kind:?}");
-            if kind == Plain::Tls {
+            if !matches!(kind, Plain::Udp { .. }) {
                 assert_eq!(received.bytes, sent.bytes);
             }
         }

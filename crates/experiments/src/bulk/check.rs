@@ -8,7 +8,7 @@ use crate::error::ExperimentError;
 const TOLERANCE: Duration = Duration::from_millis(2);
 
 /// Refuses to compare with TCP that does not meet the links' delay.
-pub(super) fn check_round_trip(measured: Duration, links: Duration) -> Result<(), ExperimentError> {
+pub fn check_round_trip(measured: Duration, links: Duration) -> Result<(), ExperimentError> {
     if measured.abs_diff(links) <= TOLERANCE {
         return Ok(());
     }

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 
-use plotters::style::RGBColor;
-
+use super::check::{assert_palette, assert_texts_fit, elements};
 use super::*;
 use crate::catalog::CATALOG;
 use crate::samples::Samples;
@@ -48,29 +47,6 @@ fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) 
         paths: Vec::new(),
         samples: Samples(samples),
     }
-}
-
-/// One element of a document: its name, its attributes, and its text.
-type Element<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
-
-fn elements(svg: &str) -> Vec<Element<'_>> {
-    let mut elements = Vec::new();
-    for part in svg.split('<').skip(1) {
-        let (tag, text) = part.split_once('>').unwrap();
-        if tag.starts_with(['/', '?', '!']) {
-            continue;
-        }
-        let (name, rest) = tag.split_once(' ').unwrap_or((tag, ""));
-        let mut attributes = Vec::new();
-        let mut rest = rest.trim_end_matches('/').trim();
-        while let Some((key, after)) = rest.split_once("=\"") {
-            let (value, after) = after.split_once('"').unwrap();
-            attributes.push((key.trim(), value));
-            rest = after;
-        }
-        elements.push((name, attributes, text.trim()));
-    }
-    elements
 }
 
 fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
@@ -165,44 +141,8 @@ fn ceilings_and_papers_have_dashed_lines() {
 
 #[test]
 fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
-    let palette: BTreeSet<String> = picture::colours()
-        .map(|RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}"))
-        .collect();
-    let (width, height) = picture::SIZE;
-    for (_, figure, svg) in all() {
-        for (name, attributes, text) in elements(&svg) {
-            let of = |wanted: &str| {
-                let found = attributes.iter().find(|(key, _)| *key == wanted);
-                found.map(|(_, value)| *value)
-            };
-            for colour in ["stroke", "fill"].iter().filter_map(|key| of(key)) {
-                let known = palette.contains(colour) || colour == "none";
-                assert!(known, "{}: {colour}", figure.title);
-            }
-            if name == "text" && !text.is_empty() {
-                let number = |key| of(key).unwrap().parse::<f64>().unwrap();
-                // A letter is about six tenths as wide as it is high; upright text is slightly
-                // wider.
-                let long = text.chars().count() as f64 * number("font-size") * 0.6;
-                let turned = of("transform").is_some();
-                let long = if turned { 0.0 } else { long };
-                let left = match of("text-anchor").unwrap_or("start") {
-                    "middle" => number("x") - long / 2.0,
-                    "end" => number("x") - long,
-                    _ => number("x"),
-                };
-                assert!(
-                    left >= 0.0 && left + long <= f64::from(width),
-                    "{}: {text}",
-                    figure.title
-                );
-                let y = number("y");
-                assert!(
-                    y >= 0.0 && y <= f64::from(height),
-                    "{}: {text}",
-                    figure.title
-                );
-            }
-        }
+    for (_, _, svg) in all() {
+        assert_texts_fit(&svg, picture::SIZE);
+        assert_palette(&svg);
     }
 }

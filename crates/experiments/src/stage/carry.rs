@@ -113,7 +113,8 @@ impl Stage {
         })
     }
 
-    /// Sends over plain IP for `time`: `kind` is `tls`, or `udp` with datagrams of `payload` bytes.
+    /// Sends over plain IP for `time`: `kind` is `tcp`, `tls`, or `udp` with datagrams of `payload`
+    /// bytes.
     pub async fn plain(
         &self,
         (from, to): (IsdAsn, IsdAsn),
@@ -121,15 +122,32 @@ impl Stage {
         payload: u16,
         time: Duration,
     ) -> Result<Carried, ExperimentError> {
-        let listen = SocketAddr::new(self.host(to)?, 0).to_string();
+        let listen = SocketAddr::new(self.host(to)?, 0);
+        let destination = None;
+        let kind = (kind, payload);
+        self.plain_to((from, to), kind, (listen, destination), time)
+            .await
+    }
+
+    /// As [`Stage::plain`], to a receiver at the address `listen`, which the sender reaches at
+    /// `destination`, if that is another address.
+    pub async fn plain_to(
+        &self,
+        (from, to): (IsdAsn, IsdAsn),
+        (kind, payload): (&str, u16),
+        (listen, destination): (SocketAddr, Option<SocketAddr>),
+        time: Duration,
+    ) -> Result<Carried, ExperimentError> {
         let mut receiver = Command::new(&self.program);
-        receiver.args(["internal", "plain-receive", kind, &listen]);
+        receiver.args(["internal", "plain-receive", kind, &listen.to_string()]);
         receiver.stdin(Stdio::null()).stdout(Stdio::piped());
         let messages = Messages::of(&mut receiver)?;
         let mut receiver = start(&self.lab, to, receiver)?;
         let (address, mut rest) = first_line(receiver.stdout.take()).await?;
         let mut sender = Command::new(&self.program);
-        sender.args(["internal", "plain-send", kind, address.trim()]);
+        let destination = destination.map(|one| one.to_string());
+        let address = destination.as_deref().unwrap_or(address.trim());
+        sender.args(["internal", "plain-send", kind, address]);
         sender.args([time.as_millis().to_string(), payload.to_string()]);
         let sender_messages = Messages::of(&mut sender)?;
         let sent = output(&self.lab, from, sender, Some(sender_messages)).await?;

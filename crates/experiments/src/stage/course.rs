@@ -36,9 +36,15 @@ pub struct Server {
 
 /// What `hawser perf send --json` prints, as far as it is used here.
 #[derive(Deserialize)]
-struct PerfReport {
-    path_mtu: u16,
-    path_bytes: usize,
+pub struct QuicSent {
+    /// The largest SCION packet on the path, in bytes.
+    pub path_mtu: u16,
+    /// Bytes of the path in each packet's header.
+    pub path_bytes: usize,
+    /// Seconds from the first to the last byte.
+    pub seconds: f64,
+    /// Goodput in that time, in Mbit/s.
+    pub goodput_mbit: f64,
 }
 
 /// What `hawser perf serve --json --samples` prints for a test.
@@ -98,7 +104,7 @@ impl Stage {
         send.arg(format!("{}ms", time.as_millis()));
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
-        let report: PerfReport = parse(&text, "the report of hawser perf")?;
+        let report: QuicSent = parse(&text, "the report of hawser perf")?;
         let mut line = String::new();
         let read = server.out.read_line(&mut line).await;
         read.during("reading what hawser perf received")?;
@@ -107,6 +113,22 @@ impl Stage {
         let points = points.map(|(seconds, bytes)| (seconds, bytes as f64));
         let samples = Samples(std::iter::once((0.0, 0.0)).chain(points).collect());
         Ok((samples, PathCost::quic(report.path_mtu, report.path_bytes)))
+    }
+
+    /// Sends a QUIC stream over the path with this sequence of hops to a server of
+    /// [`Stage::serve_perf`] for `time`.
+    pub async fn quic_over(
+        &self,
+        from: IsdAsn,
+        (server, sequence): (&str, &str),
+        time: Duration,
+    ) -> Result<QuicSent, ExperimentError> {
+        let mut send = Command::new(&self.program);
+        send.args(["perf", "send", server, "--json", "--sequence", sequence]);
+        send.args(["--time", &format!("{}ms", time.as_millis())]);
+        let messages = Messages::of(&mut send)?;
+        let text = output(&self.lab, from, send, Some(messages)).await?;
+        parse(&text, "the report of hawser perf")
     }
 
     /// Lets `rsync` send a file of `bytes` bytes to a daemon for at most `time`, from memory to

@@ -4,6 +4,7 @@ mod args;
 mod bulk_congested;
 mod bulk_distance;
 mod clients;
+mod mptcp;
 mod scale;
 mod throughput;
 
@@ -17,6 +18,7 @@ use self::args::ResultArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
+use self::mptcp::MptcpArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::{self, failure};
@@ -69,6 +71,8 @@ pub enum SpeedCommand {
     /// Compare bulk transfer over two paths, one of which is congested for a while, with two TCP flows
     /// (003, Fig. 1)
     BulkCongested(BulkCongestedArgs),
+    /// Compare TCP programs through the shim, over 1 to 8 paths, with QUIC over the same (002)
+    Mptcp(MptcpArgs),
 }
 
 /// Reads an experiment's name; help and completions list them all.
@@ -99,6 +103,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
         (Some(SpeedCommand::Clients(args)), _) => clients::run(args),
         (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
         (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
+        (Some(SpeedCommand::Mptcp(args)), _) => mptcp::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),
         // The arguments do not allow it.
         (None, None) => Err(Failure::usage(

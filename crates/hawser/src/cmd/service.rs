@@ -83,12 +83,17 @@ pub enum InternalCommand {
     },
     /// Measures the round trip to a host over plain IP: prints it (s)
     PlainRoundTrip { to: IpAddr },
+    /// Answers each byte of TCP connections with one: prints its address
+    PlainAnswer { listen: SocketAddr },
+    /// Connects by TCP to what answers, several times: prints how long each took (s)
+    PlainSetUp { to: SocketAddr, count: u16 },
 }
 
 /// A baseline over plain IP.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum PlainKind {
     Udp,
+    Tcp,
     Tls,
 }
 
@@ -96,6 +101,7 @@ impl PlainKind {
     fn with_payload(self, payload: u16) -> Plain {
         match self {
             Self::Udp => Plain::Udp { payload },
+            Self::Tcp => Plain::Tcp,
             Self::Tls => Plain::Tls,
         }
     }
@@ -196,6 +202,14 @@ pub fn internal(command: InternalCommand) -> ExitCode {
         InternalCommand::PlainRoundTrip { to } => {
             let time = plain::round_trip(to).map_err(Failure::job);
             report(time.and_then(|time| print::json(&time.as_secs_f64())))
+        }
+        InternalCommand::PlainAnswer { listen } => {
+            let ended = plain::answer(listen, |at| outln!("{at}"));
+            report(ended.map(|never| match never {}).map_err(Failure::job))
+        }
+        InternalCommand::PlainSetUp { to, count } => {
+            let times = plain::set_up(to, count).map_err(Failure::job);
+            report(times.and_then(|times| print::json(&times)))
         }
     }
 }

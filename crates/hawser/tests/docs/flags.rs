@@ -23,6 +23,7 @@ const DOCUMENTED: [&[&str]; 28] = [
     &["bench", "clients"],
     &["bench", "bulk-distance"],
     &["bench", "bulk-congested"],
+    &["bench", "mptcp"],
     &["perf", "serve"],
     &["perf", "send"],
     &["simulate"],

@@ -105,3 +105,34 @@ fn bulk_transfer_is_measured_beside_congestion() {
     let over_time = &row["over_time"]["total_mbit"];
     assert_eq!(over_time.as_array().unwrap().len(), 15);
 }
+
+#[test]
+fn tcp_programs_are_measured_over_several_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("mptcp.svg");
+    let mut args = vec!["bench", "mptcp", "--repeat", "1", "--time", "2s", "--json"];
+    args.extend(["--only", "mptcp,quic", "--paths", "2"]);
+    args.extend(["--plot", figure.to_str().unwrap()]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{table}");
+    for row in rows {
+        let is_shim = row["carrier"] == "mptcp";
+        if is_shim && !rustix::process::geteuid().is_root() {
+            assert_ne!(row["failure"], Value::Null, "{row}");
+            continue;
+        }
+        assert_eq!(row["failure"], Value::Null, "{row}");
+        let share = row["share"].as_f64().unwrap();
+        assert!(share > 0.0 && share < 1.05, "{row}");
+        // Both links carried frames: one alone has 20 Mbit/s.
+        assert!(row["throughput_mbit"].as_f64().unwrap() < 42.0, "{row}");
+        assert!(row["overhead"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let headers = table["headers"].as_array().unwrap();
+    let frames = headers.iter().map(|row| &row["frame"]);
+    assert!(frames.into_iter().all(|frame| *frame == 1514), "{table}");
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+}

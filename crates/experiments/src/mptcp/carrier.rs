@@ -1,0 +1,90 @@
+//! What carries the bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::papers::{Spread, shila};
+
+/// What carries the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MptcpCarrier {
+    /// A TCP connection of an ordinary program through `hawser shim up`, by the kernel's MPTCP.
+    Mptcp,
+    /// A QUIC connection over each of the paths.
+    Quic,
+    /// The same program over plain IP, which has one path.
+    Tcp,
+}
+
+impl MptcpCarrier {
+    /// All carriers.
+    pub const ALL: [Self; 3] = [Self::Mptcp, Self::Quic, Self::Tcp];
+
+    /// Whether it can use this number of paths.
+    pub fn takes(self, paths: u8) -> bool {
+        self != Self::Tcp || paths == 1
+    }
+
+    /// Whether programs connect through the shim.
+    pub fn is_shim(self) -> bool {
+        self == Self::Mptcp
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Mptcp => "TCP through the shim",
+            Self::Quic => "QUIC, one connection per path",
+            Self::Tcp => "TCP over plain IP",
+        }
+    }
+
+    /// What the paper measured with this number of paths: goodput and throughput, in Mbit/s.
+    pub fn paper(self, paths: u8) -> Option<[Spread; 2]> {
+        match (self, paths) {
+            (Self::Mptcp, 1) => Some(shila::ONE_PATH),
+            (Self::Mptcp, 8) => Some(shila::EIGHT_PATHS),
+            (Self::Quic, 1) => Some(shila::QUIC),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for MptcpCarrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Mptcp => "mptcp",
+            Self::Quic => "quic",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl FromStr for MptcpCarrier {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|one| one.to_string() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(|one| one.to_string());
+            format!(
+                "there is no carrier {text:?}: there are {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for carrier in MptcpCarrier::ALL {
+            assert_eq!(carrier.to_string().parse(), Ok(carrier));
+        }
+        let error = "udp".parse::<MptcpCarrier>().unwrap_err();
+        assert!(error.contains("mptcp, quic, tcp"), "{error}");
+    }
+}
