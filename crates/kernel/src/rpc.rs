@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, listen};
 
 /// Maximum number of file descriptors that come with one line.
-const MAX_FDS: usize = 2;
+const MAX_FDS: usize = 3;
 
 /// A kind of service that can be called.
 #[derive(Debug, Clone, Copy)]

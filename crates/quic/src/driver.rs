@@ -42,6 +42,8 @@ pub(crate) struct Driver {
     protocol: Mutex<Protocol>,
     timers: Timers,
     budget: Budget,
+    /// Least that a connection may have sent and not yet acknowledged, in bytes.
+    least_send_window: u64,
     /// Connections with packets that the socket had no room for.
     blocked: Mutex<Vec<ConnectionHandle>>,
     /// Ends the thread's wait.
@@ -71,6 +73,7 @@ impl Driver {
         lanes: Lanes,
         config: EndpointConfig,
         server: ServerConfig,
+        least_send_window: u64,
     ) -> io::Result<Arc<Self>> {
         let sender = lanes.sender();
         let endpoint = Endpoint::new(Arc::new(config), Some(Arc::new(server)), true);
@@ -86,6 +89,7 @@ impl Driver {
             }),
             timers: Timers::default(),
             budget: Budget::default(),
+            least_send_window,
             blocked: Mutex::default(),
             waker: task::waker()?,
             waiting: AtomicBool::new(false),

@@ -140,7 +140,8 @@ impl Endpoint {
             }));
         // Replaced for every connection by a configuration with its path's MTU.
         let server = server_config(&tls, &config, Mtu::UpTo(MIN_MTU), Factory::default());
-        let driver = Driver::new(lanes, quic_config, server).map_err(start)?;
+        let driver = Driver::new(lanes, quic_config, server, config.least_send_window);
+        let driver = driver.map_err(start)?;
         let shared = Arc::new(Shared {
             driver: Arc::clone(&driver),
             tls,

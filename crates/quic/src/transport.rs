@@ -42,6 +42,10 @@ pub struct Config {
     pub workers: usize,
     /// How connections control congestion; [`Congestion::Auto`] by default.
     pub congestion: Congestion,
+    /// Bytes of streams that a connection takes at least and keeps until they are acknowledged,
+    /// however small its congestion window is; 1 MiB by default. What it takes can no longer be sent
+    /// over another connection.
+    pub least_send_window: u64,
 }
 
 impl Default for Config {
@@ -56,6 +60,7 @@ impl Default for Config {
                 .map_or(0, |count| count.get() / 4)
                 .min(7),
             congestion: Congestion::Auto,
+            least_send_window: 1 << 20,
         }
     }
 }

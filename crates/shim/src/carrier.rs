@@ -5,18 +5,20 @@ mod client;
 mod control;
 mod destinations;
 mod lane;
+mod meter;
 mod node;
 mod packets;
 mod plane;
 mod report;
 mod server;
+mod streams;
 mod table;
 mod underlay;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
@@ -30,7 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::client::{ClientSession, Request};
+use self::client::{ClientSession, Connect, Request};
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
 pub use self::node::Trust;
@@ -39,10 +41,13 @@ pub use self::packets::Captured;
 use self::packets::{Capture, Find, Packets};
 pub(crate) use self::report::now_ms;
 pub use self::report::{
-    CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
+    CarrierReport, DecisionReport, Failover, Failovers, MeasuredReport, PathReport, PathState,
+    SessionReport, StreamsReport,
 };
 use self::server::Server;
 use crate::address::Block;
+use crate::choice::{CarrierChoice, CarrierKind, Measured};
+use crate::handover::{Handed, HandoverReceiver};
 use crate::holder::Served;
 use crate::link::{Found, Link, ToCarrier, ToHolder};
 
@@ -65,6 +70,11 @@ pub enum CarrierError {
     /// The thread that reads captured packets cannot be started.
     #[error("cannot start to read captured packets: {0}")]
     Packets(#[source] io::Error),
+    /// The holder works without MPTCP, which is wanted.
+    #[error(
+        "the shim's connections are held without MPTCP ({0}): take it down first (`hawser shim down`)"
+    )]
+    NoMptcp(String),
     /// The holder has ended.
     #[error("the holder of the shim's connections has ended: bring the shim up again")]
     HolderEnded,
@@ -86,6 +96,8 @@ pub struct CarrierOptions {
     pub trust: Trust,
     /// Which paths are used.
     pub paths: PathOptions,
+    /// What carries the connections of programs. Other hosts may use either carrier.
+    pub carrier: CarrierChoice,
     /// How datagrams are sealed.
     pub cipher: Cipher,
     /// Where connections of programs go; `None` if this host only serves.
@@ -107,10 +119,12 @@ pub struct PlainIpOptions {
 
 /// What the holder gives to the carrier.
 pub struct Attachment {
-    /// A queue of the holder's TUN device.
-    pub queue: Queue,
+    /// A queue of the holder's TUN device, or why there is none and no MPTCP.
+    pub queue: Result<Queue, String>,
     /// A queue of the device to which programs' packets are routed that are not redirected.
     pub captured: Queue,
+    /// The sockets of programs whose connections are streams.
+    pub handed: HandoverReceiver,
     /// The addresses of this host.
     pub own: Block,
     /// Tells this host's sessions from those of other processes with the same key; the same for all
@@ -126,7 +140,10 @@ pub struct Carrier {
     paths: PathOptions,
     link: Link<ToHolder, ToCarrier>,
     destinations: Option<Destinations>,
+    handed: HandoverReceiver,
     clients: HashMap<Target, mpsc::UnboundedSender<Request>>,
+    /// How fast carriers were, also in sessions that have ended.
+    measured: HashMap<Target, Arc<Mutex<Measured>>>,
     tasks: JoinSet<()>,
     /// Destinations of packets.
     finds: mpsc::UnboundedReceiver<Find>,
@@ -166,6 +183,18 @@ impl Carrier {
     pub fn start(options: CarrierOptions, attachment: Attachment) -> Result<Self, CarrierError> {
         let captured = Arc::new(attachment.captured);
         let packets = Packets::new(Arc::clone(&captured), options.served.clone());
+        let queue = match (attachment.queue, options.carrier) {
+            (Ok(queue), _) => Some(queue),
+            (Err(reason), CarrierChoice::Always(CarrierKind::Mptcp)) => {
+                return Err(CarrierError::NoMptcp(reason));
+            }
+            (Err(reason), choice) => {
+                if choice == CarrierChoice::Auto {
+                    tracing::warn!("connections go by QUIC: {reason}");
+                }
+                None
+            }
+        };
         let node = Node::bind(NewNode {
             host: options.host,
             listen: options.listen,
@@ -176,8 +205,10 @@ impl Carrier {
             cipher: options.cipher,
             tag: attachment.tag,
             own: attachment.own,
-            queue: attachment.queue,
+            queue,
             packets,
+            choice: options.carrier,
+            served: options.served.clone(),
             holder: attachment.link.sender(),
         })?;
         let (server, served) = mpsc::unbounded_channel();
@@ -189,12 +220,17 @@ impl Carrier {
         let (reporter, reports) = mpsc::unbounded_channel();
         node.tell(ToHolder::Forward(options.forwards));
         node.tell(ToHolder::Serve(options.served));
+        if options.carrier == CarrierChoice::Auto {
+            node.tell(ToHolder::Measure);
+        }
         Ok(Self {
             node,
             paths: options.paths,
             link: attachment.link,
             destinations: options.destinations,
+            handed: attachment.handed,
             clients: HashMap::new(),
+            measured: HashMap::new(),
             tasks,
             server,
             finds,
@@ -246,9 +282,15 @@ impl Carrier {
                 message = self.link.receive() => match message {
                     Some(ToCarrier::Connect { id, destination }) => self.connect(id, destination),
                     Some(ToCarrier::Down) => return Ok(()),
+                    Some(ToCarrier::Carried(carried)) => self.measure(&carried),
                     None => return Err(CarrierError::HolderEnded),
                 },
                 Some(find) = self.finds.recv() => self.find(find),
+                handed = self.handed.receive() => match handed {
+                    Ok(Some(handed)) => self.carry(handed),
+                    Ok(None) => return Err(CarrierError::HolderEnded),
+                    Err(error) => tracing::warn!(%error, "a program's socket was not handed over"),
+                },
                 Some(answer) = self.reports.recv() => self.report(answer),
                 // A panic of a task was reported.
                 Some(_) = self.tasks.join_next() => {}
@@ -299,7 +341,8 @@ impl Carrier {
         let peer = self.session(target);
         tokio::spawn(async move {
             reply(match peer.await {
-                Ok(peer) => Found::Peer(peer.address(0)),
+                Ok(Connect::Mptcp(peer)) => Found::Peer(peer.address(0)),
+                Ok(Connect::Quic(_)) => Found::Stream,
                 Err(reason) => Found::Failed(reason),
             });
         });
@@ -316,25 +359,49 @@ impl Carrier {
         };
         let peer = self.session(target);
         tokio::spawn(async move {
-            let _ = find.answer.send(Some(peer.await));
+            let _ = find.answer.send(Some(peer.await.map(Connect::peer)));
         });
     }
 
-    /// The addresses of the host behind `target`, once a path to it is connected.
-    fn session(&mut self, target: Target) -> impl Future<Output = Result<Block, String>> + use<> {
-        let answered = self.request(target);
+    /// Where connections to the host behind `target` go, once a path to it is connected.
+    fn session(&mut self, target: Target) -> impl Future<Output = Result<Connect, String>> + use<> {
+        let (answer, answered) = oneshot::channel();
+        let requested = self.request(target, Request::Connect(answer));
         async {
             let ended = || Err("the session has ended".to_owned());
-            answered?.await.unwrap_or_else(|_| ended())
+            requested?;
+            answered.await.unwrap_or_else(|_| ended())
         }
     }
 
-    fn request(
-        &mut self,
-        target: Target,
-    ) -> Result<oneshot::Receiver<Result<Block, String>>, String> {
-        let (answer, answered) = oneshot::channel();
-        let request = Request::Connect(answer);
+    /// Informs the sessions of what MPTCP has carried to each peer.
+    fn measure(&self, carried: &[(Ipv6Addr, u64)]) {
+        for session in self.clients.values() {
+            // Those that have ended are removed later.
+            let _ = session.send(Request::Measure(carried.to_vec()));
+        }
+    }
+
+    /// Carries a connection of a program that the holder has handed over.
+    fn carry(&mut self, handed: Handed) {
+        let destination = handed.ends.destination;
+        let destinations = self.destinations.as_ref();
+        let target = destinations.and_then(|destinations| destinations.find(destination));
+        let Some(target) = target else {
+            // The map has changed since the holder asked.
+            return handed.refuse();
+        };
+        if let Err(error) = self.request(target, Request::Carry(handed)) {
+            let failure = Some(format!("to {destination}: {error}"));
+            self.node.tell(ToHolder::StreamEnded {
+                was_set_up: false,
+                failure,
+            });
+        }
+    }
+
+    /// Sends a request to the session with `target`, which is opened if there is none.
+    fn request(&mut self, target: Target, request: Request) -> Result<(), String> {
         let unsent = match self.clients.get(&target) {
             Some(session) => session.send(request).err().map(|unsent| unsent.0),
             None => Some(request),
@@ -348,11 +415,12 @@ impl Carrier {
             let (requests, received) = mpsc::unbounded_channel();
             // The receiver is here.
             let _ = requests.send(request);
-            let session = ClientSession::new(self.node.clone(), target.clone(), options);
+            let measured = Arc::clone(self.measured.entry(target.clone()).or_default());
+            let session = ClientSession::new(self.node.clone(), target.clone(), options, measured);
             self.tasks.spawn(session.run(received));
             self.clients.insert(target, requests);
         }
-        Ok(answered)
+        Ok(())
     }
 
     fn report(&mut self, answer: oneshot::Sender<Vec<SessionReport>>) {

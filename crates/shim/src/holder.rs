@@ -11,7 +11,7 @@ mod enclosed;
 mod incoming;
 mod network;
 mod outgoing;
-mod relay;
+pub(crate) mod relay;
 mod relays;
 mod report;
 mod serve;
@@ -19,7 +19,7 @@ mod service;
 mod subflows;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ use self::capture::Capture;
 pub use self::capture::{CaptureOptions, Captured};
 use self::carrier::Carriers;
 pub use self::device::remove_leftovers;
+pub(crate) use self::incoming::{IncomingError, connect_server};
 use self::network::Network;
 pub use self::report::{
     ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport,
@@ -47,6 +48,8 @@ pub use self::service::{AttachError, ServiceError, attach, down, report, run_ser
 use self::subflows::Subflows;
 use crate::address::Block;
 use crate::carrier::Attachment;
+use crate::choice::{CarrierChoice, CarrierKind};
+use crate::handover::{self, HandoverReceiver, HandoverSender};
 use crate::link::Link;
 
 /// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
@@ -95,6 +98,9 @@ pub enum HolderError {
         /// The key of the carrier.
         wanted: PeerKey,
     },
+    /// MPTCP is wanted, and cannot be used.
+    #[error("{0}; without MPTCP, use --carrier quic")]
+    NoMptcp(#[source] Box<Self>),
     /// The holder is about to end.
     #[error("the shim is being taken down")]
     Ending,
@@ -120,35 +126,86 @@ impl HolderError {
     }
 }
 
+/// The kernel's MPTCP, or why it is not used.
+#[derive(Clone)]
+enum Mptcp {
+    Used(Network, Subflows),
+    Unused(String),
+}
+
+impl Mptcp {
+    /// Sets up the namespace, if the choice is not against it.
+    fn set_up(own: Block, choice: CarrierChoice) -> Result<Self, HolderError> {
+        if choice == CarrierChoice::Always(CarrierKind::Quic) {
+            return Ok(Self::Unused(
+                "it was brought up with --carrier quic".to_owned(),
+            ));
+        }
+        let network = Network::create(own);
+        let used = network.and_then(|network| {
+            let subflows = Subflows::start(&network)?;
+            Ok(Self::Used(network, subflows))
+        });
+        match (used, choice) {
+            (Ok(used), _) => Ok(used),
+            (Err(error), CarrierChoice::Auto) => Ok(Self::Unused(error.to_string())),
+            // Captured packets need a TUN device as well.
+            (Err(error @ HolderError::Tun(_)), _) => Err(error),
+            (Err(error), _) => Err(HolderError::NoMptcp(Box::new(error))),
+        }
+    }
+
+    fn network(&self) -> Option<&Network> {
+        match self {
+            Self::Used(network, _) => Some(network),
+            Self::Unused(_) => None,
+        }
+    }
+
+    fn subflows(&self) -> Option<&Subflows> {
+        match self {
+            Self::Used(_, subflows) => Some(subflows),
+            Self::Unused(_) => None,
+        }
+    }
+}
+
 /// The holder. Cloning shares it; its connections end with the last clone.
 #[derive(Clone)]
 pub struct Holder(Arc<Inner>);
 
 struct Inner {
-    network: Network,
+    own: Block,
+    mptcp: Mptcp,
     key: PeerKey,
     tag: u64,
     carriers: Carriers,
 }
 
 impl Holder {
-    /// Sets up the namespace and the captures for the host with `key`. Must be called inside a tokio
-    /// runtime.
+    /// Sets up the captures for the host with `key`, and the namespace for MPTCP, if that is among
+    /// what `carrier` chooses. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`HolderError`]; nothing is left in the kernel then.
-    pub fn create(key: PeerKey, options: &CaptureOptions) -> Result<Self, HolderError> {
+    pub fn create(
+        key: PeerKey,
+        options: &CaptureOptions,
+        carrier: CarrierChoice,
+    ) -> Result<Self, HolderError> {
         let tag = fastrand::u64(..);
         let own = Block::of(&key, tag);
-        let network = Network::create(own)?;
+        let mptcp = Mptcp::set_up(own, carrier)?;
         let (capture, captured) = Capture::open(options)?;
-        let subflows = Subflows::start(&network)?;
-        let served = network.listen()?;
-        let carriers = Carriers::new(capture, subflows, network.clone());
-        outgoing::run(captured, &network, &carriers);
-        tokio::spawn(incoming::run(served, carriers.clone()));
+        let carriers = Carriers::new(capture, mptcp.clone());
+        if let Some(network) = mptcp.network() {
+            let served = network.listen()?;
+            tokio::spawn(incoming::run(served, carriers.clone()));
+        }
+        outgoing::run(captured, &carriers);
         Ok(Self(Arc::new(Inner {
-            network,
+            own,
+            mptcp,
             key,
             tag,
             carriers,
@@ -163,11 +220,18 @@ impl Holder {
         self.check(key)?;
         let pair = UnixStream::pair();
         let (ours, theirs) = pair.map_err(HolderError::system("connect to the holder"))?;
-        let (queue, captured) = self.queues()?;
-        self.0.carriers.attach(Link::new(ours))?;
-        Ok(Attachment {
-            queue,
+        let Queues {
+            mptcp,
             captured,
+            handover: (sender, receiver),
+        } = self.queues()?;
+        let failed = HolderError::system("hand sockets over to the carrier");
+        let sender = HandoverSender::new(sender).map_err(&failed)?;
+        self.0.carriers.attach(Link::new(ours), sender)?;
+        Ok(Attachment {
+            queue: mptcp,
+            captured,
+            handed: HandoverReceiver::new(receiver).map_err(&failed)?,
             own: self.own(),
             tag: self.0.tag,
             link: Link::new(theirs),
@@ -187,12 +251,21 @@ impl Holder {
     }
 
     fn own(&self) -> Block {
-        self.0.network.own()
+        self.0.own
     }
 
-    /// The queues for a carrier: of the namespace's device, and of that for captured packets.
-    fn queues(&self) -> Result<(Queue, Queue), HolderError> {
-        Ok((self.0.network.queue()?, self.0.carriers.captured()?))
+    /// The queues for a carrier.
+    fn queues(&self) -> Result<Queues, HolderError> {
+        let mptcp = match &self.0.mptcp {
+            Mptcp::Used(network, _) => Ok(network.queue()?),
+            Mptcp::Unused(reason) => Err(reason.clone()),
+        };
+        let handover = handover::pair();
+        Ok(Queues {
+            mptcp,
+            captured: self.0.carriers.captured()?,
+            handover: handover.map_err(HolderError::system("hand sockets over to the carrier"))?,
+        })
     }
 
     /// Ends the carrier and all captures: the connections of programs that begin from now on are not
@@ -226,4 +299,14 @@ impl Holder {
     pub fn report(&self) -> HolderReport {
         self.0.carriers.report()
     }
+}
+
+/// What a carrier gets.
+struct Queues {
+    /// Of the namespace's device, or why there is none.
+    mptcp: Result<Queue, String>,
+    /// Of the device for captured packets.
+    captured: Queue,
+    /// Both ends for programs' sockets.
+    handover: (OwnedFd, OwnedFd),
 }

@@ -6,13 +6,16 @@
 //!   and the kernel's MPTCP sockets, and the rules that capture programs' connections.
 //! - [`carrier`]: moves packets between the TUN device and SCION lanes.
 //! - [`status`]: what there is to see of both.
-//! - [`streams`]: the other carrier: connections as streams over several QUIC connections.
+//! - [`streams`]: connections as streams over several QUIC connections, without MPTCP.
+//! - [`choice`]: which of the two a connection takes.
 //!
 //! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
-//! runs again.
+//! runs again. Those that are streams are in the carrier, and end with it.
 
 pub mod address;
 pub mod carrier;
+pub mod choice;
+pub mod handover;
 pub mod holder;
 pub mod link;
 mod liveness;

@@ -59,6 +59,15 @@ pub enum ToHolder {
         /// Where to connect to.
         found: Found,
     },
+    /// Send [`ToCarrier::Carried`] from now on.
+    Measure,
+    /// A connection has ended that the carrier had.
+    StreamEnded {
+        /// Whether it was set up before.
+        was_set_up: bool,
+        /// Why, unless that was in order.
+        failure: Option<String>,
+    },
     /// A session has ended; its connections cannot continue.
     Ended {
         /// The peer's serving address.
@@ -76,6 +85,8 @@ pub enum ToHolder {
 pub enum Found {
     /// To the host with this serving address.
     Peer(Ipv6Addr),
+    /// To the carrier, which takes the program's socket.
+    Stream,
     /// Not over SCION, but straight to its destination: other ports of the address are mapped.
     Direct,
     /// Nowhere, for this reason.
@@ -95,6 +106,9 @@ pub enum ToCarrier {
     },
     /// The shim is taken down: end.
     Down,
+    /// Payload bytes that MPTCP has carried so far between programs of this host and each other host,
+    /// in both directions; every second.
+    Carried(Vec<(Ipv6Addr, u64)>),
 }
 
 /// One end of the connection: sends `S`, receives `R`.

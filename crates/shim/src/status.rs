@@ -70,6 +70,16 @@ impl StatusReport {
             }
         }
         let mut connections = held.connections;
+        // Streams are the carrier's.
+        for session in &mut sessions {
+            let streams = std::mem::take(&mut session.streams);
+            connections.extend(streams.connections);
+            if let Some(totals) = &mut session.totals {
+                totals.connections += streams.totals.connections;
+                totals.sent_bytes += streams.totals.sent_bytes;
+                totals.received_bytes += streams.totals.received_bytes;
+            }
+        }
         for connection in &mut connections {
             let mut found = sessions.iter();
             let found = found.find(|one| one.is(connection.address, connection.role));

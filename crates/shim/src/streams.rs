@@ -6,17 +6,19 @@
 //! receiver has room for are announced for each stream apart, so that a slow reader stops nothing but
 //! its own stream.
 
+mod arrive;
 mod frame;
 mod paths;
 mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use thiserror::Error;
 
 pub use self::frame::{Decoder, Frame, FrameError};
@@ -304,217 +306,6 @@ impl Streams {
     /// Whether bytes have arrived that are not acknowledged.
     pub fn lacks_acknowledgement(&self) -> bool {
         !self.unacknowledged.is_empty()
-    }
-
-    /// The next bytes for `path`, which has room; `None` if nothing is to be sent over it now. Then
-    /// this is to be called again after anything was written, read, received or lost.
-    pub fn transmit(&mut self, path: PathKey) -> Option<Bytes> {
-        let bytes = self.take(path);
-        self.paths.set_idle(path, bytes.is_none());
-        bytes
-    }
-
-    fn take(&mut self, path: PathKey) -> Option<Bytes> {
-        // What is small goes over the fastest path that has room.
-        if !self.paths.is_first(path) {
-            return None;
-        }
-        if let Some(control) = self.control() {
-            return Some(control);
-        }
-        let least = self.paths.least_backlog(path)?;
-        if !self.has_backlog(least) {
-            return None;
-        }
-        while let Some(id) = self.turns.pop_front() {
-            let Some(stream) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            // What has nothing to send, or may not, takes its turn again when that changes.
-            let Some(frame) = stream.send.pop(path) else {
-                stream.has_turn = false;
-                continue;
-            };
-            self.turns.push_back(id);
-            if stream.is_writer_waiting && stream.send.has_room() {
-                stream.is_writer_waiting = false;
-                self.events.push_back(Event::Writable(id));
-            }
-            self.paths.on_sent(path, frame.len() as u64);
-            return Some(frame);
-        }
-        None
-    }
-
-    /// Whether at least this many bytes wait to be sent.
-    fn has_backlog(&self, least: u64) -> bool {
-        let mut backlog = 0;
-        self.turns.iter().any(|id| {
-            let stream = self.streams.get(id);
-            backlog += stream.map_or(0, |stream| stream.send.sendable());
-            backlog > 0 && backlog >= least
-        })
-    }
-
-    fn take_turn(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id)
-            && !stream.has_turn
-            && stream.send.sendable() > 0
-        {
-            stream.has_turn = true;
-            self.turns.push_back(id);
-        }
-    }
-
-    /// Frames without data, if any are due.
-    fn control(&mut self) -> Option<Bytes> {
-        let mut out = BytesMut::new();
-        while out.len() < CONTROL
-            && let Some(id) = self.due_gone.pop_first()
-        {
-            Frame::Gone { id }.encode_to(&mut out);
-        }
-        while out.len() < CONTROL
-            && let Some(id) = self.due_resets.pop_first()
-        {
-            if let Some(code) = self.resets.get(&id).copied() {
-                Frame::Reset { id, code }.encode_to(&mut out);
-            }
-        }
-        while out.len() < CONTROL
-            && let Some(id) = self.due_acks.pop_first()
-        {
-            let Some(stream) = self.streams.get_mut(&id) else {
-                continue;
-            };
-            let (received, limit) = stream.receive.announce();
-            let frame = Frame::Ack {
-                id,
-                received,
-                limit,
-            };
-            frame.encode_to(&mut out);
-            self.unacknowledged.remove(&id);
-            self.forget_if_complete(id);
-        }
-        (!out.is_empty()).then(|| out.freeze())
-    }
-
-    /// Takes in a frame that arrived over any path.
-    ///
-    /// # Errors
-    /// [`Violation`]; the session is of no use then.
-    pub fn receive(&mut self, frame: Frame) -> Result<(), Violation> {
-        match frame {
-            Frame::Hello { .. } => return Err(Violation::Order),
-            Frame::Data { id, offset, bytes } => {
-                self.arrive(id, |receive| receive.insert(offset, bytes))?;
-            }
-            Frame::End { id, offset } => {
-                self.arrive(id, |receive| receive.end(offset))?;
-            }
-            Frame::Ack {
-                id,
-                received,
-                limit,
-            } => {
-                self.check(id)?;
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    if !stream.send.acknowledge(received, limit) {
-                        return Err(Violation::Acknowledgement);
-                    }
-                    self.take_turn(id);
-                    self.forget_if_complete(id);
-                }
-            }
-            Frame::Reset { id, code } => {
-                self.check(id)?;
-                self.see(id)?;
-                self.resets.remove(&id);
-                self.due_gone.insert(id);
-                if self.streams.remove(&id).is_some() {
-                    self.events.push_back(Event::Reset(id, code));
-                }
-            }
-            Frame::Gone { id } => {
-                self.check(id)?;
-                self.resets.remove(&id);
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    if stream.receive.has_all() {
-                        stream.send.complete();
-                        self.forget_if_complete(id);
-                    } else {
-                        // It was reset over there, and the frame that said so was lost with its path.
-                        self.streams.remove(&id);
-                        let code = crate::protocol::Status::Connected.to_u8();
-                        self.events.push_back(Event::Reset(id, code));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes data or the end of a stream in.
-    fn arrive(
-        &mut self,
-        id: StreamId,
-        work: impl FnOnce(&mut ReceiveHalf) -> Result<(), Violation>,
-    ) -> Result<(), Violation> {
-        self.check(id)?;
-        if self.see(id)? {
-            if self.streams.len() >= MOST {
-                let code = crate::protocol::Status::Unreachable.to_u8();
-                self.resets.insert(id, code);
-                self.due_resets.insert(id);
-                return Ok(());
-            }
-            self.insert(id);
-            self.events.push_back(Event::Opened(id));
-        }
-        let Some(stream) = self.streams.get_mut(&id) else {
-            // It crosses a reset, which answers it; otherwise it is late.
-            if !self.resets.contains_key(&id) {
-                self.due_gone.insert(id);
-            }
-            return Ok(());
-        };
-        let was_readable = stream.receive.is_readable();
-        let had_all = stream.receive.has_all();
-        work(&mut stream.receive)?;
-        let receive = &stream.receive;
-        if receive.is_readable() && !was_readable {
-            self.events.push_back(Event::Readable(id));
-        }
-        // What arrives again was not acknowledged over there: the acknowledgement was lost.
-        if receive.is_due(false) || had_all {
-            self.due_acks.insert(id);
-        } else if receive.is_due(true) {
-            self.unacknowledged.insert(id);
-        }
-        Ok(())
-    }
-
-    /// Refuses a stream that the peer cannot name.
-    fn check(&self, id: StreamId) -> Result<(), Violation> {
-        match self.side {
-            Side::Opens if id >= self.next => Err(Violation::Stream(id)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Marks a stream of the peer's as seen; whether it is new.
-    fn see(&mut self, id: StreamId) -> Result<bool, Violation> {
-        if self.side == Side::Opens || id < self.next || !self.ahead.insert(id) {
-            return Ok(false);
-        }
-        while self.ahead.remove(&self.next) {
-            self.next += 1;
-        }
-        match self.ahead.len() > AHEAD {
-            true => Err(Violation::Stream(id)),
-            false => Ok(true),
-        }
     }
 
     fn forget_if_complete(&mut self, id: StreamId) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use hawser_keys::Allowed;
 use hawser_shim::carrier::{Carrier, CarrierOptions, Trust};
+use hawser_shim::choice::{CarrierChoice, CarrierKind};
 use hawser_shim::holder::{CaptureOptions, Holder, Served};
 
 use self::explain::Explanation;
@@ -26,6 +27,9 @@ use crate::out::errln;
 /// Longest time in which what the command has sent is delivered after its end, as long as Linux
 /// keeps connections without a program (`net.ipv4.tcp_fin_timeout`).
 const DELIVERED: Duration = Duration::from_secs(60);
+
+/// What carries the connections.
+const CARRIER: CarrierChoice = CarrierChoice::Always(CarrierKind::Mptcp);
 
 #[derive(clap::Args)]
 pub struct RunArgs {
@@ -72,7 +76,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 table: format!("hawser-run-{}", std::process::id()),
                 captured: place.captured(),
             };
-            let holder = Holder::create(key, &options)?;
+            let holder = Holder::create(key, &options, CARRIER)?;
             let attachment = holder.attach(key)?;
             let options = CarrierOptions {
                 destinations: Some(client.destinations(&host)?),
@@ -82,6 +86,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 identity,
                 trust,
                 paths,
+                carrier: CARRIER,
                 cipher: client.cipher(),
                 served: Served::default(),
                 captured: place.packets(),

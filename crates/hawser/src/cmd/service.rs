@@ -16,6 +16,7 @@ use hawser_endhost::responder;
 use hawser_keys::PeerKey;
 use hawser_perf::plain::{self, Plain};
 use hawser_router::{Options, Router};
+use hawser_shim::choice::CarrierChoice;
 use hawser_topology::{AsDir, AsTopology};
 
 use super::quantity::lifetime;
@@ -60,7 +61,11 @@ pub enum InternalCommand {
     /// Holds the namespaces of a lab
     LabSupervisor { dir: PathBuf },
     /// Holds the connections of a shim, for the host with a key
-    ShimHolder { name: ShimName, key: PeerKey },
+    ShimHolder {
+        name: ShimName,
+        key: PeerKey,
+        carrier: CarrierChoice,
+    },
     /// Gives plain IP of an AS of a lab the delay, jitter and loss of links
     Emulator { dir: PathBuf },
     /// Sends UDP at a rate (bit/s) for a time (ms)
@@ -170,7 +175,9 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             hawser_experiments::sweep();
             code
         }
-        InternalCommand::ShimHolder { name, key } => report(shim::hold(&name, key)),
+        InternalCommand::ShimHolder { name, key, carrier } => {
+            report(shim::hold(&name, key, carrier))
+        }
         InternalCommand::Emulator { dir } => {
             let Err(error) = hawser_lab::emulate(&AsDir::new(dir));
             report(Err(error))

@@ -1,29 +1,38 @@
 //! A session that this host opens, for its programs: obeys the path manager.
 
+mod connections;
+mod dial;
+
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
-use hawser_keys::{PeerKey, ServerKeyError};
+use hawser_keys::PeerKey;
 use hawser_manager::{Action, Carried, Failure, Order, PathOptions, PathSet, SubflowId};
 use hawser_path::{Decision, Fingerprint};
-use thiserror::Error;
+use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+use self::connections::new_streams;
+use self::dial::{SessionError, dial};
 use super::Channel;
 use super::beside::Beside;
 use super::control::Control;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
+use super::meter::Meter;
 use super::node::{Node, Side};
-use super::report::{DecisionReport, Failovers, Lost, PathReport, SessionReport};
+use super::report::{Failovers, Lost, PathReport, SessionReport};
+use super::streams::{self, Connections, Instance};
 use super::table::SlotTable;
 use super::underlay::Underlay;
 use crate::PLAIN_IP_PORT;
 use crate::address::{Block, SLOTS, Slot};
+use crate::choice::{CarrierSet, Measured};
+use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open};
 use crate::slots::{Published, Slots};
@@ -37,36 +46,33 @@ const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a lane that is to be closed still carries its slot while another one is dialed.
 const REPLACED: Duration = Duration::from_secs(2);
 
-/// Why a session cannot be opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub(crate) enum SessionError {
-    #[error("no path to {peer} works: {reason}")]
-    NoPath { peer: ScionAddr, reason: String },
-    #[error("{peer} does not answer within {} s: {reason}", .after.as_secs())]
-    Silent {
-        peer: ScionAddr,
-        after: Duration,
-        reason: String,
-    },
-    #[error(transparent)]
-    Key(#[from] ServerKeyError),
-    #[error(
-        "{peer} shows the key {key}, another one than over other paths: somebody may be in between"
-    )]
-    OtherKey { peer: ScionAddr, key: PeerKey },
-    #[error("{peer} refuses: {text}")]
-    Refused { peer: ScionAddr, text: String },
-    #[error("{peer} breaks the protocol: it sends a message at the wrong time")]
-    Protocol { peer: ScionAddr },
-}
-
 /// What others ask of a session.
 pub(crate) enum Request {
-    /// Answered with the address of the peer once a path is connected.
-    Connect(oneshot::Sender<Result<Block, String>>),
+    /// Answered with where the connection goes once a path is connected.
+    Connect(oneshot::Sender<Result<Connect, String>>),
+    /// A program's connection that goes to a stream.
+    Carry(Handed),
+    /// How many bytes MPTCP has carried between programs of this host and each peer.
+    Measure(Vec<(Ipv6Addr, u64)>),
     /// Answered with what there is to see.
     Report(oneshot::Sender<SessionReport>),
+}
+
+/// Where a connection goes.
+pub(crate) enum Connect {
+    /// To the peer with these addresses, by MPTCP.
+    Mptcp(Block),
+    /// To a stream to it.
+    Quic(Block),
+}
+
+impl Connect {
+    /// The peer.
+    pub(crate) fn peer(self) -> Block {
+        match self {
+            Self::Mptcp(peer) | Self::Quic(peer) => peer,
+        }
+    }
 }
 
 /// What a lane is to the session.
@@ -88,6 +94,7 @@ enum Dialed {
 /// A connected lane.
 struct OpenLane {
     lane: Arc<SealedLane>,
+    connection: Connection,
     of: Use,
     underlay: Underlay,
     path: Path,
@@ -116,7 +123,13 @@ pub(crate) struct ClientSession {
     published: Published,
     received: Channel<(LaneKey, Message)>,
     events: Channel<(LaneKey, LaneEvent)>,
-    waiting: Vec<oneshot::Sender<Result<Block, String>>>,
+    waiting: Vec<oneshot::Sender<Result<Connect, String>>>,
+    /// The carriers of both sides, once the peer has said which it has.
+    carriers: Option<CarrierSet>,
+    measured: Arc<Mutex<Measured>>,
+    meter: Meter,
+    streams: Arc<Instance>,
+    connections: Connections,
     decisions: BTreeMap<Fingerprint, Decision>,
     failovers: Failovers,
     lost: Lost,
@@ -125,7 +138,13 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
-    pub(crate) fn new(node: Node, target: Target, mut options: PathOptions) -> Self {
+    /// Which carrier was how fast is added to `measured`. Must be called inside a tokio runtime.
+    pub(crate) fn new(
+        node: Node,
+        target: Target,
+        mut options: PathOptions,
+        measured: Arc<Mutex<Measured>>,
+    ) -> Self {
         let peer = target.shim;
         let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
         let beside = node.plain_ip().map(|_| Beside::new(guess));
@@ -151,6 +170,11 @@ impl ClientSession {
             received: mpsc::unbounded_channel(),
             events: mpsc::unbounded_channel(),
             waiting: Vec::new(),
+            carriers: None,
+            measured,
+            meter: Meter::default(),
+            streams: new_streams(),
+            connections: Connections::default(),
             decisions: BTreeMap::new(),
             failovers: Failovers::default(),
             lost: Lost::default(),
@@ -170,10 +194,15 @@ impl ClientSession {
         // Those that arrived meanwhile begin another session.
         requests.close();
         while let Ok(request) = requests.try_recv() {
-            if let Request::Connect(answer) = request {
-                let _ = answer.send(Err(reason.clone()));
+            match request {
+                Request::Connect(answer) => {
+                    let _ = answer.send(Err(reason.clone()));
+                }
+                Request::Carry(handed) => handed.refuse(),
+                Request::Measure(_) | Request::Report(_) => {}
             }
         }
+        self.streams.end();
         let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
         for lane in lanes {
             self.remove(lane);
@@ -236,12 +265,19 @@ impl ClientSession {
     }
 
     fn answer(&mut self, request: Request) {
-        match (request, &self.known) {
-            (Request::Connect(answer), Some((_, table))) if !self.open.is_empty() => {
-                let _ = answer.send(Ok(table.peer));
+        match request {
+            Request::Connect(answer) => {
+                self.waiting.push(answer);
+                self.answer_waiting();
             }
-            (Request::Connect(answer), _) => self.waiting.push(answer),
-            (Request::Report(answer), _) => {
+            Request::Carry(handed) => {
+                let (streams, connections) = (self.streams.streams.clone(), &self.connections);
+                let carried =
+                    streams::carry(handed, streams, connections.clone(), self.node.clone());
+                tokio::spawn(carried);
+            }
+            Request::Measure(carried) => self.measure(&carried),
+            Request::Report(answer) => {
                 let _ = answer.send(self.report());
             }
         }
@@ -412,6 +448,7 @@ impl ClientSession {
             tag: self.node.tag() ^ self.tag,
             slot,
             epoch,
+            carriers: self.node.choice().among(self.node.carriers()),
         };
         lane.send(Message::Open(open));
         if let Ok(largest) = underlay.largest(peer, &path) {
@@ -429,6 +466,7 @@ impl ClientSession {
         }
         let open = OpenLane {
             lane: Arc::clone(&lane),
+            connection,
             of,
             underlay,
             path,
@@ -436,11 +474,10 @@ impl ClientSession {
             stalled: false,
         };
         self.open.insert(lane.key, open);
+        self.carry_over(lane.key);
         // The holder has the slots before it is given the address.
         self.publish();
-        for waiting in self.waiting.drain(..) {
-            let _ = waiting.send(Ok(table.peer));
-        }
+        self.answer_waiting();
     }
 
     fn on_message(&mut self, key: LaneKey, message: Message) -> Result<(), SessionError> {
@@ -450,13 +487,15 @@ impl ClientSession {
             return Ok(());
         };
         match message {
-            Message::Accept { port } if one.lane.lane().is_none() => {
+            Message::Accept { port, carriers } if one.lane.lane().is_none() => {
+                self.carriers = Some(self.node.carriers().intersection(carriers));
                 let mut remote = one.lane.remote;
                 remote.host.set_port(port);
                 let opened = one.underlay.open(&one.lane, remote, one.path.clone());
                 if let Err(error) = opened {
                     self.leave(key, error.to_string());
                 }
+                self.answer_waiting();
             }
             Message::Segment { bound, segment } => {
                 self.node.plane().inject(&one.lane.table, bound, &segment);
@@ -498,6 +537,10 @@ impl ClientSession {
                 let is_stalled = matches!(event, LaneEvent::Stalled);
                 if let Some(one) = self.open.get_mut(&key) {
                     one.stalled = is_stalled;
+                    match is_stalled {
+                        true => self.streams.streams.suspend_path(key.0),
+                        false => self.streams.streams.resume_path(key.0),
+                    }
                     match (one.of, is_stalled) {
                         (Use::Path(subflow), true) => self.paths.stalled(subflow, Instant::now()),
                         (Use::Path(subflow), false) => self.paths.recovered(subflow),
@@ -505,6 +548,14 @@ impl ClientSession {
                     }
                 }
             }
+            LaneEvent::StreamsLost(number) if number == self.streams.number => {
+                tracing::warn!(peer = %self.peer, "the other host has lost the streams");
+                self.streams.end();
+                self.streams = new_streams();
+                let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
+                lanes.into_iter().for_each(|lane| self.carry_over(lane));
+            }
+            LaneEvent::StreamsLost(_) => {}
             LaneEvent::Up | LaneEvent::Bound => {}
         }
     }
@@ -524,7 +575,11 @@ impl ClientSession {
     /// Removes a lane. The other side learns of it over the other lanes: its own path may be dead.
     fn remove(&mut self, key: LaneKey) -> Option<OpenLane> {
         let one = self.open.remove(&key)?;
-        self.lost.add(PathReport::of(&one.lane, Some(&one.path)));
+        self.lost.add(PathReport::of(
+            &one.lane,
+            Some(&one.path),
+            self.streams.streams.sent_over(key.0),
+        ));
         self.slots.lose(key);
         for (slot, epoch) in self.node.plane().remove(&one.lane) {
             for other in self.open.values() {
@@ -545,7 +600,8 @@ impl ClientSession {
             self.remove(key);
         }
         self.paths.tick(|_| Carried::default(), now);
-        if self.known.is_none() && !self.waiting.is_empty() {
+        let is_needed = !self.waiting.is_empty() || !self.connections.is_empty();
+        if self.known.is_none() && is_needed {
             let trouble = self.paths.trouble().or_else(|| self.last_error.clone());
             let peer = self.peer;
             let is_hopeful = self.beside.as_ref().is_some_and(Beside::is_hopeful);
@@ -580,53 +636,12 @@ impl ClientSession {
             });
         }
     }
-
-    fn report(&self) -> SessionReport {
-        let paths = self
-            .open
-            .values()
-            .map(|one| PathReport::of(&one.lane, Some(&one.path)));
-        SessionReport {
-            peer: self.peer.to_string(),
-            key: self.known.as_ref().map(|(key, _)| key.to_string()),
-            role: Role::Client,
-            address: self.known.as_ref().map(|(_, table)| table.peer.address(0)),
-            paths: paths.collect(),
-            lost: self.lost.to_reports(),
-            failovers: self.failovers.clone(),
-            decisions: (self.decisions.iter())
-                .map(|(path, decision)| DecisionReport::new(*path, decision))
-                .collect(),
-            error: self.last_error.clone(),
-            totals: None,
-        }
-    }
 }
 
 impl Drop for ClientSession {
     fn drop(&mut self) {
         self.dials.values().for_each(AbortHandle::abort);
     }
-}
-
-/// Connects to `peer` over `path`. The inner error is the path's, the outer one the peer's.
-async fn dial(
-    node: &Node,
-    peer: ScionAddr,
-    path: Path,
-    expected: Option<PeerKey>,
-) -> Result<Result<Control, String>, SessionError> {
-    let connection = match node.scion().quic.connect(peer, path).await {
-        Ok(connection) => connection,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    let key = connection.peer_key();
-    node.check(peer, key)?;
-    if expected.is_some_and(|expected| expected != key) {
-        return Err(SessionError::OtherKey { peer, key });
-    }
-    let control = Control::open(connection).await;
-    Ok(control.map_err(|error| error.to_string()))
 }
 
 /// Connects to `peer` at its address `to` on plain IP. Another key than the peer's is no error of the

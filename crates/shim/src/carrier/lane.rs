@@ -35,6 +35,8 @@ pub(crate) enum LaneEvent {
     Stalled,
     /// Something came back over it after all.
     Recovered,
+    /// The other side no longer has the streams of the process with this number.
+    StreamsLost(u64),
     /// It cannot be used.
     Failed(String),
 }

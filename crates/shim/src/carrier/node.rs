@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
@@ -18,6 +18,8 @@ use super::plane::Plane;
 use super::underlay::{PlainIp, Underlay};
 use super::{CarrierError, PlainIpOptions};
 use crate::address::Block;
+use crate::choice::{CarrierChoice, CarrierKind, CarrierSet};
+use crate::holder::Served;
 use crate::link::ToHolder;
 
 /// The application protocol of connections (TLS ALPN).
@@ -27,6 +29,9 @@ const ALPN: &[u8] = b"hawser-shim/1";
 const IDLE: Duration = Duration::from_secs(5);
 /// Time after which an idle connection shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// Bytes of streams that a connection takes at least: what it has taken arrives over its path, or
+/// has to be sent again.
+const SEND_WINDOW: u64 = 128 << 10;
 
 /// How hosts recognise each other.
 #[derive(Debug, Clone)]
@@ -53,6 +58,10 @@ struct Inner {
     /// The largest MTU of a lane so far, in bytes.
     mtu: AtomicU32,
     holder: UnboundedSender<ToHolder>,
+    choice: CarrierChoice,
+    carriers: CarrierSet,
+    served: Served,
+    began: Instant,
 }
 
 /// The side of a connection.
@@ -74,7 +83,10 @@ pub(crate) struct NewNode {
     pub cipher: Cipher,
     pub tag: u64,
     pub own: Block,
-    pub queue: Queue,
+    /// `None` without MPTCP.
+    pub queue: Option<Queue>,
+    pub choice: CarrierChoice,
+    pub served: Served,
     pub packets: Packets,
     pub holder: UnboundedSender<ToHolder>,
 }
@@ -88,8 +100,13 @@ impl Node {
             idle_timeout: IDLE,
             keep_alive: Some(KEEP_ALIVE),
             identity: Some(new.identity),
+            least_send_window: SEND_WINDOW,
             ..Config::default()
         };
+        let mut carriers = CarrierSet::of(CarrierKind::Quic);
+        if new.queue.is_some() {
+            carriers = carriers.with(CarrierKind::Mptcp);
+        }
         let started = Plane::start(new.queue, new.packets, new.own);
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
@@ -108,6 +125,10 @@ impl Node {
             cipher: new.cipher,
             mtu: AtomicU32::new(0),
             holder: new.holder,
+            choice: new.choice,
+            carriers,
+            served: new.served,
+            began: Instant::now(),
         })))
     }
 
@@ -130,6 +151,26 @@ impl Node {
 
     pub(crate) fn tag(&self) -> u64 {
         self.0.tag
+    }
+
+    /// What may carry the connections of this host's programs.
+    pub(crate) fn choice(&self) -> CarrierChoice {
+        self.0.choice
+    }
+
+    /// How long this process has been up.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
+    /// The carriers that this host has.
+    pub(crate) fn carriers(&self) -> CarrierSet {
+        self.0.carriers
+    }
+
+    /// What other hosts may connect to.
+    pub(crate) fn served(&self) -> &Served {
+        &self.0.served
     }
 
     /// Informs the holder. If it has ended, the carrier ends as well.

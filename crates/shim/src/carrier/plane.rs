@@ -34,7 +34,8 @@ pub(crate) struct Plane(Arc<Shared>);
 
 /// What the threads and the sessions share.
 struct Shared {
-    queue: Queue,
+    /// `None` without MPTCP.
+    queue: Option<Queue>,
     packets: Packets,
     own: Block,
     /// The sessions by the peer's addresses.
@@ -52,7 +53,7 @@ impl Plane {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn start(queue: Queue, packets: Packets, own: Block) -> io::Result<Self> {
+    pub(crate) fn start(queue: Option<Queue>, packets: Packets, own: Block) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue,
             packets,
@@ -173,7 +174,8 @@ impl Shared {
     /// Hands a packet to the kernel, which takes or drops it as any packet that is received.
     #[inline]
     fn hand_over(&self, packet: MergedPacket<'_>) {
-        if let Err(error) = self.queue.try_write(packet) {
+        let Some(queue) = &self.queue else { return };
+        if let Err(error) = queue.try_write(packet) {
             tracing::debug!(%error, "the kernel does not take a packet");
         }
     }

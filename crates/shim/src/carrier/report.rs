@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lane::SealedLane;
 use crate::address::Slot;
+use crate::holder::ConnectionReport;
 use crate::link::Role;
 use crate::status::Totals;
 
@@ -33,6 +34,14 @@ pub struct SessionReport {
     pub role: Role,
     /// The other host's address as this one's kernel sees it.
     pub address: Option<Ipv6Addr>,
+    /// The carrier of its connections, or `auto`.
+    pub carrier: String,
+    /// Its connections that are streams; the others are the holder's. In the status of a shim they
+    /// are among all others.
+    #[serde(default, skip_serializing_if = "StreamsReport::is_empty")]
+    pub streams: StreamsReport,
+    /// The rate of each carrier that counts for `auto`, in bytes/s.
+    pub measured: MeasuredReport,
     /// The paths in use, by slot.
     pub paths: Vec<PathReport>,
     /// What former paths have carried, one entry for each.
@@ -47,6 +56,30 @@ pub struct SessionReport {
     /// What its connections have carried, as the holder counts.
     #[serde(default)]
     pub totals: Option<Totals>,
+}
+
+/// Connections that are streams.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StreamsReport {
+    /// Those that are open.
+    pub connections: Vec<ConnectionReport>,
+    /// What all so far have carried.
+    pub totals: Totals,
+}
+
+impl StreamsReport {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How fast carriers were.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct MeasuredReport {
+    /// MPTCP.
+    pub mptcp: Option<f64>,
+    /// QUIC.
+    pub quic: Option<f64>,
 }
 
 /// A path in use.
@@ -68,6 +101,8 @@ pub struct PathReport {
     pub rtt_ms: Option<f64>,
     /// The largest datagram, in bytes of SCION/UDP payload.
     pub datagram_bytes: usize,
+    /// Bytes of streams sent over its connection, with those that were sent again.
+    pub stream_bytes: u64,
     /// Bytes sent, from the SCION/UDP payload on.
     pub sent_bytes: u64,
     /// Packets sent.
@@ -225,6 +260,7 @@ impl Lost {
 impl PathReport {
     /// Adds what another lane over the same path has carried.
     fn add(&mut self, other: &Self) {
+        self.stream_bytes += other.stream_bytes;
         self.sent_bytes += other.sent_bytes;
         self.sent_packets += other.sent_packets;
         self.received_bytes += other.received_bytes;
@@ -233,7 +269,7 @@ impl PathReport {
         self.rejected_packets += other.rejected_packets;
     }
 
-    pub(crate) fn of(lane: &SealedLane, path: Option<&Path>) -> Self {
+    pub(crate) fn of(lane: &SealedLane, path: Option<&Path>, stream_bytes: u64) -> Self {
         let counters = &lane.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (path, fingerprint) = path_of(lane, path);
@@ -251,6 +287,7 @@ impl PathReport {
             state,
             rtt_ms: lane.rtt().map(|rtt| rtt.as_secs_f64() * 1e3),
             datagram_bytes: lane.datagram(),
+            stream_bytes,
             sent_bytes: count(&counters.sent_bytes),
             sent_packets: count(&counters.sent_packets),
             received_bytes: count(&counters.received_bytes),

@@ -14,10 +14,12 @@ use super::Channel;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{self, Failovers, Lost, PathReport, SessionReport};
+use super::report::{self, Failovers, Lost, MeasuredReport, PathReport, SessionReport};
+use super::streams::{self, Accepted, Connections};
 use super::table::SlotTable;
 use super::underlay::{PlainIp, Underlay};
 use crate::address::Block;
+use crate::choice::CarrierSet;
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open, RefusalCode};
 use crate::slots::Published;
@@ -57,6 +59,11 @@ struct Session {
     published: Published,
     failovers: Failovers,
     lost: Lost,
+    /// The streams that the peer opens, and those of them that are connections.
+    accepted: Arc<Accepted>,
+    connections: Connections,
+    /// What the peer has its connections carried by.
+    carriers: CarrierSet,
     /// When the last lane ended.
     alone_since: Option<tokio::time::Instant>,
 }
@@ -127,7 +134,12 @@ impl Server {
             .node
             .cipher(open.cipher)
             .map(|cipher| self.node.lane_keys(&connection, Side::Server, Some(cipher)));
+        let carriers = self.node.carriers();
         let refusal = match &keys {
+            _ if open.carriers.intersection(carriers).is_empty() => Some(refuse(
+                RefusalCode::CARRIER,
+                "its shim carries no connections by MPTCP: use --carrier quic or auto",
+            )),
             None => Some(refuse(
                 RefusalCode::PROTOCOL,
                 "the cipher is not accepted here",
@@ -158,6 +170,9 @@ impl Server {
             published: Published::default(),
             failovers: Failovers::default(),
             lost: Lost::default(),
+            accepted: Arc::default(),
+            connections: Connections::default(),
+            carriers: open.carriers.intersection(carriers),
             alone_since: None,
         });
         session.alone_since = None;
@@ -176,13 +191,25 @@ impl Server {
         );
         lane.set_rtt(connection.stats().rtt);
         let port = underlay.port();
-        lane.send(Message::Accept { port });
+        lane.send(Message::Accept { port, carriers });
         if let Some(address) = self.node.plain_ip().and_then(PlainIp::announced) {
             lane.send(Message::Announce { address });
         }
         // Until datagrams get through, the slot is carried by the connection.
         let bound = open.bound();
         session.table.learn(bound, &lane);
+        let opened = {
+            let (node, connections) = (self.node.clone(), session.connections.clone());
+            let from = session.peer.to_string();
+            move || accept_streams(from.clone(), connections.clone(), node.clone())
+        };
+        let accepted = Arc::clone(&session.accepted);
+        tokio::spawn(streams::accept_path(
+            accepted,
+            Arc::clone(&lane),
+            connection,
+            opened,
+        ));
         tokio::spawn(control.run(Arc::clone(&lane), outgoing, self.received.0.clone()));
         self.lanes.insert(lane.key, name);
         session.lanes.insert(lane.key, lane);
@@ -220,8 +247,18 @@ impl Server {
     fn on_event(&mut self, key: LaneKey, event: LaneEvent) {
         match event {
             LaneEvent::Failed(error) => self.leave(key, &error),
-            // The side that dials finds other paths.
-            LaneEvent::Stalled | LaneEvent::Recovered => {}
+            // The side that dials finds other paths, and opens streams.
+            LaneEvent::Stalled | LaneEvent::Recovered => {
+                let name = self.lanes.get(&key);
+                let session = name.and_then(|name| self.sessions.get(name));
+                if let Some(instance) = session.and_then(|session| session.accepted.current()) {
+                    match event {
+                        LaneEvent::Stalled => instance.streams.suspend_path(key.0),
+                        _ => instance.streams.resume_path(key.0),
+                    }
+                }
+            }
+            LaneEvent::StreamsLost(_) => {}
             LaneEvent::Up | LaneEvent::Bound => {
                 let name = self.lanes.get(&key);
                 if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {
@@ -247,7 +284,9 @@ impl Server {
         };
         tracing::debug!(peer = %session.peer, reason, "a path failed");
         session.failovers.record(&lane, None, reason);
-        session.lost.add(PathReport::of(&lane, None));
+        let streams = session.accepted.current();
+        let sent = streams.map_or(0, |instance| instance.streams.sent_over(key.0));
+        session.lost.add(PathReport::of(&lane, None, sent));
         for (slot, epoch) in self.node.plane().remove(&lane) {
             for other in session.lanes.values() {
                 other.send(Message::Down { slot, epoch });
@@ -267,6 +306,7 @@ impl Server {
                 .alone_since
                 .is_none_or(|since| since.elapsed() < KEPT);
             if !kept {
+                session.accepted.end();
                 node.plane().remove_session(&session.table);
                 node.tell(ToHolder::Ended {
                     peer: session.table.peer.address(0),
@@ -293,12 +333,23 @@ impl Session {
 
     fn report((name, session): (&Name, &Self)) -> SessionReport {
         let lanes = session.lanes.values();
+        let address = session.table.peer.address(0);
+        let streams = session.accepted.current();
+        let sent = |key: LaneKey| {
+            let streams = streams.as_ref();
+            streams.map_or(0, |instance| instance.streams.sent_over(key.0))
+        };
         SessionReport {
             peer: report::peer(session.peer),
             key: Some(name.0.to_string()),
             role: Role::Server,
-            address: Some(session.table.peer.address(0)),
-            paths: lanes.map(|lane| PathReport::of(lane, None)).collect(),
+            address: Some(address),
+            carrier: session.carriers.to_string(),
+            streams: session.connections.report(address, Role::Server),
+            measured: MeasuredReport::default(),
+            paths: lanes
+                .map(|lane| PathReport::of(lane, None, sent(lane.key)))
+                .collect(),
             lost: session.lost.to_reports(),
             failovers: session.failovers.clone(),
             decisions: Vec::new(),
@@ -314,6 +365,22 @@ async fn accept(plain_ip: Option<&Underlay>) -> Option<(Connection, Underlay)> {
         return std::future::pending().await;
     };
     Some((underlay.quic.accept().await?, underlay.clone()))
+}
+
+/// Serves the streams that the host `from` opens.
+fn accept_streams(
+    from: String,
+    connections: Connections,
+    node: Node,
+) -> mpsc::UnboundedSender<streams::Stream> {
+    let (opened, mut accepted) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(stream) = accepted.recv().await {
+            let (from, connections, node) = (from.clone(), connections.clone(), node.clone());
+            tokio::spawn(streams::serve(stream, from, connections, node));
+        }
+    });
+    opened
 }
 
 /// Handles the first message of a connection; `None` if it is refused.

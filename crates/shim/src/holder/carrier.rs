@@ -13,18 +13,23 @@ use super::network::Network;
 use super::relays::Relays;
 use super::report::HolderReport;
 use super::serve::Served;
-use super::subflows::Subflows;
-use super::{HolderError, outgoing};
+use super::{HolderError, Mptcp, outgoing};
 use crate::address::Slot;
+use crate::handover::HandoverSender;
 use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
 /// How long a program's connection waits for a carrier and for the session with the other host.
 const WAITED: Duration = Duration::from_secs(15);
 
+/// Interval at which the carrier is informed of what MPTCP carries.
+const MEASURED: Duration = Duration::from_secs(1);
+
 /// Where a connection goes.
 pub(super) enum Connect {
     /// To this host, from this slot.
     Peer(Ipv6Addr, Slot),
+    /// To the carrier.
+    Stream(Arc<HandoverSender>),
     /// Not over SCION.
     Direct,
 }
@@ -35,8 +40,7 @@ pub(super) struct Carriers(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    subflows: Subflows,
-    network: Network,
+    mptcp: Mptcp,
     relays: Relays,
     served: watch::Sender<Served>,
     attached: Notify,
@@ -50,15 +54,22 @@ struct State {
     capture: Option<Capture>,
     /// The port of the listener for other hosts' connections, once there is one.
     forwarded: Option<u16>,
-    carrier: Option<mpsc::UnboundedSender<ToCarrier>>,
+    carrier: Option<Attached>,
     /// Requests without an answer.
     requests: HashMap<u64, oneshot::Sender<Found>>,
     next_request: u64,
     live: HashMap<(Ipv6Addr, Role), Vec<Slot>>,
 }
 
+/// A carrier that works with the holder.
+#[derive(Clone)]
+struct Attached {
+    requests: mpsc::UnboundedSender<ToCarrier>,
+    handover: Arc<HandoverSender>,
+}
+
 impl Carriers {
-    pub(super) fn new(capture: Capture, subflows: Subflows, network: Network) -> Self {
+    pub(super) fn new(capture: Capture, mptcp: Mptcp) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
                 capture: Some(capture),
@@ -68,8 +79,7 @@ impl Carriers {
                 next_request: 0,
                 live: HashMap::new(),
             }),
-            subflows,
-            network,
+            mptcp,
             relays: Relays::default(),
             served: watch::Sender::default(),
             attached: Notify::new(),
@@ -80,6 +90,11 @@ impl Carriers {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel's MPTCP.
+    pub(super) fn network(&self) -> Option<&Network> {
+        self.0.mptcp.network()
     }
 
     /// The connections that are relayed.
@@ -110,7 +125,7 @@ impl Carriers {
         state.capture = None;
         if let Some(carrier) = &state.carrier {
             // It may have ended.
-            let _ = carrier.send(ToCarrier::Down);
+            let _ = carrier.requests.send(ToCarrier::Down);
         }
     }
 
@@ -140,13 +155,20 @@ impl Carriers {
     }
 
     /// Works with the carrier at the other end of `link`.
-    pub(super) fn attach(&self, mut link: Link<ToCarrier, ToHolder>) -> Result<(), HolderError> {
+    pub(super) fn attach(
+        &self,
+        mut link: Link<ToCarrier, ToHolder>,
+        handover: HandoverSender,
+    ) -> Result<(), HolderError> {
         {
             let mut state = self.state();
             if state.carrier.is_some() {
                 return Err(HolderError::Attached);
             }
-            state.carrier = Some(link.sender());
+            state.carrier = Some(Attached {
+                requests: link.sender(),
+                handover: Arc::new(handover),
+            });
         }
         self.0.attached.notify_waiters();
         // Connections that an earlier carrier has left need their sessions; the answers do not matter.
@@ -172,7 +194,9 @@ impl Carriers {
         match message {
             ToHolder::Slots { peer, role, live } => {
                 self.state().live.insert((peer, role), live.clone());
-                self.0.subflows.set(peer, role, live);
+                if let Some(subflows) = self.0.mptcp.subflows() {
+                    subflows.set(peer, role, live);
+                }
             }
             ToHolder::Capture { prefixes, routed } => {
                 let mut state = self.state();
@@ -200,7 +224,8 @@ impl Carriers {
                 self.0.served.send_replace(served);
             }
             ToHolder::Mtu(bytes) => {
-                if let Err(error) = self.0.network.set_mtu(bytes) {
+                let network = self.0.mptcp.network();
+                if let Some(Err(error)) = network.map(|network| network.set_mtu(bytes)) {
                     tracing::error!("{error}");
                 }
             }
@@ -210,6 +235,11 @@ impl Carriers {
                     let _ = waiting.send(found);
                 }
             }
+            ToHolder::Measure => self.measure(),
+            ToHolder::StreamEnded {
+                was_set_up,
+                failure,
+            } => self.0.relays.stream_ended(was_set_up, failure),
             ToHolder::Ended { peer, role, reason } => {
                 self.state().live.remove(&(peer, role));
                 self.0.relays.end(peer, role, &reason);
@@ -225,13 +255,34 @@ impl Carriers {
             let port = listener.local_addr().map(|address| address.port());
             let port = port.map_err(HolderError::system("listen for other hosts' connections"))?;
             state.forwarded = Some(port);
-            outgoing::run(vec![listener], &self.0.network, self);
+            outgoing::run(vec![listener], self);
         }
         let port = state.forwarded.filter(|_| forwards);
         match &mut state.capture {
             Some(capture) => capture.forward(port),
             None => Ok(()),
         }
+    }
+
+    /// Informs the carrier of what MPTCP carries, until it ends.
+    fn measure(&self) {
+        let Some(carrier) = self.state().carrier.clone() else {
+            return;
+        };
+        let relays = self.0.relays.clone();
+        tokio::spawn(async move {
+            let mut tick = tokio::time::interval(MEASURED);
+            loop {
+                tick.tick().await;
+                if carrier
+                    .requests
+                    .send(ToCarrier::Carried(relays.carried()))
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
     }
 
     /// Finds where connections to `destination` go.
@@ -256,6 +307,11 @@ impl Carriers {
         let found = tokio::time::timeout(WAITED, found).await;
         let peer = match found.map_err(|_| "the shim is not up")? {
             Found::Peer(peer) => peer,
+            Found::Stream => {
+                let carrier = self.state().carrier.clone();
+                let carrier = carrier.ok_or("the shim is not up")?;
+                return Ok(Connect::Stream(carrier.handover));
+            }
             Found::Direct => return Ok(Connect::Direct),
             Found::Failed(reason) => return Err(reason),
         };
@@ -270,7 +326,8 @@ impl Carriers {
         let mut state = self.state();
         let id = state.next_request;
         let carrier = state.carrier.clone()?;
-        carrier.send(ToCarrier::Connect { id, destination }).ok()?;
+        let request = ToCarrier::Connect { id, destination };
+        carrier.requests.send(request).ok()?;
         state.next_request += 1;
         let (answer, answered) = oneshot::channel();
         state.requests.insert(id, answer);

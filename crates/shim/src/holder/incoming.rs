@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::carrier::Carriers;
 use super::relay;
 use super::relays::{Failed, New};
-use super::serve;
+use super::serve::{self, Served};
 use crate::address::Block;
 use crate::link::Role;
 use crate::protocol::preamble::{self, PreambleError};
@@ -23,7 +23,7 @@ const FIRST: Duration = Duration::from_secs(10);
 
 /// Why a connection of another host ends.
 #[derive(Debug, Error)]
-enum IncomingError {
+pub(crate) enum IncomingError {
     #[error("it does not come from another shim")]
     NotAShim,
     #[error(transparent)]
@@ -45,7 +45,7 @@ enum IncomingError {
 
 impl IncomingError {
     /// What the other side is told, if it waits for that.
-    fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         match self {
             Self::NotServed { .. } => Some(Status::NotServed),
             Self::Server { source, .. } => Some(match source.kind() {
@@ -88,6 +88,25 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
     }
 }
 
+/// Connects to the server for a program's connection, and sends it the header that it wants.
+///
+/// # Errors
+/// When that is not served, or the server cannot be reached.
+pub(crate) async fn connect_server(
+    served: &Served,
+    ends: &Preamble,
+) -> Result<TcpStream, IncomingError> {
+    let destination = ends.destination;
+    let found = serve::find(served, destination);
+    let (server, header) = found.ok_or(IncomingError::NotServed { destination })?;
+    let failed = |source| IncomingError::Server { server, source };
+    let connection = relay::connect(server).await.map_err(failed)?;
+    if let Some(header) = header {
+        relay::write_all(&connection, &header.encode(ends)).await?;
+    }
+    Ok(connection)
+}
+
 /// Says why, and ends the connection.
 async fn refuse(stream: &TcpStream, error: &IncomingError) {
     match error.status() {
@@ -112,14 +131,7 @@ async fn handle(
     read.map_err(|_| IncomingError::Silent)??;
     let ends = Preamble::decode(&bytes)?;
     let destination = ends.destination;
-    let served = carriers.served();
-    let found = serve::find(&served, destination);
-    let (address, header) = found.ok_or(IncomingError::NotServed { destination })?;
-    let failed = |source| IncomingError::Server {
-        server: address,
-        source,
-    };
-    let server = relay::connect(address).await.map_err(failed)?;
+    let server = connect_server(&carriers.served(), &ends).await?;
     let relayed = carriers.relays().add(New {
         session: (block.address(0), Role::Server),
         source: ends.source,
@@ -128,9 +140,6 @@ async fn handle(
     });
     let relay = async {
         relay::write_all(stream, &[Status::Connected.to_u8()]).await?;
-        if let Some(header) = header {
-            relay::write_all(&server, &header.encode(&ends)).await?;
-        }
         let copied = AtomicU64::new(0);
         tokio::try_join!(
             relay::copy(stream, &server, &copied),

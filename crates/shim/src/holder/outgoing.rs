@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +13,6 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
-use super::network::Network;
 use super::relay;
 use super::relays::{Failed, New};
 use crate::link::Role;
@@ -31,6 +31,8 @@ enum OutgoingError {
     NotCaptured,
     #[error("{0}")]
     NoSession(String),
+    #[error("the shim's holder has no MPTCP: take the shim down and bring it up again")]
+    NoMptcp,
     #[error("the other host does not answer: {0}")]
     Unreachable(io::Error),
     #[error("the other host does not answer within {} s", CONNECTED.as_secs())]
@@ -53,16 +55,16 @@ impl OutgoingError {
 }
 
 /// Accepts captured connections at all `listeners`.
-pub(super) fn run(listeners: Vec<TcpListener>, network: &Network, carriers: &Carriers) {
+pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
     for listener in listeners {
-        let (network, carriers) = (network.clone(), carriers.clone());
+        let carriers = carriers.clone();
         tokio::spawn(async move {
             loop {
                 match listener.accept().await {
                     Ok((stream, source)) => {
-                        let (network, carriers) = (network.clone(), carriers.clone());
+                        let carriers = carriers.clone();
                         tokio::spawn(async move {
-                            handle(&stream, source, &network, &carriers).await;
+                            handle(&stream, source, &carriers).await;
                         });
                     }
                     Err(error) => relay::wait_after(&error).await,
@@ -72,7 +74,7 @@ pub(super) fn run(listeners: Vec<TcpListener>, network: &Network, carriers: &Car
     }
 }
 
-async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carriers: &Carriers) {
+async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers) {
     let source = canonical(source);
     let own = program.local_addr().ok();
     let destination = original_destination(program);
@@ -83,7 +85,7 @@ async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carr
                 destination: canonical(destination),
                 source,
             };
-            connect(program, ends, network, carriers).await
+            connect(program, ends, carriers).await
         }
         None => Err(OutgoingError::NotCaptured),
     };
@@ -102,15 +104,20 @@ async fn handle(program: &TcpStream, source: SocketAddr, network: &Network, carr
 async fn connect(
     program: &TcpStream,
     ends: Preamble,
-    network: &Network,
     carriers: &Carriers,
 ) -> Result<(), OutgoingError> {
     sockopt::set_tcp_nodelay(program, true).map_err(io::Error::from)?;
     let found = carriers.find(ends.destination).await;
     let (peer, slot) = match found.map_err(OutgoingError::NoSession)? {
         Connect::Peer(peer, slot) => (peer, slot),
+        Connect::Stream(handover) => {
+            let handed = handover.send(&ends, program.as_fd()).await;
+            // The carrier has ended meanwhile.
+            return handed.map_err(|_| OutgoingError::NoSession("the shim has ended".to_owned()));
+        }
         Connect::Direct => return direct(program, ends.destination, carriers).await,
     };
+    let network = carriers.network().ok_or(OutgoingError::NoMptcp)?;
     let socket = network.connect(slot, peer).await;
     let socket = TcpStream::from_std(socket.map_err(OutgoingError::Unreachable)?.into())?;
     let connected = tokio::time::timeout(CONNECTED, socket.writable()).await;

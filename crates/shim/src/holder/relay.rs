@@ -21,7 +21,7 @@ thread_local! {
 }
 
 /// Whether an error of a connection means that one of its ends was closed in haste, as programs do.
-pub(super) fn is_end(error: &io::Error) -> bool {
+pub(crate) fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionReset)
 }
@@ -105,7 +105,7 @@ pub(super) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Resul
 ///
 /// # Errors
 /// As the system says.
-pub(super) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         to.writable().await?;
         match to.try_write(bytes) {
@@ -118,7 +118,7 @@ pub(super) async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> io::Result<()
 }
 
 /// Has a connection end with a reset, so that its other end learns of the failure.
-pub(super) fn reset(stream: &TcpStream) {
+pub(crate) fn reset(stream: &TcpStream) {
     // It fails only for what is no connection any more.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }

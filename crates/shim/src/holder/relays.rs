@@ -16,6 +16,7 @@ use super::report::{
     carried, millis,
 };
 use crate::carrier::now_ms;
+use crate::choice::CarrierKind;
 use crate::link::Role;
 use crate::status::Totals;
 
@@ -206,6 +207,32 @@ impl Relays {
         }
     }
 
+    /// Counts a connection that the carrier had.
+    pub(super) fn stream_ended(&self, was_set_up: bool, failure: Option<String>) {
+        self.state().ended += u64::from(was_set_up);
+        if let Some(failure) = failure {
+            let when = match was_set_up {
+                true => Failed::Broken,
+                false => Failed::SetUp,
+            };
+            self.failed(when, failure);
+        }
+    }
+
+    /// Payload bytes that programs of this host have exchanged with each other host.
+    pub(super) fn carried(&self) -> Vec<(Ipv6Addr, u64)> {
+        let state = &mut *self.state();
+        for entry in state.all.values_mut() {
+            // Without an answer of the kernel its bytes count later, or not at all.
+            let _ = entry.count(&mut state.totals);
+        }
+        let totals = state.totals.iter();
+        let clients = totals.filter(|((_, role), _)| *role == Role::Client);
+        clients
+            .map(|((peer, _), totals)| (*peer, totals.sent_bytes + totals.received_bytes))
+            .collect()
+    }
+
     pub(super) fn report(&self, attached: bool) -> HolderReport {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -220,6 +247,7 @@ impl Relays {
                 peer: None,
                 address: entry.session.0,
                 role: entry.session.1,
+                carrier: CarrierKind::Mptcp,
                 source: entry.source,
                 destination: entry.destination,
                 age_ms: millis(entry.began.elapsed()),

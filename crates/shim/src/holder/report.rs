@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 
 use crate::address::{Block, Slot};
+use crate::choice::CarrierKind;
 use crate::link::Role;
 use crate::status::Totals;
 
@@ -62,6 +63,8 @@ pub struct ConnectionReport {
     pub address: Ipv6Addr,
     /// This host's side: a client's program is on this host.
     pub role: Role,
+    /// What carries it.
+    pub carrier: CarrierKind,
     /// The program's address.
     pub source: SocketAddr,
     /// What it connected to.

@@ -16,9 +16,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
 use super::report::HolderReport;
-use super::{Holder, HolderError};
+use super::{Holder, HolderError, Queues};
 use crate::address::Block;
 use crate::carrier::Attachment;
+use crate::handover::{HandoverReceiver, HandoverSender};
 use crate::link::Link;
 
 /// The holder, as its users call it.
@@ -45,12 +46,15 @@ enum Request {
     Down,
 }
 
-/// The answer to [`Request::Attach`], which comes with queues of the TUN devices: of the one inside
-/// the namespace, and of that for captured packets.
+/// The answer to [`Request::Attach`], which comes with a queue of the TUN device for captured packets,
+/// the end to which programs' sockets are handed over, and, if there is one, a queue of the TUN
+/// device inside the namespace.
 #[derive(Debug, Serialize, Deserialize)]
 struct Attached {
     own: Ipv6Addr,
     tag: u64,
+    /// Why there is no queue of the namespace's device.
+    no_mptcp: Option<String>,
 }
 
 /// Why a carrier cannot work with the holder.
@@ -155,19 +159,27 @@ fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<(
         holder.check(key)?;
         holder.queues()
     })();
-    let (queue, captured) = match prepared {
+    let Queues {
+        mptcp,
+        captured,
+        handover: (sender, receiver),
+    } = match prepared {
         Ok(queues) => queues,
         Err(error) => return refuse(error.to_string()),
     };
     let attached = Attached {
         own: holder.own().address(0),
         tag: holder.0.tag,
+        no_mptcp: mptcp.as_ref().err().cloned(),
     };
-    let fds = [queue.as_fd(), captured.as_fd()];
+    let mut fds = vec![captured.as_fd(), receiver.as_fd()];
+    fds.extend(mptcp.as_ref().ok().map(AsFd::as_fd));
     rpc::send(&stream, &Ok::<_, String>(attached), &fds)?;
     stream.set_nonblocking(true)?;
     let link = Link::new(UnixStream::from_std(stream)?);
-    holder.0.carriers.attach(link).map_err(io::Error::other)
+    let sender = HandoverSender::new(sender)?;
+    let attached = holder.0.carriers.attach(link, sender);
+    attached.map_err(io::Error::other)
 }
 
 /// Finds the holder at `socket`, and becomes its carrier with `key`. Must be called inside a tokio
@@ -181,15 +193,21 @@ pub fn attach(socket: &Path, key: PeerKey) -> Result<Attachment, AttachError> {
     };
     let (answer, fds, stream) = SERVICE.converse(socket, &request)?;
     let answer: Result<Attached, String> = answer;
-    let Attached { own, tag } = answer.map_err(AttachError::Refused)?;
-    let fds: Result<[OwnedFd; 2], _> = fds.try_into();
-    let [queue, captured] = fds.map_err(|_| AttachError::Incomplete)?;
+    let Attached { own, tag, no_mptcp } = answer.map_err(AttachError::Refused)?;
+    let mut fds = fds.into_iter();
+    let mut next = || fds.next().ok_or(AttachError::Incomplete);
+    let (captured, handed): (OwnedFd, OwnedFd) = (next()?, next()?);
+    let queue = match no_mptcp {
+        None => Ok(Queue::from(next()?)),
+        Some(reason) => Err(reason),
+    };
     let (own, _) = Block::split(own).ok_or(AttachError::Incomplete)?;
     stream.set_read_timeout(None)?;
     stream.set_nonblocking(true)?;
     Ok(Attachment {
-        queue: Queue::from(queue),
+        queue,
         captured: Queue::from(captured),
+        handed: HandoverReceiver::new(handed)?,
         own,
         tag,
         link: Link::new(UnixStream::from_std(stream)?),

@@ -7,10 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 use crate::address::Slot;
+use crate::choice::CarrierSet;
 use crate::protocol::datagram::{Bound, Epoch};
 
 /// The version of the protocol.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Longest message, in bytes: the largest IP packet with its slot.
 const MAX: usize = u16::MAX as usize;
@@ -28,10 +29,12 @@ const PACKET: u8 = 7;
 pub enum Message {
     /// The first one: the side that dialed adds a lane to its session.
     Open(Open),
-    /// The answer: datagrams go to this UDP port of the host.
+    /// The answer.
     Accept {
-        /// The port.
+        /// The UDP port of the host to which datagrams go.
         port: u16,
+        /// What may carry connections.
+        carriers: CarrierSet,
     },
     /// The other answer: the connection is of no use.
     Refuse {
@@ -80,6 +83,8 @@ pub struct Open {
     pub slot: Slot,
     /// Which of the slot's lanes it is.
     pub epoch: Epoch,
+    /// What this side has connections carried by.
+    pub carriers: CarrierSet,
 }
 
 impl Open {
@@ -102,6 +107,8 @@ impl RefusalCode {
     pub const TOO_MANY: Self = Self(3);
     /// The host serves nobody.
     pub const NOT_SERVING: Self = Self(4);
+    /// The host has none of the carriers.
+    pub const CARRIER: Self = Self(5);
 
     /// Whether another attempt may succeed.
     pub fn may_pass(self) -> bool {
@@ -134,13 +141,13 @@ impl Message {
         out.extend([0, 0]);
         match self {
             Self::Open(open) => {
-                out.extend([OPEN, VERSION, open.cipher]);
+                out.extend([OPEN, VERSION, open.cipher, open.carriers.0]);
                 out.extend(open.port.to_be_bytes());
                 out.extend(open.tag.to_be_bytes());
                 out.extend(bound(open.slot, open.epoch).encode());
             }
-            Self::Accept { port } => {
-                out.push(ACCEPT);
+            Self::Accept { port, carriers } => {
+                out.extend([ACCEPT, carriers.0]);
                 out.extend(port.to_be_bytes());
             }
             Self::Refuse { code, text } => {
@@ -183,10 +190,11 @@ impl Message {
         };
         match kind {
             OPEN => {
-                let (&[version, cipher], rest) = rest.split_first_chunk().ok_or_else(length)?;
+                let (&version, rest) = rest.split_first().ok_or_else(length)?;
                 if version != VERSION {
                     return Err(DecodeError::Version(version));
                 }
+                let (&[cipher, carriers], rest) = rest.split_first_chunk().ok_or_else(length)?;
                 let (&port, rest) = rest.split_first_chunk().ok_or_else(length)?;
                 let (&tag, rest) = rest.split_first_chunk().ok_or_else(length)?;
                 let bound = slot(rest)?;
@@ -196,12 +204,15 @@ impl Message {
                     tag: u64::from_be_bytes(tag),
                     slot: bound.slot,
                     epoch: bound.epoch,
+                    carriers: CarrierSet(carriers),
                 }))
             }
             ACCEPT => {
-                let port = rest.try_into().map_err(|_| length())?;
-                let port = u16::from_be_bytes(port);
-                Ok(Self::Accept { port })
+                let [carriers, port @ ..]: [u8; 3] = rest.try_into().map_err(|_| length())?;
+                Ok(Self::Accept {
+                    port: u16::from_be_bytes(port),
+                    carriers: CarrierSet(carriers),
+                })
             }
             REFUSE => {
                 let (&code, text) = rest.split_first().ok_or_else(length)?;
@@ -292,16 +303,22 @@ mod tests {
             })
         };
         prop_oneof![
-            (any::<(u8, u16, u64)>(), bound(0..1)).prop_map(|((cipher, port, tag), bound)| {
-                Message::Open(Open {
-                    cipher,
-                    port,
-                    tag,
-                    slot: bound.slot,
-                    epoch: bound.epoch,
-                })
+            (any::<(u8, u16, u64, u8)>(), bound(0..1)).prop_map(
+                |((cipher, port, tag, carriers), bound)| {
+                    Message::Open(Open {
+                        cipher,
+                        port,
+                        tag,
+                        slot: bound.slot,
+                        epoch: bound.epoch,
+                        carriers: CarrierSet(carriers),
+                    })
+                }
+            ),
+            any::<(u16, u8)>().prop_map(|(port, carriers)| Message::Accept {
+                port,
+                carriers: CarrierSet(carriers),
             }),
-            any::<u16>().prop_map(|port| Message::Accept { port }),
             (any::<u8>(), ".{0,40}").prop_map(|(code, text)| Message::Refuse {
                 code: RefusalCode(code),
                 text,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::address::Block;
-use crate::carrier::{Failover, Failovers, PathState};
+use crate::carrier::{Failover, Failovers, MeasuredReport, PathState, StreamsReport};
+use crate::choice::CarrierKind;
 use crate::holder::{SessionTotals, SubflowState};
 use crate::link::Role;
 
@@ -21,6 +22,7 @@ fn path(lane: u64, slot: Slot, bytes: u64) -> PathReport {
         state: PathState::Up,
         rtt_ms: Some(20.5),
         datagram_bytes: 1392,
+        stream_bytes: 0,
         sent_bytes: bytes,
         sent_packets: bytes / 1000,
         received_bytes: bytes / 10,
@@ -52,6 +54,7 @@ fn connection(id: u64, bytes: u64) -> ConnectionReport {
         peer: None,
         address: address(),
         role: Role::Client,
+        carrier: CarrierKind::Mptcp,
         source: "10.0.1.1:40000".parse().unwrap(),
         destination: "10.1.0.1:443".parse().unwrap(),
         age_ms: 12_000,
@@ -95,6 +98,9 @@ fn carrier(uptime_ms: u64, bytes: u64) -> CarrierReport {
             key: Some("SHA256:abc".into()),
             role: Role::Client,
             address: Some(address()),
+            carrier: "mptcp".into(),
+            streams: StreamsReport::default(),
+            measured: MeasuredReport::default(),
             paths: vec![path(8, 2, bytes), path(9, 1, bytes)],
             lost: Vec::new(),
             failovers: Failovers {

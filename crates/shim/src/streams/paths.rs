@@ -87,6 +87,13 @@ impl Paths {
         faster.is_some_and(|mut faster| faster.all(|path| !path.is_idle))
     }
 
+    /// The path that delivers soonest of those that have room and nothing to send.
+    pub(super) fn first_idle(&self) -> Option<PathKey> {
+        let idle = self.0.iter().filter(|(_, path)| path.is_idle);
+        let first = idle.min_by_key(|(key, path)| (path.estimate.rtt, **key));
+        first.map(|(key, _)| *key)
+    }
+
     /// The bytes that must wait for a block to be delivered sooner over `key`, which has room, than by
     /// the faster paths once they have sent these (earliest completion first: Lim et al., *ECF: An
     /// MPTCP Path Scheduler to Manage Heterogeneous Paths*, 2017). `None` if there is no such path.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
@@ -166,12 +167,21 @@ impl Pair {
         if self.paths(0).is_empty() {
             self.add_path();
         }
+        // From here on only those paths are asked that have something to send.
+        for side in 0..2 {
+            for path in self.paths(side) {
+                self.transmit(path, side, usize::MAX);
+            }
+        }
         let mut quiet = 0;
         for _ in 0..10_000 {
             let mut any = false;
             for side in 0..2 {
+                while let Some(path) = self.ends[side].streams.next_path() {
+                    assert!(self.transmit(path, side, usize::MAX), "nothing to send");
+                    any = true;
+                }
                 for path in self.paths(side) {
-                    any |= self.transmit(path, side, 4);
                     any |= self.deliver(path, side, usize::MAX);
                 }
                 let end = &mut self.ends[side];
@@ -475,6 +485,26 @@ fn what_a_lost_path_did_not_deliver_goes_over_the_others() {
     }
     pair.ends[1].read(id, usize::MAX);
     assert_eq!(pair.ends[1].read[&id], bytes(id, 0, 0, 100_000));
+}
+
+#[test]
+fn a_slow_path_is_used_while_a_writer_waits() {
+    let mut streams = Streams::new(Side::Opens);
+    let estimate = |rtt| Estimate {
+        rtt: std::time::Duration::from_millis(rtt),
+        window: 1 << 20,
+    };
+    for (path, rtt) in [(0, 10), (1, 100)] {
+        streams.add_path(path);
+        streams.set_estimate(path, estimate(rtt));
+    }
+    let id = streams.open();
+    streams.write(id, &[0; 100_000]);
+    assert!(streams.transmit(1).is_none());
+    // More than there is room for.
+    assert!(streams.write(id, &vec![0; 1 << 20]).unwrap() < 1 << 20);
+    assert_eq!(streams.next_path(), Some(1));
+    assert!(streams.transmit(1).is_some());
 }
 
 #[test]

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_kernel::rpc::RpcError;
 use hawser_keys::{Allowed, PeerKey};
 use hawser_service::{READY, notify};
 use hawser_shim::carrier::{Attachment, Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
+use hawser_shim::choice::CarrierChoice;
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
 use hawser_shim::map::{Destination, Entry, Hosts, Target};
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
@@ -51,6 +53,9 @@ pub struct UpArgs {
     /// Let the programs of every host connect that can reach this one
     #[arg(long, conflicts_with = "allow")]
     allow_any: bool,
+    /// What carries the connections of this host's programs; other hosts may use either
+    #[arg(long, default_value = "mptcp", value_parser = carrier())]
+    carrier: CarrierChoice,
     #[command(flatten)]
     client: ClientArgs,
     /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
@@ -114,6 +119,27 @@ fn plain_ip(text: &str) -> Result<SocketAddr, String> {
     ip.or_else(|_| text.parse()).map_err(wrong)
 }
 
+/// The values of `--carrier`, and what help says about each.
+const CARRIERS: [(&str, &str); 3] = [
+    (
+        "mptcp",
+        "the kernel's MPTCP: connections live on when the shim is killed and started again",
+    ),
+    (
+        "quic",
+        "a stream over several QUIC connections: no MPTCP is needed",
+    ),
+    (
+        "auto",
+        "what was measured to be faster to the destination, beginning with mptcp",
+    ),
+];
+
+fn carrier() -> impl TypedValueParser<Value = CarrierChoice> {
+    let names = CARRIERS.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<CarrierChoice>())
+}
+
 impl UpArgs {
     fn served(&self) -> Served {
         Served {
@@ -156,7 +182,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             None => None,
         };
         let metrics_address = metrics.as_ref().and_then(|one| one.local_addr().ok());
-        let attachment = attach(&args.name.name, identity.key())?;
+        let attachment = attach(&args.name.name, identity.key(), args.carrier)?;
         let key = identity.key();
         let options = CarrierOptions {
             forwards: !args.gateway.is_empty(),
@@ -169,6 +195,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             trust,
             paths,
             cipher: client.cipher(),
+            carrier: args.carrier,
             served,
             captured: Captured::Mapped,
         };
@@ -213,10 +240,10 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
 }
 
 /// Finds the holder, or starts one.
-fn attach(name: &ShimName, key: PeerKey) -> Result<Attachment, Failure> {
+fn attach(name: &ShimName, key: PeerKey, carrier: CarrierChoice) -> Result<Attachment, Failure> {
     match holder::attach(&name.holder(), key) {
         Err(AttachError::Rpc(RpcError::Connect(_))) => {
-            start_holder(name, key)?;
+            start_holder(name, key, carrier)?;
             Ok(holder::attach(&name.holder(), key)?)
         }
         attached => Ok(attached?),
@@ -224,10 +251,11 @@ fn attach(name: &ShimName, key: PeerKey) -> Result<Attachment, Failure> {
 }
 
 /// Starts a holder, which survives this process, and waits until it can be reached.
-fn start_holder(name: &ShimName, key: PeerKey) -> Result<(), Failure> {
+fn start_holder(name: &ShimName, key: PeerKey, carrier: CarrierChoice) -> Result<(), Failure> {
     let mut command = Command::new(process::program()?);
     command
-        .args(["internal", "shim-holder", name.as_str(), &key.to_string()])
+        .args(["internal", "shim-holder", name.as_str()])
+        .args([key.to_string(), carrier.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

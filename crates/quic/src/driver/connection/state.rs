@@ -16,8 +16,6 @@ use crate::driver::buffer::{End, StreamBuffer};
 use crate::driver::window::ReceiveWindow;
 use crate::driver::{Driver, Received};
 
-/// Least that may be sent and not yet acknowledged, in bytes.
-const LEAST_SEND_WINDOW: u64 = 1 << 20;
 /// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
 /// repaired, what is under way and what is to go next.
 const SEND_WINDOWS: u64 = 3;
@@ -297,7 +295,7 @@ impl State {
         }
         let congestion = self.quic.congestion_state(PathId::ZERO);
         let congestion = congestion.map_or(0, |controller| controller.window());
-        let wanted = (congestion * SEND_WINDOWS).max(LEAST_SEND_WINDOW);
+        let wanted = (congestion * SEND_WINDOWS).max(driver.least_send_window);
         if wanted > self.send_window || wanted < self.send_window / 2 {
             self.send_window = wanted;
             self.quic.set_send_window(wanted);

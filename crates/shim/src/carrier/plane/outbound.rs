@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_kernel::pace::{NAP, Pace};
-use hawser_tun::{Packet, READ_BUFFER};
+use hawser_tun::{Packet, Queue, READ_BUFFER};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Shared, read};
@@ -32,6 +32,9 @@ pub(super) fn run(shared: &Shared) {
 }
 
 fn work(shared: &Shared) -> io::Result<()> {
+    let Some(tun) = &shared.queue else {
+        return Ok(());
+    };
     let mut buffer = vec![0; READ_BUFFER];
     let mut touched: Vec<Arc<SealedLane>> = Vec::new();
     let mut pace = Pace::default();
@@ -39,7 +42,7 @@ fn work(shared: &Shared) -> io::Result<()> {
     loop {
         let mut packets = 0;
         while packets < ROUND {
-            match shared.queue.try_read(&mut buffer) {
+            match tun.try_read(&mut buffer) {
                 Ok(packet) => take(shared, &packet, &mut touched),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Not an IP packet: nothing this host's own kernel sends.
@@ -57,7 +60,7 @@ fn work(shared: &Shared) -> io::Result<()> {
         if pace.naps() {
             thread::sleep(NAP);
         } else {
-            wait(shared)?;
+            wait(tun, shared)?;
             if shared.is_stopped() {
                 return Ok(());
             }
@@ -67,9 +70,9 @@ fn work(shared: &Shared) -> io::Result<()> {
 }
 
 /// Blocks until there is a packet, or the plane is stopped.
-fn wait(shared: &Shared) -> io::Result<()> {
+fn wait(tun: &Queue, shared: &Shared) -> io::Result<()> {
     let mut fds = [
-        PollFd::from_borrowed_fd(shared.queue.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(tun.as_fd(), PollFlags::IN),
         PollFd::from_borrowed_fd(shared.stop.as_fd(), PollFlags::IN),
     ];
     match poll(&mut fds, None) {

@@ -81,8 +81,9 @@ fn session(
         None => "not connected yet".to_owned(),
     };
     let mut lines = vec![format!(
-        "{toward} {}  {key}",
-        paint.header(plain(&session.peer))
+        "{toward} {}  {key}  {}",
+        paint.header(plain(&session.peer)),
+        session.carrier
     )];
     if !session.paths.is_empty() {
         lines.push(paint.key(columns([
@@ -174,13 +175,14 @@ fn path(path: &PathReport, paint: Paint) -> String {
 /// A connection, and its subflows.
 fn connection(one: &ConnectionReport) -> Vec<String> {
     let (source, destination, age) = (one.source, one.destination, time(one.age_ms));
+    let carrier = one.carrier;
     let mut lines = match &one.error {
         Some(error) => vec![format!(
-            "  {source} > {destination}  {age}  {}",
+            "  {source} > {destination}  {carrier}  {age}  {}",
             plain(error)
         )],
         None => vec![format!(
-            "  {source} > {destination}  {age}  out {}, {}  in {}, {}",
+            "  {source} > {destination}  {carrier}  {age}  out {}, {}  in {}, {}",
             rate(one.sent_mbit),
             format::bytes(one.sent_bytes),
             rate(one.received_mbit),

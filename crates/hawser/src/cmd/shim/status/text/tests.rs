@@ -17,7 +17,7 @@ fn status() -> StatusReport {
         json!({
             "lane": lane, "slot": lane, "fingerprint": format!("1f3a2b4{lane}"), "state": state,
             "interfaces": ["1-ff00:0:1#1", "1-ff00:0:2#2", "1-ff00:0:2#3", "1-ff00:0:4#1"],
-            "rtt_ms": 20.34, "datagram_bytes": 1392, "sent_bytes": 1, "sent_packets": 1,
+            "rtt_ms": 20.34, "datagram_bytes": 1392, "stream_bytes": 0, "sent_bytes": 1, "sent_packets": 1,
             "received_bytes": 1, "received_packets": 1, "dropped_packets": 0,
             "rejected_packets": 2, "sent_mbit": 12.34, "received_mbit": 0.04, "retransmits": 5,
         })
@@ -32,7 +32,7 @@ fn status() -> StatusReport {
     let connection = |role: &str, peer: &str| {
         json!({
             "id": 1, "peer": peer, "address": "fd00::", "role": role,
-            "source": "10.0.1.1:40312", "destination": "10.1.0.1:443", "age_ms": 12_345,
+            "carrier": "mptcp", "source": "10.0.1.1:40312", "destination": "10.1.0.1:443", "age_ms": 12_345,
             "sent_bytes": 33_554_432, "received_bytes": 1024, "reinjected_bytes": 0,
             "sent_mbit": 8.0, "received_mbit": null, "subflows": [subflow(1), subflow(2)],
             "error": null,
@@ -41,7 +41,7 @@ fn status() -> StatusReport {
     let session = |role: &str, peer: &str| {
         json!({
             "peer": peer, "key": "SHA256:AbCdEfGhIjKlMn", "role": role, "address": "fd00::",
-            "paths": [path(1, "up"), path(2, "doubtful")],
+            "carrier": "mptcp", "measured": {}, "paths": [path(1, "up"), path(2, "doubtful")],
             "failovers": { "count": 2, "latest": {
                 "at_ms": NOW - 75_000, "slot": 2, "fingerprint": "77777777",
                 "reason": "nothing comes back over it",
@@ -68,12 +68,12 @@ fn sessions_have_their_paths_and_connections() {
     let expected = "\
 up for 2h05m; 1 session, 1 connection open, 17 ended, 1 not set up
 
-to 1-ff00:0:4,10.0.4.1:31800  key SHA256:AbCdEfGh
+to 1-ff00:0:4,10.0.4.1:31800  key SHA256:AbCdEfGh  mptcp
   slot  path      state                out            in        rtt    again  datagram  dropped  rejected  hops
      1  1f3a2b41  up           12.3 Mbit/s   40.0 kbit/s    20.3 ms        5      1392        0         2  [1-ff00:0:1 1>2 1-ff00:0:2 3>1 1-ff00:0:4]
      2  1f3a2b42  doubtful     12.3 Mbit/s   40.0 kbit/s    20.3 ms        5      1392        0         2  [1-ff00:0:1 1>2 1-ff00:0:2 3>1 1-ff00:0:4]
   2 failovers, the latest 1m15s ago: slot 2, path 77777777: nothing comes back over it
-  10.0.1.1:40312 > 10.1.0.1:443  12 s  out 8.0 Mbit/s, 32.0 MiB  in -, 1.0 KiB
+  10.0.1.1:40312 > 10.1.0.1:443  mptcp  12 s  out 8.0 Mbit/s, 32.0 MiB  in -, 1.0 KiB
      1  1f3a2b41  open          4.0 Mbit/s       0 bit/s    21.0 ms        3  sent 16.0 MiB, received 512 B
      2  1f3a2b42  open          4.0 Mbit/s       0 bit/s    21.0 ms        3  sent 16.0 MiB, received 512 B
 
@@ -100,7 +100,7 @@ fn connections_are_shown_without_a_carrier() {
 not up: its connections wait until `hawser shim up` runs again; 0 sessions, 1 connection open, 17 ended, 1 not set up
 
 no session:
-  10.0.1.1:40312 > 10.1.0.1:443  12 s  the connection is plain TCP, not MPTCP";
+  10.0.1.1:40312 > 10.1.0.1:443  mptcp  12 s  the connection is plain TCP, not MPTCP";
     assert_eq!(shown(&status, false), expected);
 }
 
@@ -116,7 +116,7 @@ fn a_session_without_a_path_has_its_reason() {
     let text = shown(&status, false);
     let lines: Vec<&str> = text.lines().skip(2).take(2).collect();
     let expected = [
-        "from 1-ff00:0:4,10.0.4.1:31800  not connected yet",
+        "from 1-ff00:0:4,10.0.4.1:31800  not connected yet  mptcp",
         "  an earlier one",
     ];
     assert_eq!(lines, expected);

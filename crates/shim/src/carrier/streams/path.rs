@@ -1,0 +1,294 @@
+//! Carries frames over a path: on a stream of the QUIC connection beside a lane.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use super::{Instance, ReceiveError, Stream};
+use crate::carrier::lane::{LaneEvent, SealedLane};
+use crate::streams::{Decoder, Estimate, Frame, Side, Violation};
+
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+/// Interval at which estimates are taken, and it is looked whether packets arrive.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Why frames are no longer carried over a path.
+#[derive(Debug, Error)]
+enum PathError {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("the other side ended the frames of the path")]
+    End,
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+}
+
+impl From<Violation> for PathError {
+    fn from(violation: Violation) -> Self {
+        Self::Receive(violation.into())
+    }
+}
+
+/// The streams that the peer opens, as of its latest process.
+#[derive(Default)]
+pub(crate) struct Accepted(Mutex<Option<Arc<Instance>>>);
+
+impl Accepted {
+    /// The streams that a Hello names; `None` if this side does not have them any more. Streams that
+    /// are opened in new ones go to what `opened` makes.
+    fn find(
+        &self,
+        number: u64,
+        known: bool,
+        opened: impl FnOnce() -> mpsc::UnboundedSender<Stream>,
+    ) -> Option<Arc<Instance>> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(instance) = &*current
+            && instance.number == number
+        {
+            return Some(Arc::clone(instance));
+        }
+        if known {
+            return None;
+        }
+        if let Some(former) = current.take() {
+            former.end();
+        }
+        let instance = Arc::new(Instance::new(Side::Accepts, number, opened()));
+        *current = Some(Arc::clone(&instance));
+        Some(instance)
+    }
+
+    /// The streams, if there are any.
+    pub(crate) fn current(&self) -> Option<Arc<Instance>> {
+        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// Ends all streams.
+    pub(crate) fn end(&self) {
+        if let Some(instance) = self.current() {
+            instance.end();
+        }
+    }
+}
+
+/// What carries frames over a path.
+struct PathTask {
+    lane: Arc<SealedLane>,
+    connection: Connection,
+    send: SendStream,
+    receive: RecvStream,
+    decoder: Decoder,
+}
+
+/// Carries the frames of the streams that this side opens, over the path of `lane`.
+pub(crate) async fn open_path(
+    instance: Arc<Instance>,
+    lane: Arc<SealedLane>,
+    connection: Connection,
+) {
+    let work = async {
+        let (send, receive) = connection.open_bi().await?;
+        let mut task = PathTask {
+            lane: Arc::clone(&lane),
+            connection,
+            send,
+            receive,
+            decoder: Decoder::default(),
+        };
+        let known = instance.is_answered();
+        let hello = Frame::Hello {
+            instance: instance.number,
+            known,
+        };
+        task.send.write_chunk(hello.encode()).await?;
+        if known {
+            // The other side may have been started again.
+            task.read_answer(&instance).await?;
+        }
+        task.run(&instance, known).await
+    };
+    let result = tokio::select! {
+        result = work => result,
+        () = lane.closed() => Ok(()),
+        () = instance.ended() => Ok(()),
+    };
+    end(&instance, &lane, result);
+}
+
+/// Accepts what the other side sends over the path of `lane`, and carries the frames of its streams.
+pub(crate) async fn accept_path(
+    accepted: Arc<Accepted>,
+    lane: Arc<SealedLane>,
+    connection: Connection,
+    opened: impl Fn() -> mpsc::UnboundedSender<Stream> + Clone + Send + 'static,
+) {
+    let accept = async {
+        while let Ok((send, receive)) = connection.accept_bi().await {
+            let mut task = PathTask {
+                lane: Arc::clone(&lane),
+                connection: connection.clone(),
+                send,
+                receive,
+                decoder: Decoder::default(),
+            };
+            let (accepted, opened) = (Arc::clone(&accepted), opened.clone());
+            let lane = Arc::clone(&lane);
+            tokio::spawn(async move {
+                let begin = async {
+                    let (number, known) = read_hello(&mut task.receive, &mut task.decoder).await?;
+                    let instance = accepted.find(number, known, opened);
+                    let hello = Frame::Hello {
+                        instance: number,
+                        known: instance.is_some(),
+                    };
+                    task.send.write_chunk(hello.encode()).await?;
+                    Ok::<_, PathError>(instance)
+                };
+                let begun = tokio::select! {
+                    begun = begin => begun,
+                    () = lane.closed() => return,
+                };
+                let instance = match begun {
+                    Ok(Some(instance)) => instance,
+                    Ok(None) => return task.leave().await,
+                    Err(error) => return report(&lane, error),
+                };
+                let result = tokio::select! {
+                    result = task.run(&instance, true) => result,
+                    () = lane.closed() => Ok(()),
+                    () = instance.ended() => Ok(()),
+                };
+                end(&instance, &lane, result);
+            });
+        }
+    };
+    tokio::select! {
+        () = accept => {}
+        () = lane.closed() => {}
+    }
+}
+
+/// Gives what the path has not delivered to others.
+fn end(instance: &Instance, lane: &SealedLane, result: Result<(), PathError>) {
+    instance.streams.remove_path(lane.key.0);
+    match result {
+        Ok(()) => {}
+        Err(PathError::Receive(ReceiveError::Unknown)) => {
+            lane.report(LaneEvent::StreamsLost(instance.number));
+        }
+        Err(error) => {
+            if matches!(error, PathError::Receive(_)) {
+                instance.end();
+            }
+            report(lane, error);
+        }
+    }
+}
+
+fn report(lane: &SealedLane, error: PathError) {
+    match error {
+        // The other side has other streams now, over the same lane.
+        PathError::End => {}
+        error => lane.report(LaneEvent::Failed(error.to_string())),
+    }
+}
+
+impl PathTask {
+    /// Reads whether the other side has the streams.
+    async fn read_answer(&mut self, instance: &Instance) -> Result<(), PathError> {
+        read_answer(&mut self.receive, &mut self.decoder, instance).await
+    }
+
+    /// Waits until the other side has received the answer.
+    async fn leave(mut self) {
+        if self.send.finish().is_ok() {
+            let _ = self.send.delivered().await;
+        }
+    }
+
+    /// Carries frames until the path fails. The other side's Hello comes first, if it was not read.
+    async fn run(mut self, instance: &Instance, was_greeted: bool) -> Result<(), PathError> {
+        let (streams, lane, path) = (&instance.streams, &self.lane, self.lane.key.0);
+        streams.add_path(path);
+        let (send, receive, decoder) = (&mut self.send, &mut self.receive, &mut self.decoder);
+        let sender = async {
+            loop {
+                let bytes = streams.transmit(path).await;
+                lane.liveness.sent(lane.now());
+                send.write_chunk(bytes).await?;
+            }
+        };
+        let receiver = async {
+            if !was_greeted {
+                read_answer(receive, decoder, instance).await?;
+            }
+            loop {
+                streams.receive(decoder)?;
+                let chunk = receive.read_chunk(CHUNK).await?;
+                decoder.push(chunk.ok_or(PathError::End)?);
+            }
+        };
+        tokio::select! {
+            result = sender => result,
+            result = receiver => result,
+            () = watch(instance, lane, &self.connection) => Ok(()),
+        }
+    }
+}
+
+/// Keeps the estimates of a path, and notes what QUIC receives: it shows that the path delivers.
+async fn watch(instance: &Instance, lane: &SealedLane, connection: &Connection) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut received = 0;
+    loop {
+        tick.tick().await;
+        let stats = connection.stats();
+        if std::mem::replace(&mut received, stats.bytes_received) != stats.bytes_received {
+            lane.liveness.received(lane.now());
+            let estimate = Estimate {
+                rtt: stats.rtt,
+                window: stats.cwnd,
+            };
+            instance.streams.set_estimate(lane.key.0, estimate);
+        }
+    }
+}
+
+/// Reads the first frame: which streams, and whether they are known.
+async fn read_hello(
+    receive: &mut RecvStream,
+    decoder: &mut Decoder,
+) -> Result<(u64, bool), PathError> {
+    loop {
+        match decoder.pop().map_err(ReceiveError::from)? {
+            Some(Frame::Hello { instance, known }) => return Ok((instance, known)),
+            Some(_) => return Err(Violation::Order.into()),
+            None => {}
+        }
+        let chunk = receive.read_chunk(CHUNK).await?;
+        decoder.push(chunk.ok_or(PathError::End)?);
+    }
+}
+
+async fn read_answer(
+    receive: &mut RecvStream,
+    decoder: &mut Decoder,
+    instance: &Instance,
+) -> Result<(), PathError> {
+    match read_hello(receive, decoder).await? {
+        (number, true) if number == instance.number => {
+            instance.set_answered();
+            Ok(())
+        }
+        (number, false) if number == instance.number => Err(ReceiveError::Unknown.into()),
+        _ => Err(Violation::Order.into()),
+    }
+}

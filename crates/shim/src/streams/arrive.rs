@@ -1,0 +1,125 @@
+//! What arrives over any path.
+
+use super::frame::Frame;
+use super::receive::ReceiveHalf;
+use super::{AHEAD, Event, MOST, Side, StreamId, Streams, Violation};
+use crate::protocol::Status;
+
+impl Streams {
+    /// Takes in a frame that arrived over any path.
+    ///
+    /// # Errors
+    /// [`Violation`]; the session is of no use then.
+    pub fn receive(&mut self, frame: Frame) -> Result<(), Violation> {
+        match frame {
+            Frame::Hello { .. } => return Err(Violation::Order),
+            Frame::Data { id, offset, bytes } => {
+                self.arrive(id, |receive| receive.insert(offset, bytes))?;
+            }
+            Frame::End { id, offset } => {
+                self.arrive(id, |receive| receive.end(offset))?;
+            }
+            Frame::Ack {
+                id,
+                received,
+                limit,
+            } => {
+                self.check(id)?;
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    if !stream.send.acknowledge(received, limit) {
+                        return Err(Violation::Acknowledgement);
+                    }
+                    self.take_turn(id);
+                    self.forget_if_complete(id);
+                }
+            }
+            Frame::Reset { id, code } => {
+                self.check(id)?;
+                self.see(id)?;
+                self.resets.remove(&id);
+                self.due_gone.insert(id);
+                if self.streams.remove(&id).is_some() {
+                    self.events.push_back(Event::Reset(id, code));
+                }
+            }
+            Frame::Gone { id } => {
+                self.check(id)?;
+                self.resets.remove(&id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    if stream.receive.has_all() {
+                        stream.send.complete();
+                        self.forget_if_complete(id);
+                    } else {
+                        // It was reset over there, and the frame that said so was lost with its path.
+                        self.streams.remove(&id);
+                        let code = Status::Connected.to_u8();
+                        self.events.push_back(Event::Reset(id, code));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes data or the end of a stream in.
+    fn arrive(
+        &mut self,
+        id: StreamId,
+        work: impl FnOnce(&mut ReceiveHalf) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        self.check(id)?;
+        if self.see(id)? {
+            if self.streams.len() >= MOST {
+                let code = Status::Unreachable.to_u8();
+                self.resets.insert(id, code);
+                self.due_resets.insert(id);
+                return Ok(());
+            }
+            self.insert(id);
+            self.events.push_back(Event::Opened(id));
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            // It crosses a reset, which answers it; otherwise it is late.
+            if !self.resets.contains_key(&id) {
+                self.due_gone.insert(id);
+            }
+            return Ok(());
+        };
+        let was_readable = stream.receive.is_readable();
+        let had_all = stream.receive.has_all();
+        work(&mut stream.receive)?;
+        let receive = &stream.receive;
+        if receive.is_readable() && !was_readable {
+            self.events.push_back(Event::Readable(id));
+        }
+        // What arrives again was not acknowledged over there: the acknowledgement was lost.
+        if receive.is_due(false) || had_all {
+            self.due_acks.insert(id);
+        } else if receive.is_due(true) {
+            self.unacknowledged.insert(id);
+        }
+        Ok(())
+    }
+
+    /// Refuses a stream that the peer cannot name.
+    fn check(&self, id: StreamId) -> Result<(), Violation> {
+        match self.side {
+            Side::Opens if id >= self.next => Err(Violation::Stream(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Marks a stream of the peer's as seen; whether it is new.
+    fn see(&mut self, id: StreamId) -> Result<bool, Violation> {
+        if self.side == Side::Opens || id < self.next || !self.ahead.insert(id) {
+            return Ok(false);
+        }
+        while self.ahead.remove(&self.next) {
+            self.next += 1;
+        }
+        match self.ahead.len() > AHEAD {
+            true => Err(Violation::Stream(id)),
+            false => Ok(true),
+        }
+    }
+}
