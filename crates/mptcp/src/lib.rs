@@ -13,6 +13,7 @@ mod check;
 mod genl;
 mod info;
 mod path_manager;
+mod room;
 mod settings;
 mod socket;
 #[cfg(test)]
@@ -24,5 +25,6 @@ pub use self::check::{Unsupported, check};
 pub use self::info::{Info, InfoError, State, Subflow, token};
 pub use self::path_manager::event::{Connection, Event, Events, Ids, Reset, SubflowEvent};
 pub use self::path_manager::{PathManager, PathManagerError, Token};
-pub use self::settings::{Settings, SettingsError, congestion_controls};
+pub use self::room::has_received;
+pub use self::settings::{BUFFER_LIMIT, Settings, SettingsError, congestion_controls};
 pub use self::socket::{Keepalive, SocketOptions, connect, listen};

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::net::{Shutdown, sockopt};
+use hawser_mptcp::BUFFER_LIMIT;
+use rustix::net::{RecvFlags, Shutdown, ipproto, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
@@ -15,6 +17,9 @@ const CHUNK: usize = 256 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a connection.
 const CONNECTED: Duration = Duration::from_secs(10);
+/// Time without anything to read after which the kernel is asked whether there is: at first, and at
+/// last on a connection at rest.
+const CHECKED: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK]);
@@ -31,6 +36,9 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
 /// # Errors
 /// When one of the connections breaks.
 pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
+    let is_mptcp = sockopt::socket_protocol(from)? == Some(ipproto::MPTCP);
+    // Whether there is something to read that the kernel has not reported.
+    let mut unreported = false;
     // What `to` had no room for.
     let mut rest: Vec<u8> = Vec::new();
     loop {
@@ -44,11 +52,22 @@ pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
             }
         }
         rest = Vec::new();
-        from.readable().await?;
-        let bytes = match BUFFER.with_borrow_mut(|buffer| pass(from, to, buffer, &mut rest)) {
+        match is_mptcp {
+            true if unreported => tokio::task::yield_now().await,
+            true => unreported = wait_for_data(from).await?,
+            false => from.readable().await?,
+        }
+        let read = |buffer: &mut [u8]| match unreported {
+            true => Ok(rustix::net::recv(from, buffer, RecvFlags::DONTWAIT)?.0),
+            false => from.try_read(buffer),
+        };
+        let bytes = match BUFFER.with_borrow_mut(|buffer| pass(read, to, buffer, &mut rest)) {
             Ok(0) => break,
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                unreported = false;
+                continue;
+            }
             Err(error) => return Err(error),
         };
         copied.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -60,15 +79,30 @@ pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
     }
 }
 
+/// Waits until there is something to read on an MPTCP connection. Returns whether the kernel has not
+/// reported that.
+async fn wait_for_data(from: &TcpStream) -> io::Result<bool> {
+    let mut pause = CHECKED.start;
+    loop {
+        if let Ok(ready) = tokio::time::timeout(pause, from.readable()).await {
+            return ready.map(|()| false);
+        }
+        if hawser_mptcp::has_received(from, BUFFER_LIMIT as usize)? {
+            return Ok(true);
+        }
+        pause = (pause * 2).min(CHECKED.end);
+    }
+}
+
 /// Copies what one read gives, without waiting; what `to` has no room for goes to `rest`. Returns
 /// how many bytes were read.
 fn pass(
-    from: &TcpStream,
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     to: &TcpStream,
     buffer: &mut [u8],
     rest: &mut Vec<u8>,
 ) -> io::Result<usize> {
-    let bytes = from.try_read(buffer)?;
+    let bytes = read(buffer)?;
     let mut unwritten = &buffer[..bytes];
     while !unwritten.is_empty() {
         match to.try_write(unwritten) {
