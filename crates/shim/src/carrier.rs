@@ -28,7 +28,7 @@ use hawser_quic::BindError;
 use hawser_seal::Cipher;
 use hawser_tun::Queue;
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -151,6 +151,7 @@ pub struct Carrier {
     server: mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>,
     reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
     reporter: Reporter,
+    ready: watch::Sender<bool>,
 }
 
 /// Asks a carrier what there is to see. Cloning shares it.
@@ -240,6 +241,7 @@ impl Carrier {
                 began: Instant::now(),
                 requests: reporter,
             },
+            ready: watch::Sender::new(false),
         })
     }
 
@@ -258,6 +260,16 @@ impl Carrier {
         self.reporter.clone()
     }
 
+    /// Waits until the connections of programs to what is mapped are captured, which is once
+    /// [`run`](Self::run) has begun.
+    pub fn ready(&self) -> impl Future<Output = ()> + use<> {
+        let mut ready = self.ready.subscribe();
+        async move {
+            // The carrier may end before.
+            let _ = ready.wait_for(|is_ready| *is_ready).await;
+        }
+    }
+
     /// Carries packets until the shim is taken down. Dropping the future ends all sessions.
     ///
     /// # Errors
@@ -272,15 +284,25 @@ impl Carrier {
                 let changes = destinations.refresh();
                 (destinations, changes)
             });
-            if let Ok((destinations, changes)) = first.await {
+            if let Ok((destinations, mut changes)) = first.await {
                 self.destinations = Some(destinations);
+                // An earlier carrier may have had others captured.
+                changes.prefixes.get_or_insert_default();
                 self.follow(changes);
             }
+        } else {
+            self.ready.send_replace(true);
         }
         loop {
             tokio::select! {
                 message = self.link.receive() => match message {
                     Some(ToCarrier::Connect { id, destination }) => self.connect(id, destination),
+                    Some(ToCarrier::Captured(captured)) => {
+                        if let Err(error) = captured {
+                            tracing::error!("{error}");
+                        }
+                        self.ready.send_replace(true);
+                    }
                     Some(ToCarrier::Down) => return Ok(()),
                     Some(ToCarrier::Carried(carried)) => self.measure(&carried),
                     None => return Err(CarrierError::HolderEnded),

@@ -104,6 +104,8 @@ pub enum ToCarrier {
         /// What the program connects to.
         destination: SocketAddr,
     },
+    /// [`ToHolder::Capture`] was done, or why it was not.
+    Captured(Result<(), String>),
     /// The shim is taken down: end.
     Down,
     /// Payload bytes that MPTCP has carried so far between programs of this host and each other host,

@@ -204,6 +204,11 @@ impl Carriers {
                     return;
                 };
                 let set = capture.set(prefixes, routed);
+                if let Some(carrier) = &state.carrier {
+                    let captured = set.as_ref().map(|_| ()).map_err(ToString::to_string);
+                    // It may have ended.
+                    let _ = carrier.requests.send(ToCarrier::Captured(captured));
+                }
                 drop(state);
                 if let Err(error) = &set {
                     tracing::error!("{error}");
