@@ -105,7 +105,7 @@ pub enum HolderError {
     #[error("the shim is being taken down")]
     Ending,
     /// Another carrier works with this holder.
-    #[error("the shim is up already")]
+    #[error("the shim is up already (`hawser shim status` shows it): take it down first")]
     Attached,
 }
 

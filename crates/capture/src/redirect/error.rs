@@ -39,7 +39,10 @@ pub enum RedirectError {
     #[error("this kernel has no nf_tables tables with an owner: needs Linux 5.12 or later")]
     NoOwner,
     /// Another process owns a table of this name.
-    #[error("another process captures connections with the table {0}: another shim runs")]
+    #[error(
+        "another process captures connections with the table {0}: another shim runs here, take it \
+         down first"
+    )]
     Owned(String),
     /// There is a table of this name without an owner.
     #[error("there is a table {0} that hawser did not make: remove it (nft delete table inet {0})")]
@@ -145,7 +148,8 @@ mod tests {
             (
                 Target::Table,
                 Errno::PERM,
-                "another process captures connections with the table hawser-shim: another shim runs",
+                "another process captures connections with the table hawser-shim: another shim runs \
+                 here, take it down first",
             ),
             (
                 Target::Table,

@@ -186,6 +186,9 @@ impl ClientSession {
     /// Runs the session until it fails, or nobody can make requests any more.
     pub(crate) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
         let ended = self.work(&mut requests).await;
+        if let Err(error) = &ended {
+            tracing::warn!("a session ended: {error}");
+        }
         let reason = ended.err().map(|error| error.to_string());
         let reason = reason.unwrap_or_else(|| "the shim has ended".to_owned());
         for waiting in self.waiting.drain(..) {

@@ -8,7 +8,7 @@ use hawser_capture::Group;
 use hawser_kernel::rpc::RpcError;
 use hawser_shim::holder;
 
-use super::NameArgs;
+use super::{NameArgs, place};
 use crate::failure::{Doing, Failure};
 
 #[derive(clap::Args)]
@@ -20,6 +20,9 @@ pub struct DownArgs {
 /// Ends the holder, with which the carrier ends. A shim that is not up is down already.
 pub fn run(args: &DownArgs) -> Result<(), Failure> {
     match holder::down(&args.name.name.holder()) {
+        Err(RpcError::Connect(error)) if error.source.kind() == ErrorKind::PermissionDenied => {
+            return Err(place::not_allowed(&args.name.name));
+        }
         Ok(()) | Err(RpcError::Connect(_)) => {}
         Err(error) => return Err(error.into()),
     }

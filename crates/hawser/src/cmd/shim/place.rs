@@ -7,6 +7,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use hawser_kernel::rpc::RpcError;
+
 use crate::failure::{Doing, Failure};
 
 /// The folder of sockets of root.
@@ -83,6 +85,26 @@ pub fn prepare() -> Result<(), Failure> {
         ))),
         made => made.doing(format!("making {shown}")),
     }
+}
+
+/// Why a shim with this name cannot be asked: it is not up, or belongs to root.
+pub fn not_up(name: &ShimName, error: RpcError) -> Failure {
+    match error {
+        RpcError::Connect(error) if error.source.kind() == ErrorKind::PermissionDenied => {
+            not_allowed(name)
+        }
+        RpcError::Connect(_) => Failure::job(format!(
+            "no shim {} is up on this host: `hawser shim up` brings it up",
+            name.as_str()
+        )),
+        error => error.into(),
+    }
+}
+
+/// The error of a user whose shim it is not.
+pub fn not_allowed(name: &ShimName) -> Failure {
+    let name = name.as_str();
+    Failure::job(format!("not allowed to reach the shim {name}: run as root"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use hawser_shim::status::{StatusReport, metrics};
 use serde_json::Value;
 use tokio::net::UnixListener;
 
-use super::place::ShimName;
+use super::place::{self, ShimName};
 use crate::failure::{Doing, Failure};
 
 /// The carrier, as its users call it.
@@ -26,7 +26,7 @@ const CARRIER: Service = Service {
 /// # Errors
 /// When there is no holder; without a carrier the status says so.
 pub fn read(name: &ShimName) -> Result<StatusReport, Failure> {
-    let held = holder::report(&name.holder())?;
+    let held = holder::report(&name.holder()).map_err(|error| place::not_up(name, error))?;
     let carrier: Result<CarrierReport, _> = CARRIER.call(&name.carrier(), &"status");
     Ok(StatusReport::new(held, carrier.ok()))
 }

@@ -36,7 +36,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "PORT,...|all", value_parser = ports)]
     serve: Option<Ports>,
     /// Let other hosts connect to every port of the hosts in this network, which are behind this one
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
     serve_network: Vec<IpNet>,
     /// Carry the connections of other hosts, too, that are routed through this one: those to PREFIX go
     /// to the gateway at TARGET, ISD-AS,IP or ISD-AS,IP:PORT, and those to what the map has; may be
@@ -140,6 +140,11 @@ fn carrier() -> impl TypedValueParser<Value = CarrierChoice> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<CarrierChoice>())
 }
 
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let wrong = |_| "write an IP prefix, for example 10.1.0.0/16".to_owned();
+    text.parse().map_err(wrong)
+}
+
 impl UpArgs {
     fn served(&self) -> Served {
         Served {
@@ -172,6 +177,8 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         servers: client.servers()?,
         clients: args.allowed()?,
     };
+    // A map that cannot be used is refused now; later the former one stays in force.
+    client.check_map()?;
     place::prepare()?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {
@@ -182,8 +189,8 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             None => None,
         };
         let metrics_address = metrics.as_ref().and_then(|one| one.local_addr().ok());
-        let attachment = attach(&args.name.name, identity.key(), args.carrier)?;
         let key = identity.key();
+        let (attachment, is_new) = attach(&args.name.name, key, args.carrier)?;
         let options = CarrierOptions {
             forwards: !args.gateway.is_empty(),
             destinations: Some(client.destinations(&host)?.with_entries(args.gateway)),
@@ -199,27 +206,37 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             served,
             captured: Captured::Mapped,
         };
-        let carrier = Carrier::start(options, attachment)?;
+        let carrier = Carrier::start(options, attachment).inspect_err(|_| {
+            if is_new {
+                // It has no connections yet; what the start failed of is the error to report.
+                let _ = holder::down(&args.name.name.holder());
+            }
+        })?;
         let address = carrier.local_addr().to_string();
         let plain_ip = carrier.plain_ip_addr().map(|address| address.to_string());
-        match args.json {
-            true => print::json(&json!({
-                "listening": address,
-                "plain_ip": plain_ip,
-                "key": key.to_string(),
-                "metrics": metrics_address,
-            }))?,
-            false => {
-                outln!("up at {address}\nkey {key}");
-                if let Some(address) = plain_ip {
-                    outln!("on plain IP at {address}");
-                }
-                if let Some(address) = metrics_address {
-                    outln!("metrics at http://{address}/metrics");
+        let (ready, is_json) = (carrier.ready(), args.json);
+        let announced = async {
+            ready.await;
+            match is_json {
+                true => print::json(&json!({
+                    "listening": address,
+                    "plain_ip": plain_ip,
+                    "key": key.to_string(),
+                    "metrics": metrics_address,
+                }))?,
+                false => {
+                    outln!("up at {address}\nkey {key}");
+                    if let Some(address) = plain_ip {
+                        outln!("on plain IP at {address}");
+                    }
+                    if let Some(address) = metrics_address {
+                        outln!("metrics at http://{address}/metrics");
+                    }
                 }
             }
-        }
-        notify(READY).doing("notifying systemd")?;
+            notify(READY).doing("notifying systemd")?;
+            std::future::pending().await
+        };
         if let Some(listener) = metrics {
             let name = args.name.name.clone();
             tokio::spawn(report::serve_metrics(listener, name, carrier.reporter()));
@@ -228,6 +245,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         let reporter = carrier.reporter();
         tokio::select! {
             ended = carrier.run() => Ok(ended?),
+            failed = announced => failed,
             served = report::serve(reporter, &socket) => served,
             signal = process::interrupted() => {
                 signal?;
@@ -239,14 +257,18 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     })
 }
 
-/// Finds the holder, or starts one.
-fn attach(name: &ShimName, key: PeerKey, carrier: CarrierChoice) -> Result<Attachment, Failure> {
+/// Finds the holder, or starts one; returns whether it did.
+fn attach(
+    name: &ShimName,
+    key: PeerKey,
+    carrier: CarrierChoice,
+) -> Result<(Attachment, bool), Failure> {
     match holder::attach(&name.holder(), key) {
         Err(AttachError::Rpc(RpcError::Connect(_))) => {
             start_holder(name, key, carrier)?;
-            Ok(holder::attach(&name.holder(), key)?)
+            Ok((holder::attach(&name.holder(), key)?, true))
         }
-        attached => Ok(attached?),
+        attached => Ok((attached?, false)),
     }
 }
 
