@@ -11,6 +11,7 @@ mod kill;
 mod lab;
 mod paths;
 mod serve;
+mod shim;
 mod speed;
 mod support;
 mod transfer;

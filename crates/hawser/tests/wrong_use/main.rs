@@ -7,6 +7,7 @@ mod common;
 mod keys;
 mod labs;
 mod map;
+mod shim;
 mod torrents;
 
 use std::path::Path;

@@ -1,0 +1,178 @@
+//! Unmodified TCP programs over the shim: nothing is lost when paths and processes die, and only what
+//! is mapped, allowed and served gets through.
+
+mod bed;
+mod refused;
+mod serving;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
+use crate::support::eventually;
+
+/// Bytes of a transfer.
+const LENGTH: usize = 8_000_000;
+
+/// A connection with content in both directions at once.
+struct Transfer {
+    client: TcpStream,
+    server: TcpStream,
+}
+
+impl Transfer {
+    fn new(bed: &Bed) -> Self {
+        let (listener, port) = bed.server.listen("127.0.0.1");
+        let client = bed.client.connect(&format!("{}:{port}", MAPPED[0]));
+        let (server, _) = accept(&listener);
+        Self { client, server }
+    }
+
+    /// Transfers content in both directions, of which this checks every byte; `disturb` runs once
+    /// some has arrived, and before the last is sent.
+    fn run(self, disturb: impl FnOnce(&Self)) {
+        let arrived = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let (sent, received) = (content(1, LENGTH), content(2, LENGTH));
+            for (stream, sends, expects) in [
+                (&self.client, sent.clone(), received.clone()),
+                (&self.server, received, sent),
+            ] {
+                let arrived = &arrived;
+                scope.spawn(move || check(stream, &expects, arrived));
+                scope.spawn(move || {
+                    let mut stream = stream;
+                    let (first, last) = sends.split_at(LENGTH / 2);
+                    stream.write_all(first).unwrap();
+                    stream.write_all(last).unwrap();
+                    finish(stream);
+                });
+            }
+            eventually("something arrives", || {
+                arrived.load(Ordering::Relaxed) > LENGTH / 4
+            });
+            disturb(&self);
+        });
+    }
+}
+
+/// Reads to the end of the stream, and compares with what is expected.
+fn check(mut stream: &TcpStream, expected: &[u8], arrived: &AtomicUsize) {
+    let mut buffer = vec![0; 1 << 16];
+    let mut rest = expected;
+    loop {
+        let bytes = stream.read(&mut buffer).unwrap();
+        if bytes == 0 {
+            break;
+        }
+        arrived.fetch_add(bytes, Ordering::Relaxed);
+        let (next, after) = rest.split_at(bytes);
+        assert!(buffer[..bytes] == *next, "the content differs");
+        rest = after;
+    }
+    assert_eq!(rest.len(), 0, "the end is missing");
+}
+
+fn both(bed: &Bed) -> (Carrier, Carrier) {
+    let server = bed.serve(&["--serve", "all"]);
+    let client = bed.use_shim(&server, &[]);
+    (server, client)
+}
+
+#[test]
+fn connections_outlive_paths_and_carriers() {
+    let Some(bed) = Bed::new("shim-lives") else {
+        return;
+    };
+    let (server, client) = both(&bed);
+
+    // A path dies.
+    let transfer = Transfer::new(&bed);
+    bed.wait_for_paths(4);
+    transfer.run(|_| bed.lab.set("1-ff00:0:110#2", &["--down"]));
+    let paths = bed.paths();
+    let carried = |path: &&serde_json::Value| path["sent_bytes"].as_u64() > Some(500_000);
+    assert!(paths.iter().filter(carried).count() >= 2, "{paths:?}");
+    assert_eq!(bed.failures(CLIENT), [""; 0]);
+    eventually("the dead path is left", || bed.paths().len() == 3);
+    bed.lab.set("1-ff00:0:110#2", &["--up"]);
+
+    // All paths die, for longer than it takes to leave every path.
+    let links = ["#1", "#2", "#3", "#4"].map(|link| format!("{CLIENT}{link}"));
+    Transfer::new(&bed).run(|_| {
+        links.iter().for_each(|link| bed.lab.set(link, &["--down"]));
+        eventually("every path is left", || bed.paths().is_empty());
+        links.iter().for_each(|link| bed.lab.set(link, &["--up"]));
+    });
+
+    // Either carrier is killed, and started again.
+    let mut client = Some(client);
+    Transfer::new(&bed).run(|_| {
+        client.take().unwrap().kill();
+        let status = bed.shim(CLIENT, &["status", "--json"]);
+        assert_eq!(status.status.code(), Some(1), "{status:?}");
+        client = Some(bed.use_shim(&server, &[]));
+    });
+    let mut server = Some(server);
+    Transfer::new(&bed).run(|_| {
+        server.take().unwrap().kill();
+        server = Some(bed.serve(&["--serve", "all"]));
+    });
+    // Both at once.
+    Transfer::new(&bed).run(|_| {
+        client.take().unwrap().kill();
+        server.take().unwrap().kill();
+        let again = bed.serve(&["--serve", "all"]);
+        client = Some(bed.use_shim(&again, &[]));
+        server = Some(again);
+    });
+    for isd_as in [CLIENT, SERVER] {
+        assert_eq!(bed.failures(isd_as), [""; 0]);
+    }
+
+    // When the shim is taken down, its connections end.
+    let Transfer { client, server } = Transfer::new(&bed);
+    let down = bed.shim(CLIENT, &["down"]);
+    assert!(down.status.success(), "{down:?}");
+    assert!((&client).read(&mut [0]).is_err());
+    drop(server);
+}
+
+#[test]
+fn two_hundred_connections_at_once_have_their_own_content() {
+    let Some(bed) = Bed::new("shim-many") else {
+        return;
+    };
+    let _shims = both(&bed);
+    let (listener, port) = bed.server.listen("127.0.0.1");
+    const COUNT: u64 = 200;
+    let length = |seed: u64| 2_000 + 500 * seed as usize;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..COUNT {
+                let (stream, _) = accept(&listener);
+                // Sends back what it has received.
+                scope.spawn(move || {
+                    (&stream).write_all(&read_all(&stream)).unwrap();
+                });
+            }
+        });
+        for seed in 0..COUNT {
+            let bed = &bed;
+            scope.spawn(move || {
+                let to = format!("{}:{port}", MAPPED[seed as usize % 2]);
+                let stream = bed.client.connect(&to);
+                let sent = content(seed, length(seed));
+                (&stream).write_all(&sent).unwrap();
+                finish(&stream);
+                assert!(read_all(&stream) == sent, "connection {seed}");
+            });
+        }
+    });
+    eventually("all have ended", || {
+        assert_eq!(bed.failures(CLIENT), [""; 0]);
+        bed.status(CLIENT)["connections_ended"] == COUNT
+    });
+}
