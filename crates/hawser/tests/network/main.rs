@@ -12,6 +12,7 @@ mod lab;
 mod paths;
 mod serve;
 mod shim;
+mod shim_run;
 mod speed;
 mod support;
 mod transfer;

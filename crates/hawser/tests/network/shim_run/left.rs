@@ -1,0 +1,152 @@
+//! What there is in a namespace; and a program whose traffic must not be touched.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fs, io};
+
+use super::bed::Bed;
+
+/// Longest wait for an answer on the same host.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Rules, routes, devices and tables of the client's namespace, and control groups.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    printed: Vec<String>,
+    groups: BTreeSet<String>,
+}
+
+impl Snapshot {
+    pub fn take(bed: &Bed) -> Self {
+        let commands = [
+            "ip rule",
+            "ip -6 rule",
+            "ip route show table all",
+            "ip -6 route show table all",
+            "ip -o link",
+            "nft list ruleset",
+        ];
+        let print = |command: &&str| {
+            let mut words = command.split(' ');
+            let mut command = Command::new(words.next().unwrap());
+            command.args(words);
+            match bed.client.run(|| command.output()) {
+                Ok(output) => String::from_utf8(output.stdout).unwrap(),
+                // Not every machine has `nft`.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let mut groups = BTreeSet::new();
+        collect_groups(Path::new("/sys/fs/cgroup"), &mut groups);
+        Self {
+            printed: commands.iter().map(print).collect(),
+            groups,
+        }
+    }
+}
+
+/// The control groups of commands.
+fn collect_groups(folder: &Path, groups: &mut BTreeSet<String>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let path = entry.path();
+            if path.to_string_lossy().contains("/hawser-run-") {
+                groups.insert(path.to_string_lossy().into_owned());
+            }
+            collect_groups(&path, groups);
+        }
+    }
+}
+
+/// Packets and bytes that go to and fro between two programs in the client's namespace.
+pub struct PingPong {
+    ends: Arc<AtomicBool>,
+    players: Vec<JoinHandle<(u64, u64)>>,
+}
+
+impl PingPong {
+    pub fn begin(bed: &Bed) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let own = bed.own_address();
+        let players = bed.client.run(|| {
+            let datagrams = {
+                let ends = Arc::clone(&ends);
+                thread::spawn(move || datagrams(own, &ends))
+            };
+            let stream = {
+                let ends = Arc::clone(&ends);
+                thread::spawn(move || stream(own, &ends))
+            };
+            vec![datagrams, stream]
+        });
+        Self { ends, players }
+    }
+
+    /// How many were sent, and how many came back.
+    pub fn end(self) -> (u64, u64) {
+        self.ends.store(true, Ordering::Relaxed);
+        let results = self.players.into_iter().map(|one| one.join().unwrap());
+        results.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+/// Plays until the end.
+fn play(ends: &AtomicBool, mut round: impl FnMut() -> bool) -> (u64, u64) {
+    let (mut sent, mut answered) = (0, 0);
+    while !ends.load(Ordering::Relaxed) {
+        sent += 1;
+        answered += u64::from(round());
+        thread::sleep(Duration::from_millis(1));
+    }
+    (sent, answered)
+}
+
+fn datagrams(own: IpAddr, ends: &AtomicBool) -> (u64, u64) {
+    let bind = || {
+        let socket = UdpSocket::bind((own, 0)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let (here, there) = (bind(), bind());
+    here.connect(there.local_addr().unwrap()).unwrap();
+    there.connect(here.local_addr().unwrap()).unwrap();
+    play(ends, || {
+        let mut buffer = [0; 8];
+        let back = (here.send(b"ping"))
+            .and_then(|_| there.recv(&mut buffer))
+            .and_then(|length| there.send(&buffer[..length]))
+            .and_then(|_| here.recv(&mut buffer));
+        back.is_ok_and(|length| &buffer[..length] == b"ping")
+    })
+}
+
+fn stream(own: IpAddr, ends: &AtomicBool) -> (u64, u64) {
+    let listener = TcpListener::bind((own, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // A new connection each time, as rules apply to the first packet.
+    play(ends, || {
+        let round = || -> io::Result<[u8; 4]> {
+            let mut here = TcpStream::connect(address)?;
+            let (mut there, _) = listener.accept()?;
+            here.set_read_timeout(Some(PATIENCE))?;
+            let mut bytes = [0; 4];
+            here.write_all(b"ping")?;
+            there.read_exact(&mut bytes)?;
+            there.write_all(&bytes)?;
+            here.read_exact(&mut bytes)?;
+            Ok(bytes)
+        };
+        round().is_ok_and(|bytes| &bytes == b"ping")
+    })
+}
