@@ -167,7 +167,17 @@ fn two_hundred_connections_at_once_have_their_own_content() {
                 let sent = content(seed, length(seed));
                 (&stream).write_all(&sent).unwrap();
                 finish(&stream);
-                assert!(read_all(&stream) == sent, "connection {seed}");
+                let received = read_all(&stream);
+                let difference = received
+                    .iter()
+                    .zip(&sent)
+                    .position(|(one, other)| one != other);
+                assert!(
+                    received == sent,
+                    "connection {seed}: {} bytes of {}, differs at {difference:?}",
+                    received.len(),
+                    sent.len(),
+                );
             });
         }
     });
