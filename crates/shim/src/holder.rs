@@ -10,6 +10,7 @@ mod device;
 mod enclosed;
 mod incoming;
 mod network;
+mod opening;
 mod outgoing;
 pub(crate) mod relay;
 mod relays;

@@ -10,6 +10,7 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carriers;
+use super::opening;
 use super::relay;
 use super::relays::{Failed, New};
 use super::serve::{self, Served};
@@ -37,6 +38,8 @@ pub(crate) enum IncomingError {
         server: SocketAddr,
         source: io::Error,
     },
+    #[error("it fell back to plain TCP")]
+    PlainTcp,
     #[error("the session has ended: {0}")]
     Ended(String),
     #[error("it broke: {0}")]
@@ -74,7 +77,12 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
                     let stream = Arc::new(stream);
                     if let Err(error) = handle(&stream, from, &carriers).await {
                         refuse(&stream, &error).await;
-                        if matches!(&error, IncomingError::Broken(error) if relay::is_end(error)) {
+                        let is_quiet = match &error {
+                            IncomingError::PlainTcp => true,
+                            IncomingError::Broken(error) => relay::is_end(error),
+                            _ => false,
+                        };
+                        if is_quiet {
                             return;
                         }
                         tracing::info!("a connection from {from} failed: {error}");
@@ -129,6 +137,10 @@ async fn handle(
     let mut bytes = [0; preamble::LENGTH];
     let read = tokio::time::timeout(FIRST, relay::read_exact(stream, &mut bytes)).await;
     read.map_err(|_| IncomingError::Silent)??;
+    // The other side opens another one.
+    if opening::is_plain_tcp(stream) {
+        return Err(IncomingError::PlainTcp);
+    }
     let ends = Preamble::decode(&bytes)?;
     let destination = ends.destination;
     let server = connect_server(&carriers.served(), &ends).await?;

@@ -4,8 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hawser_capture::original_destination;
 use rustix::net::sockopt;
@@ -13,20 +12,15 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
+use super::opening::{CONNECTED, Opening, Remote};
 use super::relay;
 use super::relays::{Failed, New};
 use crate::link::Role;
-use crate::protocol::preamble;
 use crate::protocol::{Preamble, Status};
-
-/// How long the other holder may take to accept a connection.
-const CONNECTED: Duration = Duration::from_secs(30);
-/// Most bytes that are written first: one segment on every path.
-const FIRST: usize = 1000;
 
 /// Why a captured connection ends.
 #[derive(Debug, Error)]
-enum OutgoingError {
+pub(super) enum OutgoingError {
     #[error("the listener is only for connections that are captured")]
     NotCaptured,
     #[error("{0}")]
@@ -39,6 +33,8 @@ enum OutgoingError {
     Silent,
     #[error("{0}")]
     Refused(Status),
+    #[error("MPTCP falls back to plain TCP again and again, or the other host gives it up")]
+    PlainTcp,
     #[error("the session has ended: {0}")]
     Ended(String),
     #[error("it broke: {0}")]
@@ -118,48 +114,45 @@ async fn connect(
         Connect::Direct => return direct(program, ends.destination, carriers).await,
     };
     let network = carriers.network().ok_or(OutgoingError::NoMptcp)?;
-    let socket = network.connect(slot, peer).await;
-    let socket = TcpStream::from_std(socket.map_err(OutgoingError::Unreachable)?.into())?;
-    let connected = tokio::time::timeout(CONNECTED, socket.writable()).await;
-    connected.map_err(|_| OutgoingError::Silent)??;
-    if let Some(error) = socket.take_error()? {
-        return Err(OutgoingError::Unreachable(error));
-    }
-    let socket = Arc::new(socket);
+    let to = Remote {
+        network,
+        slot,
+        peer,
+    };
+    let socket = to.connect().await?;
+    // Registered before it is connected: the session may end meanwhile, with the reason.
     let relayed = carriers.relays().add(New {
         session: (peer, Role::Client),
         source: ends.source,
         destination: ends.destination,
         peer: Arc::clone(&socket),
     });
+    let is_open = AtomicBool::new(false);
     let written = relayed.written();
     let relay = async {
-        // In one segment with what the program has written so far.
-        let mut first = ends.encode().to_vec();
-        first.resize(FIRST, 0);
-        let more = program.try_read(&mut first[preamble::LENGTH..]);
-        first.truncate(preamble::LENGTH + more.unwrap_or(0));
-        relay::write_all(&socket, &first).await?;
+        let opening = Opening::new(program, &ends, to);
+        let socket = opening.open(socket, &relayed).await?;
+        is_open.store(true, Ordering::Relaxed);
         let copied = AtomicU64::new(0);
         let forth = async {
             relay::copy(program, &socket, &copied).await?;
             written.store(true, Ordering::Relaxed);
-            Ok(())
+            Ok::<_, OutgoingError>(())
         };
-        let back = async {
-            let mut status = [0];
-            relay::read_exact(&socket, &mut status).await?;
-            match Status::from_u8(status[0]) {
-                Status::Connected => Ok(relay::copy(&socket, program, &copied).await?),
-                status => Err(OutgoingError::Refused(status)),
-            }
-        };
-        tokio::try_join!(forth, back).map(drop)
+        let back = async { Ok(relay::copy(&socket, program, &copied).await?) };
+        let relayed = tokio::try_join!(forth, back).map(drop);
+        relayed.inspect_err(|_| relay::reset(&socket))
     };
-    let result = relayed.run(relay).await;
-    result
-        .unwrap_or_else(|reason| Err(OutgoingError::Ended(reason)))
-        .inspect_err(|_| relay::reset(&socket))
+    match relayed.run(relay).await {
+        Ok(ended) => ended,
+        Err(reason) => {
+            relayed.reset();
+            Err(match is_open.into_inner() {
+                true => OutgoingError::Ended(reason),
+                false => OutgoingError::NoSession(reason),
+            })
+        }
+    }
 }
 
 /// Relays a connection that does not go over SCION.

@@ -11,6 +11,7 @@ use hawser_mptcp::InfoError;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
+use super::relay;
 use super::report::{
     Carried, ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals,
     carried, millis,
@@ -341,14 +342,30 @@ impl Relayed {
         Arc::clone(&self.written)
     }
 
+    /// Puts `peer` in the place of the connection to the other holder.
+    pub(super) fn replace(&self, peer: &Arc<TcpStream>) {
+        if let Some(entry) = self.relays.state().all.get_mut(&self.number) {
+            entry.peer = Arc::clone(peer);
+            entry.seen = Seen::default();
+        }
+    }
+
+    /// Has the connection to the other holder end with a reset.
+    pub(super) fn reset(&self) {
+        if let Some(entry) = self.relays.state().all.get(&self.number) {
+            relay::reset(&entry.peer);
+        }
+    }
+
     /// Runs `relay` until it ends, or the session does.
     ///
     /// # Errors
     /// Why the session ended.
-    pub(super) async fn run<T>(mut self, relay: impl Future<Output = T>) -> Result<T, String> {
+    pub(super) async fn run<T>(&self, relay: impl Future<Output = T>) -> Result<T, String> {
+        let mut ended = self.ended.clone();
         tokio::select! {
             done = relay => Ok(done),
-            Ok(reason) = self.ended.wait_for(Option::is_some) => {
+            Ok(reason) = ended.wait_for(Option::is_some) => {
                 Err(reason.clone().unwrap_or_default())
             }
         }

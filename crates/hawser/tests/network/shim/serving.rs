@@ -70,7 +70,7 @@ fn servers_and_programs_meet_as_without_a_shim() {
     assert_eq!(read_all(&stream), b"");
     let (kind, reason) = failure(&bed, &format!("{}:{}", MAPPED[0], other.1));
     assert_eq!(kind, ErrorKind::ConnectionReset);
-    assert!(reason.contains("not served"), "{reason}");
+    assert!(reason.contains("does not serve this port"), "{reason}");
     drop(listener);
     let (kind, reason) = failure(&bed, &format!("{}:{port}", MAPPED[0]));
     assert_eq!(kind, ErrorKind::ConnectionReset);

@@ -1,0 +1,162 @@
+//! The beginning of a connection to another holder.
+//!
+//! When the first packets of a connection are lost, or overtake each other, the kernel may have it
+//! fall back to plain TCP (RFC 8684, section 3.7). Such a connection stays on one path, and Linux
+//! 6.18 loses what is still to be sent when its direction is closed. So what the program writes is
+//! kept until the other holder answers: then it is known whether the connection is one of MPTCP. If
+//! not, another one is opened in its place.
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_mptcp::{Info, InfoError};
+use tokio::net::TcpStream;
+
+use super::network::Network;
+use super::outgoing::OutgoingError;
+use super::relay;
+use super::relays::Relayed;
+use crate::address::Slot;
+use crate::protocol::{Preamble, Status, preamble};
+
+/// How long the other holder may take to accept a connection.
+pub(super) const CONNECTED: Duration = Duration::from_secs(30);
+/// Most bytes that are written first: one segment on every path.
+const FIRST: usize = 1000;
+/// Most bytes that are kept until the other holder answers; the program's further ones wait.
+const KEPT: usize = 16 << 10;
+/// How often a connection that falls back to plain TCP is opened again.
+const ATTEMPTS: usize = 8;
+
+/// A connection that is being opened for `program`.
+pub(super) struct Opening<'a> {
+    program: &'a TcpStream,
+    to: Remote<'a>,
+    /// What was written to the other holder.
+    kept: Vec<u8>,
+    /// Whether the program writes no more.
+    is_finished: bool,
+}
+
+/// The other holder, as seen from one slot of this host.
+#[derive(Clone, Copy)]
+pub(super) struct Remote<'a> {
+    pub network: &'a Network,
+    pub slot: Slot,
+    pub peer: Ipv6Addr,
+}
+
+impl Remote<'_> {
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) async fn connect(self) -> Result<Arc<TcpStream>, OutgoingError> {
+        let socket = self.network.connect(self.slot, self.peer).await;
+        let socket = socket.map_err(OutgoingError::Unreachable)?;
+        Ok(Arc::new(TcpStream::from_std(socket.into())?))
+    }
+}
+
+/// Whether `stream` is plain TCP, though it began as MPTCP. Known once something has arrived.
+pub(super) fn is_plain_tcp(stream: &TcpStream) -> bool {
+    matches!(Info::read(stream), Err(InfoError::PlainTcp))
+}
+
+impl<'a> Opening<'a> {
+    /// Begins with what the program has written so far.
+    pub(super) fn new(program: &'a TcpStream, ends: &Preamble, to: Remote<'a>) -> Self {
+        let mut kept = ends.encode().to_vec();
+        kept.resize(FIRST, 0);
+        let more = program.try_read(&mut kept[preamble::LENGTH..]);
+        kept.truncate(preamble::LENGTH + more.unwrap_or(0));
+        Self {
+            program,
+            to,
+            kept,
+            is_finished: false,
+        }
+    }
+
+    /// Waits until the server is connected to `socket`, or to another one in its place. What the
+    /// program has written meanwhile was sent.
+    ///
+    /// # Errors
+    /// When the other holder refuses, or does not answer.
+    pub(super) async fn open(
+        mut self,
+        mut socket: Arc<TcpStream>,
+        relayed: &Relayed,
+    ) -> Result<Arc<TcpStream>, OutgoingError> {
+        for _ in 0..ATTEMPTS {
+            if self.attempt(&socket).await? {
+                return Ok(socket);
+            }
+            tracing::debug!("a connection fell back to plain TCP");
+            relay::reset(&socket);
+            socket = self.to.connect().await?;
+            relayed.replace(&socket);
+        }
+        Err(OutgoingError::PlainTcp)
+    }
+
+    /// Whether the server is connected; `false` if the connection is of no use.
+    async fn attempt(&mut self, socket: &TcpStream) -> Result<bool, OutgoingError> {
+        let connected = tokio::time::timeout(CONNECTED, socket.writable()).await;
+        connected.map_err(|_| OutgoingError::Silent)??;
+        if let Some(error) = socket.take_error()? {
+            return Err(OutgoingError::Unreachable(error));
+        }
+        let mut written = 0;
+        loop {
+            if let Err(error) = relay::write_all(socket, &self.kept[written..]).await {
+                return given_up(error);
+            }
+            written = self.kept.len();
+            let waits = !self.is_finished && written < KEPT;
+            let mut status = [0];
+            tokio::select! {
+                read = relay::read_exact(socket, &mut status) => {
+                    if let Err(error) = read {
+                        return given_up(error);
+                    }
+                    if is_plain_tcp(socket) {
+                        return Ok(false);
+                    }
+                    return match Status::from_u8(status[0]) {
+                        Status::Connected => Ok(true),
+                        status => Err(OutgoingError::Refused(status)),
+                    };
+                }
+                read = self.program.readable(), if waits => {
+                    read?;
+                    self.read_more()?;
+                }
+            }
+        }
+    }
+
+    /// Takes what the program has written.
+    fn read_more(&mut self) -> io::Result<()> {
+        let length = self.kept.len();
+        self.kept.resize(KEPT, 0);
+        let read = self.program.try_read(&mut self.kept[length..]);
+        self.kept.truncate(length + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => self.is_finished = true,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The other holder gives up connections that fell back, as this one does.
+fn given_up(error: io::Error) -> Result<bool, OutgoingError> {
+    match relay::is_end(&error) || error.kind() == io::ErrorKind::UnexpectedEof {
+        true => Ok(false),
+        false => Err(error.into()),
+    }
+}
