@@ -1,6 +1,6 @@
 //! The connections and packets of programs that are captured.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -108,18 +108,22 @@ impl Capture {
     }
 
     /// Captures connections to `prefixes`, and to nothing else; leads other packets to those of
-    /// `routed` to the device. Where everything is captured, so it stays.
+    /// `routed` to the device. Connections to `kept`, which exist, keep a route, too. Where
+    /// everything is captured, so it stays.
     pub(super) fn set(
         &mut self,
         prefixes: Vec<IpNet>,
         routed: Vec<IpNet>,
+        kept: &[IpAddr],
     ) -> Result<(), HolderError> {
         let Device::Mapped(device) = &self.device else {
             return Ok(());
         };
         let wanted = self.wanted.clone().with_prefixes(prefixes);
         self.redirect.apply(&wanted)?;
-        device.route(&wanted.prefixes, routed)?;
+        let kept = kept.iter().copied().map(IpNet::from);
+        let reachable: Vec<_> = wanted.prefixes.iter().copied().chain(kept).collect();
+        device.route(&IpNet::aggregate(&reachable), routed)?;
         self.wanted = wanted;
         Ok(())
     }

@@ -203,7 +203,7 @@ impl Carriers {
                 let Some(capture) = &mut state.capture else {
                     return;
                 };
-                let set = capture.set(prefixes, routed);
+                let set = capture.set(prefixes, routed, &self.0.relays.hosts());
                 if let Some(carrier) = &state.carrier {
                     let captured = set.as_ref().map(|_| ()).map_err(ToString::to_string);
                     // It may have ended.

@@ -1,7 +1,7 @@
 //! All connections that are relayed.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::{Ipv6Addr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -183,6 +183,17 @@ impl Relays {
             .map(|entry| (entry.session.0, entry.destination))
             .collect();
         sessions.into_values().collect()
+    }
+
+    /// The hosts that programs of this one are connected to.
+    pub(super) fn hosts(&self) -> Vec<IpAddr> {
+        let state = self.state();
+        let clients = state
+            .all
+            .values()
+            .filter(|entry| entry.session.1 == Role::Client);
+        let hosts: BTreeSet<IpAddr> = clients.map(|entry| entry.destination.ip()).collect();
+        hosts.into_iter().collect()
     }
 
     /// Ends the connections of a session, and forgets what they have carried.
