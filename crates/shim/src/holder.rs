@@ -269,10 +269,10 @@ impl Holder {
         })
     }
 
-    /// Ends the carrier and all captures: the connections of programs that begin from now on are not
-    /// captured.
-    pub fn release(&self) {
-        self.0.carriers.release();
+    /// Ends the carrier, all connections and all captures: the connections of programs that begin from
+    /// now on are not captured.
+    pub async fn release(&self) {
+        self.0.carriers.release().await;
     }
 
     /// Waits until a carrier has had connections to what is mapped captured, for the first time.

@@ -133,7 +133,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             explanation.end().await;
         }
         carried.abort();
-        holder.release();
+        holder.release().await;
         Ok(code(status))
     })
 }

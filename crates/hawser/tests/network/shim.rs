@@ -5,7 +5,7 @@ mod bed;
 mod refused;
 mod serving;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -136,7 +136,8 @@ fn connections_outlive_paths_and_carriers() {
     let Transfer { client, server } = Transfer::new(&bed);
     let down = bed.shim(CLIENT, &["down"]);
     assert!(down.status.success(), "{down:?}");
-    assert!((&client).read(&mut [0]).is_err());
+    let ended = (&client).read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset));
     drop(server);
 }
 

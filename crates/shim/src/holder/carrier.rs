@@ -18,6 +18,8 @@ use crate::address::Slot;
 use crate::handover::HandoverSender;
 use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
+/// How long connections and the carrier may take to end.
+const ENDED: Duration = Duration::from_secs(1);
 /// How long a program's connection waits for a carrier and for the session with the other host.
 const WAITED: Duration = Duration::from_secs(15);
 
@@ -119,14 +121,26 @@ impl Carriers {
         }
     }
 
-    /// Ends all captures, and the carrier.
-    pub(super) fn release(&self) {
-        let mut state = self.state();
-        state.capture = None;
-        if let Some(carrier) = &state.carrier {
-            // It may have ended.
-            let _ = carrier.requests.send(ToCarrier::Down);
+    /// Ends the carrier, all connections, and then all captures: without them, the kernel would not
+    /// tell programs that their connections have ended.
+    pub(super) async fn release(&self) {
+        {
+            let mut state = self.state();
+            if let Some(Err(error)) = (state.capture.as_mut())
+                .map(|capture| capture.set(Vec::new(), Vec::new(), &self.0.relays.hosts()))
+            {
+                tracing::error!("{error}");
+            }
+            if let Some(carrier) = &state.carrier {
+                // It may have ended.
+                let _ = carrier.requests.send(ToCarrier::Down);
+            }
         }
+        self.0.relays.end_all("the shim is taken down");
+        let ended = async { tokio::join!(self.0.relays.idle(), self.detached()) };
+        // What does not end in this time ends with the process.
+        let _ = tokio::time::timeout(ENDED, ended).await;
+        self.state().capture = None;
     }
 
     /// Waits until no carrier works with the holder.

@@ -60,6 +60,9 @@ pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
                     Ok((stream, source)) => {
                         let carriers = carriers.clone();
                         tokio::spawn(async move {
+                            let _busy = carriers.relays().busy();
+                            // Dropped before the above.
+                            let stream = stream;
                             handle(&stream, source, &carriers).await;
                         });
                     }

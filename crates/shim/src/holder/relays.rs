@@ -41,6 +41,8 @@ struct State {
     totals: BTreeMap<Session, Totals>,
     /// Programs' connections over IP that have not sent all yet.
     direct: usize,
+    /// Tasks that have a connection of a program or server.
+    busy: watch::Sender<usize>,
     observer: Option<mpsc::UnboundedSender<ConnectionEvent>>,
 }
 
@@ -86,6 +88,9 @@ pub(super) struct Relayed {
 /// A connection of a program over IP, until this is dropped.
 pub(super) struct Direct(Relays);
 
+/// A task that has a connection of a program or server, until this is dropped.
+pub(super) struct Busy(Relays);
+
 /// When a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failed {
@@ -106,6 +111,7 @@ impl Default for Relays {
             failures: VecDeque::new(),
             totals: BTreeMap::new(),
             direct: 0,
+            busy: watch::Sender::new(0),
             observer: None,
         })))
     }
@@ -205,6 +211,26 @@ impl Relays {
                 entry.end.send_replace(Some(reason.to_owned()));
             }
         }
+    }
+
+    /// Ends all connections.
+    pub(super) fn end_all(&self, reason: &str) {
+        for entry in self.state().all.values() {
+            entry.end.send_replace(Some(reason.to_owned()));
+        }
+    }
+
+    /// To be dropped after the connection of a program or server.
+    pub(super) fn busy(&self) -> Busy {
+        self.state().busy.send_modify(|tasks| *tasks += 1);
+        Busy(self.clone())
+    }
+
+    /// Waits until no task has a connection.
+    pub(super) async fn idle(&self) {
+        let mut busy = self.state().busy.subscribe();
+        // The sender is here.
+        let _ = busy.wait_for(|tasks| *tasks == 0).await;
     }
 
     /// Remembers a connection that failed.
@@ -392,6 +418,12 @@ impl Drop for Relayed {
             // The last chance to count; what is unknown by now is not counted.
             let _ = entry.count(&mut state.totals);
         }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.state().busy.send_modify(|tasks| *tasks -= 1);
     }
 }
 

@@ -28,9 +28,6 @@ const SERVICE: Service = Service {
     timeout: Duration::from_secs(10),
 };
 
-/// How long the carrier may take to end.
-const ENDED: Duration = Duration::from_secs(1);
-
 /// A request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -139,8 +136,7 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
         Request::Report => rpc::send(&stream, &holder.report(), &[]),
         Request::Down => {
             // What the caller looks for afterwards is gone.
-            holder.release();
-            let _ = tokio::time::timeout(ENDED, holder.0.carriers.detached()).await;
+            holder.release().await;
             rpc::send(&stream, &(), &[])?;
             let _ = down.send(()).await;
             Ok(())
