@@ -46,10 +46,17 @@ pub(super) const ARRIVED: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// Receives a datagram without waiting.
 pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
-    socket.try_io(ARRIVED, || {
+    let mut receive = || {
         let (length, _) = recv(socket, &mut *buffer, RecvFlags::DONTWAIT)?;
         Ok(length)
-    })
+    };
+    // `try_io` takes one interest only: for several, it never calls what it is given.
+    match socket.try_io(Interest::READABLE, &mut receive) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            socket.try_io(Interest::ERROR, receive)
+        }
+        received => received,
+    }
 }
 
 /// Sends a datagram without waiting, also by a socket that is so new that tokio does not know whether
@@ -74,4 +81,52 @@ fn connected(socket: OwnedFd, to: SocketAddr) -> io::Result<UdpSocket> {
     connect(&socket, &to)?;
     // Receives and sends as one of UDP does.
     UdpSocket::from_std(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// What arrives first.
+    async fn next(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = async {
+            loop {
+                socket.ready(ARRIVED).await?;
+                match receive(socket, buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    received => return received,
+                }
+            }
+        };
+        let received = timeout(Duration::from_secs(60), received).await;
+        received.expect("something arrives")
+    }
+
+    #[tokio::test]
+    async fn datagrams_and_errors_are_received_and_then_there_are_none() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let flow = udp(server.local_addr().unwrap()).unwrap();
+        let mut buffer = [0; 100];
+        send(&flow, b"request").unwrap();
+        let (length, from) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"request");
+        server.send_to(b"answer", from).await.unwrap();
+        let length = next(&flow, &mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"answer");
+
+        drop(server);
+        send(&flow, b"request").unwrap();
+        let error = next(&flow, &mut buffer).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+
+        // A flow at rest waits, and takes no processor time.
+        let error = receive(&flow, &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let rest = timeout(Duration::from_millis(10), flow.ready(ARRIVED)).await;
+        assert!(rest.is_err());
+    }
 }
