@@ -124,17 +124,9 @@ impl Carriers {
     /// Ends the carrier, all connections, and then all captures: without them, the kernel would not
     /// tell programs that their connections have ended.
     pub(super) async fn release(&self) {
-        {
-            let mut state = self.state();
-            if let Some(Err(error)) = (state.capture.as_mut())
-                .map(|capture| capture.set(Vec::new(), Vec::new(), &self.0.relays.hosts()))
-            {
-                tracing::error!("{error}");
-            }
-            if let Some(carrier) = &state.carrier {
-                // It may have ended.
-                let _ = carrier.requests.send(ToCarrier::Down);
-            }
+        if let Some(carrier) = &self.state().carrier {
+            // It may have ended.
+            let _ = carrier.requests.send(ToCarrier::Down);
         }
         self.0.relays.end_all("the shim is taken down");
         let ended = async { tokio::join!(self.0.relays.idle(), self.detached()) };
