@@ -200,14 +200,20 @@ impl TestLab {
     }
 }
 
-/// Whether a process runs; a zombie does not.
+/// Whether a process runs; a zombie does not. Its first thread may be one before the others have ended,
+/// which until then hold what the process has open.
 pub fn runs(pid: i64) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    let state = stat.ok().and_then(|s| {
-        let (_, rest) = s.rsplit_once(") ")?;
-        rest.chars().next()
-    });
-    !matches!(state, None | Some('Z' | 'X'))
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat"));
+        let state = stat.ok().and_then(|s| {
+            let (_, rest) = s.rsplit_once(") ")?;
+            rest.chars().next()
+        });
+        !matches!(state, None | Some('Z' | 'X'))
+    })
 }
 
 /// Waits until `holds` returns true, and fails after a minute.
