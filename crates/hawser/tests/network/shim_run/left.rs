@@ -16,7 +16,8 @@ use super::bed::Bed;
 /// Longest wait for an answer on the same host.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Rules, routes, devices and tables of the client's namespace, and control groups.
+/// Rules, routes, devices and tables of the client's namespace, and control groups if they were
+/// asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Snapshot {
     printed: Vec<String>,
@@ -24,6 +25,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// With the control groups of commands, of which the whole machine has one tree: for one test.
+    pub fn with_groups(bed: &Bed) -> Self {
+        let mut snapshot = Self::take(bed);
+        collect_groups(Path::new("/sys/fs/cgroup"), &mut snapshot.groups);
+        snapshot
+    }
+
     pub fn take(bed: &Bed) -> Self {
         let commands = [
             "ip rule",
@@ -44,11 +52,9 @@ impl Snapshot {
                 Err(error) => panic!("{error}"),
             }
         };
-        let mut groups = BTreeSet::new();
-        collect_groups(Path::new("/sys/fs/cgroup"), &mut groups);
         Self {
             printed: commands.iter().map(print).collect(),
-            groups,
+            groups: BTreeSet::new(),
         }
     }
 }
