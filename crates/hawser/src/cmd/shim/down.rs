@@ -30,7 +30,11 @@ pub fn run(args: &DownArgs) -> Result<(), Failure> {
     for socket in [args.name.name.holder(), args.name.name.carrier()] {
         let refused = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
         if UnixStream::connect(&socket).is_err_and(refused) {
-            fs::remove_file(&socket).doing(format!("removing {}", socket.display()))?;
+            match fs::remove_file(&socket) {
+                // The holder that has just ended removed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed.doing(format!("removing {}", socket.display()))?,
+            }
         }
     }
     // What killed holders left, and killed `hawser run`.

@@ -1,0 +1,126 @@
+//! Plain IP beside SCION.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Transfer;
+use super::bed::{Bed, CLIENT, MAPPED, SERVER};
+use crate::support::eventually;
+
+/// Plain IP between both hosts, over a wire that SCION does not use, at 100 Mbit/s: else it would
+/// carry all.
+fn wire(bed: &Bed, server: &str) {
+    let there = bed.lab.leave_behind(SERVER).to_string();
+    let pair = ["type", "veth", "peer", "name", "plain-b", "netns", &there];
+    let run = |command: &str, more: &[&str]| {
+        let mut words = command.split_whitespace();
+        let mut command = Command::new(words.next().unwrap());
+        let output = command.args(words).args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let rate = "root tbf rate 100mbit burst 64kb latency 50ms";
+    bed.client.run(|| {
+        run("ip link add plain-a", &pair);
+        run("ip address add 192.168.77.1/24 dev plain-a", &[]);
+        run("ip link set plain-a up", &[]);
+        run(&format!("tc qdisc add dev plain-a {rate}"), &[]);
+        // The lab has a route of its own to that address, which follows the links.
+        run("ip rule add priority 100 lookup 77 to", &[server]);
+        run("ip route add table 77 via 192.168.77.2", &[server]);
+    });
+    bed.server.run(|| {
+        run("ip address add 192.168.77.2/24 dev plain-b", &[]);
+        run("ip link set plain-b up", &[]);
+        run(&format!("tc qdisc add dev plain-b {rate}"), &[]);
+    });
+}
+
+/// Sets all links of SCION.
+fn links(bed: &Bed, change: &str) {
+    for link in 1..=4 {
+        bed.lab.set(&format!("{CLIENT}#{link}"), &[change]);
+    }
+}
+
+/// What delivers: the paths, and plain IP.
+fn working(bed: &Bed) -> (Vec<Value>, Vec<Value>) {
+    let paths = bed.paths().into_iter();
+    let paths = paths.filter(|path| path["state"] == "up");
+    paths.partition(|path| path["plain_ip"].is_null())
+}
+
+fn wait_for(bed: &Bed, what: &str, paths: usize, plain: usize) {
+    eventually(what, || {
+        let (over_paths, over_ip) = working(bed);
+        (over_paths.len(), over_ip.len()) == (paths, plain)
+    });
+}
+
+/// Bytes that the paths have carried.
+fn carried(bed: &Bed) -> u64 {
+    let (over_paths, _) = working(bed);
+    let sent = over_paths
+        .iter()
+        .map(|path| path["sent_bytes"].as_u64().unwrap());
+    sent.sum()
+}
+
+#[test]
+fn plain_ip_carries_on_while_no_path_works() {
+    let Some(bed) = Bed::new("shim-plain") else {
+        return;
+    };
+    let serve = |flags: &[&str]| bed.serve(&[&["--serve", "all"], flags].concat());
+    // The server's host has one address for both.
+    let server = serve(&[]);
+    let ip = server.address.split(',').nth(1).unwrap();
+    let ip = ip.rsplit_once(':').unwrap().0.to_owned();
+    server.kill();
+    wire(&bed, &ip);
+    let server = serve(&["--plain", &ip]);
+    let plain_ip = format!("{ip}:30800");
+
+    // Without the flag plain IP is not used, though it is announced.
+    let client = bed.use_shim(&server, &[]);
+    Transfer::new(&bed).run(|_| {});
+    wait_for(&bed, "all paths are used", 4, 0);
+    client.kill();
+
+    let client = bed.use_shim(&server, &["--plain"]);
+    let transfer = Transfer::new(&bed);
+    wait_for(&bed, "the announced address is used", 4, 1);
+    assert_eq!(working(&bed).1[0]["plain_ip"], plain_ip);
+    transfer.run(|_| {
+        links(&bed, "--down");
+        wait_for(&bed, "only plain IP is left", 0, 1);
+    });
+    // A connection that begins now, and SCION returns while it lasts.
+    Transfer::new(&bed).run(|_| {
+        links(&bed, "--up");
+        wait_for(&bed, "the paths are back", 4, 1);
+    });
+    let before = carried(&bed);
+    Transfer::new(&bed).run(|_| {});
+    assert!(carried(&bed) > before + 200_000, "SCION carries nothing");
+    client.kill();
+
+    // The session itself begins over plain IP.
+    links(&bed, "--down");
+    let client = bed.use_shim(&server, &["--plain"]);
+    Transfer::new(&bed).run(|_| {
+        assert_eq!(working(&bed).1[0]["plain_ip"], plain_ip);
+        links(&bed, "--up");
+        wait_for(&bed, "the paths have joined", 4, 1);
+    });
+    for isd_as in [CLIENT, SERVER] {
+        assert_eq!(bed.failures(isd_as), [""; 0]);
+    }
+    client.kill();
+
+    // Without the flag there is no way then.
+    links(&bed, "--down");
+    let _client = bed.use_shim(&server, &[]);
+    let stream = bed.client.connect(&format!("{}:7000", MAPPED[0]));
+    assert!(std::io::Read::read(&mut &stream, &mut [0]).is_err());
+}

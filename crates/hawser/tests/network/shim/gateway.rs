@@ -1,0 +1,151 @@
+//! Hosts without hawser behind gateways.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use hawser_kernel::namespace::NetNs;
+
+use super::Transfer;
+use super::bed::{Bed, CLIENT, Host, SERVER, accept, finish, read_all};
+use crate::support::eventually;
+
+/// Longest wait of a program for the other one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host behind a gateway, which has the address 1 of its network.
+struct Behind {
+    namespace: NetNs,
+    /// Shows the namespace to others.
+    process: Child,
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Behind {
+    /// The host with the address 7 of a `network`, as 10.201.0, from which packets to all others go
+    /// through the gateway.
+    fn new(gateway: &Host, network: &str) -> Self {
+        let namespace = NetNs::create().unwrap();
+        let sleep = || Command::new("sleep").arg("100000").spawn().unwrap();
+        let process = namespace.run(sleep).unwrap();
+        let there = process.id();
+        let run = |commands: &[String]| {
+            for command in commands {
+                let output = Command::new("ip").args(command.split(' ')).output();
+                let output = output.unwrap();
+                assert!(output.status.success(), "{command}: {output:?}");
+            }
+        };
+        gateway.run(|| {
+            run(&[
+                format!("link add inside type veth peer name outside netns {there}"),
+                format!("address add {network}.1/24 dev inside"),
+                "link set inside up".to_owned(),
+            ]);
+        });
+        let configure = || {
+            run(&[
+                format!("address add {network}.7/24 dev outside"),
+                "link set outside up".to_owned(),
+                "link set lo up".to_owned(),
+                format!("route add default via {network}.1"),
+            ]);
+        };
+        namespace.run(configure).unwrap();
+        Self { namespace, process }
+    }
+
+    fn connect(&self, to: &str) -> TcpStream {
+        let connected = self.namespace.run(|| TcpStream::connect(to)).unwrap();
+        let stream = connected.unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Whether the gateway, which is near, accepts a connection.
+    fn is_accepted(&self, to: &str) -> bool {
+        let to = to.parse().unwrap();
+        let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(1));
+        self.namespace.run(connect).unwrap().is_ok()
+    }
+
+    fn listen(&self, at: &str) -> TcpListener {
+        self.namespace
+            .run(|| TcpListener::bind(at))
+            .unwrap()
+            .unwrap()
+    }
+}
+
+#[test]
+fn hosts_behind_gateways_reach_each_other() {
+    let Some(bed) = Bed::new("shim-gateway") else {
+        return;
+    };
+    let here = Behind::new(&bed.client, "10.201.0");
+    let there = Behind::new(&bed.server, "10.202.0");
+    let served = ["--serve-network", "10.202.0.0/24", "--proxy-protocol", "v1"];
+    let server = bed.serve(&served);
+    let entry = format!("10.202.0.0/16={}", server.address);
+    let none = bed.path("none.toml");
+    let flags = ["--file", &none, "--server-key", &server.key];
+    let paths = ["--paths", "4", "--gateway", &entry];
+    let client = bed.up(CLIENT, &[&flags[..], &paths].concat());
+
+    // The server sees the client's own address.
+    let listener = there.listen("10.202.0.7:7000");
+    let program = here.connect("10.202.0.7:7000");
+    let (stream, from) = accept(&listener);
+    let own = program.local_addr().unwrap();
+    assert_eq!(own.ip().to_string(), "10.201.0.7");
+    assert_eq!(from.ip().to_string(), "10.202.0.1");
+    finish(&program);
+    let header = format!("PROXY TCP4 10.201.0.7 10.202.0.7 {} 7000\r\n", own.port());
+    assert_eq!(String::from_utf8(read_all(&stream)).unwrap(), header);
+
+    // Several paths carry what it sends, one of which dies.
+    server.kill();
+    let server = bed.serve(&served[..2]);
+    let client_end = here.connect("10.202.0.7:7000");
+    let (server_end, _) = accept(&listener);
+    let transfer = Transfer {
+        client: client_end,
+        server: server_end,
+    };
+    bed.wait_for_paths(4);
+    transfer.run(|_| bed.lab.set(&format!("{CLIENT}#2"), &["--down"]));
+    let carried = |path: &&serde_json::Value| path["sent_bytes"].as_u64() > Some(500_000);
+    assert!(bed.paths().iter().filter(carried).count() >= 2);
+    // So do programs of the gateway itself.
+    let program = bed.client.connect("10.202.0.7:7000");
+    let (stream, _) = accept(&listener);
+    finish(&program);
+    assert_eq!(read_all(&stream), b"");
+    assert_eq!(bed.failures(SERVER), [""; 0]);
+
+    // What is not served is refused, and what is not mapped is not captured.
+    let refused = here.connect("10.202.9.9:7000");
+    assert!(std::io::Read::read(&mut &refused, &mut [0]).is_err());
+    eventually("the refusal is shown", || {
+        let mut failures = bed.failures(CLIENT).into_iter();
+        failures.any(|text| text.contains("10.201.0.7") && text.contains("10.202.9.9:7000"))
+    });
+    assert!(!here.is_accepted("10.203.0.7:7000"));
+
+    // Without the flag other hosts' connections are not captured any more, but the gateway's own are.
+    client.kill();
+    let map = bed.map([("10.202.0.0/16", server.address.as_str())]);
+    let flags = ["--file", &map, "--server-key", &server.key];
+    let _client = bed.up(CLIENT, &flags);
+    eventually("they are not captured", || {
+        !here.is_accepted("10.202.0.7:7000")
+    });
+    drop(bed.client.connect("10.202.0.7:7000"));
+}
