@@ -2,6 +2,9 @@
 //! is mapped, allowed and served gets through.
 
 mod bed;
+mod beside;
+mod gateway;
+mod quic;
 mod refused;
 mod serving;
 
