@@ -62,6 +62,7 @@ mod tests {
         let headers = Headers::new(here.local_addr(), remote, &path).unwrap();
         assert_eq!(on_plain_ip(remote), Some(headers.next_hop));
         assert_eq!(plain_ip(headers.next_hop), remote);
+        here.writable().await.unwrap();
         let sent = here.try_send(&headers, b"hello", 5, 0, &mut Vec::new());
         assert_eq!(sent.unwrap(), 5);
         let mut buffer = ReceiveBuffer::default();

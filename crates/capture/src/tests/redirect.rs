@@ -168,7 +168,7 @@ fn a_table_has_one_owner() {
     let redirect = create(&network, &wanted).unwrap();
     let error = create(&network, &wanted).unwrap_err().to_string();
     let expected = "another process captures connections with the table hawser-test: another shim \
-                    runs";
+                    runs here, take it down first";
     assert_eq!(error, expected);
     assert_eq!(network.connect("10.1.0.7", 0), captured("10.1.0.7"));
     // Another table is not affected, nor the same name in another namespace.
