@@ -20,7 +20,7 @@ const LIMIT: usize = 4;
 /// Linux 6.18 and earlier leave what arrives at the subflows there while the buffer is full of data
 /// behind a gap, also what fills the gap. Then nothing arrives any more. That happens after
 /// subflows died: much arrives behind a gap then, and small packets take more of the buffer than
-/// their bytes, by which the other side is told how much it may send.
+/// their bytes, while the window that is announced counts bytes.
 ///
 /// # Errors
 /// When `socket` is not a socket, or its connection is broken.

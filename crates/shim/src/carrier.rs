@@ -375,7 +375,7 @@ impl Carrier {
         let destinations = self.destinations.as_ref();
         let target = destinations.and_then(|all| all.find_host(find.destination));
         let Some(target) = target else {
-            // Who asked may have ended.
+            // The task that asked may have ended.
             let _ = find.answer.send(None);
             return;
         };

@@ -2,6 +2,7 @@
 
 mod connections;
 mod dial;
+mod lanes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -10,22 +11,21 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
-use hawser_manager::{Action, Carried, Failure, Order, PathOptions, PathSet, SubflowId};
+use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
 use hawser_path::{Decision, Fingerprint};
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::connections::new_streams;
-use self::dial::{SessionError, dial};
+use self::dial::{Dialed, SessionError};
 use super::Channel;
 use super::beside::Beside;
-use super::control::Control;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::meter::Meter;
-use super::node::{Node, Side};
-use super::report::{Failovers, Lost, PathReport, SessionReport};
+use super::node::Node;
+use super::report::{Failovers, Lost, SessionReport};
 use super::streams::{self, Connections, Instance};
 use super::table::SlotTable;
 use super::underlay::Underlay;
@@ -34,7 +34,7 @@ use crate::address::{Block, SLOTS, Slot};
 use crate::choice::{CarrierSet, Measured};
 use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
-use crate::protocol::{Message, Open};
+use crate::protocol::Message;
 use crate::slots::{Published, Slots};
 
 /// Interval at which paths are weighed.
@@ -48,7 +48,7 @@ const REPLACED: Duration = Duration::from_secs(2);
 
 /// What others ask of a session.
 pub(crate) enum Request {
-    /// Answered with where the connection goes once a path is connected.
+    /// Asks where a connection goes; the answer comes once a path is connected.
     Connect(oneshot::Sender<Result<Connect, String>>),
     /// A program's connection that goes to a stream.
     Carry(Handed),
@@ -82,13 +82,6 @@ enum Use {
     Path(SubflowId),
     /// Over plain IP, to this address.
     PlainIp(SocketAddr),
-}
-
-/// The outcome of a dial.
-enum Dialed {
-    Connected(Use, Box<(Control, Underlay)>),
-    Failed(Use, String),
-    Fatal(SessionError),
 }
 
 /// A connected lane.
@@ -328,45 +321,6 @@ impl ClientSession {
         }
     }
 
-    fn dial(&mut self, order: &Order) {
-        let Some(path) = self.paths.path(order.path).cloned() else {
-            return;
-        };
-        let (node, peer, of) = (self.node.clone(), self.peer, Use::Path(order.subflow));
-        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
-        let task = tokio::spawn(async move {
-            let dialed = match dial(&node, peer, path, expected).await {
-                Ok(Ok(control)) => {
-                    let underlay = node.scion().clone();
-                    Dialed::Connected(of, Box::new((control, underlay)))
-                }
-                Ok(Err(failed)) => Dialed::Failed(of, failed),
-                Err(fatal) => Dialed::Fatal(fatal),
-            };
-            // The session may have ended.
-            let _ = results.send(dialed);
-        });
-        self.dials.insert(order.subflow, task.abort_handle());
-    }
-
-    /// Dials over plain IP if that is due.
-    fn dial_plain_ip(&mut self) {
-        let is_hopeful = self.last_error.is_none() && self.began.elapsed() < HEAD_START;
-        let guesses = self.known.is_none() && !is_hopeful;
-        let to = (self.beside.as_mut()).and_then(|beside| beside.dial(guesses, Instant::now()));
-        let Some(to) = to else { return };
-        let (node, peer) = (self.node.clone(), self.peer);
-        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
-        tokio::spawn(async move {
-            let of = Use::PlainIp(to);
-            let dialed = match dial_plain_ip(&node, peer, to, expected).await {
-                Ok(connected) => Dialed::Connected(of, Box::new(connected)),
-                Err(failed) => Dialed::Failed(of, failed),
-            };
-            let _ = results.send(dialed);
-        });
-    }
-
     /// Records that a lane has ended, or was not connected.
     fn lost(&mut self, of: Use, failure: Failure, error: String) {
         let now = Instant::now();
@@ -374,222 +328,6 @@ impl ClientSession {
             Use::Path(subflow) => self.paths.lost(subflow, failure, error, now),
             Use::PlainIp(_) => self.beside.iter_mut().for_each(|one| one.lost(now)),
         }
-    }
-
-    fn on_dialed(&mut self, dialed: Dialed) -> Result<(), SessionError> {
-        match dialed {
-            Dialed::Connected(of, connected) => {
-                self.dialed(of);
-                let (control, underlay) = *connected;
-                self.connected(of, control, underlay);
-            }
-            Dialed::Failed(of, error) => {
-                self.dialed(of);
-                self.last_error = Some(error.clone());
-                self.lost(of, Failure::Failed, error);
-            }
-            Dialed::Fatal(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    fn dialed(&mut self, of: Use) {
-        if let Use::Path(subflow) = of {
-            self.dials.remove(&subflow);
-        }
-    }
-
-    /// Takes a connection into the session.
-    fn connected(&mut self, of: Use, control: Control, underlay: Underlay) {
-        let connection = control.connection.clone();
-        let (Some(path), Ok(keys)) = (
-            connection.path(),
-            self.node.lane_keys(&connection, Side::Client, None),
-        ) else {
-            self.lost(of, Failure::Failed, "the connection has ended".to_owned());
-            return;
-        };
-        let peer = connection.peer();
-        let cipher = keys.cipher.to_u8();
-        let plane = self.node.plane();
-        let key = connection.peer_key();
-        let (_, table) = self.known.get_or_insert_with(|| {
-            let peer = Block::of(&key, self.tag);
-            (key, plane.session(peer, Role::Client))
-        });
-        let table = Arc::clone(table);
-        let (messages, outgoing) = mpsc::unbounded_channel();
-        let lane = plane.add(
-            underlay.lanes().sender(),
-            keys,
-            peer,
-            Arc::clone(&table),
-            messages,
-            self.events.0.clone(),
-        );
-        // A lane that is to be closed, or does not deliver, gives its slot up.
-        let is_path = |of| matches!(of, Use::Path(_));
-        let leaves = |one: &&OpenLane| is_path(one.of) && (one.closes.is_some() || one.stalled);
-        let leaves = self.open.values().find(leaves);
-        if let Some(one) = leaves.filter(|_| is_path(of)) {
-            if one.stalled {
-                (self.failovers).record(&one.lane, Some(&one.path), "nothing comes back over it");
-            }
-            self.slots.lose(one.lane.key);
-        }
-        let Some((slot, epoch)) = self.slots.take(lane.key) else {
-            // Of paths the path manager dials no more than there are slots; those that are to be
-            // closed have theirs for a while.
-            plane.remove(&lane);
-            self.lost(of, Failure::Failed, "all slots are in use".to_owned());
-            return;
-        };
-        let open = Open {
-            cipher,
-            port: underlay.port(),
-            // Sessions for several targets may lead to one host.
-            tag: self.node.tag() ^ self.tag,
-            slot,
-            epoch,
-            carriers: self.node.choice().among(self.node.carriers()),
-        };
-        lane.send(Message::Open(open));
-        if let Ok(largest) = underlay.largest(peer, &path) {
-            lane.set_datagram(largest.into());
-        }
-        self.node.report_mtu(&lane);
-        lane.set_rtt(connection.stats().rtt);
-        table.bind(slot, epoch, &lane);
-        let received = self.received.0.clone();
-        tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
-        let rtt = Some(connection.stats().rtt);
-        match of {
-            Use::Path(subflow) => self.paths.connected(subflow, rtt, Instant::now()),
-            Use::PlainIp(to) => self.beside.iter_mut().for_each(|one| one.connected(to)),
-        }
-        let open = OpenLane {
-            lane: Arc::clone(&lane),
-            connection,
-            of,
-            underlay,
-            path,
-            closes: None,
-            stalled: false,
-        };
-        self.open.insert(lane.key, open);
-        self.carry_over(lane.key);
-        // The holder has the slots before it is given the address.
-        self.publish();
-        self.answer_waiting();
-    }
-
-    fn on_message(&mut self, key: LaneKey, message: Message) -> Result<(), SessionError> {
-        let peer = self.peer;
-        let is_only = self.open.len() == 1;
-        let Some(one) = self.open.get(&key) else {
-            return Ok(());
-        };
-        match message {
-            Message::Accept { port, carriers } if one.lane.lane().is_none() => {
-                self.carriers = Some(self.node.carriers().intersection(carriers));
-                let mut remote = one.lane.remote;
-                remote.host.set_port(port);
-                let opened = one.underlay.open(&one.lane, remote, one.path.clone());
-                if let Err(error) = opened {
-                    self.leave(key, error.to_string());
-                }
-                self.answer_waiting();
-            }
-            Message::Segment { bound, segment } => {
-                self.node.plane().inject(&one.lane.table, bound, &segment);
-            }
-            Message::Packet { packet } => {
-                self.node.plane().receive_packet(&one.lane.table, &packet);
-            }
-            Message::Down { slot, epoch } => {
-                if let Some(suspect) = self.slots.lane(slot, epoch) {
-                    let reason = "the other side receives nothing over it";
-                    self.leave(suspect, reason.to_owned());
-                }
-            }
-            Message::Refuse { code, text } => {
-                // What answers at a guessed address need not be the peer.
-                let is_peer = is_only || matches!(one.of, Use::Path(_));
-                if is_peer && !code.may_pass() {
-                    return Err(SessionError::Refused { peer, text });
-                }
-                self.leave(key, text);
-            }
-            Message::Announce { address } => {
-                let is_host = !address.ip().is_unspecified() && !address.ip().is_multicast();
-                if let Some(beside) = self.beside.as_mut().filter(|_| is_host) {
-                    beside.announce(address);
-                }
-            }
-            Message::Accept { .. } | Message::Open(_) => {
-                return Err(SessionError::Protocol { peer });
-            }
-        }
-        Ok(())
-    }
-
-    fn on_event(&mut self, key: LaneKey, event: LaneEvent) {
-        match event {
-            LaneEvent::Failed(error) => self.leave(key, error),
-            LaneEvent::Stalled | LaneEvent::Recovered => {
-                let is_stalled = matches!(event, LaneEvent::Stalled);
-                if let Some(one) = self.open.get_mut(&key) {
-                    one.stalled = is_stalled;
-                    match is_stalled {
-                        true => self.streams.streams.suspend_path(key.0),
-                        false => self.streams.streams.resume_path(key.0),
-                    }
-                    match (one.of, is_stalled) {
-                        (Use::Path(subflow), true) => self.paths.stalled(subflow, Instant::now()),
-                        (Use::Path(subflow), false) => self.paths.recovered(subflow),
-                        (Use::PlainIp(_), _) => {}
-                    }
-                }
-            }
-            LaneEvent::StreamsLost(number) if number == self.streams.number => {
-                tracing::warn!(peer = %self.peer, "the other host has lost the streams");
-                self.streams.end();
-                self.streams = new_streams();
-                let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
-                lanes.into_iter().for_each(|lane| self.carry_over(lane));
-            }
-            LaneEvent::StreamsLost(_) => {}
-            LaneEvent::Up | LaneEvent::Bound => {}
-        }
-    }
-
-    /// Removes a lane whose path or connection failed.
-    fn leave(&mut self, key: LaneKey, error: String) {
-        if let Some(one) = self.open.get(&key) {
-            (self.failovers).record(&one.lane, Some(&one.path), &error);
-        }
-        if let Some(one) = self.remove(key) {
-            tracing::debug!(peer = %self.peer, lane = ?one.of, error, "a lane failed");
-            self.last_error = Some(error.clone());
-            self.lost(one.of, Failure::Closed, error);
-        }
-    }
-
-    /// Removes a lane. The other side learns of it over the other lanes: its own path may be dead.
-    fn remove(&mut self, key: LaneKey) -> Option<OpenLane> {
-        let one = self.open.remove(&key)?;
-        self.lost.add(PathReport::of(
-            &one.lane,
-            Some(&one.path),
-            self.streams.streams.sent_over(key.0),
-        ));
-        self.slots.lose(key);
-        for (slot, epoch) in self.node.plane().remove(&one.lane) {
-            for other in self.open.values() {
-                other.lane.send(Message::Down { slot, epoch });
-            }
-        }
-        Some(one)
     }
 
     fn tick(&mut self) -> Result<(), SessionError> {
@@ -645,26 +383,4 @@ impl Drop for ClientSession {
     fn drop(&mut self) {
         self.dials.values().for_each(AbortHandle::abort);
     }
-}
-
-/// Connects to `peer` at its address `to` on plain IP. Another key than the peer's is no error of the
-/// session: other networks may have hosts with the same address.
-async fn dial_plain_ip(
-    node: &Node,
-    peer: ScionAddr,
-    to: SocketAddr,
-    expected: Option<PeerKey>,
-) -> Result<(Control, Underlay), String> {
-    let plain_ip = node.plain_ip().ok_or("plain IP is not allowed")?;
-    let (connection, underlay) = plain_ip.connect(to, node.plane()).await?;
-    let key = connection.peer_key();
-    let checked = node.check(peer, key);
-    checked.map_err(|error| format!("plain IP to {to}: {error}"))?;
-    if expected.is_some_and(|expected| expected != key) {
-        return Err(format!(
-            "plain IP to {to}: another host answers, with the key {key}"
-        ));
-    }
-    let control = Control::open(connection).await;
-    Ok((control.map_err(|error| error.to_string())?, underlay))
 }

@@ -37,7 +37,7 @@ impl Place {
             Group::remove_leftovers();
             match Group::create() {
                 Ok(group) => return Ok(Self::Group(group)),
-                // Root of a user namespace, who has no control groups.
+                // Root of a user namespace has no control groups.
                 Err(GroupError::Denied) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -14,7 +14,7 @@ use crate::link::Role;
 use crate::streams::Side;
 
 impl ClientSession {
-    /// Answers those who wait for a path, if there is one.
+    /// Answers the requests that wait for a path, if there is one.
     pub(super) fn answer_waiting(&mut self) {
         let Some((_, table)) = self.known.as_ref().filter(|_| !self.open.is_empty()) else {
             return;

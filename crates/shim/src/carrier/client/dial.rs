@@ -1,13 +1,22 @@
 //! Connecting to the other host.
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::{PeerKey, ServerKeyError};
+use hawser_manager::{Failure, Order};
 use thiserror::Error;
+use tokio::sync::mpsc;
 
+use super::{ClientSession, HEAD_START, OpenLane, Use};
+use crate::address::Block;
 use crate::carrier::control::Control;
-use crate::carrier::node::Node;
+use crate::carrier::node::{Node, Side};
+use crate::carrier::underlay::Underlay;
+use crate::link::Role;
+use crate::protocol::{Message, Open};
 
 /// Why a session cannot be opened.
 #[derive(Debug, Error)]
@@ -33,8 +42,163 @@ pub(crate) enum SessionError {
     Protocol { peer: ScionAddr },
 }
 
+/// The outcome of a dial.
+pub(super) enum Dialed {
+    Connected(Use, Box<(Control, Underlay)>),
+    Failed(Use, String),
+    Fatal(SessionError),
+}
+
+impl ClientSession {
+    pub(super) fn dial(&mut self, order: &Order) {
+        let Some(path) = self.paths.path(order.path).cloned() else {
+            return;
+        };
+        let (node, peer, of) = (self.node.clone(), self.peer, Use::Path(order.subflow));
+        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
+        let task = tokio::spawn(async move {
+            let dialed = match dial(&node, peer, path, expected).await {
+                Ok(Ok(control)) => {
+                    let underlay = node.scion().clone();
+                    Dialed::Connected(of, Box::new((control, underlay)))
+                }
+                Ok(Err(failed)) => Dialed::Failed(of, failed),
+                Err(fatal) => Dialed::Fatal(fatal),
+            };
+            // The session may have ended.
+            let _ = results.send(dialed);
+        });
+        self.dials.insert(order.subflow, task.abort_handle());
+    }
+
+    /// Dials over plain IP if that is due.
+    pub(super) fn dial_plain_ip(&mut self) {
+        let is_hopeful = self.last_error.is_none() && self.began.elapsed() < HEAD_START;
+        let guesses = self.known.is_none() && !is_hopeful;
+        let to = (self.beside.as_mut()).and_then(|beside| beside.dial(guesses, Instant::now()));
+        let Some(to) = to else { return };
+        let (node, peer) = (self.node.clone(), self.peer);
+        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
+        tokio::spawn(async move {
+            let of = Use::PlainIp(to);
+            let dialed = match dial_plain_ip(&node, peer, to, expected).await {
+                Ok(connected) => Dialed::Connected(of, Box::new(connected)),
+                Err(failed) => Dialed::Failed(of, failed),
+            };
+            let _ = results.send(dialed);
+        });
+    }
+
+    pub(super) fn on_dialed(&mut self, dialed: Dialed) -> Result<(), SessionError> {
+        match dialed {
+            Dialed::Connected(of, connected) => {
+                self.dialed(of);
+                let (control, underlay) = *connected;
+                self.connected(of, control, underlay);
+            }
+            Dialed::Failed(of, error) => {
+                self.dialed(of);
+                self.last_error = Some(error.clone());
+                self.lost(of, Failure::Failed, error);
+            }
+            Dialed::Fatal(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn dialed(&mut self, of: Use) {
+        if let Use::Path(subflow) = of {
+            self.dials.remove(&subflow);
+        }
+    }
+
+    /// Takes a connection into the session.
+    fn connected(&mut self, of: Use, control: Control, underlay: Underlay) {
+        let connection = control.connection.clone();
+        let (Some(path), Ok(keys)) = (
+            connection.path(),
+            self.node.lane_keys(&connection, Side::Client, None),
+        ) else {
+            self.lost(of, Failure::Failed, "the connection has ended".to_owned());
+            return;
+        };
+        let peer = connection.peer();
+        let cipher = keys.cipher.to_u8();
+        let plane = self.node.plane();
+        let key = connection.peer_key();
+        let (_, table) = self.known.get_or_insert_with(|| {
+            let peer = Block::of(&key, self.tag);
+            (key, plane.session(peer, Role::Client))
+        });
+        let table = Arc::clone(table);
+        let (messages, outgoing) = mpsc::unbounded_channel();
+        let lane = plane.add(
+            underlay.lanes().sender(),
+            keys,
+            peer,
+            Arc::clone(&table),
+            messages,
+            self.events.0.clone(),
+        );
+        // A lane that is to be closed, or does not deliver, gives its slot up.
+        let is_path = |of| matches!(of, Use::Path(_));
+        let leaves = |one: &&OpenLane| is_path(one.of) && (one.closes.is_some() || one.stalled);
+        let leaves = self.open.values().find(leaves);
+        if let Some(one) = leaves.filter(|_| is_path(of)) {
+            if one.stalled {
+                (self.failovers).record(&one.lane, Some(&one.path), "nothing comes back over it");
+            }
+            self.slots.lose(one.lane.key);
+        }
+        let Some((slot, epoch)) = self.slots.take(lane.key) else {
+            // Of paths the path manager dials no more than there are slots; those that are to be
+            // closed have theirs for a while.
+            plane.remove(&lane);
+            self.lost(of, Failure::Failed, "all slots are in use".to_owned());
+            return;
+        };
+        let open = Open {
+            cipher,
+            port: underlay.port(),
+            // Sessions for several targets may lead to one host.
+            tag: self.node.tag() ^ self.tag,
+            slot,
+            epoch,
+            carriers: self.node.choice().among(self.node.carriers()),
+        };
+        lane.send(Message::Open(open));
+        if let Ok(largest) = underlay.largest(peer, &path) {
+            lane.set_datagram(largest.into());
+        }
+        self.node.report_mtu(&lane);
+        lane.set_rtt(connection.stats().rtt);
+        table.bind(slot, epoch, &lane);
+        let received = self.received.0.clone();
+        tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
+        let rtt = Some(connection.stats().rtt);
+        match of {
+            Use::Path(subflow) => self.paths.connected(subflow, rtt, Instant::now()),
+            Use::PlainIp(to) => self.beside.iter_mut().for_each(|one| one.connected(to)),
+        }
+        let open = OpenLane {
+            lane: Arc::clone(&lane),
+            connection,
+            of,
+            underlay,
+            path,
+            closes: None,
+            stalled: false,
+        };
+        self.open.insert(lane.key, open);
+        self.carry_over(lane.key);
+        // The holder has the slots before it is given the address.
+        self.publish();
+        self.answer_waiting();
+    }
+}
+
 /// Connects to `peer` over `path`. The inner error is the path's, the outer one the peer's.
-pub(super) async fn dial(
+async fn dial(
     node: &Node,
     peer: ScionAddr,
     path: Path,
@@ -51,4 +215,26 @@ pub(super) async fn dial(
     }
     let control = Control::open(connection).await;
     Ok(control.map_err(|error| error.to_string()))
+}
+
+/// Connects to `peer` at its address `to` on plain IP. Another key than the peer's is no error of the
+/// session: other networks may have hosts with the same address.
+async fn dial_plain_ip(
+    node: &Node,
+    peer: ScionAddr,
+    to: SocketAddr,
+    expected: Option<PeerKey>,
+) -> Result<(Control, Underlay), String> {
+    let plain_ip = node.plain_ip().ok_or("plain IP is not allowed")?;
+    let (connection, underlay) = plain_ip.connect(to, node.plane()).await?;
+    let key = connection.peer_key();
+    let checked = node.check(peer, key);
+    checked.map_err(|error| format!("plain IP to {to}: {error}"))?;
+    if expected.is_some_and(|expected| expected != key) {
+        return Err(format!(
+            "plain IP to {to}: another host answers, with the key {key}"
+        ));
+    }
+    let control = Control::open(connection).await;
+    Ok((control.map_err(|error| error.to_string())?, underlay))
 }

@@ -334,7 +334,7 @@ impl Relay {
     }
 }
 
-/// Who answers echo requests.
+/// The host that answers echo requests.
 enum Echoes {
     /// Nobody.
     None,
