@@ -51,6 +51,7 @@ impl IncomingError {
     pub(crate) fn status(&self) -> Option<Status> {
         match self {
             Self::NotServed { .. } => Some(Status::NotServed),
+            Self::PlainTcp => Some(Status::FellBack),
             Self::Server { source, .. } => Some(match source.kind() {
                 io::ErrorKind::ConnectionRefused => Status::Refused,
                 _ => Status::Unreachable,
@@ -83,6 +84,7 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
                             _ => false,
                         };
                         if is_quiet {
+                            tracing::debug!("a connection from {from} ended: {error}");
                             return;
                         }
                         tracing::info!("a connection from {from} failed: {error}");
@@ -117,12 +119,16 @@ pub(crate) async fn connect_server(
 
 /// Says why, and ends the connection.
 async fn refuse(stream: &TcpStream, error: &IncomingError) {
-    match error.status() {
-        Some(status) => {
-            let _ = relay::write_all(stream, &[status.to_u8()]).await;
-        }
-        None => relay::reset(stream),
-    }
+    let Some(status) = error.status() else {
+        return relay::reset(stream);
+    };
+    // With bytes unread the kernel would end the connection with a reset, and the reason could be
+    // lost: the other side closes first.
+    let said = async {
+        relay::write_all(stream, &[status.to_u8()]).await?;
+        relay::discard(stream).await
+    };
+    let _ = tokio::time::timeout(FIRST, said).await;
 }
 
 async fn handle(

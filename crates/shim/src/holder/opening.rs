@@ -2,9 +2,9 @@
 //!
 //! When the first packets of a connection are lost, or overtake each other, the kernel may have it
 //! fall back to plain TCP (RFC 8684, section 3.7). Such a connection stays on one path, and Linux
-//! 6.18 loses what is still to be sent when its direction is closed. So what the program writes is
-//! kept until the other holder answers: then it is known whether the connection is one of MPTCP. If
-//! not, another one is opened in its place.
+//! 6.18 loses what is still to be sent when its direction is closed. The other holder sees that before
+//! it connects to the server, and says so. Until it answers, what the program writes is kept, to be
+//! sent again over another connection.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -111,21 +111,19 @@ impl<'a> Opening<'a> {
         }
         let mut written = 0;
         loop {
-            if let Err(error) = relay::write_all(socket, &self.kept[written..]).await {
-                return given_up(error);
-            }
+            relay::write_all(socket, &self.kept[written..]).await?;
             written = self.kept.len();
             let waits = !self.is_finished && written < KEPT;
             let mut status = [0];
             tokio::select! {
                 read = relay::read_exact(socket, &mut status) => {
-                    if let Err(error) = read {
-                        return given_up(error);
-                    }
-                    if is_plain_tcp(socket) {
-                        return Ok(false);
-                    }
+                    // Without an answer the server may have got what the program wrote: that must
+                    // not be sent again.
+                    read?;
                     return match Status::from_u8(status[0]) {
+                        Status::FellBack => Ok(false),
+                        // Never seen: both ends fall back, or none.
+                        Status::Connected if is_plain_tcp(socket) => Err(OutgoingError::PlainTcp),
                         Status::Connected => Ok(true),
                         status => Err(OutgoingError::Refused(status)),
                     };
@@ -150,13 +148,5 @@ impl<'a> Opening<'a> {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// The other holder gives up connections that fell back, as this one does.
-fn given_up(error: io::Error) -> Result<bool, OutgoingError> {
-    match relay::is_end(&error) || error.kind() == io::ErrorKind::UnexpectedEof {
-        true => Ok(false),
-        false => Err(error.into()),
     }
 }

@@ -33,7 +33,9 @@ pub(super) enum OutgoingError {
     Silent,
     #[error("{0}")]
     Refused(Status),
-    #[error("MPTCP falls back to plain TCP again and again, or the other host gives it up")]
+    #[error(
+        "MPTCP falls back to plain TCP again and again: packets are lost before the connection exists"
+    )]
     PlainTcp,
     #[error("the session has ended: {0}")]
     Ended(String),

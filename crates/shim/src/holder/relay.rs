@@ -135,6 +135,21 @@ pub(super) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Resul
     Ok(())
 }
 
+/// Reads until the other side closes its direction, and drops what it reads.
+///
+/// # Errors
+/// As the system says.
+pub(super) async fn discard(from: &TcpStream) -> io::Result<()> {
+    loop {
+        from.readable().await?;
+        match BUFFER.with_borrow_mut(|buffer| from.try_read(buffer)) {
+            Ok(0) => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+    }
+}
+
 /// Writes all of `bytes`.
 ///
 /// # Errors

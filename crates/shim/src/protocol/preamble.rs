@@ -84,6 +84,9 @@ pub enum Status {
     /// The server does not answer.
     #[error("the server cannot be reached")]
     Unreachable,
+    /// MPTCP let the connection fall back to plain TCP: nothing was served, open another one.
+    #[error("the connection fell back from MPTCP to plain TCP")]
+    FellBack,
     /// A code that a later version may give a meaning to.
     #[error("the other side cannot connect (code {0})")]
     Other(u8),
@@ -97,6 +100,7 @@ impl Status {
             Self::NotServed => 1,
             Self::Refused => 2,
             Self::Unreachable => 3,
+            Self::FellBack => 4,
             Self::Other(code) => code,
         }
     }
@@ -108,6 +112,7 @@ impl Status {
             1 => Self::NotServed,
             2 => Self::Refused,
             3 => Self::Unreachable,
+            4 => Self::FellBack,
             code => Self::Other(code),
         }
     }
