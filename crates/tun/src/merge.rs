@@ -81,13 +81,33 @@ impl Merger {
         destination: Ipv6Addr,
         ecn: u8,
         segment: &[u8],
-        mut complete: impl FnMut(MergedPacket<'_>),
+        complete: impl FnMut(MergedPacket<'_>),
     ) -> Result<(), InvalidSegment> {
         let header_len = tcp::header_len(segment).ok_or(InvalidSegment::Header)?;
-        if segment.len() > MOST {
+        let (header, payload) = segment.split_at(header_len);
+        self.push_parts(source, destination, ecn, header, payload, complete)
+    }
+
+    /// Like [`push`](Self::push), with the TCP header and the payload of the segment apart.
+    ///
+    /// # Errors
+    /// [`InvalidSegment`]: the segment was dropped.
+    #[inline]
+    pub fn push_parts(
+        &mut self,
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+        ecn: u8,
+        header: &[u8],
+        payload: &[u8],
+        mut complete: impl FnMut(MergedPacket<'_>),
+    ) -> Result<(), InvalidSegment> {
+        if tcp::header_len(header) != Some(header.len()) {
+            return Err(InvalidSegment::Header);
+        }
+        if header.len() + payload.len() > MOST {
             return Err(InvalidSegment::TooLarge);
         }
-        let (header, payload) = segment.split_at(header_len);
         let key = Key::new(source, destination, header);
         let index = self.place(&key);
         self.last = index;

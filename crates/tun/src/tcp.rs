@@ -92,11 +92,18 @@ impl<'a> TcpPacket<'a> {
     /// MPTCP's data sequence mapping (RFC 8684, 3.3.1), may be repeated.
     #[inline]
     pub fn segments(&self, max: usize) -> Segments<'a> {
+        self.segments_of(max.saturating_sub(self.header.len()))
+    }
+
+    /// Like [`segments`](Self::segments), but each with at most `payload` bytes of payload, whatever
+    /// its header: for those who send it in another form.
+    #[inline]
+    pub fn segments_of(&self, payload: usize) -> Segments<'a> {
         let mut header = [0; MAX_HEADER];
         header[..self.header.len()].copy_from_slice(self.header);
         set_u16(&mut header, CHECKSUM, 0);
         let room = match header[FLAGS] & (SYN | RST) {
-            0 => max.saturating_sub(self.header.len()),
+            0 => payload,
             _ => self.payload.len(),
         };
         let size = room.min(self.segment_size.unwrap_or(usize::MAX)).max(1);

@@ -105,6 +105,15 @@ fn segments_of_no_header_are_refused() {
         panic!("it was merged")
     });
     assert_eq!(refused, Err(InvalidSegment::Header));
+    // A header apart from its payload must be all of it, and no more.
+    let segment = data(0, 10).segment();
+    for length in [31, 33] {
+        let (header, payload) = segment.split_at(length);
+        let refused = merger.push_parts(SOURCE, DESTINATION, 0, header, payload, |_| {
+            panic!("it was merged")
+        });
+        assert_eq!(refused, Err(InvalidSegment::Header));
+    }
 }
 
 #[test]
