@@ -25,6 +25,16 @@ pub enum Role {
     Server,
 }
 
+impl Role {
+    /// That of the other host.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
 /// From the carrier to the holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -50,7 +60,8 @@ pub enum ToHolder {
     Forward(bool),
     /// What other hosts may connect to, from now on.
     Serve(Served),
-    /// The largest TCP segment with its IPv6 header that paths take, in bytes.
+    /// The MTU, in bytes, with which the kernel's segments fill the datagrams of the path that takes
+    /// the largest.
     Mtu(u32),
     /// The answer to [`ToCarrier::Connect`].
     Connected {

@@ -3,6 +3,10 @@
 pub mod datagram;
 pub mod message;
 pub mod preamble;
+pub mod segment;
+
+#[cfg(test)]
+mod fuzz;
 
 pub use self::datagram::{Bound, Epoch, Kind};
 pub use self::message::{DecodeError, Framing, Message, Open, RefusalCode};

@@ -1,5 +1,6 @@
 //! One lane of a session: sealed datagrams over one path, and whether they get through.
 
+mod segments;
 mod watched;
 
 use std::io;
@@ -18,6 +19,7 @@ use self::watched::Watched;
 use super::table::SlotTable;
 use crate::liveness::{Judgement, Liveness};
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
+use crate::protocol::segment::SAVED;
 use crate::protocol::{Bound, Kind, Message};
 
 /// A lane, as this process numbers them.
@@ -249,19 +251,19 @@ impl SealedLane {
             }
             return;
         }
-        let max = self.datagram() - self.overhead - PREFIX;
         let prefix = bound.encode();
         let mut outgoing = lock(&self.outgoing);
-        for segment in packet.segments(max) {
-            let length = segment.header().len() + segment.payload().len();
-            outgoing.make_room(self, self.overhead + PREFIX + length);
+        let room = self.largest_packet();
+        segments::cut(packet, self.table.role, room, |kind, header, payload| {
+            let size = self.overhead + PREFIX + header.len() + payload.len();
+            outgoing.make_room(self, size);
             let Outgoing { sealer, batch, .. } = &mut *outgoing;
-            sealer.seal(batch, Kind::Segment.seal(), false, |out| {
+            sealer.seal(batch, kind.seal(), false, |out| {
                 out.extend_from_slice(&prefix);
-                out.extend_from_slice(segment.header());
-                out.extend_from_slice(segment.payload());
+                out.extend_from_slice(header);
+                out.extend_from_slice(payload);
             });
-        }
+        });
     }
 
     /// Bytes of the largest packet that fits a datagram.
@@ -302,10 +304,11 @@ impl SealedLane {
         self.waiting_packets.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The largest TCP segment that fits a datagram, with the IPv6 header that it does not carry, in
-    /// bytes: the MTU as the kernel counts it.
+    /// The MTU with which the kernel's segments of data fill a datagram, in bytes: the largest one
+    /// with a compact header, as the kernel counts it, with the headers that are not carried. At least
+    /// what IPv6 has (RFC 8200, 5): what is larger than the path takes is cut.
     pub(crate) fn mtu(&self) -> u32 {
-        (self.largest_packet() + IPV6_HEADER) as u32
+        (self.largest_packet() + SAVED + IPV6_HEADER).max(IPV6_MTU) as u32
     }
 
     /// Sends what is queued.
@@ -380,8 +383,9 @@ impl Outgoing {
 /// Most packets that wait for the connection: what comes faster is lost.
 const WAITING: usize = 64;
 
-/// Bytes of an IPv6 header.
+/// Bytes of an IPv6 header, and of the smallest MTU with which a device has IPv6.
 const IPV6_HEADER: usize = 40;
+const IPV6_MTU: usize = 1280;
 
 /// Bytes that are sent in one call: what the kernel cuts at once.
 const MAX_BATCH: usize = 64 << 10;

@@ -16,13 +16,12 @@ use tokio::sync::oneshot;
 
 use super::HolderError;
 use crate::address::{Block, SLOTS, Slot};
+use crate::protocol::segment::PORT;
 
-/// The port to which holders connect, in the namespaces of both.
-const PORT: u16 = 1;
 /// The name of the device, which no other namespace sees.
 const DEVICE: &str = "shim";
 /// The device's MTU until a path is known: what a path of a few ASes at 1500 bytes takes.
-const FIRST_MTU: u32 = 1360;
+const FIRST_MTU: u32 = 1376;
 /// Packets that may wait for the carrier, perhaps large ones.
 const QUEUE: u32 = 1000;
 /// Connections that wait to be accepted.

@@ -1,6 +1,7 @@
 //! Datagrams on lanes: sealed packets of `hawser-seal`, whose payload begins with the slot.
 //!
-//! A TCP segment is carried without its IPv6 header: the session and the slot say what that was.
+//! A TCP segment is carried without its IPv6 header: the session and the slot say what that was. Most
+//! have a compact form of their TCP header ([`segment`](super::segment)).
 
 use hawser_endhost::lanes::{PacketFormat, Token};
 use hawser_seal::{HEADER, subflow_id};
@@ -23,12 +24,14 @@ pub const FORMAT: PacketFormat = PacketFormat {
 /// What a datagram carries: the `kind` of its sealed packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A TCP segment, behind [`Bound`].
+    /// A TCP segment with the header that the kernel has made, behind [`Bound`].
     Segment,
     /// A whole IP packet that is not TCP, behind [`Bound`].
     Packet,
     /// [`Bound`] and zeros: a question if the packet asks for an answer, otherwise the answer.
     Probe,
+    /// A TCP segment with a compact header, behind [`Bound`].
+    Compact,
 }
 
 impl Kind {
@@ -39,6 +42,7 @@ impl Kind {
             Self::Segment => 1,
             Self::Packet => 2,
             Self::Probe => 3,
+            Self::Compact => 4,
         };
         hawser_seal::Kind::new(number).expect("a number from 1 to 7")
     }
@@ -50,6 +54,7 @@ impl Kind {
             1 => Some(Self::Segment),
             2 => Some(Self::Packet),
             3 => Some(Self::Probe),
+            4 => Some(Self::Compact),
             _ => None,
         }
     }
@@ -131,7 +136,8 @@ mod tests {
     fn kinds_have_their_numbers() {
         let numbers = (0..=7).filter_map(hawser_seal::Kind::new);
         let known: Vec<_> = numbers.filter_map(Kind::of).collect();
-        assert_eq!(known, [Kind::Segment, Kind::Packet, Kind::Probe]);
+        let all = [Kind::Segment, Kind::Packet, Kind::Probe, Kind::Compact];
+        assert_eq!(known, all);
         assert!(
             known
                 .iter()

@@ -11,7 +11,7 @@ use crate::choice::CarrierSet;
 use crate::protocol::datagram::{Bound, Epoch};
 
 /// The version of the protocol.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Longest message, in bytes: the largest IP packet with its slot.
 const MAX: usize = u16::MAX as usize;
@@ -288,13 +288,13 @@ impl Framing {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::address::SLOTS;
 
-    fn messages() -> impl Strategy<Value = Message> {
+    pub(crate) fn messages() -> impl Strategy<Value = Message> {
         let bound = |ecn: std::ops::Range<u8>| {
             (1..=SLOTS, any::<u8>(), ecn).prop_map(|(slot, epoch, ecn)| Bound {
                 slot,

@@ -15,6 +15,7 @@ use hawser_tun::{MergedPacket, Merger};
 use super::{Shared, read};
 use crate::carrier::lane::{LaneEvent, SealedLane};
 use crate::link::Role;
+use crate::protocol::segment::Header;
 use crate::protocol::{Bound, Kind};
 
 /// Receives before what was merged is handed over.
@@ -126,15 +127,25 @@ impl Inbound<'_> {
             if let Some((_, lane)) = &last {
                 let (scratch, merger) = (&mut self.scratch, &mut self.merger);
                 let carried = open(lane, &datagram, now, scratch, &mut after);
-                if let Some(Carried::Packet(packet)) = carried {
-                    self.shared.packets.receive(&lane.table, packet);
-                } else if let Some(Carried::Segment(bound, segment)) = carried {
-                    let (source, destination) = lane.table.addresses(bound.slot);
-                    let complete = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
-                    let pushed = merger.push(source, destination, bound.ecn, segment, complete);
-                    if let Err(error) = pushed {
-                        tracing::debug!(%error, "a segment was dropped");
+                let addresses = |bound: Bound| lane.table.addresses(bound.slot);
+                let complete = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
+                let pushed = match carried {
+                    Some(Carried::Segment(bound, segment)) => {
+                        let (from, to) = addresses(bound);
+                        merger.push(from, to, bound.ecn, segment, complete)
                     }
+                    Some(Carried::Compact(bound, header, data)) => {
+                        let (from, to) = addresses(bound);
+                        merger.push_parts(from, to, bound.ecn, header.bytes(), data, complete)
+                    }
+                    Some(Carried::Packet(packet)) => {
+                        self.shared.packets.receive(&lane.table, packet);
+                        Ok(())
+                    }
+                    None => Ok(()),
+                };
+                if let Err(error) = pushed {
+                    tracing::debug!(%error, "a segment was dropped");
                 }
             }
         }
@@ -177,6 +188,8 @@ impl Inbound<'_> {
 enum Carried<'a> {
     /// A TCP segment of a slot.
     Segment(Bound, &'a [u8]),
+    /// One with a compact header: its header, and its data.
+    Compact(Bound, Header, &'a [u8]),
     /// A whole packet.
     Packet(&'a [u8]),
 }
@@ -212,6 +225,10 @@ fn open<'a>(
     }
     match kind {
         Kind::Segment => Some(Carried::Segment(bound, rest)),
+        Kind::Compact => {
+            let (header, data) = Header::decode(rest, table.role.other())?;
+            Some(Carried::Compact(bound, header, data))
+        }
         Kind::Packet => Some(Carried::Packet(rest)),
         Kind::Probe => {
             if table.role == Role::Server {
