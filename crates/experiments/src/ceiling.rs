@@ -33,9 +33,10 @@ const BULK_HEADERS: usize = 13 + 8 + 16;
 /// and the AEAD tag.
 pub const SHIM_HEADERS: usize = 13 + 2 + 16;
 
-/// Bytes of the TCP header of a full MPTCP segment of Linux: TCP, timestamps (RFC 7323), padded, and the
-/// data sequence signal with a mapping and an acknowledgement of 64 bits each (RFC 8684, 3.3.1), padded.
-pub const MPTCP_HEADER: usize = 20 + 12 + 28;
+/// Bytes of the TCP header of a full MPTCP segment in the shim's compact form: flags, port, sequence
+/// number, acknowledgement, window, data acknowledgement; the mapping's data sequence number, subflow
+/// sequence number and length (docs/shim-protocol.md, Compact headers).
+pub const MPTCP_HEADER: usize = 1 + 2 + 4 + 4 + 2 + 4 + (8 + 4 + 2);
 
 /// Bytes of a link's MTU around the SCION packet.
 const UNDERLAY_MTU: f64 = 20.0 + 8.0;
