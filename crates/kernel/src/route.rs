@@ -7,8 +7,8 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_packet_route::rule::{self, RuleAttribute, RuleFlags, RuleMessage};
+use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, NetlinkError};
 
@@ -121,18 +121,34 @@ impl Route {
     }
 }
 
+/// What a policy rule does with the packets that match it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuleAction {
+    /// They look up their route in the rule's table, and go on with the next rule if it has none.
+    Lookup,
+    /// They go on with the rule of this priority, which is behind this one. As long as there is none,
+    /// the rule does nothing.
+    Goto(u32),
+    /// They go on with the next rule. Others lead to it by [`RuleAction::Goto`].
+    Nop,
+}
+
 /// A policy rule: which packets look up their route in which table (ip-rule(8)).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rule {
+    /// What it does.
+    pub action: RuleAction,
     /// The destinations. The prefix of length 0 of a family is all of the family's packets.
     pub destination: IpNet,
     /// The place among all rules, in ascending order. Local addresses have the rule 0, the main
     /// table has the rule 32766.
     pub priority: u32,
-    /// Number of the routing table.
+    /// Number of the routing table. Rules that look nothing up have it, too, as a name.
     pub table: u32,
     /// The program that made the rule, as in [`Route::protocol`].
     pub protocol: u8,
+    /// Only for packets of this protocol (`IPPROTO_*`, the number in the IP header).
+    pub ip_protocol: Option<u8>,
     /// Only for packets with this mark (`SO_MARK` of socket(7)).
     pub mark: Option<u32>,
     /// The rule is for packets that do not match all of the above conditions.
@@ -143,7 +159,11 @@ impl Rule {
     fn message(&self) -> RuleMessage {
         let mut message = RuleMessage::default();
         message.header.family = family(self.destination.addr());
-        message.header.action = RuleAction::ToTable;
+        message.header.action = match self.action {
+            RuleAction::Lookup => rule::RuleAction::ToTable,
+            RuleAction::Goto(_) => rule::RuleAction::Goto,
+            RuleAction::Nop => rule::RuleAction::Nop,
+        };
         if self.inverted {
             message.header.flags = RuleFlags::Invert;
         }
@@ -152,9 +172,13 @@ impl Rule {
             RuleAttribute::Table(self.table),
             RuleAttribute::Protocol(self.protocol.into()),
         ];
-        message
-            .attributes
-            .extend(self.mark.map(RuleAttribute::FwMark));
+        let attributes = &mut message.attributes;
+        if let RuleAction::Goto(priority) = self.action {
+            attributes.push(RuleAttribute::Goto(priority));
+        }
+        let ip_protocol = self.ip_protocol.map(IpProtocol::from);
+        attributes.extend(ip_protocol.map(RuleAttribute::IpProtocol));
+        attributes.extend(self.mark.map(RuleAttribute::FwMark));
         if self.destination.prefix_len() > 0 {
             message.header.dst_len = self.destination.prefix_len();
             let destination = self.destination.trunc().addr();
@@ -167,19 +191,22 @@ impl Rule {
     /// `None` for what this type does not describe: other actions and conditions.
     fn from_message(message: &RuleMessage) -> Option<Self> {
         let header = &message.header;
-        if header.action != RuleAction::ToTable || header.src_len > 0 || header.tos > 0 {
+        if header.src_len > 0 || header.tos > 0 {
             return None;
         }
         let mut destination = unspecified(header.family)?;
         // Without a number the rule is the first one.
         let (mut priority, mut table) = (0, header.table.into());
-        let (mut protocol, mut mark) = (0, None);
+        let (mut protocol, mut ip_protocol, mut mark) = (0, None, None);
+        let mut target = None;
         for attribute in &message.attributes {
             match attribute {
                 RuleAttribute::Destination(ip) => destination = *ip,
                 RuleAttribute::Priority(number) => priority = *number,
                 RuleAttribute::Table(number) => table = *number,
                 RuleAttribute::Protocol(number) => protocol = (*number).into(),
+                RuleAttribute::Goto(priority) => target = Some(*priority),
+                RuleAttribute::IpProtocol(number) => ip_protocol = Some((*number).into()),
                 RuleAttribute::FwMark(value) => mark = Some(*value),
                 RuleAttribute::FwMask(u32::MAX) => {}
                 // The kernel always sends this one, with all ones for "not set".
@@ -188,11 +215,19 @@ impl Rule {
                 _ => return None,
             }
         }
+        let action = match header.action {
+            rule::RuleAction::ToTable => RuleAction::Lookup,
+            rule::RuleAction::Goto => RuleAction::Goto(target?),
+            rule::RuleAction::Nop => RuleAction::Nop,
+            _ => return None,
+        };
         Some(Self {
+            action,
             destination: IpNet::new(destination, header.dst_len).ok()?,
             priority,
             table,
             protocol,
+            ip_protocol,
             mark,
             inverted: header.flags.contains(RuleFlags::Invert),
         })
@@ -251,8 +286,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::NewRule(rule.message()), flags)
     }
 
-    /// Removes a policy rule: the first with this priority, table and protocol that has the conditions
-    /// of `rule`. The kernel does not look whether it has others besides.
+    /// Removes a policy rule: the first with this action, priority, table and protocol that has the
+    /// conditions of `rule`. The kernel does not look whether it has others besides.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or when there is no such rule (`ENOENT`).
@@ -378,10 +413,12 @@ mod tests {
         inside(|netlink| {
             let before = netlink.rules().unwrap();
             let rule = |destination: &str| Rule {
+                action: RuleAction::Lookup,
                 destination: destination.parse().unwrap(),
                 priority: 1000,
                 table: 4857,
                 protocol: 72,
+                ip_protocol: None,
                 mark: None,
                 inverted: false,
             };
@@ -394,6 +431,16 @@ mod tests {
                     inverted: true,
                     table: 9,
                     ..rule("::/0")
+                },
+                Rule {
+                    action: RuleAction::Goto(1002),
+                    ip_protocol: Some(6),
+                    ..rule("0.0.0.0/0")
+                },
+                Rule {
+                    action: RuleAction::Nop,
+                    priority: 1002,
+                    ..rule("0.0.0.0/0")
                 },
             ];
             for rule in &all {

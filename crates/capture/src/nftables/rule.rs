@@ -60,6 +60,9 @@ pub(crate) enum Statement {
     Group { level: u32, id: u64 },
     /// `meta l4proto tcp`.
     Tcp,
+    /// `tcp flags & (fin | syn | rst | ack) == syn`: opens a connection. It needs [`Self::Tcp`] before
+    /// it.
+    Opens,
     /// `meta nfproto FAMILY`. The statements that read addresses need it before them.
     Version(Family),
     /// `fib daddr type local`: to an address of this host.
@@ -103,6 +106,11 @@ const META_NFPROTO: u32 = 15;
 const META_L4PROTO: u32 = 16;
 const META_CGROUP: u32 = 23;
 
+/// Flags of the TCP header (RFC 9293, section 3.1): SYN, and those of which a segment that opens a
+/// connection has no other.
+const SYN: u8 = 0x02;
+const OPENING: u8 = 0x17;
+
 /// The expressions of a rule (`NFTA_RULE_EXPRESSIONS`).
 pub(super) fn expressions(rule: &[Statement]) -> Attributes {
     let all = rule.iter().flat_map(Statement::expressions);
@@ -124,6 +132,7 @@ impl Statement {
             Self::Class(class) => vec![meta(META_CGROUP), equal(&class.to_ne_bytes())],
             Self::Group { level, id } => vec![group(level), equal(&id.to_ne_bytes())],
             Self::Tcp => vec![meta(META_L4PROTO), equal(&[libc::IPPROTO_TCP as u8])],
+            Self::Opens => vec![tcp_flags(), masked(OPENING), equal(&[SYN])],
             Self::Version(family) => vec![meta(META_NFPROTO), equal(&[family.number()])],
             Self::ToThisHost => {
                 let local = u32::from(libc::RTN_LOCAL);
@@ -190,12 +199,39 @@ fn destination_type() -> Expression {
 fn address(field: Field, family: Family) -> Expression {
     /// `NFT_PAYLOAD_NETWORK_HEADER`.
     const NETWORK_HEADER: u32 = 1;
+    payload(
+        NETWORK_HEADER,
+        field.offset(family),
+        family.address_length(),
+    )
+}
+
+/// Loads the flags of the TCP header.
+fn tcp_flags() -> Expression {
+    /// `NFT_PAYLOAD_TRANSPORT_HEADER`.
+    const TRANSPORT_HEADER: u32 = 2;
+    payload(TRANSPORT_HEADER, 13, 1)
+}
+
+/// Loads bytes of a header.
+fn payload(header: u32, offset: u32, length: u32) -> Expression {
     let data = Attributes::default()
         .number(1, REGISTER)
-        .number(2, NETWORK_HEADER)
-        .number(3, field.offset(family))
-        .number(4, family.address_length());
+        .number(2, header)
+        .number(3, offset)
+        .number(4, length);
     ("payload", data)
+}
+
+/// Clears the bits of the first byte that are not in `mask`.
+fn masked(mask: u8) -> Expression {
+    let data = Attributes::default()
+        .number(1, REGISTER)
+        .number(2, REGISTER)
+        .number(3, 1)
+        .nested(4, Attributes::default().bytes(1, &[mask]))
+        .nested(5, Attributes::default().bytes(1, &[0]));
+    ("bitwise", data)
 }
 
 /// Matches if a set contains the value.

@@ -97,6 +97,9 @@ fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) 
         };
         rule.extend([
             Statement::Tcp,
+            // The kernel asks for the first packet that it tracks of a connection, which may have
+            // been open long before there was this table: it stays where it is.
+            Statement::Opens,
             Statement::Version(family),
             Statement::In {
                 field: Field::Destination,
@@ -124,8 +127,11 @@ fn prerouting(gateway: &Gateway, sets: &BTreeMap<&str, Set>) -> (&'static str, C
             continue;
         }
         let within = |field, set| Statement::In { field, family, set };
-        rules.push(vec![
-            Statement::Tcp,
+        let mut rule = vec![Statement::Tcp];
+        if gateway.manner == Manner::Redirect {
+            rule.push(Statement::Opens);
+        }
+        rule.extend([
             Statement::Version(family),
             within(Field::Source, sources(family)),
             within(Field::Destination, captured(family)),
@@ -138,6 +144,7 @@ fn prerouting(gateway: &Gateway, sets: &BTreeMap<&str, Set>) -> (&'static str, C
                 },
             },
         ]);
+        rules.push(rule);
     }
     let hook = Hook::Prerouting;
     (name, Chain { kind, hook, rules })

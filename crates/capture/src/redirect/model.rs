@@ -37,6 +37,8 @@ pub struct Packet {
     pub source: IpAddr,
     pub destination: IpAddr,
     pub protocol: u8,
+    /// Those of the TCP header.
+    pub flags: u8,
     pub mark: u32,
     pub user: u32,
     /// Numbers of the control groups around the sender, from the root.
@@ -242,9 +244,20 @@ impl Model {
                     register = kind.to_ne_bytes().to_vec();
                 }
                 "payload" => {
-                    assert_eq!(value(2), 1);
                     let (at, length) = (value(3) as usize, value(4) as usize);
-                    register = header(packet)[at..at + length].to_vec();
+                    register = match value(2) {
+                        1 => header(packet)[at..at + length].to_vec(),
+                        2 => {
+                            assert_eq!((packet.protocol, at, length), (6, 13, 1));
+                            vec![packet.flags]
+                        }
+                        other => panic!("payload of {other}"),
+                    };
+                }
+                "bitwise" => {
+                    let (mask, flip) = (&map(&data[&4])[&1], &map(&data[&5])[&1]);
+                    assert_eq!((value(3), mask.len(), flip.len()), (1, 1, 1));
+                    register = vec![register[0] & mask[0] ^ flip[0]];
                 }
                 "cmp" => {
                     assert_eq!(value(2), 0);

@@ -77,12 +77,15 @@ fn packet() -> impl Strategy<Value = Packet> {
     let groups = prop::collection::vec(1..4_u64, 1..4);
     let sender = (0..3_u32, 0..4_u32, groups, 0..3_u32);
     let protocol = prop_oneof![3 => Just(6_u8), 1 => Just(17)];
+    // SYN, with those of RFC 3168 or alone; others of TCP.
+    let flags = prop_oneof![2 => Just(0x02), 1 => Just(0xc2), 2 => any::<u8>()];
     let local = prop_oneof![3 => Just(false), 1 => Just(true)];
-    (addresses, protocol, sender, local).prop_map(
-        |((source, destination), protocol, (mark, user, groups, class), local)| Packet {
+    (addresses, (protocol, flags), sender, local).prop_map(
+        |((source, destination), (protocol, flags), (mark, user, groups, class), local)| Packet {
             source,
             destination,
             protocol,
+            flags,
             mark,
             user,
             groups,
@@ -100,6 +103,7 @@ fn sent(wanted: &Wanted, packet: &Packet) -> Outcome {
         Scope::Class(class) => packet.class == class,
     };
     let captured = is_captured(wanted, packet)
+        && opens(packet)
         && packet.mark != wanted.mark
         && !wanted.exempt_users.contains(&packet.user);
     match captured && within {
@@ -118,6 +122,7 @@ fn forwarded(wanted: &Wanted, packet: &Packet) -> Outcome {
     match sources.any(|source| source.contains(&packet.source)) && is_captured(wanted, packet) {
         false => Outcome::Untouched,
         true => match gateway.manner {
+            Manner::Redirect if !opens(packet) => Outcome::Untouched,
             Manner::Redirect => Outcome::Redirected { port },
             Manner::Transparent { mark } => Outcome::Proxied { port, mark },
         },
@@ -128,6 +133,11 @@ fn is_captured(wanted: &Wanted, packet: &Packet) -> bool {
     let mut prefixes = wanted.prefixes.iter();
     let to = &packet.destination;
     packet.protocol == 6 && !packet.local && prefixes.any(|prefix| prefix.contains(to))
+}
+
+/// Whether it opens a connection: SYN, without ACK, RST and FIN.
+fn opens(packet: &Packet) -> bool {
+    packet.flags & 0x17 == 0x02
 }
 
 proptest! {

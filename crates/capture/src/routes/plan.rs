@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hawser_kernel::interface::LOOPBACK;
-use hawser_kernel::route::{Route, Rule};
+use hawser_kernel::route::{Route, Rule, RuleAction};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::error::RoutesError;
@@ -12,6 +12,10 @@ use super::wanted::{Routes, Target};
 
 /// The protocol number that our routes and rules have (`RTPROT_*` of rtnetlink(7)): H in ASCII.
 const PROTOCOL: u8 = 72;
+/// `IPPROTO_TCP`.
+const TCP: u8 = 6;
+/// How far behind the first rule the last one is.
+const BEHIND: u32 = 2;
 
 /// Routes and rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,16 +70,37 @@ impl State {
             let mut routes = state.routes.iter();
             routes.any(|route| same_family(&route.destination, all))
         });
-        state.rules = needed
-            .map(|destination| Rule {
+        for destination in needed {
+            let rule = |action, after| Rule {
+                action,
                 destination,
-                priority: routes.priority,
+                priority: routes.priority + after,
                 table: routes.table,
                 protocol: PROTOCOL,
+                ip_protocol: None,
+                mark: None,
+                inverted: false,
+            };
+            let (lookup, device) = match &routes.target {
+                Target::Device(device) => (u32::from(device.without_tcp), Some(device)),
+                Target::Listener => (0, None),
+            };
+            state.rules.insert(Rule {
                 mark: Some(routes.mark),
-                inverted: matches!(routes.target, Target::Device(_)),
-            })
-            .collect();
+                inverted: device.is_some(),
+                ..rule(RuleAction::Lookup, lookup)
+            });
+            // An inverted rule is for packets that do not have all of its conditions, so "neither TCP
+            // nor the mark" cannot be one rule.
+            if device.is_some_and(|device| device.without_tcp) {
+                let behind = routes.priority + BEHIND;
+                state.rules.insert(Rule {
+                    ip_protocol: Some(TCP),
+                    ..rule(RuleAction::Goto(behind), 0)
+                });
+                state.rules.insert(rule(RuleAction::Nop, BEHIND));
+            }
+        }
         Ok(state)
     }
 }
@@ -112,12 +137,18 @@ pub(super) fn plan(table: u32, wanted: &State, found: &State) -> Result<Vec<Chan
     if rules.iter().any(|rule| !wanted.rules.contains(*rule)) {
         rules.sort_by_key(|rule| {
             let prefix = u8::from(rule.destination.prefix_len() > 0);
-            std::cmp::Reverse(prefix + u8::from(rule.mark.is_some()))
+            let conditions = u8::from(rule.mark.is_some()) + u8::from(rule.ip_protocol.is_some());
+            (order(rule), std::cmp::Reverse(prefix + conditions))
         });
         changes.extend(rules.drain(..).cloned().map(Change::RemoveRule));
     }
-    let missing = wanted.rules.iter().filter(|rule| !rules.contains(rule));
-    changes.extend(missing.cloned().map(Change::AddRule));
+    let mut missing: Vec<_> = wanted
+        .rules
+        .iter()
+        .filter(|rule| !rules.contains(rule))
+        .collect();
+    missing.sort_by_key(|rule| std::cmp::Reverse(order(rule)));
+    changes.extend(missing.into_iter().cloned().map(Change::AddRule));
 
     let kept = |route: &Route| {
         let mut wanted = wanted.routes.iter();
@@ -126,6 +157,16 @@ pub(super) fn plan(table: u32, wanted: &State, found: &State) -> Result<Vec<Chan
     let gone = ours.into_iter().filter(|route| !kept(route));
     changes.extend(gone.cloned().map(Change::RemoveRoute));
     Ok(changes)
+}
+
+/// The order in which rules are removed, the reverse of that in which they are added: a packet that is
+/// led around a lookup is so as long as there is the lookup.
+fn order(rule: &Rule) -> u8 {
+    match rule.action {
+        RuleAction::Lookup => 0,
+        RuleAction::Goto(_) => 1,
+        RuleAction::Nop => 2,
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use crate::prefixes;
 pub struct Routes {
     /// Number of the routing table, which nothing else should use: 1 to 252, or 256 and above.
     pub table: u32,
-    /// Place of the rule, from 1. The rule of the main table has 32766.
+    /// Place of the rule, from 1. The rule of the main table has 32766. With
+    /// [`Device::without_tcp`] the two places behind it are taken as well.
     pub priority: u32,
     /// The mark (`SO_MARK` of socket(7)) that distinguishes packets.
     pub mark: u32,
@@ -50,6 +51,9 @@ pub struct Device {
     pub source6: Option<Ipv6Addr>,
     /// Longest packet in bytes, instead of the device's MTU.
     pub mtu: Option<u32>,
+    /// Whether TCP packets keep their other routes: connections that exist are not to be interrupted,
+    /// and new ones are redirected.
+    pub without_tcp: bool,
 }
 
 impl Device {
@@ -61,6 +65,7 @@ impl Device {
             source: None,
             source6: None,
             mtu: None,
+            without_tcp: false,
         }
     }
 
@@ -76,6 +81,12 @@ impl Device {
     /// Sets the length of the longest packet, in bytes.
     pub fn with_mtu(mut self, bytes: u32) -> Self {
         self.mtu = Some(bytes);
+        self
+    }
+
+    /// Leaves TCP packets to other routes.
+    pub fn without_tcp(mut self) -> Self {
+        self.without_tcp = true;
         self
     }
 }
@@ -96,7 +107,7 @@ impl Routes {
         let &Self {
             table, priority, ..
         } = self;
-        if matches!(table, 0 | 253..=255) || priority == 0 {
+        if matches!(table, 0 | 253..=255) || !(1..=u32::MAX - 2).contains(&priority) {
             return Err(RoutesError::Number { table, priority });
         }
         if self.mark == 0 {

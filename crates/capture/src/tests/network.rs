@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::{NetNs, is_privileged};
@@ -97,6 +98,18 @@ impl Network {
         let to = SocketAddr::new(to.parse().unwrap(), PORT);
         let _connected = self.host.run(|| connect(to, mark)).unwrap().unwrap();
         self.accept()
+    }
+
+    /// A connection from the host to the server at `to`, and the server's end. What is not read in
+    /// time is an error.
+    pub fn pair(&self, to: &str) -> (TcpStream, TcpStream) {
+        let to = SocketAddr::new(to.parse().unwrap(), PORT);
+        let near = self.host.run(|| connect(to, 0)).unwrap().unwrap();
+        let (far, _) = self.far.accept().unwrap();
+        for end in [&near, &far] {
+            end.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        }
+        (near, far)
     }
 
     /// Accepts the only connection.

@@ -1,5 +1,6 @@
 //! Tests of the table that redirects.
 
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ipnet::IpNet;
@@ -49,6 +50,31 @@ fn captured_connections_arrive_with_their_destination() {
     drop(redirect);
     for to in both {
         assert_eq!(network.connect(to, 0), through(to));
+    }
+}
+
+#[test]
+fn connections_that_are_open_stay_where_they_are() {
+    let Some(network) = Network::create() else {
+        return;
+    };
+    for to in ["10.1.0.7", "fd01::7"] {
+        let (near, far) = network.pair(to);
+        let wanted = wanted(&network, &["10.1.0.0/16", "fd01::/16"]);
+        let redirect = create(&network, &wanted).unwrap();
+        let exchange = |byte: u8| {
+            for (mut from, mut to) in [(&near, &far), (&far, &near)] {
+                from.write_all(&[byte]).unwrap();
+                let mut received = [0];
+                to.read_exact(&mut received).unwrap();
+                assert_eq!(received, [byte]);
+            }
+        };
+        exchange(1);
+        assert_eq!(network.connect(to, 0), captured(to));
+        exchange(2);
+        drop(redirect);
+        exchange(3);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of routes in the kernel.
 
+use std::net::TcpStream;
+
 use hawser_kernel::netlink::Netlink;
 use hawser_kernel::route::{Route, Rule};
 use ipnet::IpNet;
@@ -95,6 +97,43 @@ fn packets_without_the_mark_go_to_the_device() {
         assert_ne!(netlink.rules().unwrap().iter().filter(ours).count(), 0);
         assert!(Routes::reset(TABLE).unwrap());
         assert_eq!(netlink.rules().unwrap().iter().filter(ours).count(), 0);
+    };
+    network.host.run(inside).unwrap();
+}
+
+#[test]
+fn tcp_keeps_its_other_routes() {
+    let Some(network) = Network::create() else {
+        return;
+    };
+    let inside = || {
+        let datagram = |to: &str, mark: u32| {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            let level = libc::SOL_SOCKET;
+            hawser_kernel::socket::set_option(&socket, level, libc::SO_MARK, mark as i32).unwrap();
+            socket.connect(to).is_ok()
+        };
+        let stream = |to: &str| {
+            let error = TcpStream::connect(to).unwrap_err();
+            error.raw_os_error() != Some(libc::ENETUNREACH)
+        };
+        let to = "10.4.0.7:9";
+        assert!(!datagram(to, 0) && !stream(to));
+        let mut wanted = device(&["10.4.0.0/16"]);
+        if let Target::Device(device) = &mut wanted.target {
+            device.without_tcp = true;
+        }
+        assert!(wanted.apply().unwrap());
+        assert!(!wanted.apply().unwrap());
+        assert!(datagram(to, 0) && !datagram(to, MARK) && !stream(to));
+        // A second table at the same places, which is removed before the first one.
+        wanted.table += 1;
+        assert!(wanted.apply().unwrap());
+        assert!(Routes::reset(wanted.table).unwrap());
+        assert!(datagram(to, 0) && !datagram(to, MARK) && !stream(to));
+        assert!(Routes::reset(TABLE).unwrap());
+        let rules = Netlink::open().unwrap().rules().unwrap();
+        assert!(rules.iter().all(|rule| rule.protocol != 72), "{rules:?}");
     };
     network.host.run(inside).unwrap();
 }

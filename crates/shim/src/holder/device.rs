@@ -4,19 +4,26 @@
 //! connect before any rule of nf_tables applies. What arrives at it is not TCP.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use hawser_capture::{Device, Routes, RoutesError, Scope, Target};
 use hawser_kernel::interface;
 use hawser_kernel::netlink::{Netlink, NetlinkError};
 use hawser_tun::{Queue, Tun};
 use ipnet::IpNet;
+use rustix::net::netdevice::index_to_name;
+use rustix::net::{AddressFamily, SocketType};
 
+use super::network::wait_for_address;
 use super::{HolderError, MARK};
 
 /// The name of the device; `%d` is the first free number.
 pub(super) const NAME: &str = "hawser%d";
+/// The network namespace of the calling thread.
+const OWN_NET: &str = "/proc/thread-self/ns/net";
 /// The device's MTU in bytes: the least that IPv6 has (RFC 8200, 5), which most paths take.
 pub(crate) const MTU: u16 = 1280;
 /// Packets that may wait for the carrier.
@@ -24,8 +31,8 @@ pub(super) const QUEUE: u32 = 1000;
 
 /// The numbers of our routing tables: "hw" in the upper half, the device's index in the lower.
 const TABLES: u32 = 0x6877_0000;
-/// Captured prefixes go to the device, whatever other routes there are: the rule is before that of the
-/// main table (32766).
+/// Packets to captured prefixes that are not TCP go to the device, whatever other routes there are: the
+/// rules, three, are before that of the main table (32766).
 const FIRST: (u32, u32) = (0, 26_743);
 /// Captured prefixes go to the device if there is no other route: the rule is behind that of the
 /// default table (32767). Added to the number of the first table.
@@ -87,8 +94,11 @@ impl CaptureDevice {
             Scope::Host => routed,
             Scope::Group { .. } | Scope::Class(_) => Vec::new(),
         };
-        for ((table, priority), prefixes) in [(FIRST, first), (LAST, captured.to_vec())] {
-            let target = Target::Device(Device::new(self.index, prefixes));
+        // Connections are redirected, and those that are open already keep their route.
+        let first = Device::new(self.index, first).without_tcp();
+        let last = Device::new(self.index, captured.to_vec());
+        for ((table, priority), device) in [(FIRST, first), (LAST, last)] {
+            let target = Target::Device(device);
             Routes::new(self.table(table), priority, MARK, target).apply()?;
         }
         Ok(())
@@ -114,6 +124,10 @@ impl CaptureDevice {
                 let added =
                     Netlink::open().and_then(|mut one| one.add_address(self.index, source, length));
                 added.map_err(|error| failed(error.into()))?;
+                if let IpAddr::V6(source) = source {
+                    // Until then answers to it do not arrive, and connections to what is mapped fail.
+                    wait_for_address(source).map_err(&failed)?;
+                }
             }
         }
         Ok(())
@@ -139,7 +153,7 @@ fn is_source(ip: IpAddr) -> bool {
 }
 
 /// Removes the rules in the calling thread's network namespace that killed holders left. The routes
-/// vanished with their device.
+/// vanish with their device.
 ///
 /// # Errors
 /// [`RoutesError`].
@@ -152,12 +166,46 @@ pub fn remove_leftovers() -> Result<(), RoutesError> {
         .filter(|table| table & 0xffff_0000 == TABLES)
         .collect();
     for table in tables {
-        // Routes are there before their rule.
-        if netlink.routes(table).map_err(failed)?.is_empty() {
+        // Routes are there before their rule. Those of a holder that was killed this moment may still
+        // be there.
+        let routes = netlink.routes(table).map_err(failed)?;
+        if !routes.iter().any(|route| is_held(route.device)) {
             Routes::reset(table)?;
         }
     }
     Ok(())
+}
+
+/// Whether a process in this network namespace has a queue of the TUN device with this index. What
+/// cannot be found out is taken for so.
+fn is_held(index: u32) -> bool {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
+    let Ok(socket) = socket else { return true };
+    let Ok(name) = index_to_name(&socket, index) else {
+        return false;
+    };
+    let (Ok(own), Ok(_)) = (fs::read_link(OWN_NET), fs::read_dir("/proc")) else {
+        return true;
+    };
+    let line = format!("iff:\t{name}");
+    let has_queue = |process: &Path| {
+        entries(&process.join("fdinfo")).any(|queue| {
+            let info = fs::read_to_string(queue);
+            info.is_ok_and(|info| info.lines().any(|one| one == line))
+        })
+    };
+    // Another namespace may have a device of that name.
+    let is_here = |process: &Path| {
+        let mut threads = entries(&process.join("task"));
+        threads.any(|thread| fs::read_link(thread.join("ns/net")).is_ok_and(|net| net == own))
+    };
+    entries(Path::new("/proc")).any(|process| has_queue(&process) && is_here(&process))
+}
+
+/// What is in a folder; nothing if it cannot be read.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
 #[cfg(test)]
@@ -230,7 +278,7 @@ mod tests {
             // As the kernel does it with the process.
             device.queue = File::open("/dev/null").unwrap().into();
             std::mem::forget(device);
-            assert_eq!((source("10.99.0.1:9"), rules()), (None, 4));
+            assert_eq!((source("10.99.0.1:9"), rules()), (None, 8));
             remove_leftovers().unwrap();
             assert_eq!(rules(), 0);
         });

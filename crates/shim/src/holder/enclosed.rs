@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use hawser_kernel::interface::LOOPBACK;
@@ -12,6 +13,7 @@ use ipnet::IpNet;
 
 use super::HolderError;
 use super::device::{MTU, NAME, QUEUE, SOURCES};
+use super::network::wait_for_address;
 
 /// What no connection leaves the namespace for: "this" host and network, loopback and link-local
 /// addresses, multicast and reserved ones (RFC 6890).
@@ -50,6 +52,11 @@ pub(super) fn create_device() -> Result<OwnedFd, HolderError> {
     };
     let failed = HolderError::system("set up the TUN device for captured packets");
     configured().map_err(&failed)?;
+    for (source, _) in SOURCES {
+        if let IpAddr::V6(source) = source {
+            wait_for_address(source).map_err(&failed)?;
+        }
+    }
     let group = rustix::process::getegid().as_raw();
     if let Err(error) = fs::write(PING_GROUPS, format!("{group} {group}")) {
         tracing::warn!(%error, "programs that ping need further rights");
@@ -83,8 +90,6 @@ fn nets<'a>(texts: &'a [&str]) -> impl Iterator<Item = IpNet> + 'a {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
 
     #[test]

@@ -161,7 +161,7 @@ fn set_up_device(own: Block) -> Result<(Queue, u32), HolderError> {
     };
     let failed = HolderError::system("set up the TUN device");
     configured().map_err(&failed)?;
-    wait_for(own.address(SLOTS)).map_err(&failed)?;
+    wait_for_address(own.address(SLOTS)).map_err(&failed)?;
     let queue = tun.queues.into_iter().next();
     let queue = queue.ok_or_else(|| failed(io::Error::other("it has no queue")))?;
     Ok((queue, index))
@@ -169,7 +169,7 @@ fn set_up_device(own: Block) -> Result<(Queue, u32), HolderError> {
 
 /// Waits until packets to `address`, the last one added, are for this host: the kernel makes the
 /// routes of addresses later.
-fn wait_for(address: Ipv6Addr) -> io::Result<()> {
+pub(super) fn wait_for_address(address: Ipv6Addr) -> io::Result<()> {
     let route = format!("{:032x} 80 ", u128::from(address));
     let deadline = Instant::now() + ROUTED;
     while !fs::read_to_string("/proc/thread-self/net/ipv6_route")?.contains(&route) {

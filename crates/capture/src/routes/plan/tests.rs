@@ -30,8 +30,12 @@ fn apply(state: &mut State, change: &Change) {
         Change::AddRule(rule) => assert!(state.rules.insert(rule.clone()), "exists"),
         Change::RemoveRule(rule) => {
             let matches = |other: &&Rule| {
-                let key = |rule: &Rule| (rule.priority, rule.table, rule.protocol);
+                let key = |rule: &Rule| {
+                    let action = std::mem::discriminant(&rule.action);
+                    (action, rule.priority, rule.table, rule.protocol)
+                };
                 key(other) == key(rule)
+                    && (rule.ip_protocol.is_none() || rule.ip_protocol == other.ip_protocol)
                     && same_family(&other.destination, &rule.destination)
                     && (rule.destination.prefix_len() == 0 || rule.destination == other.destination)
                     && (rule.mark.is_none() || rule.mark == other.mark)
@@ -68,10 +72,12 @@ fn routes() -> impl Strategy<Value = Routes> {
         2..4_u32,
         prop::option::of(Just(Ipv4Addr::LOCALHOST)),
         prop::option::of(Just(1300)),
+        any::<bool>(),
     );
-    let device = device.prop_map(|(prefixes, index, source, mtu)| {
+    let device = device.prop_map(|(prefixes, index, source, mtu, without_tcp)| {
         let mut device = Device::new(index, prefixes);
         (device.source, device.mtu) = (source, mtu);
+        device.without_tcp = without_tcp;
         Target::Device(device)
     });
     let target = prop_oneof![4 => device, 1 => Just(Target::Listener)];
@@ -93,17 +99,27 @@ fn found() -> impl Strategy<Value = State> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let destination = prop_oneof![prefix(), prop::sample::select(everything.to_vec())];
     let mark = prop::option::of(1..3_u32);
-    let rule = (destination, protocol, table, 1..3_u32, mark, any::<bool>());
-    let rule = rule.prop_map(
-        |(destination, protocol, table, priority, mark, inverted)| Rule {
+    let ip_protocol = prop::option::of(Just(6_u8));
+    let action = prop_oneof![
+        4 => Just(RuleAction::Lookup),
+        1 => (3..6_u32).prop_map(RuleAction::Goto),
+        1 => Just(RuleAction::Nop)
+    ];
+    let conditions = (destination, ip_protocol, mark, any::<bool>());
+    let rule = (action, protocol, table, 1..3_u32, conditions);
+    let rule = rule.prop_map(|(action, protocol, table, priority, conditions)| {
+        let (destination, ip_protocol, mark, inverted) = conditions;
+        Rule {
+            action,
             destination,
             priority,
             table,
             protocol,
+            ip_protocol,
             mark,
             inverted,
-        },
-    );
+        }
+    });
     let routes = prop::collection::vec(route, 0..8);
     let rules = prop::collection::btree_set(rule, 0..8);
     (routes, rules).prop_map(|(all, rules)| {

@@ -1,11 +1,14 @@
 //! Plain IP beside SCION.
 
+use std::io::{Read, Write};
+use std::net::UdpSocket;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::Transfer;
-use super::bed::{Bed, CLIENT, MAPPED, SERVER};
+use super::bed::{Bed, CLIENT, MAPPED, SERVER, accept};
 use crate::support::eventually;
 
 /// Plain IP between both hosts, over a wire that SCION does not use, at 100 Mbit/s: else it would
@@ -64,6 +67,56 @@ fn carried(bed: &Bed) -> u64 {
         .iter()
         .map(|path| path["sent_bytes"].as_u64().unwrap());
     sent.sum()
+}
+
+#[test]
+fn connections_over_plain_ip_outlive_that_their_destination_is_mapped() {
+    let Some(bed) = Bed::new("shim-mapped-later") else {
+        return;
+    };
+    let server = bed.serve(&["--serve", "all"]);
+    let ip = server.address.split(',').nth(1).unwrap();
+    wire(&bed, ip.rsplit_once(':').unwrap().0);
+    let _client = bed.use_shim(&server, &[]);
+    let (listener, port) = bed.server.listen("0.0.0.0");
+    let to = format!("192.168.77.2:{port}");
+    let open = bed.client.connect(&to);
+    let (open_server, from) = accept(&listener);
+    assert_eq!(from.ip().to_string(), "192.168.77.1");
+    let exchange = |text: &[u8]| {
+        for (mut from, mut to) in [(&open, &open_server), (&open_server, &open)] {
+            let mut received = vec![0; text.len()];
+            from.write_all(text).unwrap();
+            to.read_exact(&mut received).unwrap();
+            assert_eq!(received, text);
+        }
+    };
+    exchange(b"before");
+    bed.map([("192.168.77.2", server.address.as_str())]);
+    eventually("new connections go over SCION", || {
+        let _new = bed.client.connect(&to);
+        accept(&listener).1.ip() != from.ip()
+    });
+    exchange(b"while it is mapped");
+    // Datagrams go over SCION as well, though there is a route.
+    let socket = bed
+        .server
+        .run(|| UdpSocket::bind("192.168.77.2:0"))
+        .unwrap();
+    let datagrams = socket.local_addr().unwrap();
+    let program = bed.client.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
+    program.send_to(b"datagram", datagrams).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let (_, from) = socket.recv_from(&mut [0; 8]).unwrap();
+    assert_ne!(from.ip().to_string(), "192.168.77.1");
+    bed.map(MAPPED.map(|ip| (ip, server.address.as_str())));
+    eventually("new connections go over plain IP", || {
+        let _new = bed.client.connect(&to);
+        accept(&listener).1.ip().to_string() == "192.168.77.1"
+    });
+    exchange(b"afterwards");
 }
 
 #[test]
