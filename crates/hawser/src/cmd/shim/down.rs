@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hawser_capture::Group;
 use hawser_kernel::rpc::RpcError;
@@ -10,6 +12,10 @@ use hawser_shim::holder;
 
 use super::{NameArgs, place};
 use crate::failure::{Doing, Failure};
+
+/// Longest wait for the carrier to end, and the interval at which it is looked for.
+const ENDING: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
 
 #[derive(clap::Args)]
 pub struct DownArgs {
@@ -26,8 +32,18 @@ pub fn run(args: &DownArgs) -> Result<(), Failure> {
         Ok(()) | Err(RpcError::Connect(_)) => {}
         Err(error) => return Err(error.into()),
     }
+    // The carrier of a killed holder ends as well, and has the device as long as it lives.
+    let carrier = args.name.name.carrier();
+    let deadline = Instant::now() + ENDING;
+    while UnixStream::connect(&carrier).is_ok() {
+        if Instant::now() > deadline {
+            let text = "the process that `hawser shim up` runs in does not end: end it";
+            return Err(Failure::job(text));
+        }
+        thread::sleep(POLL);
+    }
     // What a killed carrier or holder left.
-    for socket in [args.name.name.holder(), args.name.name.carrier()] {
+    for socket in [args.name.name.holder(), carrier] {
         let refused = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
         if UnixStream::connect(&socket).is_err_and(refused) {
             match fs::remove_file(&socket) {
