@@ -10,6 +10,8 @@ use crate::papers::{Spread, shila};
 pub enum MptcpCarrier {
     /// A TCP connection of an ordinary program through `hawser shim up`, by the kernel's MPTCP.
     Mptcp,
+    /// The same through `hawser shim up --carrier quic`: a stream over several QUIC connections.
+    Streams,
     /// A QUIC connection over each of the paths.
     Quic,
     /// The same program over plain IP, which has one path.
@@ -18,7 +20,7 @@ pub enum MptcpCarrier {
 
 impl MptcpCarrier {
     /// All carriers.
-    pub const ALL: [Self; 3] = [Self::Mptcp, Self::Quic, Self::Tcp];
+    pub const ALL: [Self; 4] = [Self::Mptcp, Self::Streams, Self::Quic, Self::Tcp];
 
     /// Whether it can use this number of paths.
     pub fn takes(self, paths: u8) -> bool {
@@ -27,13 +29,14 @@ impl MptcpCarrier {
 
     /// Whether programs connect through the shim.
     pub fn is_shim(self) -> bool {
-        self == Self::Mptcp
+        matches!(self, Self::Mptcp | Self::Streams)
     }
 
     /// What it is, in a few words.
     pub fn about(self) -> &'static str {
         match self {
             Self::Mptcp => "TCP through the shim",
+            Self::Streams => "TCP through the shim by QUIC",
             Self::Quic => "QUIC, one connection per path",
             Self::Tcp => "TCP over plain IP",
         }
@@ -54,6 +57,7 @@ impl fmt::Display for MptcpCarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Mptcp => "mptcp",
+            Self::Streams => "shim-quic",
             Self::Quic => "quic",
             Self::Tcp => "tcp",
         })
@@ -85,6 +89,6 @@ mod tests {
             assert_eq!(carrier.to_string().parse(), Ok(carrier));
         }
         let error = "udp".parse::<MptcpCarrier>().unwrap_err();
-        assert!(error.contains("mptcp, quic, tcp"), "{error}");
+        assert!(error.contains("mptcp, shim-quic, quic, tcp"), "{error}");
     }
 }

@@ -21,8 +21,8 @@ const ROW: i32 = 19;
 const TEXT: i32 = 36;
 const BAR_ROW: i32 = 24;
 /// Right edge of the names of bars, their begin, and the length of the longest.
-const NAME: i32 = 190;
-const BAR: (i32, i32) = (198, 560);
+const NAME: i32 = 226;
+const BAR: (i32, i32) = (234, 524);
 /// Half the height of a bar, and half the width of the ends of a deviation.
 const HALF: i32 = 7;
 const END: i32 = 4;
@@ -55,6 +55,7 @@ fn colour(carrier: MptcpCarrier) -> RGBColor {
         MptcpCarrier::Mptcp => 0,
         MptcpCarrier::Quic => 1,
         MptcpCarrier::Tcp => 2,
+        MptcpCarrier::Streams => 3,
     }]
 }
 
@@ -275,6 +276,8 @@ mod tests {
             set_up: vec![
                 set_up(MptcpCarrier::Mptcp, Connection::First, Some(40.0)),
                 set_up(MptcpCarrier::Mptcp, Connection::Later, Some(40.0)),
+                set_up(MptcpCarrier::Streams, Connection::First, Some(40.0)),
+                set_up(MptcpCarrier::Streams, Connection::Later, Some(40.0)),
                 set_up(MptcpCarrier::Tcp, Connection::Later, None),
             ],
         }
@@ -288,8 +291,8 @@ mod tests {
         for carrier in MptcpCarrier::ALL {
             assert!(svg.contains(carrier.about()), "{carrier}");
         }
-        // The paper's three values, and four, five and one of ours.
-        assert_eq!(svg.matches("<circle").count(), 3 + 4 + 5 + 1);
+        // The paper's three values, and four, five, five and one of ours.
+        assert_eq!(svg.matches("<circle").count(), 3 + 4 + 5 + 5 + 1);
         assert!(
             svg.contains("0.95 of QUIC over one path") && svg.contains("+22.0 to plain TCP"),
             "{svg}"

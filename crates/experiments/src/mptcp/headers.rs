@@ -44,7 +44,9 @@ impl HeaderRow {
                 let underlay = UNDERLAY as usize;
                 (underlay, SCION_HEADERS, path, SHIM_HEADERS, MPTCP_HEADER)
             }
-            MptcpCarrier::Quic => (UNDERLAY as usize, SCION_HEADERS, path, QUIC_HEADERS, 0),
+            MptcpCarrier::Quic | MptcpCarrier::Streams => {
+                (UNDERLAY as usize, SCION_HEADERS, path, QUIC_HEADERS, 0)
+            }
             MptcpCarrier::Tcp => {
                 // The headers of TCP are counted with those of IPv4.
                 let ip = 20;

@@ -297,14 +297,18 @@ impl<'a> Ready<'a> {
 
     async fn record(&self, carrier: MptcpCarrier, paths: u8) -> Result<Recorded, ExperimentError> {
         match carrier {
-            MptcpCarrier::Mptcp => self.through_shim(paths).await,
+            MptcpCarrier::Mptcp | MptcpCarrier::Streams => self.through_shim(carrier, paths).await,
             MptcpCarrier::Quic => self.quic(paths).await,
             MptcpCarrier::Tcp => self.tcp().await,
         }
     }
 
     /// Brings the sender's shim up for one run.
-    async fn through_shim(&self, paths: u8) -> Result<Recorded, ExperimentError> {
+    async fn through_shim(
+        &self,
+        carrier: MptcpCarrier,
+        paths: u8,
+    ) -> Result<Recorded, ExperimentError> {
         let map = self.folder.join("map.toml");
         let receiver = (self.ends.receiver, self.stage.address(self.ends.receiver)?);
         let text = format!(
@@ -316,8 +320,20 @@ impl<'a> Ready<'a> {
         let left = (paths + 1..=LINKS).map(|link| format!("- {}#{link}", self.ends.receiver));
         let acl = left.chain(["+".to_owned()]);
         let acl = acl.flat_map(|entry| ["--acl".to_owned(), entry]);
-        let fixed = ["--any-server", "--select", "shortest", "--paths"].map(str::to_owned);
-        let fixed = fixed.into_iter().chain([paths.to_string()]);
+        let name = match carrier {
+            MptcpCarrier::Streams => "quic",
+            _ => "mptcp",
+        };
+        let fixed = [
+            "--any-server",
+            "--carrier",
+            name,
+            "--select",
+            "shortest",
+            "--paths",
+        ];
+        let fixed = fixed.map(str::to_owned).into_iter();
+        let fixed = fixed.chain([paths.to_string()]);
         let options = ShimOptions {
             isd_as: self.ends.sender,
             map: &map,
@@ -325,12 +341,17 @@ impl<'a> Ready<'a> {
             args: fixed.chain(acl).collect(),
         };
         let shim = self.stage.shim_up(&options).await?;
-        let recorded = self.over(&shim, paths).await?;
+        let recorded = self.over(&shim, carrier, paths).await?;
         shim.down().await?;
         Ok(recorded)
     }
 
-    async fn over(&self, shim: &Shim<'_>, paths: u8) -> Result<Recorded, ExperimentError> {
+    async fn over(
+        &self,
+        shim: &Shim<'_>,
+        carrier: MptcpCarrier,
+        paths: u8,
+    ) -> Result<Recorded, ExperimentError> {
         let set_up = self.set_up(MAPPED, Some(Connection::First)).await?;
         let (goodput, throughput) = self.send_tcp(Some(MAPPED)).await?;
         let used = shim.paths().await?;
@@ -341,7 +362,10 @@ impl<'a> Ready<'a> {
         Ok(Recorded {
             goodput,
             throughput,
-            cost: PathCost::mptcp(mtu, path_bytes),
+            cost: match carrier {
+                MptcpCarrier::Streams => PathCost::quic(mtu, path_bytes),
+                _ => PathCost::mptcp(mtu, path_bytes),
+            },
             path_bytes,
             set_up,
         })
@@ -442,9 +466,10 @@ impl Case {
 
 /// Checks that all paths were used. Returns the size of their largest datagrams.
 fn check_paths(all: &[ShimPath], paths: u8) -> Result<usize, ExperimentError> {
-    let bytes: u64 = all.iter().map(|path| path.sent_bytes).sum();
+    let carried = |path: &ShimPath| path.sent_bytes + path.stream_bytes;
+    let bytes: u64 = all.iter().map(carried).sum();
     let least = USED * bytes as f64 / f64::from(paths);
-    let used = all.iter().filter(|path| path.sent_bytes as f64 > least);
+    let used = all.iter().filter(|path| carried(path) as f64 > least);
     let (count, datagram) = used.fold((0, usize::MAX), |(count, least), path| {
         (count + 1, least.min(path.datagram_bytes))
     });
@@ -486,6 +511,7 @@ mod tests {
         let path = |sent_bytes| ShimPath {
             datagram_bytes: 1380,
             sent_bytes,
+            stream_bytes: 0,
         };
         assert_eq!(check_paths(&[path(500), path(400)], 2).unwrap(), 1380);
         let error = check_paths(&[path(900), path(5)], 2).unwrap_err();

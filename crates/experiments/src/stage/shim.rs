@@ -58,6 +58,8 @@ pub struct ShimPath {
     pub datagram_bytes: usize,
     /// Bytes sent, from the SCION/UDP payload on.
     pub sent_bytes: u64,
+    /// Bytes of streams sent over its QUIC connection.
+    pub stream_bytes: u64,
 }
 
 /// How long one connection took, in seconds: what `hawser internal plain-set-up` prints.
@@ -219,7 +221,7 @@ mod tests {
     fn what_is_needed_of_the_status_is_read() {
         let text = r#"{"up": true, "connections": [], "failures": [{"at_ms": 1, "text": "x"}], "sessions": [
             {"peer": "1-ff00:0:110,10.0.1.1:31800", "paths": [{"slot": 1, "datagram_bytes": 1380,
-            "sent_bytes": 12, "sent_packets": 1}]}, {"paths": []}]}"#;
+            "sent_bytes": 12, "sent_packets": 1, "stream_bytes": 0}]}, {"paths": []}]}"#;
         let status: Status = serde_json::from_str(text).unwrap();
         assert_eq!(status.sessions[0].paths[0].datagram_bytes, 1380);
         assert_eq!(status.failures[0].text, "x");

@@ -16,8 +16,8 @@ use crate::out::{errln, outln};
 
 #[derive(clap::Args)]
 pub struct MptcpArgs {
-    /// Run these only: mptcp (a TCP program through the shim), quic (a connection over each path), tcp
-    /// (the program over plain IP, one path)
+    /// Run these only: mptcp (a TCP program through the shim), shim-quic (the same with --carrier quic),
+    /// quic (a connection over each path), tcp (the program over plain IP, one path)
     #[arg(long, value_name = "CARRIER,...", value_delimiter = ',')]
     only: Vec<MptcpCarrier>,
     /// Numbers of paths, 1 to 8
@@ -98,25 +98,25 @@ fn print_table(table: &MptcpTable) {
     outln!("{}: {}", table.experiment, table.about);
     outln!("medians in Mbit/s over {} s, start included", table.seconds);
     outln!(
-        "carrier paths runs goodput spread  frames overhead ceiling reached by quic by one  paper: goodput (frames), by one"
+        "carrier   paths runs goodput spread  frames overhead ceiling reached by quic by one  paper: goodput (frames), by one"
     );
     for row in &table.rows {
         outln!("{}", line(row));
     }
     if !table.headers.is_empty() {
         outln!("bytes of a full frame");
-        outln!("carrier frame underlay scion path seal  tcp payload overhead  without the path");
+        outln!("carrier   frame underlay scion path seal  tcp payload overhead  without the path");
         table.headers.iter().for_each(print_headers);
     }
     if !table.set_up.is_empty() {
         outln!("set-up of a connection until the first byte of an answer, ms");
-        outln!("carrier        connections  median   least    most  more than plain TCP");
+        outln!("carrier          connections  median   least    most  more than plain TCP");
         table.set_up.iter().for_each(print_set_up);
     }
 }
 
 fn line(row: &MptcpRow) -> String {
-    let name = format!("{:<7} {:>5}", row.carrier, row.paths);
+    let name = format!("{:<9} {:>5}", row.carrier, row.paths);
     let figures = (row.mbit, row.spread, row.throughput_mbit, row.overhead);
     let (Some(mbit), Some(spread), Some(frames), Some(overhead)) = figures else {
         let why = row.failure.as_deref().unwrap_or("not measured");
@@ -156,7 +156,7 @@ fn print_headers(row: &HeaderRow) {
     } = row;
     let (all, rest) = (100.0 * row.overhead, 100.0 * row.overhead_without_path);
     outln!(
-        "{carrier:<7} {frame:>5} {underlay:>8} {scion:>5} {path:>4} {seal:>4} {tcp:>4} {payload:>7} {all:>7.1}% {rest:>16.1}%"
+        "{carrier:<9} {frame:>5} {underlay:>8} {scion:>5} {path:>4} {seal:>4} {tcp:>4} {payload:>7} {all:>7.1}% {rest:>16.1}%"
     );
 }
 
@@ -169,7 +169,7 @@ fn print_set_up(row: &SetUpRow) {
     let (count, more) = (row.all_ms.len(), row.more_ms);
     let more = more.map_or("-".to_owned(), |more| format!("{more:+.1}"));
     outln!(
-        "{:<7} {which:>6} {count:>11} {:>7.1} {:>7.1} {:>7.1}  {more:>19}",
+        "{:<9} {which:>6} {count:>11} {:>7.1} {:>7.1} {:>7.1}  {more:>19}",
         row.carrier,
         row.ms,
         row.least_ms,
