@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::destination::Destination;
 use super::entry::Entry;
-use super::file::LineError;
+use super::lines::LineError;
 use super::text::{Parsed, TABLE, line, parse_spans};
 
 /// The beginning of a new file.

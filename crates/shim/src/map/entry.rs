@@ -1,5 +1,6 @@
 //! One entry of the map.
 
+use std::fmt;
 use std::num::NonZeroU8;
 
 use super::destination::Destination;
@@ -37,6 +38,14 @@ impl Entry {
             comment: None,
             line: 0,
         }
+    }
+
+    /// Says that its destination has another target already, in the line where that is said.
+    pub(super) fn is_mapped(&self, target: impl fmt::Display) -> String {
+        format!(
+            "`{}` is mapped to {target} here, and to {} in line {}: remove one of them",
+            self.destination, self.target, self.line
+        )
     }
 
     /// Sets how many paths are used at most; numbers above [`MAX_PATHS`] count as that.

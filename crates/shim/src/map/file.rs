@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::destination::{Destination, HostName, Hosts};
 use super::entry::Entry;
+use super::lines::LineError;
 use super::{shila, text};
 
 /// Largest file, in bytes.
@@ -24,15 +25,6 @@ const LARGEST_POLICY: u64 = 1 << 20;
 pub struct MapFile {
     path: PathBuf,
     entries: Vec<Entry>,
-}
-
-/// What is wrong in a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong, and what to do.
-    pub reason: String,
 }
 
 /// Why the file of a map cannot be used.
@@ -240,19 +232,11 @@ fn twice(entries: &[Entry]) -> Vec<LineError> {
         if !std::ptr::eq(before, entry) {
             lines.push(LineError {
                 line: entry.line,
-                reason: is_mapped(before, entry.target),
+                reason: before.is_mapped(entry.target),
             });
         }
     }
     lines
-}
-
-/// Says that the destination of an entry has another target already.
-pub(super) fn is_mapped(before: &Entry, target: impl fmt::Display) -> String {
-    format!(
-        "`{}` is mapped to {target} here, and to {} in line {}: remove one of them",
-        before.destination, before.target, before.line
-    )
 }
 
 /// Reads a file. Bytes that are not UTF-8 are replaced, so that they are found at their line.

@@ -1,4 +1,13 @@
-//! Numbers of lines.
+//! Lines of a map, by their numbers.
+
+/// What is wrong in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub reason: String,
+}
 
 /// Which line a byte of a text is in.
 pub(super) struct LineNumbers {

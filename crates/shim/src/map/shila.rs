@@ -11,10 +11,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::destination::Destination;
+use super::destination::{Destination, DestinationError};
 use super::entry::Entry;
-use super::file::LineError;
-use super::lines::LineNumbers;
+use super::lines::{LineError, LineNumbers};
 use super::target::Target;
 
 /// An entry in its right shape, for messages.
@@ -106,7 +105,7 @@ fn entry(routing: &Routing) -> Result<Entry, String> {
     let destination: Destination = ip
         .to_string()
         .parse()
-        .map_err(|error: super::DestinationError| error.to_string())?;
+        .map_err(|error: DestinationError| error.to_string())?;
     let Flow { address, dst, path } = &routing.flow;
     let address = match (address, dst) {
         (Some(address), None) => address,

@@ -16,8 +16,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::destination::Destination;
 use super::entry::{Entry, MAX_PATHS};
-use super::file::{LineError, is_mapped};
-use super::lines::LineNumbers;
+use super::lines::{LineError, LineNumbers};
 use super::target::Target;
 
 /// The table of the entries.
@@ -111,7 +110,7 @@ impl Reader<'_> {
             entries.find(|entry| entry.destination == destination)
         });
         let reason = match before {
-            Some(before) if error.message() == "duplicate key" => is_mapped(before, "a target"),
+            Some(before) if error.message() == "duplicate key" => before.is_mapped("a target"),
             _ => {
                 let content = self.text.lines().nth(line - 1).unwrap_or_default().trim();
                 let message = match error.message() {
