@@ -33,6 +33,11 @@ impl<L: Copy + PartialEq> Slots<L> {
         Some((free as Slot + 1, entry.epoch))
     }
 
+    /// Whether `lane` has a slot.
+    pub fn has(&self, lane: L) -> bool {
+        self.0.iter().any(|slot| slot.lane == Some(lane))
+    }
+
     /// Takes `lane` from its slot, if it has one.
     pub fn lose(&mut self, lane: L) -> Option<Slot> {
         let slot = self.0.iter().position(|slot| slot.lane == Some(lane))?;
@@ -92,6 +97,21 @@ mod tests {
         assert_eq!(slots.lane(1, again.1), Some('c'));
         assert_eq!(slots.lane(1, first.1), None);
         assert_eq!(slots.lane(0, again.1), None);
+    }
+
+    #[test]
+    fn a_lane_that_gave_its_slot_up_gets_the_next_free_one() {
+        let mut slots = Slots::new();
+        for lane in 0..i32::from(SLOTS) {
+            assert!(slots.take(lane).is_some());
+        }
+        assert_eq!(slots.lose(3), Some(4));
+        assert_eq!(slots.take(100).map(|(slot, _)| slot), Some(4));
+        assert!(!slots.has(3) && slots.has(100));
+        assert_eq!(slots.take(3), None);
+        assert_eq!(slots.lose(5), Some(6));
+        assert_eq!(slots.take(3).map(|(slot, _)| slot), Some(6));
+        assert!(slots.has(3));
     }
 
     #[test]

@@ -233,6 +233,7 @@ impl ClientSession {
             }
             self.follow_orders();
             self.dial_plain_ip();
+            self.place_lanes();
             self.publish();
         }
     }

@@ -142,7 +142,10 @@ impl ClientSession {
         );
         // A lane that is to be closed, or does not deliver, gives its slot up.
         let is_path = |of| matches!(of, Use::Path(_));
-        let leaves = |one: &&OpenLane| is_path(one.of) && (one.closes.is_some() || one.stalled);
+        let leaves = |one: &&OpenLane| {
+            let is_in_vain = one.closes.is_some() || one.stalled;
+            is_path(one.of) && is_in_vain && self.slots.has(one.lane.key)
+        };
         let leaves = self.open.values().find(leaves);
         if let Some(one) = leaves.filter(|_| is_path(of)) {
             if one.stalled {

@@ -96,6 +96,20 @@ impl ClientSession {
         }
     }
 
+    /// Puts lanes that have given their slots up, and deliver after all, under slots that are free. The
+    /// other side follows the first packet.
+    pub(super) fn place_lanes(&mut self) {
+        for (key, one) in &self.open {
+            if one.stalled || one.closes.is_some() || self.slots.has(*key) {
+                continue;
+            }
+            let Some((slot, epoch)) = self.slots.take(*key) else {
+                return;
+            };
+            one.lane.table.bind(slot, epoch, &one.lane);
+        }
+    }
+
     /// Removes a lane whose path or connection failed.
     fn leave(&mut self, key: LaneKey, error: String) {
         if let Some(one) = self.open.get(&key) {
