@@ -5,6 +5,7 @@ mod capture;
 mod relay;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hawser_tun::Queue;
@@ -111,6 +112,10 @@ impl Replies for ToSession {
             lane.flush();
         }
     }
+
+    fn on_unsent(&self) {
+        self.0.unsent.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Answers to programs of this host.
@@ -128,4 +133,7 @@ impl Replies for ToPrograms {
             }
         }
     }
+
+    // Of no session; the program learns of it as without the shim.
+    fn on_unsent(&self) {}
 }

@@ -49,6 +49,10 @@ pub struct SessionReport {
     pub lost: Vec<PathReport>,
     /// How often a path that worked failed under connections.
     pub failovers: Failovers,
+    /// UDP datagrams and echo requests of the other host's programs that this host could not send on,
+    /// but for ports at which nobody listens.
+    #[serde(default)]
+    pub unsent_packets: u64,
     /// Which paths are taken, and why; on the side that dials.
     pub decisions: Vec<DecisionReport>,
     /// What failed last, on the side that dials.

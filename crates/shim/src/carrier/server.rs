@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hawser_endhost::{ScionAddr, on_plain_ip};
@@ -352,6 +353,7 @@ impl Session {
                 .collect(),
             lost: session.lost.to_reports(),
             failovers: session.failovers.clone(),
+            unsent_packets: session.table.unsent.load(Ordering::Relaxed),
             decisions: Vec::new(),
             error: None,
             totals: None,

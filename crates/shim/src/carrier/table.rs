@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -20,6 +21,8 @@ pub(crate) struct SlotTable {
     pub peer: Block,
     /// Which answers programs wait for.
     pub contacts: Contacts,
+    /// Packets of the peer's programs that could not be sent to where they go.
+    pub unsent: AtomicU64,
     own: Block,
     slots: [ArcSwapOption<Binding>; SLOTS as usize],
 }
@@ -36,6 +39,7 @@ impl SlotTable {
             role,
             peer,
             contacts: Contacts::default(),
+            unsent: AtomicU64::new(0),
             own,
             slots: Default::default(),
         }

@@ -51,11 +51,12 @@ fn peers(status: &StatusReport, text: &mut Text) {
         peer.lanes_up += up.count() as u64;
         peer.connections += status.connections_of(session).count() as u64;
         peer.failovers += session.failovers.count;
+        peer.unsent_packets += session.unsent_packets;
         if let Some(totals) = &session.totals {
             peer.totals.push(totals);
         }
     }
-    let all: [Family<OfPeer<'_>>; 6] = [
+    let all: [Family<OfPeer<'_>>; 7] = [
         ("lanes_up", GAUGE, "Paths that deliver.", |one| one.lanes_up),
         (
             "peer_connections",
@@ -68,6 +69,12 @@ fn peers(status: &StatusReport, text: &mut Text) {
             COUNTER,
             "Paths that worked and failed under connections.",
             |one| one.failovers,
+        ),
+        (
+            "relay_unsent_packets_total",
+            COUNTER,
+            "UDP datagrams and echo requests of the peer's programs that could not be sent on.",
+            |one| one.unsent_packets,
         ),
         (
             "payload_sent_bytes_total",
@@ -101,6 +108,7 @@ struct OfPeer<'a> {
     lanes_up: u64,
     connections: u64,
     failovers: u64,
+    unsent_packets: u64,
     totals: Vec<&'a Totals>,
 }
 

@@ -112,6 +112,7 @@ fn carrier(uptime_ms: u64, bytes: u64) -> CarrierReport {
                     reason: "link down".into(),
                 }),
             },
+            unsent_packets: 0,
             decisions: Vec::new(),
             error: None,
             totals: None,

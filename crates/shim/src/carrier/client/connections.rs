@@ -88,6 +88,7 @@ impl ClientSession {
             paths: paths.collect(),
             lost: self.lost.to_reports(),
             failovers: self.failovers.clone(),
+            unsent_packets: 0,
             decisions: (self.decisions.iter())
                 .map(|(path, decision)| DecisionReport::new(*path, decision))
                 .collect(),

@@ -47,6 +47,8 @@ pub(super) trait Replies: Send + Sync {
     fn largest(&self) -> usize;
     /// Sends packets.
     fn send(&self, packets: &[Vec<u8>]);
+    /// Counts a packet that could not be sent to where it goes.
+    fn on_unsent(&self);
 }
 
 /// The relay of one session. Its flows end with it.
@@ -194,14 +196,16 @@ impl Relay {
                 Some(Ok(socket)) => self.add(name, socket),
                 Some(Err(error)) => {
                     tracing::debug!(%error, "cannot relay to {}", name.destination);
+                    self.replies.on_unsent();
                     return self.refuse(Problem::Host, packet);
                 }
                 None => return self.refuse(Problem::Port, packet),
             },
         };
-        // With a full buffer it is lost.
-        if socket::send(&socket, datagram.payload) == Err(Errno::CONNREFUSED) {
-            self.refuse(Problem::Port, packet);
+        if let Err(error) = socket::send(&socket, datagram.payload) {
+            self.on_error(error, packet, || {
+                socket::mtu(&socket, name.destination.ip())
+            });
         }
     }
 
@@ -232,8 +236,9 @@ impl Relay {
                         }
                     },
                 };
-                // What cannot be sent is lost.
-                let _ = socket::send(&socket, &echo.encode(ends));
+                if let Err(error) = socket::send(&socket, &echo.encode(ends)) {
+                    self.on_error(error, packet, || socket::mtu(&socket, ends.destination));
+                }
             }
         }
     }
@@ -326,6 +331,28 @@ impl Relay {
         self.replies.send(&packets);
     }
 
+    /// Counts a packet that was not sent, or not delivered, and informs its sender where there is a
+    /// message for the reason. `mtu` is the largest packet that the path behind this host takes.
+    fn on_error(&self, error: Errno, packet: &[u8], mtu: impl FnOnce() -> Option<u16>) {
+        if error != Errno::CONNREFUSED {
+            self.replies.on_unsent();
+        }
+        let may_be_cut = || Received::parse(packet).is_none_or(|received| received.may_be_cut);
+        let problem = match error {
+            Errno::CONNREFUSED => Some(Problem::Port),
+            Errno::HOSTUNREACH | Errno::HOSTDOWN => Some(Problem::Host),
+            Errno::NETUNREACH | Errno::NETDOWN => Some(Problem::NoRoute),
+            // The kernel cuts the next ones.
+            Errno::MSGSIZE if may_be_cut() => None,
+            Errno::MSGSIZE => mtu().map(Problem::TooLarge),
+            // Such as a full buffer: it is lost, as on any path.
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.refuse(problem, packet);
+        }
+    }
+
     /// Informs the sender of `packet`.
     fn refuse(&self, problem: Problem, packet: &[u8]) {
         if let Some(packet) = error(problem, packet) {
@@ -361,14 +388,16 @@ async fn wait(relay: Weak<Relay>, name: Name, socket: Arc<UdpSocket>, used: Arc<
                 return;
             }
         }
-        match relay.return_all(&name, &socket) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                if let Some(sample) = name.sample().filter(|_| name.kind == Kind::Udp) {
-                    relay.refuse(Problem::Port, &sample);
-                }
-            }
-            // Other errors are of single packets too: ICMP has reported them.
-            _ => {}
+        if let Err(error) = relay.return_all(&name, &socket)
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            // ICMP has reported it, about an earlier packet.
+            let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let sample = name.sample().filter(|_| name.kind == Kind::Udp);
+            relay.on_error(error, &sample.unwrap_or_default(), || None);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv,
-    socket_with,
+    socket_with, sockopt,
 };
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -64,6 +64,15 @@ pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize
 pub(super) fn send(socket: &UdpSocket, bytes: &[u8]) -> Result<(), Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     rustix::net::send(socket, bytes, flags).map(drop)
+}
+
+/// Bytes of the largest packet to `host`, to which the socket is connected, as far as the kernel knows.
+pub(super) fn mtu(socket: &UdpSocket, host: IpAddr) -> Option<u16> {
+    let mtu = match host {
+        IpAddr::V4(_) => sockopt::ip_mtu(socket),
+        IpAddr::V6(_) => sockopt::ipv6_mtu(socket),
+    };
+    Some(u16::try_from(mtu.ok()?).unwrap_or(u16::MAX))
 }
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
