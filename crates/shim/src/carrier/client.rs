@@ -3,8 +3,9 @@
 mod connections;
 mod dial;
 mod lanes;
+mod shared;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
 use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
-use hawser_path::{Decision, Fingerprint};
+use hawser_path::{Decision, Fingerprint, Interface};
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -126,6 +127,8 @@ pub(crate) struct ClientSession {
     decisions: BTreeMap<Fingerprint, Decision>,
     failovers: Failovers,
     lost: Lost,
+    /// Shared interfaces of which there was a warning.
+    warned: BTreeSet<Interface>,
     began: Instant,
     last_error: Option<String>,
 }
@@ -171,6 +174,7 @@ impl ClientSession {
             decisions: BTreeMap::new(),
             failovers: Failovers::default(),
             lost: Lost::default(),
+            warned: BTreeSet::new(),
             began: Instant::now(),
             last_error: None,
         }

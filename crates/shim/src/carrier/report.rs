@@ -44,6 +44,10 @@ pub struct SessionReport {
     pub measured: MeasuredReport,
     /// The paths in use, by slot.
     pub paths: Vec<PathReport>,
+    /// The interfaces that several of these paths share, on the side that dials: there the session
+    /// gets a share for each of them, as congestion is controlled for each path by itself.
+    #[serde(default)]
+    pub shared: Vec<Interface>,
     /// What former paths have carried, one entry for each.
     #[serde(default)]
     pub lost: Vec<PathReport>,

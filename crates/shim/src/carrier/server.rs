@@ -351,6 +351,7 @@ impl Session {
             paths: lanes
                 .map(|lane| PathReport::of(lane, None, sent(lane.key)))
                 .collect(),
+            shared: Vec::new(),
             lost: session.lost.to_reports(),
             failovers: session.failovers.clone(),
             unsent_packets: session.table.unsent.load(Ordering::Relaxed),

@@ -102,6 +102,7 @@ fn carrier(uptime_ms: u64, bytes: u64) -> CarrierReport {
             streams: StreamsReport::default(),
             measured: MeasuredReport::default(),
             paths: vec![path(8, 2, bytes), path(9, 1, bytes)],
+            shared: Vec::new(),
             lost: Vec::new(),
             failovers: Failovers {
                 count: 1,

@@ -86,6 +86,7 @@ impl ClientSession {
                 quic: measured.rate(CarrierKind::Quic),
             },
             paths: paths.collect(),
+            shared: self.shared().into_keys().collect(),
             lost: self.lost.to_reports(),
             failovers: self.failovers.clone(),
             unsent_packets: 0,

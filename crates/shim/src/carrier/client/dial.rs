@@ -193,6 +193,7 @@ impl ClientSession {
             stalled: false,
         };
         self.open.insert(lane.key, open);
+        self.warn_of_shared();
         self.carry_over(lane.key);
         // The holder has the slots before it is given the address.
         self.publish();

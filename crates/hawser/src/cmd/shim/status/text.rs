@@ -102,6 +102,17 @@ fn session(
             plain(&latest.reason)
         ));
     }
+    if !session.shared.is_empty() {
+        let shared = session.shared.iter().map(ToString::to_string);
+        lines.push(format!(
+            "  paths share {}: there they take a share each",
+            shared.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    if session.unsent_packets > 0 {
+        let packets = count_u64(session.unsent_packets, "packet");
+        lines.push(format!("  {packets} of its programs could not be sent on"));
+    }
     if let Some(error) = session.error.as_ref().filter(|_| session.paths.is_empty()) {
         lines.push(format!("  {}", paint.bad(plain(error))));
     }

@@ -105,6 +105,27 @@ no session:
 }
 
 #[test]
+fn shared_interfaces_and_lost_packets_are_notes() {
+    let mut status = status();
+    let before = shown(&status, false);
+    let session = &mut status.sessions[0];
+    session.shared = ["1-ff00:0:1#1", "1-ff00:0:2#2"]
+        .map(|one| one.parse().unwrap())
+        .into();
+    session.unsent_packets = 1;
+    let notes = [
+        "  paths share 1-ff00:0:1#1, 1-ff00:0:2#2: there they take a share each",
+        "  1 packet of its programs could not be sent on",
+    ];
+    let shown = shown(&status, false);
+    let new: Vec<&str> = shown
+        .lines()
+        .filter(|line| !before.contains(line))
+        .collect();
+    assert_eq!(new, notes);
+}
+
+#[test]
 fn a_session_without_a_path_has_its_reason() {
     let mut status = status();
     status.connections.clear();
