@@ -2,6 +2,7 @@
 
 mod beside;
 mod client;
+mod clients;
 mod control;
 mod destinations;
 mod lane;
@@ -15,10 +16,9 @@ mod streams;
 mod table;
 mod underlay;
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
@@ -32,7 +32,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::client::{ClientSession, Connect, Request};
+use self::client::{Connect, Request};
+use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
 pub use self::node::Trust;
@@ -46,7 +47,7 @@ pub use self::report::{
 };
 use self::server::Server;
 use crate::address::Block;
-use crate::choice::{CarrierChoice, CarrierKind, Measured};
+use crate::choice::{CarrierChoice, CarrierKind};
 use crate::handover::{Handed, HandoverReceiver};
 use crate::holder::Served;
 use crate::link::{Found, Link, ToCarrier, ToHolder};
@@ -141,9 +142,7 @@ pub struct Carrier {
     link: Link<ToHolder, ToCarrier>,
     destinations: Option<Destinations>,
     handed: HandoverReceiver,
-    clients: HashMap<Target, mpsc::UnboundedSender<Request>>,
-    /// How fast carriers were, also in sessions that have ended.
-    measured: HashMap<Target, Arc<Mutex<Measured>>>,
+    clients: Clients,
     tasks: JoinSet<()>,
     /// Destinations of packets.
     finds: mpsc::UnboundedReceiver<Find>,
@@ -224,14 +223,14 @@ impl Carrier {
         if options.carrier == CarrierChoice::Auto {
             node.tell(ToHolder::Measure);
         }
+        let clients = Clients::new(node.clone());
         Ok(Self {
             node,
             paths: options.paths,
             link: attachment.link,
             destinations: options.destinations,
             handed: attachment.handed,
-            clients: HashMap::new(),
-            measured: HashMap::new(),
+            clients,
             tasks,
             server,
             finds,
@@ -270,11 +269,19 @@ impl Carrier {
         }
     }
 
-    /// Carries packets until the shim is taken down. Dropping the future ends all sessions.
+    /// Carries packets until the shim is taken down. Dropping the future ends all sessions, without
+    /// the other hosts learning of it.
     ///
     /// # Errors
     /// [`CarrierError::HolderEnded`] when the holder ended without that.
     pub async fn run(mut self) -> Result<(), CarrierError> {
+        let ended = self.work().await;
+        // In either case the connections have ended with the holder, or are about to.
+        self.clients.end().await;
+        ended
+    }
+
+    async fn work(&mut self) -> Result<(), CarrierError> {
         let mut tick = tokio::time::interval(FOLLOWED);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut refreshed = JoinSet::new();
@@ -304,7 +311,8 @@ impl Carrier {
                         self.ready.send_replace(true);
                     }
                     Some(ToCarrier::Down) => return Ok(()),
-                    Some(ToCarrier::Carried(carried)) => self.measure(&carried),
+                    Some(ToCarrier::Carried(carried)) => self.clients.measure(&carried),
+                    Some(ToCarrier::InUse(peers)) => self.clients.in_use(&peers),
                     None => return Err(CarrierError::HolderEnded),
                 },
                 Some(find) = self.finds.recv() => self.find(find),
@@ -314,6 +322,7 @@ impl Carrier {
                     Err(error) => tracing::warn!(%error, "a program's socket was not handed over"),
                 },
                 Some(answer) = self.reports.recv() => self.report(answer),
+                true = self.clients.next_end() => {}
                 // A panic of a task was reported.
                 Some(_) = self.tasks.join_next() => {}
                 _ = tick.tick(), if refreshed.is_empty() => {
@@ -396,14 +405,6 @@ impl Carrier {
         }
     }
 
-    /// Informs the sessions of what MPTCP has carried to each peer.
-    fn measure(&self, carried: &[(Ipv6Addr, u64)]) {
-        for session in self.clients.values() {
-            // Those that have ended are removed later.
-            let _ = session.send(Request::Measure(carried.to_vec()));
-        }
-    }
-
     /// Carries a connection of a program that the holder has handed over.
     fn carry(&mut self, handed: Handed) {
         let destination = handed.ends.destination;
@@ -424,36 +425,17 @@ impl Carrier {
 
     /// Sends a request to the session with `target`, which is opened if there is none.
     fn request(&mut self, target: Target, request: Request) -> Result<(), String> {
-        let unsent = match self.clients.get(&target) {
-            Some(session) => session.send(request).err().map(|unsent| unsent.0),
-            None => Some(request),
-        };
-        // The first one, or in place of one that has ended.
-        if let Some(request) = unsent {
-            let options = match &self.destinations {
-                Some(destinations) => destinations.options(&target, &self.paths)?,
-                None => self.paths.clone(),
-            };
-            let (requests, received) = mpsc::unbounded_channel();
-            // The receiver is here.
-            let _ = requests.send(request);
-            let measured = Arc::clone(self.measured.entry(target.clone()).or_default());
-            let session = ClientSession::new(self.node.clone(), target.clone(), options, measured);
-            self.tasks.spawn(session.run(received));
-            self.clients.insert(target, requests);
-        }
-        Ok(())
+        let (destinations, paths) = (self.destinations.as_ref(), &self.paths);
+        self.clients.request(target, request, |target| {
+            destinations.map_or_else(
+                || Ok(paths.clone()),
+                |destinations| destinations.options(target, paths),
+            )
+        })
     }
 
     fn report(&mut self, answer: oneshot::Sender<Vec<SessionReport>>) {
-        self.clients.retain(|_, session| !session.is_closed());
-        let mut waiting = Vec::new();
-        for session in self.clients.values() {
-            let (answer, answered) = oneshot::channel();
-            if session.send(Request::Report(answer)).is_ok() {
-                waiting.push(answered);
-            }
-        }
+        let waiting = self.clients.report();
         let (of_server, served) = oneshot::channel();
         let _ = self.server.send(of_server);
         tokio::spawn(async move {

@@ -291,8 +291,12 @@ impl Holder {
     /// Waits until all that programs have sent is delivered, if they have ended. Those that have not
     /// hold it up.
     pub async fn delivered(&self) {
-        while self.0.carriers.relays().are_undelivered() {
+        loop {
+            // Also at first: a connection may not have been accepted yet that has just begun.
             tokio::time::sleep(LOOKED).await;
+            if !self.0.carriers.relays().are_undelivered() {
+                return;
+            }
         }
     }
 

@@ -122,6 +122,8 @@ pub enum ToCarrier {
     /// Payload bytes that MPTCP has carried so far between programs of this host and each other host,
     /// in both directions; every second.
     Carried(Vec<(Ipv6Addr, u64)>),
+    /// The other hosts to which programs of this one have connections by MPTCP; every half minute.
+    InUse(Vec<Ipv6Addr>),
 }
 
 /// One end of the connection: sends `S`, receives `R`.

@@ -37,6 +37,8 @@ pub type PathKey = u64;
 const MOST: usize = 16 << 10;
 /// Most numbers that may arrive before a smaller one does.
 const AHEAD: usize = 64 << 10;
+/// The code of a stream that one of its ends closed in haste.
+const CLOSED: u8 = 0;
 /// Bytes of acknowledgements and the like that are sent together.
 const CONTROL: usize = 1 << 10;
 
@@ -113,6 +115,8 @@ struct Stream {
     is_writer_waiting: bool,
     /// Whether it is among those that may have something to send.
     has_turn: bool,
+    /// Whether the peer has gone: what has arrived can be read, and nothing is sent.
+    is_left: bool,
 }
 
 /// The streams of a session, on one side.
@@ -173,6 +177,7 @@ impl Streams {
             receive: ReceiveHalf::new(),
             is_writer_waiting: false,
             has_turn: false,
+            is_left: false,
         };
         self.streams.insert(id, stream);
     }
@@ -181,7 +186,10 @@ impl Streams {
     /// gone. When it returns fewer, [`Event::Writable`] follows.
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Option<usize> {
         let stream = self.streams.get_mut(&id)?;
-        let written = stream.send.write(bytes);
+        let written = match stream.is_left {
+            true => 0,
+            false => stream.send.write(bytes),
+        };
         stream.is_writer_waiting = written < bytes.len();
         self.take_turn(id);
         Some(written)
@@ -191,7 +199,7 @@ impl Streams {
     /// `None` if the stream is gone.
     pub fn has_room(&mut self, id: StreamId) -> Option<bool> {
         let stream = self.streams.get_mut(&id)?;
-        stream.is_writer_waiting = !stream.send.has_room();
+        stream.is_writer_waiting = stream.is_left || !stream.send.has_room();
         Some(!stream.is_writer_waiting)
     }
 
@@ -218,7 +226,12 @@ impl Streams {
             return Read::Gone;
         };
         if stream.receive.read_end() {
-            self.forget_if_complete(id);
+            if stream.is_left {
+                self.streams.remove(&id);
+                self.events.push_back(Event::Reset(id, CLOSED));
+            } else {
+                self.forget_if_complete(id);
+            }
             return Read::End;
         }
         let bytes = stream.receive.read(max);
@@ -328,6 +341,28 @@ impl Streams {
             self.events.push_back(Event::Reset(id, code));
         }
         self.resets.clear();
+    }
+
+    /// The peer has gone: ends all streams as [`end_all`](Self::end_all) does, but for those of which
+    /// everything up to the end has arrived. These end once it was read, as if the peer had closed both
+    /// of their directions.
+    pub fn leave(&mut self, code: u8) {
+        for (id, mut stream) in std::mem::take(&mut self.streams) {
+            let receive = &stream.receive;
+            if receive.has_all() && !receive.was_read() {
+                stream.is_left = true;
+                self.streams.insert(id, stream);
+            } else {
+                let code = if receive.has_all() { CLOSED } else { code };
+                self.events.push_back(Event::Reset(id, code));
+            }
+        }
+        self.resets.clear();
+    }
+
+    /// The streams that there are.
+    pub fn ids(&self) -> impl Iterator<Item = StreamId> {
+        self.streams.keys().copied()
     }
 
     /// Whether there are neither streams nor anything left to say of former ones.

@@ -132,8 +132,8 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         if let Some(explanation) = explanation {
             explanation.end().await;
         }
-        carried.abort();
         holder.release().await;
+        carried.abort();
         Ok(code(status))
     })
 }

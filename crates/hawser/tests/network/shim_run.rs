@@ -73,6 +73,8 @@ fn a_command_in_a_control_group_is_captured_alone() {
         assert!(said.contains(part), "{part:?}: {said}");
     }
     assert_eq!(Snapshot::with_groups(&bed), before);
+    // The server's host keeps nothing of it either.
+    eventually("the session has ended", || bed.served_sessions().is_empty());
 
     // Exit codes.
     let not_executable = bed.path("map.toml");
@@ -188,7 +190,34 @@ fn datagrams_and_echo_requests_go_through_a_shim() {
         let output = bed.program(&format!("echo {ip}")).output().unwrap();
         assert!(output.status.success(), "{ip}: {output:?}");
     }
+    assert_eq!(bed.served_sessions().len(), 1);
     client.end();
+    eventually("the session has ended", || bed.served_sessions().is_empty());
+}
+
+#[test]
+fn a_slow_server_gets_all_that_an_ended_command_has_sent() {
+    let Some(bed) = Bed::new("shim-run-slow") else {
+        return;
+    };
+    let (listener, port) = bed.listen();
+    // More than the server's buffer has room for.
+    let bytes = 1 << 20;
+    let job = format!("send {}:{port} {bytes}", MAPPED[0]);
+    let output = bed.run(&["--namespace"], &job).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    eventually("the session has ended", || bed.served_sessions().is_empty());
+    listener.set_nonblocking(true).unwrap();
+    let mut accepted = None;
+    eventually("the server has a connection", || {
+        accepted = listener.accept().ok();
+        accepted.is_some()
+    });
+    let (mut stream, _) = accepted.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    assert_eq!(received.len(), bytes);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod connections;
 mod dial;
+mod end;
 mod lanes;
 mod shared;
 
@@ -20,8 +21,10 @@ use tokio::task::AbortHandle;
 
 use self::connections::new_streams;
 use self::dial::{Dialed, SessionError};
+pub(super) use self::end::GOODBYE;
 use super::Channel;
 use super::beside::Beside;
+use super::clients::Usage;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::meter::Meter;
@@ -55,6 +58,8 @@ pub(crate) enum Request {
     Carry(Handed),
     /// How many bytes MPTCP has carried between programs of this host and each peer.
     Measure(Vec<(Ipv6Addr, u64)>),
+    /// The peers with which programs of this host have connections by MPTCP.
+    InUse(Vec<Ipv6Addr>),
     /// Answered with what there is to see.
     Report(oneshot::Sender<SessionReport>),
 }
@@ -122,6 +127,9 @@ pub(crate) struct ClientSession {
     carriers: Option<CarrierSet>,
     measured: Arc<Mutex<Measured>>,
     meter: Meter,
+    usage: Arc<Usage>,
+    /// Packets of the session, as of the last tick.
+    packets: u64,
     streams: Arc<Instance>,
     connections: Connections,
     decisions: BTreeMap<Fingerprint, Decision>,
@@ -134,12 +142,14 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
-    /// Which carrier was how fast is added to `measured`. Must be called inside a tokio runtime.
+    /// Which carrier was how fast is added to `measured`, and when the session was used to `usage`.
+    /// Must be called inside a tokio runtime.
     pub(crate) fn new(
         node: Node,
         target: Target,
         mut options: PathOptions,
         measured: Arc<Mutex<Measured>>,
+        usage: Arc<Usage>,
     ) -> Self {
         let peer = target.shim;
         let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
@@ -169,6 +179,8 @@ impl ClientSession {
             carriers: None,
             measured,
             meter: Meter::default(),
+            usage,
+            packets: 0,
             streams: new_streams(),
             connections: Connections::default(),
             decisions: BTreeMap::new(),
@@ -180,41 +192,17 @@ impl ClientSession {
         }
     }
 
-    /// Runs the session until it fails, or nobody can make requests any more.
+    /// Runs the session until it fails, or nobody can make requests any more: then it ends in order.
     pub(crate) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
         let ended = self.work(&mut requests).await;
         if let Err(error) = &ended {
             tracing::warn!("a session ended: {error}");
         }
+        let is_in_order = ended.is_ok();
         let reason = ended.err().map(|error| error.to_string());
-        let reason = reason.unwrap_or_else(|| "the shim has ended".to_owned());
-        for waiting in self.waiting.drain(..) {
-            let _ = waiting.send(Err(reason.clone()));
-        }
-        // Those that arrived meanwhile begin another session.
-        requests.close();
-        while let Ok(request) = requests.try_recv() {
-            match request {
-                Request::Connect(answer) => {
-                    let _ = answer.send(Err(reason.clone()));
-                }
-                Request::Carry(handed) => handed.refuse(),
-                Request::Measure(_) | Request::Report(_) => {}
-            }
-        }
-        self.streams.end();
-        let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
-        for lane in lanes {
-            self.remove(lane);
-        }
-        if let Some((_, table)) = self.known.take() {
-            self.node.plane().remove_session(&table);
-            self.node.tell(ToHolder::Ended {
-                peer: table.peer.address(0),
-                role: Role::Client,
-                reason,
-            });
-        }
+        let reason = reason.unwrap_or_else(|| "it was unused, or the shim has ended".to_owned());
+        self.refuse(requests, &reason);
+        self.end(is_in_order, reason).await;
     }
 
     async fn work(
@@ -278,6 +266,7 @@ impl ClientSession {
                 tokio::spawn(carried);
             }
             Request::Measure(carried) => self.measure(&carried),
+            Request::InUse(peers) => self.in_use(&peers),
             Request::Report(answer) => {
                 let _ = answer.send(self.report());
             }
@@ -337,6 +326,7 @@ impl ClientSession {
 
     fn tick(&mut self) -> Result<(), SessionError> {
         let now = Instant::now();
+        self.watch_use();
         let due = self
             .open
             .iter()

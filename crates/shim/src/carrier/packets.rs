@@ -36,12 +36,16 @@ pub(crate) struct Packets {
 /// The pairs of addresses between which programs of this host have sent packets over a session: what
 /// arrives from others is dropped, as nobody has asked for it.
 #[derive(Debug, Default)]
-pub(crate) struct Contacts(Mutex<HashSet<Ends>>);
+pub(crate) struct Contacts {
+    ends: Mutex<HashSet<Ends>>,
+    packets: AtomicU64,
+}
 
 impl Contacts {
     /// Records a packet that is sent.
     fn add(&self, ends: Ends) {
-        let mut contacts = lock(&self.0);
+        self.packets.fetch_add(1, Ordering::Relaxed);
+        let mut contacts = lock(&self.ends);
         if contacts.len() >= CONTACTS && !contacts.contains(&ends) {
             contacts.clear();
         }
@@ -50,7 +54,14 @@ impl Contacts {
 
     /// Whether it may be the answer to one that was sent.
     fn has_asked(&self, answer: Ends) -> bool {
-        lock(&self.0).contains(&answer.reversed())
+        let has_asked = lock(&self.ends).contains(&answer.reversed());
+        self.packets.fetch_add(has_asked.into(), Ordering::Relaxed);
+        has_asked
+    }
+
+    /// How many packets there were, with the answers.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
     }
 }
 

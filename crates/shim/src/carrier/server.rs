@@ -241,6 +241,7 @@ impl Server {
                     self.leave(binding.lane.key, "the other side receives nothing over it");
                 }
             }
+            Message::Bye => self.end(key),
             _ => self.leave(key, "it breaks the protocol"),
         }
     }
@@ -299,28 +300,46 @@ impl Server {
         session.publish(&self.node);
     }
 
+    /// Removes the session of a lane, as the other side has ended it.
+    fn end(&mut self, key: LaneKey) {
+        let name = self.lanes.get(&key);
+        let Some((name, session)) = name.and_then(|name| self.sessions.remove_entry(name)) else {
+            return;
+        };
+        self.lanes.retain(|_, of| *of != name);
+        session.end(&self.node, "the other host has ended it");
+    }
+
     /// Removes sessions without a lane.
     fn forget(&mut self) {
         let node = &self.node;
         self.sessions.retain(|_, session| {
-            let kept = session
-                .alone_since
-                .is_none_or(|since| since.elapsed() < KEPT);
-            if !kept {
-                session.accepted.end();
-                node.plane().remove_session(&session.table);
-                node.tell(ToHolder::Ended {
-                    peer: session.table.peer.address(0),
-                    role: Role::Server,
-                    reason: "the other host has gone".to_owned(),
-                });
+            let alone = session.alone_since;
+            let is_kept = alone.is_none_or(|since| since.elapsed() < KEPT);
+            if !is_kept {
+                session.end(node, "the other host has gone");
             }
-            kept
+            is_kept
         });
     }
 }
 
 impl Session {
+    /// Ends its connections, streams and lanes.
+    fn end(&self, node: &Node, reason: &str) {
+        self.accepted.leave();
+        let plane = node.plane();
+        for lane in self.lanes.values() {
+            plane.remove(lane);
+        }
+        plane.remove_session(&self.table);
+        node.tell(ToHolder::Ended {
+            peer: self.table.peer.address(0),
+            role: Role::Server,
+            reason: reason.to_owned(),
+        });
+    }
+
     /// Has the holder use the slots that are live.
     fn publish(&mut self, node: &Node) {
         if let Some(live) = self.published.update(self.table.live()) {

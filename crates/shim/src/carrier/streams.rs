@@ -9,7 +9,7 @@ mod path;
 mod registry;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ struct User {
     /// Bytes that were written and read.
     written: AtomicU64,
     read: AtomicU64,
+    /// Whether the end was read.
+    is_at_end: AtomicBool,
 }
 
 /// The stream was reset, by the peer with this code.
@@ -212,6 +214,21 @@ impl SharedStreams {
         self.with(|state| state.streams.end_all(status.to_u8()));
     }
 
+    /// The other side has gone: ends all streams but for those that have arrived as a whole, which are
+    /// read to their end.
+    pub(crate) fn leave(&self) {
+        let code = Status::Unreachable.to_u8();
+        self.with(|state| state.streams.leave(code));
+    }
+
+    /// Whether a stream that has no user any more is not acknowledged as a whole.
+    pub(crate) fn are_undelivered(&self) -> bool {
+        self.with(|state| {
+            let mut ids = state.streams.ids();
+            ids.any(|id| !state.users.contains_key(&id))
+        })
+    }
+
     /// Bytes of programs carried so far, in both directions.
     pub(crate) fn carried(&self) -> u64 {
         self.with(|state| {
@@ -287,6 +304,7 @@ impl Stream {
             reset: SetOnce::new(),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
+            is_at_end: AtomicBool::new(false),
         });
         state.users.insert(id, Arc::clone(&user));
         Self {
@@ -309,11 +327,19 @@ impl Stream {
         loop {
             match self.streams.with(|state| state.streams.read(self.id, max)) {
                 Read::Data(bytes) => return Ok(Some(bytes)),
-                Read::End => return Ok(None),
+                Read::End => {
+                    self.user.is_at_end.store(true, Ordering::Relaxed);
+                    return Ok(None);
+                }
                 Read::Gone => return Err(self.reason()),
                 Read::Blocked => self.user.readable.notified().await,
             }
         }
+    }
+
+    /// Whether everything up to the end was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.user.is_at_end.load(Ordering::Relaxed)
     }
 
     /// Makes room for as many more bytes.

@@ -18,13 +18,16 @@ use crate::address::Slot;
 use crate::handover::HandoverSender;
 use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
-/// How long connections and the carrier may take to end.
+/// How long the carrier may take to end, and then connections.
 const ENDED: Duration = Duration::from_secs(1);
 /// How long a program's connection waits for a carrier and for the session with the other host.
 const WAITED: Duration = Duration::from_secs(15);
 
 /// Interval at which the carrier is informed of what MPTCP carries.
 const MEASURED: Duration = Duration::from_secs(1);
+/// Interval at which the carrier is informed of which hosts there are connections to: much less than
+/// the time after which it ends an unused session.
+const USED: Duration = Duration::from_secs(30);
 
 /// Where a connection goes.
 pub(super) enum Connect {
@@ -123,15 +126,19 @@ impl Carriers {
 
     /// Ends the carrier, all connections, and then all captures: without them, the kernel would not
     /// tell programs that their connections have ended.
+    ///
+    /// The carrier is first: other hosts learn from it that the sessions end, and let their servers
+    /// have what has arrived up to the end of a connection. The resets that the kernel sends for those
+    /// whose servers have not answered would stop that.
     pub(super) async fn release(&self) {
         if let Some(carrier) = &self.state().carrier {
             // It may have ended.
             let _ = carrier.requests.send(ToCarrier::Down);
         }
-        self.0.relays.end_all("the shim is taken down");
-        let ended = async { tokio::join!(self.0.relays.idle(), self.detached()) };
         // What does not end in this time ends with the process.
-        let _ = tokio::time::timeout(ENDED, ended).await;
+        let _ = tokio::time::timeout(ENDED, self.detached()).await;
+        self.0.relays.end_all("the shim is taken down");
+        let _ = tokio::time::timeout(ENDED, self.0.relays.idle()).await;
         self.state().capture = None;
     }
 
@@ -181,6 +188,7 @@ impl Carriers {
         for destination in self.0.relays.destinations() {
             let _ = self.request(destination);
         }
+        self.report_use(link.sender());
         let this = self.clone();
         tokio::spawn(async move {
             while let Some(message) = link.receive().await {
@@ -253,6 +261,9 @@ impl Carriers {
             } => self.0.relays.stream_ended(was_set_up, failure),
             ToHolder::Ended { peer, role, reason } => {
                 self.state().live.remove(&(peer, role));
+                if let Some(subflows) = self.0.mptcp.subflows() {
+                    subflows.forget(peer, role);
+                }
                 self.0.relays.end(peer, role, &reason);
             }
         }
@@ -273,6 +284,21 @@ impl Carriers {
             Some(capture) => capture.forward(port),
             None => Ok(()),
         }
+    }
+
+    /// Informs a carrier of which hosts programs are connected to, until it ends.
+    fn report_use(&self, carrier: mpsc::UnboundedSender<ToCarrier>) {
+        let relays = self.0.relays.clone();
+        tokio::spawn(async move {
+            let mut tick = tokio::time::interval(USED);
+            loop {
+                tick.tick().await;
+                let peers = relays.peers();
+                if carrier.send(ToCarrier::InUse(peers)).is_err() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Informs the carrier of what MPTCP carries, until it ends.

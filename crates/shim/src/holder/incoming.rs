@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -156,17 +157,37 @@ async fn handle(
         destination,
         peer: Arc::clone(stream),
     });
+    let copied = AtomicU64::new(0);
+    let has_all = AtomicBool::new(false);
+    let mut forth = pin!(async {
+        relay::copy(stream, &server, &copied).await?;
+        has_all.store(true, Ordering::Relaxed);
+        Ok::<_, io::Error>(())
+    });
     let relay = async {
         relay::write_all(stream, &[Status::Connected.to_u8()]).await?;
-        let copied = AtomicU64::new(0);
-        tokio::try_join!(
-            relay::copy(stream, &server, &copied),
-            relay::copy(&server, stream, &copied)
-        )
+        let back = relay::copy(&server, stream, &copied);
+        tokio::try_join!(forth.as_mut(), back)
     };
-    let result = relayed.run(relay).await;
-    let result = match result {
+    let result = match relayed.run(relay).await {
         Ok(done) => done.map(drop).map_err(IncomingError::from),
+        // The program has ended its direction: the server is to have what it sent, and then learns
+        // that the connection has ended.
+        Err(reason) if relay::has_ended(stream) => {
+            let rest = async {
+                if !has_all.load(Ordering::Relaxed) {
+                    forth.await?;
+                }
+                relay::delivered(&server).await;
+                Ok::<_, io::Error>(())
+            };
+            Err(match relayed.run_on(rest).await {
+                // As if the program had closed both directions.
+                Some(Ok(())) => io::Error::from(io::ErrorKind::BrokenPipe).into(),
+                Some(Err(error)) => error.into(),
+                None => IncomingError::Ended(reason),
+            })
+        }
         Err(reason) => Err(IncomingError::Ended(reason)),
     };
     result.inspect_err(|_| relay::reset(&server))

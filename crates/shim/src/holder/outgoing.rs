@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::carrier::{Carriers, Connect};
 use super::opening::{CONNECTED, Opening, Remote};
 use super::relay;
-use super::relays::{Failed, New};
+use super::relays::{Beginning, Failed, New};
 use crate::link::Role;
 use crate::protocol::{Preamble, Status};
 
@@ -63,9 +63,10 @@ pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
                         let carriers = carriers.clone();
                         tokio::spawn(async move {
                             let _busy = carriers.relays().busy();
+                            let begins = carriers.relays().begin();
                             // Dropped before the above.
                             let stream = stream;
-                            handle(&stream, source, &carriers).await;
+                            handle(&stream, source, &carriers, begins).await;
                         });
                     }
                     Err(error) => relay::wait_after(&error).await,
@@ -75,7 +76,7 @@ pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
     }
 }
 
-async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers) {
+async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers, begins: Beginning) {
     let source = canonical(source);
     let own = program.local_addr().ok();
     let destination = original_destination(program);
@@ -86,7 +87,7 @@ async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers) {
                 destination: canonical(destination),
                 source,
             };
-            connect(program, ends, carriers).await
+            connect(program, ends, carriers, begins).await
         }
         None => Err(OutgoingError::NotCaptured),
     };
@@ -106,6 +107,7 @@ async fn connect(
     program: &TcpStream,
     ends: Preamble,
     carriers: &Carriers,
+    begins: Beginning,
 ) -> Result<(), OutgoingError> {
     sockopt::set_tcp_nodelay(program, true).map_err(io::Error::from)?;
     let found = carriers.find(ends.destination).await;
@@ -116,7 +118,7 @@ async fn connect(
             // The carrier has ended meanwhile.
             return handed.map_err(|_| OutgoingError::NoSession("the shim has ended".to_owned()));
         }
-        Connect::Direct => return direct(program, ends.destination, carriers).await,
+        Connect::Direct => return direct(program, ends.destination, carriers, begins).await,
     };
     let network = carriers.network().ok_or(OutgoingError::NoMptcp)?;
     let to = Remote {
@@ -132,6 +134,7 @@ async fn connect(
         destination: ends.destination,
         peer: Arc::clone(&socket),
     });
+    drop(begins);
     let is_open = AtomicBool::new(false);
     let written = relayed.written();
     let relay = async {
@@ -146,7 +149,10 @@ async fn connect(
         };
         let back = async { Ok(relay::copy(&socket, program, &copied).await?) };
         let relayed = tokio::try_join!(forth, back).map(drop);
-        relayed.inspect_err(|_| relay::reset(&socket))
+        relayed.inspect_err(|_| relay::reset(&socket))?;
+        // Until then the connection needs its session.
+        relay::delivered(&socket).await;
+        Ok(())
     };
     match relayed.run(relay).await {
         Ok(ended) => ended,
@@ -165,8 +171,10 @@ async fn direct(
     program: &TcpStream,
     destination: SocketAddr,
     carriers: &Carriers,
+    begins: Beginning,
 ) -> Result<(), OutgoingError> {
     let undelivered = carriers.relays().add_direct(destination);
+    drop(begins);
     let server = relay::connect(destination).await;
     let server = server.map_err(OutgoingError::Unreachable)?;
     let copied = AtomicU64::new(0);

@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hawser_kernel::socket;
 use hawser_mptcp::BUFFER_LIMIT;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, Shutdown, ipproto, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -20,6 +22,8 @@ const CONNECTED: Duration = Duration::from_secs(10);
 /// Time without anything to read after which the kernel is asked whether there is: at first, and at
 /// last on a connection at rest.
 const CHECKED: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
+/// Interval at which it is looked whether all is acknowledged: at first, and at last.
+const LOOKED: Range<Duration> = Duration::from_millis(1)..Duration::from_secs(1);
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK]);
@@ -147,6 +151,32 @@ pub(super) async fn discard(from: &TcpStream) -> io::Result<()> {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             _ => {}
         }
+    }
+}
+
+/// Whether everything up to the end of the other side's direction has arrived, or the connection has
+/// ended.
+pub(super) fn has_ended(from: &TcpStream) -> bool {
+    let mut fds = [PollFd::new(from, PollFlags::RDHUP)];
+    let at_once = Timespec::default();
+    poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
+
+/// Waits until the other end has what was written to `to`, or the connection has ended. What it sends
+/// is dropped.
+pub(crate) async fn delivered(to: &TcpStream) {
+    let acknowledged = async {
+        let mut pause = LOOKED.start;
+        while socket::unacknowledged(to).is_ok_and(|left| left > 0)
+            && matches!(to.take_error(), Ok(None))
+        {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOKED.end);
+        }
+    };
+    tokio::select! {
+        () = acknowledged => {}
+        Err(_) = discard(to) => {}
     }
 }
 

@@ -39,6 +39,8 @@ struct State {
     setups_failed: u64,
     failures: VecDeque<FailureReport>,
     totals: BTreeMap<Session, Totals>,
+    /// Programs' connections of which it is not known yet where they go, or that are not begun.
+    beginning: usize,
     /// Programs' connections over IP that have not sent all yet.
     direct: usize,
     /// Tasks that have a connection of a program or server.
@@ -52,7 +54,7 @@ struct Entry {
     destination: SocketAddr,
     peer: Arc<TcpStream>,
     began: Instant,
-    end: watch::Sender<Option<String>>,
+    end: watch::Sender<Option<End>>,
     seen: Seen,
     /// Whether all that the program here has sent was written to `peer`.
     written: Arc<AtomicBool>,
@@ -77,13 +79,23 @@ pub(super) struct New {
     pub peer: Arc<TcpStream>,
 }
 
+/// What has ended, of what a connection needs, and why.
+#[derive(Clone)]
+enum End {
+    Session(String),
+    Shim(String),
+}
+
 /// A connection that is relayed, until this is dropped.
 pub(super) struct Relayed {
     number: u64,
     relays: Relays,
-    ended: watch::Receiver<Option<String>>,
+    ended: watch::Receiver<Option<End>>,
     written: Arc<AtomicBool>,
 }
+
+/// A connection of a program that begins, until this is dropped.
+pub(super) struct Beginning(Relays);
 
 /// A connection of a program over IP, until this is dropped.
 pub(super) struct Direct(Relays);
@@ -110,6 +122,7 @@ impl Default for Relays {
             setups_failed: 0,
             failures: VecDeque::new(),
             totals: BTreeMap::new(),
+            beginning: 0,
             direct: 0,
             busy: watch::Sender::new(0),
             observer: None,
@@ -154,6 +167,12 @@ impl Relays {
         }
     }
 
+    /// Counts a program's connection until it is added, or has failed.
+    pub(super) fn begin(&self) -> Beginning {
+        self.state().beginning += 1;
+        Beginning(self.clone())
+    }
+
     /// Counts a program's connection over IP.
     pub(super) fn add_direct(&self, destination: SocketAddr) -> Direct {
         let mut state = self.state();
@@ -168,7 +187,8 @@ impl Relays {
     /// Whether bytes of programs here are still to be delivered.
     pub(super) fn are_undelivered(&self) -> bool {
         let state = self.state();
-        state.direct > 0 || state.all.values().any(Entry::is_undelivered)
+        let is_unsent = state.beginning > 0 || state.direct > 0;
+        is_unsent || state.all.values().any(Entry::is_undelivered)
     }
 
     /// Reports what happens to programs' connections from now on.
@@ -191,6 +211,15 @@ impl Relays {
         sessions.into_values().collect()
     }
 
+    /// The other hosts to which programs of this one have connections.
+    pub(super) fn peers(&self) -> Vec<Ipv6Addr> {
+        let state = self.state();
+        let sessions = state.all.values().map(|entry| entry.session);
+        let clients = sessions.filter(|(_, role)| *role == Role::Client);
+        let peers: BTreeSet<Ipv6Addr> = clients.map(|(peer, _)| peer).collect();
+        peers.into_iter().collect()
+    }
+
     /// The hosts that programs of this one are connected to.
     pub(super) fn hosts(&self) -> Vec<IpAddr> {
         let state = self.state();
@@ -208,7 +237,8 @@ impl Relays {
         state.totals.remove(&(peer, role));
         for entry in state.all.values() {
             if entry.session == (peer, role) {
-                entry.end.send_replace(Some(reason.to_owned()));
+                let end = End::Session(reason.to_owned());
+                entry.end.send_replace(Some(end));
             }
         }
     }
@@ -216,7 +246,8 @@ impl Relays {
     /// Ends all connections.
     pub(super) fn end_all(&self, reason: &str) {
         for entry in self.state().all.values() {
-            entry.end.send_replace(Some(reason.to_owned()));
+            let end = End::Shim(reason.to_owned());
+            entry.end.send_replace(Some(end));
         }
     }
 
@@ -394,17 +425,27 @@ impl Relayed {
         }
     }
 
-    /// Runs `relay` until it ends, or the session does.
+    /// Runs `relay` until it ends, or the session or the shim does.
     ///
     /// # Errors
-    /// Why the session ended.
+    /// Why these ended.
     pub(super) async fn run<T>(&self, relay: impl Future<Output = T>) -> Result<T, String> {
         let mut ended = self.ended.clone();
         tokio::select! {
             done = relay => Ok(done),
-            Ok(reason) = ended.wait_for(Option::is_some) => {
-                Err(reason.clone().unwrap_or_default())
-            }
+            Ok(end) = ended.wait_for(Option::is_some) => Err(match &*end {
+                Some(End::Session(reason) | End::Shim(reason)) => reason.clone(),
+                None => String::new(),
+            }),
+        }
+    }
+
+    /// Runs what is left to do after the end of the session, until the shim ends: then it is `None`.
+    pub(super) async fn run_on<T>(&self, rest: impl Future<Output = T>) -> Option<T> {
+        let mut ended = self.ended.clone();
+        tokio::select! {
+            done = rest => Some(done),
+            _ = ended.wait_for(|end| matches!(end, Some(End::Shim(_)))) => None,
         }
     }
 }
@@ -424,6 +465,12 @@ impl Drop for Relayed {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.state().busy.send_modify(|tasks| *tasks -= 1);
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        self.0.state().beginning -= 1;
     }
 }
 

@@ -35,7 +35,8 @@ pub(super) struct Subflows {
 struct Live {
     peer: Ipv6Addr,
     role: Role,
-    slots: Vec<Slot>,
+    /// `None` once the session has ended.
+    slots: Option<Vec<Slot>>,
 }
 
 impl Subflows {
@@ -68,6 +69,15 @@ impl Subflows {
 
     /// Sets the slots of a session that subflows may use.
     pub(super) fn set(&self, peer: Ipv6Addr, role: Role, slots: Vec<Slot>) {
+        self.send(peer, role, Some(slots));
+    }
+
+    /// Forgets a session that has ended.
+    pub(super) fn forget(&self, peer: Ipv6Addr, role: Role) {
+        self.send(peer, role, None);
+    }
+
+    fn send(&self, peer: Ipv6Addr, role: Role, slots: Option<Vec<Slot>>) {
         let _ = self.live.send(Live { peer, role, slots });
         self.wake();
     }
@@ -99,7 +109,10 @@ impl Task {
         loop {
             loop {
                 match self.live.try_recv() {
-                    Ok(Live { peer, role, slots }) => self.plan.set_live((peer, role), slots),
+                    Ok(Live { peer, role, slots }) => match slots {
+                        Some(slots) => self.plan.set_live((peer, role), slots),
+                        None => self.plan.forget((peer, role)),
+                    },
                     Err(mpsc::TryRecvError::Empty) => break,
                     Err(mpsc::TryRecvError::Disconnected) => return Ok(()),
                 }

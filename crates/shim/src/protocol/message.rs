@@ -23,6 +23,7 @@ const SEGMENT: u8 = 4;
 const DOWN: u8 = 5;
 const ANNOUNCE: u8 = 6;
 const PACKET: u8 = 7;
+const BYE: u8 = 8;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub enum Message {
         /// Where it listens.
         address: SocketAddr,
     },
+    /// The side that dials has ended the session.
+    Bye,
 }
 
 /// What a lane is opened with.
@@ -175,6 +178,7 @@ impl Message {
                     IpAddr::V6(ip) => out.extend(ip.octets()),
                 }
             }
+            Self::Bye => out.push(BYE),
         }
         out.truncate(start + 2 + MAX);
         let length = (out.len() - start - 2) as u16;
@@ -241,6 +245,10 @@ impl Message {
                 let address = SocketAddr::new(ip, u16::from_be_bytes(port));
                 Ok(Self::Announce { address })
             }
+            BYE => match rest {
+                [] => Ok(Self::Bye),
+                _ => Err(length()),
+            },
             other => Err(DecodeError::Type(other)),
         }
     }
@@ -330,6 +338,7 @@ pub(super) mod tests {
             any::<(IpAddr, u16)>().prop_map(|ends| Message::Announce {
                 address: ends.into()
             }),
+            Just(Message::Bye),
         ]
     }
 

@@ -171,6 +171,11 @@ impl ReceiveHalf {
         self.total == Some(self.next)
     }
 
+    /// Whether it was read to its end.
+    pub(super) fn was_read(&self) -> bool {
+        self.is_ended
+    }
+
     /// Bytes that arrived without a gap.
     pub(super) fn received(&self) -> u64 {
         self.next

@@ -488,6 +488,38 @@ fn what_a_lost_path_did_not_deliver_goes_over_the_others() {
 }
 
 #[test]
+fn what_has_arrived_is_read_after_the_peer_has_gone() {
+    let mut pair = Pair::new();
+    pair.add_path();
+    let [whole, part, read] = [(); 3].map(|()| {
+        let id = pair.ends[0].streams.open();
+        pair.ends[0].write(id, &bytes(id, 0, 0, 1000));
+        id
+    });
+    pair.ends[0].streams.finish(whole);
+    pair.ends[0].streams.finish(read);
+    while pair.transmit(0, 0, 1) {
+        pair.deliver(0, 1, usize::MAX);
+    }
+    let end = &mut pair.ends[1];
+    end.read(read, usize::MAX);
+    end.read(read, usize::MAX);
+    end.streams.leave(3);
+    end.drain_events();
+    assert_eq!(end.resets, [(part, 3), (read, CLOSED)].into());
+    assert_eq!(end.streams.read(part, 1), Read::Gone);
+    // Nothing more is sent; who writes waits for the end.
+    assert_eq!(end.streams.has_room(whole), Some(false));
+    assert_eq!(end.streams.write(whole, b"answer"), Some(0));
+    end.read(whole, usize::MAX);
+    assert_eq!(end.read[&whole], bytes(whole, 0, 0, 1000));
+    end.read(whole, usize::MAX);
+    end.drain_events();
+    assert!(end.ended.contains(&whole) && end.streams.is_empty());
+    assert_eq!(end.resets[&whole], CLOSED);
+}
+
+#[test]
 fn a_slow_path_is_used_while_a_writer_waits() {
     let mut streams = Streams::new(Side::Opens);
     let estimate = |rtt| Estimate {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
+use std::pin::pin;
 use std::process::{Command, Stdio};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -16,6 +17,7 @@ use hawser_shim::map::{Destination, Entry, Hosts, Target};
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
 use ipnet::IpNet;
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use super::NameArgs;
 use super::client::ClientArgs;
@@ -243,15 +245,20 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         }
         let socket = args.name.name.carrier();
         let reporter = carrier.reporter();
+        let mut carried = pin!(carrier.run());
         tokio::select! {
-            ended = carrier.run() => Ok(ended?),
+            ended = &mut carried => Ok(ended?),
             failed = announced => failed,
             served = report::serve(reporter, &socket) => served,
             signal = process::interrupted() => {
                 signal?;
-                // An orderly end; the holder survives only a carrier that is killed.
-                holder::down(&args.name.name.holder())?;
-                Ok(())
+                // An orderly end; the holder survives only a carrier that is killed. It has the
+                // carrier end.
+                let holder = args.name.name.holder();
+                let down = spawn_blocking(move || holder::down(&holder));
+                let (ended, down) = tokio::join!(carried, down);
+                down.doing("taking the shim down")??;
+                Ok(ended?)
             }
         }
     })

@@ -160,6 +160,14 @@ impl Bed {
         self.exec(isd_as, &words).output().unwrap()
     }
 
+    /// The sessions of the server's shim.
+    pub fn served_sessions(&self) -> Vec<Value> {
+        let output = self.shim(SERVER, &["status", "--json"]);
+        assert!(output.status.success(), "{output:?}");
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+        status["sessions"].as_array().unwrap().clone()
+    }
+
     /// Starts the shim of an AS. Returns what it prints, too.
     fn start(&self, isd_as: &str, flags: &[&str]) -> (Carrier, Value) {
         let (program, name) = (self.lab.program(), self.name(isd_as));

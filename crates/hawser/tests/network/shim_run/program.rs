@@ -29,6 +29,7 @@ fn program() {
     let words: Vec<&str> = job.split(' ').collect();
     match words[..] {
         ["tcp", to, bytes] => tcp(to.parse().unwrap(), bytes.parse().unwrap()),
+        ["send", to, bytes] => send_only(to.parse().unwrap(), bytes.parse().unwrap()),
         ["udp", to, bytes] => udp(to.parse().unwrap(), bytes.parse().unwrap()),
         ["refused", to] => refused(to.parse().unwrap()),
         ["echo", to] => echo(to.parse().unwrap()),
@@ -47,6 +48,12 @@ fn tcp(to: SocketAddr, bytes: usize) {
     let mut received = Vec::new();
     stream.read_to_end(&mut received).unwrap();
     assert!(received == sent, "{} of {bytes} bytes", received.len());
+}
+
+/// Sends bytes, and waits for nothing.
+fn send_only(to: SocketAddr, bytes: usize) {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.write_all(&vec![7; bytes]).unwrap();
 }
 
 fn datagrams(to: SocketAddr) -> UdpSocket {

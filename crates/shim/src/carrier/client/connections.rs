@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -9,6 +10,7 @@ use super::{ClientSession, Connect};
 use crate::carrier::lane::LaneKey;
 use crate::carrier::report::{DecisionReport, MeasuredReport, PathReport, SessionReport};
 use crate::carrier::streams::{self, Instance};
+use crate::carrier::table::SlotTable;
 use crate::choice::{CarrierChoice, CarrierKind};
 use crate::link::Role;
 use crate::streams::Side;
@@ -63,6 +65,24 @@ impl ClientSession {
         if let Some(interval) = self.meter.read(mptcp, quic, now) {
             let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
             measured.observe(interval.mptcp, interval.quic, interval.span, now);
+        }
+    }
+
+    /// Programs of this host have connections by MPTCP with these peers.
+    pub(super) fn in_use(&self, peers: &[Ipv6Addr]) {
+        let is_peer = |table: &SlotTable| peers.contains(&table.peer.address(0));
+        if self.known.as_ref().is_some_and(|(_, table)| is_peer(table)) {
+            self.usage.touch(Instant::now());
+        }
+    }
+
+    /// Records whether streams or packets use the session.
+    pub(super) fn watch_use(&mut self) {
+        let known = self.known.as_ref();
+        let packets = known.map_or(0, |(_, table)| table.contacts.packets());
+        let has_packets = std::mem::replace(&mut self.packets, packets) != packets;
+        if has_packets || !self.connections.is_empty() || !self.waiting.is_empty() {
+            self.usage.touch(Instant::now());
         }
     }
 

@@ -59,7 +59,7 @@ impl ClientSession {
                     beside.announce(address);
                 }
             }
-            Message::Accept { .. } | Message::Open(_) => {
+            Message::Accept { .. } | Message::Open(_) | Message::Bye => {
                 return Err(SessionError::Protocol { peer });
             }
         }

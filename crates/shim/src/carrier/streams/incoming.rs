@@ -49,6 +49,10 @@ async fn handle(
     let server = connect_server(node.served(), &ends).await?;
     let _added = connections.add(ends, stream);
     let copied = copy_both(&server, stream).await;
+    if matches!(copied, Err(CopyError::Reset(_))) && stream.is_at_end() {
+        // The program had ended its direction before: the server is to have what it sent.
+        relay::delivered(&server).await;
+    }
     copied
         .map_err(IncomingError::from)
         .inspect_err(|_| relay::reset(&server))

@@ -44,6 +44,12 @@ impl Instance {
         self.streams.end(Status::Unreachable);
     }
 
+    /// The same once the other side has gone: what has arrived as a whole is read to its end.
+    pub(crate) fn leave(&self) {
+        let _ = self.ended.set(());
+        self.streams.leave();
+    }
+
     pub(super) async fn ended(&self) {
         self.ended.wait().await;
     }

@@ -70,10 +70,10 @@ impl Accepted {
         current.clone()
     }
 
-    /// Ends all streams.
-    pub(crate) fn end(&self) {
+    /// Ends all streams, as the peer has gone.
+    pub(crate) fn leave(&self) {
         if let Some(instance) = self.current() {
-            instance.end();
+            instance.leave();
         }
     }
 }

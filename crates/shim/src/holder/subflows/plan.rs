@@ -63,6 +63,11 @@ impl Plan {
         self.changed.extend(of_session.map(|(token, _)| *token));
     }
 
+    /// Forgets the slots of a session that has ended. Its connections end as well.
+    pub(super) fn forget(&mut self, session: Session) {
+        self.live.remove(&session);
+    }
+
     /// A connection is established over its first subflow.
     pub(super) fn established(&mut self, token: Token, role: Role, ends: Ends) {
         let (Some((_, slot)), Some(session)) = (slot_of(role, ends), session_of(role, ends)) else {
@@ -283,6 +288,22 @@ mod tests {
         plan.closed(TOKEN);
         plan.set_live(client(), vec![1, 2]);
         assert_eq!(plan.changes(), []);
+    }
+
+    #[test]
+    fn nothing_is_done_for_a_session_that_has_ended() {
+        let mut plan = Plan::default();
+        plan.set_live(client(), vec![1, 2]);
+        plan.established(TOKEN, Role::Client, ends(1, 9));
+        plan.forget(client());
+        plan.retry();
+        assert_eq!(plan.changes(), []);
+        // Another session with the same host.
+        plan.closed(TOKEN);
+        plan.established(TOKEN, Role::Client, ends(1, 10));
+        assert_eq!(plan.changes(), []);
+        plan.set_live(client(), vec![1, 2]);
+        assert_eq!(plan.changes(), [create(2)]);
     }
 
     #[test]

@@ -1,0 +1,92 @@
+//! The end of a session.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::{ClientSession, Request};
+use crate::carrier::lane::LaneKey;
+use crate::link::{Role, ToHolder};
+use crate::protocol::Message;
+
+/// Longest wait until the other side has noticed the end: more than a round trip on Earth. Over a path
+/// that has just failed nothing comes back.
+const NOTICED: Duration = Duration::from_millis(500);
+/// Longest wait until streams are delivered that programs have ended.
+const DELIVERED: Duration = Duration::from_millis(300);
+/// Interval at which that is looked at.
+const LOOKED: Duration = Duration::from_millis(5);
+/// How long a session may take to end: less than the holder waits for its carrier.
+pub(in crate::carrier) const GOODBYE: Duration = DELIVERED.saturating_add(NOTICED);
+
+impl ClientSession {
+    /// Refuses the requests that have no answer. Later ones begin another session.
+    pub(super) fn refuse(&mut self, mut requests: mpsc::UnboundedReceiver<Request>, reason: &str) {
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.send(Err(reason.to_owned()));
+        }
+        requests.close();
+        while let Ok(request) = requests.try_recv() {
+            match request {
+                Request::Connect(answer) => {
+                    let _ = answer.send(Err(reason.to_owned()));
+                }
+                Request::Carry(handed) => handed.refuse(),
+                Request::Measure(_) | Request::InUse(_) | Request::Report(_) => {}
+            }
+        }
+    }
+
+    /// Ends the session on both sides, `in_order` if it has not failed.
+    pub(super) async fn end(mut self, in_order: bool, reason: String) {
+        self.dials.values().for_each(|dial| dial.abort());
+        if in_order {
+            self.deliver().await;
+        }
+        self.streams.end();
+        if let Some((_, table)) = &self.known {
+            // Packets that are sent from now on ask for another session.
+            self.node.plane().remove_session(table);
+        }
+        if in_order {
+            self.take_leave().await;
+        }
+        let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
+        for lane in lanes {
+            self.remove(lane);
+        }
+        if let Some((_, table)) = self.known.take() {
+            self.node.tell(ToHolder::Ended {
+                peer: table.peer.address(0),
+                role: Role::Client,
+                reason,
+            });
+        }
+    }
+
+    /// Waits until streams are delivered that programs have ended.
+    async fn deliver(&self) {
+        let delivered = async {
+            while !self.open.is_empty() && self.streams.streams.are_undelivered() {
+                tokio::time::sleep(LOOKED).await;
+            }
+        };
+        // What takes longer ends as open connections do.
+        let _ = tokio::time::timeout(DELIVERED, delivered).await;
+    }
+
+    /// Informs the other side over every lane, as any path may be dead, and waits until it has closed
+    /// them.
+    async fn take_leave(&self) {
+        let closed = async {
+            for one in self.open.values() {
+                one.lane.send(Message::Bye);
+            }
+            for one in self.open.values() {
+                one.connection.closed().await;
+            }
+        };
+        // Otherwise it notices later that nobody comes back.
+        let _ = tokio::time::timeout(NOTICED, closed).await;
+    }
+}

@@ -1,0 +1,141 @@
+//! The sessions that this host opens, and when they end.
+
+mod usage;
+
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use hawser_manager::PathOptions;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+pub(super) use self::usage::Usage;
+use super::client::{ClientSession, GOODBYE, Request};
+use super::destinations::Target;
+use super::node::Node;
+use super::report::SessionReport;
+use crate::choice::Measured;
+
+/// The sessions that this host has opened, by the host at their other end.
+pub(super) struct Clients {
+    node: Node,
+    all: HashMap<Target, Client>,
+    lasting: HashMap<Target, Lasting>,
+    tasks: JoinSet<()>,
+}
+
+/// A session that runs; it ends in order when this is dropped.
+struct Client {
+    requests: mpsc::UnboundedSender<Request>,
+    usage: Arc<Usage>,
+}
+
+/// What the sessions with a host have in common, one after the other.
+#[derive(Default)]
+struct Lasting {
+    /// How fast carriers were.
+    measured: Arc<Mutex<Measured>>,
+    /// Held by a session as long as it lives: the next one has the same addresses.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Clients {
+    pub(super) fn new(node: Node) -> Self {
+        Self {
+            node,
+            all: HashMap::new(),
+            lasting: HashMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Sends a request to the session with `target`; to a new one with these `options` if there is
+    /// none.
+    ///
+    /// # Errors
+    /// As `options` says.
+    pub(super) fn request(
+        &mut self,
+        target: Target,
+        request: Request,
+        options: impl FnOnce(&Target) -> Result<PathOptions, String>,
+    ) -> Result<(), String> {
+        let unsent = match self.all.get(&target) {
+            Some(client) => {
+                client.usage.touch(Instant::now());
+                client.requests.send(request).err().map(|unsent| unsent.0)
+            }
+            None => Some(request),
+        };
+        // The first one, or in place of one that has ended.
+        let Some(request) = unsent else { return Ok(()) };
+        let options = options(&target)?;
+        let (requests, received) = mpsc::unbounded_channel();
+        // The receiver is here.
+        let _ = requests.send(request);
+        let lasting = self.lasting.entry(target.clone()).or_default();
+        let usage = Arc::new(Usage::new(Instant::now()));
+        let session = ClientSession::new(
+            self.node.clone(),
+            target.clone(),
+            options,
+            Arc::clone(&lasting.measured),
+            Arc::clone(&usage),
+        );
+        let turn = Arc::clone(&lasting.turn);
+        self.tasks.spawn(async move {
+            let _turn = turn.lock_owned().await;
+            session.run(received).await;
+        });
+        self.all.insert(target, Client { requests, usage });
+        Ok(())
+    }
+
+    /// Informs the sessions of what MPTCP has carried to each peer.
+    pub(super) fn measure(&self, carried: &[(Ipv6Addr, u64)]) {
+        for client in self.all.values() {
+            // Those that have ended are removed later.
+            let _ = client.requests.send(Request::Measure(carried.to_vec()));
+        }
+    }
+
+    /// The holder has connections with these peers: ends the sessions that have been unused. Without
+    /// such a report none ends, as nothing is known of its connections.
+    pub(super) fn in_use(&mut self, peers: &[Ipv6Addr]) {
+        let now = Instant::now();
+        // Before the sessions learn of this report: each has learned of the one before.
+        self.all.retain(|_, client| !client.usage.is_over(now));
+        for client in self.all.values() {
+            let _ = client.requests.send(Request::InUse(peers.to_vec()));
+        }
+    }
+
+    /// What there is to see of each session; what does not answer has ended.
+    pub(super) fn report(&mut self) -> Vec<oneshot::Receiver<SessionReport>> {
+        self.all.retain(|_, client| !client.requests.is_closed());
+        let mut waiting = Vec::new();
+        for client in self.all.values() {
+            let (answer, answered) = oneshot::channel();
+            if client.requests.send(Request::Report(answer)).is_ok() {
+                waiting.push(answered);
+            }
+        }
+        waiting
+    }
+
+    /// Waits until a session has ended; `false` if there is none.
+    pub(super) async fn next_end(&mut self) -> bool {
+        // A panic of a task was reported.
+        self.tasks.join_next().await.is_some()
+    }
+
+    /// Ends all sessions in order.
+    pub(super) async fn end(mut self) {
+        self.all.clear();
+        let ended = async { while self.next_end().await {} };
+        // Those that have no path yet have nobody to take leave of.
+        let _ = tokio::time::timeout(GOODBYE, ended).await;
+    }
+}
