@@ -7,7 +7,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use thiserror::Error;
 
-use crate::settings::MPTCP;
+/// Where the kernel has MPTCP's settings of the calling thread's network namespace.
+pub(crate) const MPTCP: &str = "/proc/sys/net/mptcp";
 
 /// Why MPTCP cannot be used in the calling thread's network namespace.
 #[derive(Debug, Error)]

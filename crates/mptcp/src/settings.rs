@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::check::{Unsupported, check};
+use crate::check::{MPTCP, Unsupported, check};
 
-/// Where the kernel has the settings of the calling thread's network namespace.
-pub(crate) const MPTCP: &str = "/proc/sys/net/mptcp";
+/// Where the kernel has TCP's settings of the calling thread's network namespace.
 const TCP: &str = "/proc/sys/net/ipv4";
 /// Up to how many bytes buffers grow, unless set otherwise: enough for 2.5 Gbit/s at a round-trip
 /// time of 200 ms.

@@ -96,7 +96,7 @@ impl<'a> TcpPacket<'a> {
     }
 
     /// Like [`segments`](Self::segments), but each with at most `payload` bytes of payload, whatever
-    /// its header: for those who send it in another form.
+    /// its header: for a header that is sent in another form.
     #[inline]
     pub fn segments_of(&self, payload: usize) -> Segments<'a> {
         let mut header = [0; MAX_HEADER];

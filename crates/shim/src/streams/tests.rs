@@ -508,7 +508,7 @@ fn what_has_arrived_is_read_after_the_peer_has_gone() {
     end.drain_events();
     assert_eq!(end.resets, [(part, 3), (read, CLOSED)].into());
     assert_eq!(end.streams.read(part, 1), Read::Gone);
-    // Nothing more is sent; who writes waits for the end.
+    // Nothing more is sent; a writer waits for the end.
     assert_eq!(end.streams.has_room(whole), Some(false));
     assert_eq!(end.streams.write(whole, b"answer"), Some(0));
     end.read(whole, usize::MAX);

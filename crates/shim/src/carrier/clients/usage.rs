@@ -22,7 +22,7 @@ impl Usage {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// Whether the session has been unused for so long that it ends.
+    /// Whether the session has been unused long enough to be ended.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         now.saturating_duration_since(last) >= UNUSED
