@@ -70,7 +70,7 @@ impl LaneReceiver {
         self.shared.socket.try_receive(&mut self.buffer)
     }
 
-    /// The datagrams received and not yet taken. No lane can be opened while this exists.
+    /// The datagrams received and not yet taken. No lane can be opened while this exists; lanes may end.
     pub fn batch(&mut self) -> Batch<'_> {
         let Self {
             shared,

@@ -1,6 +1,7 @@
 //! The flows of one socket, by number, by path and by the key of their packets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -26,7 +27,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// All flows of one socket.
 #[derive(Debug, Default)]
-pub(super) struct Flows(Mutex<Table>);
+pub(super) struct Flows {
+    table: Mutex<Table>,
+    /// Uses that ended while the table was locked: flow, and whether this side chose the path. Who
+    /// reads a batch has the table locked, and may drop the last copy of a lane.
+    ended: Mutex<Vec<(FlowId, bool)>>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -86,13 +92,25 @@ pub(super) struct FlowUse {
 
 impl Drop for FlowUse {
     fn drop(&mut self) {
-        self.flows.lock().release(self.flow.id, self.opened);
+        lock(&self.flows.ended).push((self.flow.id, self.opened));
+        if let Ok(mut table) = self.flows.table.try_lock() {
+            self.flows.settle(&mut table);
+        }
     }
 }
 
 impl Flows {
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
-        lock(&self.0)
+        let mut table = lock(&self.table);
+        self.settle(&mut table);
+        table
+    }
+
+    /// Releases the flows whose uses have ended.
+    fn settle(&self, table: &mut Table) {
+        for (id, opened) in mem::take(&mut *lock(&self.ended)) {
+            table.release(id, opened);
+        }
     }
 
     /// The flow over `interfaces` with `headers`, for a lane to use.

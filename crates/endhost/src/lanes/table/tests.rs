@@ -79,6 +79,19 @@ fn only_unused_flows_are_removed() {
 }
 
 #[test]
+fn a_use_may_end_while_a_batch_is_read() {
+    let flows = Arc::new(Flows::default());
+    let used = flows.open(headers(1), &[], 1);
+    let id = used.flow.id;
+    // As long as there is a batch, its thread has the table locked.
+    let batch = flows.lock();
+    drop(used);
+    drop(batch);
+    assert_eq!(sizes(&flows), (1, 1, 1, 0), "the flow rests");
+    assert_eq!(flows.open(headers(1), &[], 1).flow.id, id);
+}
+
+#[test]
 fn opening_a_lane_replaces_the_headers() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(1), &[], 5);
