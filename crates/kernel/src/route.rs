@@ -149,6 +149,9 @@ pub struct Rule {
     pub protocol: u8,
     /// Only for packets of this protocol (`IPPROTO_*`, the number in the IP header).
     pub ip_protocol: Option<u8>,
+    /// Only for packets that arrive at the device of this name; those that this host sends itself
+    /// count as if they arrived at `lo`.
+    pub incoming: Option<String>,
     /// Only for packets with this mark (`SO_MARK` of socket(7)).
     pub mark: Option<u32>,
     /// The rule is for packets that do not match all of the above conditions.
@@ -178,6 +181,8 @@ impl Rule {
         }
         let ip_protocol = self.ip_protocol.map(IpProtocol::from);
         attributes.extend(ip_protocol.map(RuleAttribute::IpProtocol));
+        let incoming = self.incoming.clone();
+        attributes.extend(incoming.map(RuleAttribute::Iifname));
         attributes.extend(self.mark.map(RuleAttribute::FwMark));
         if self.destination.prefix_len() > 0 {
             message.header.dst_len = self.destination.prefix_len();
@@ -198,13 +203,14 @@ impl Rule {
         // Without a number the rule is the first one.
         let (mut priority, mut table) = (0, header.table.into());
         let (mut protocol, mut ip_protocol, mut mark) = (0, None, None);
-        let mut target = None;
+        let (mut incoming, mut target) = (None, None);
         for attribute in &message.attributes {
             match attribute {
                 RuleAttribute::Destination(ip) => destination = *ip,
                 RuleAttribute::Priority(number) => priority = *number,
                 RuleAttribute::Table(number) => table = *number,
                 RuleAttribute::Protocol(number) => protocol = (*number).into(),
+                RuleAttribute::Iifname(name) => incoming = Some(name.clone()),
                 RuleAttribute::Goto(priority) => target = Some(*priority),
                 RuleAttribute::IpProtocol(number) => ip_protocol = Some((*number).into()),
                 RuleAttribute::FwMark(value) => mark = Some(*value),
@@ -228,6 +234,7 @@ impl Rule {
             table,
             protocol,
             ip_protocol,
+            incoming,
             mark,
             inverted: header.flags.contains(RuleFlags::Invert),
         })
@@ -419,6 +426,7 @@ mod tests {
                 table: 4857,
                 protocol: 72,
                 ip_protocol: None,
+                incoming: None,
                 mark: None,
                 inverted: false,
             };
@@ -436,6 +444,12 @@ mod tests {
                     action: RuleAction::Goto(1002),
                     ip_protocol: Some(6),
                     ..rule("0.0.0.0/0")
+                },
+                Rule {
+                    action: RuleAction::Goto(1002),
+                    incoming: Some("lo".to_owned()),
+                    inverted: true,
+                    ..rule("::/0")
                 },
                 Rule {
                     action: RuleAction::Nop,

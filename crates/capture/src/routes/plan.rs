@@ -14,6 +14,8 @@ use super::wanted::{Routes, Target};
 const PROTOCOL: u8 = 72;
 /// `IPPROTO_TCP`.
 const TCP: u8 = 6;
+/// Where packets count as arriving that this host sends itself.
+const OWN: &str = "lo";
 /// How far behind the first rule the last one is.
 const BEHIND: u32 = 2;
 
@@ -71,38 +73,50 @@ impl State {
             routes.any(|route| same_family(&route.destination, all))
         });
         for destination in needed {
-            let rule = |action, after| Rule {
-                action,
-                destination,
-                priority: routes.priority + after,
-                table: routes.table,
-                protocol: PROTOCOL,
-                ip_protocol: None,
-                mark: None,
-                inverted: false,
-            };
-            let (lookup, device) = match &routes.target {
-                Target::Device(device) => (u32::from(device.without_tcp), Some(device)),
-                Target::Listener => (0, None),
-            };
-            state.rules.insert(Rule {
-                mark: Some(routes.mark),
-                inverted: device.is_some(),
-                ..rule(RuleAction::Lookup, lookup)
-            });
-            // An inverted rule is for packets that do not have all of its conditions, so "neither TCP
-            // nor the mark" cannot be one rule.
-            if device.is_some_and(|device| device.without_tcp) {
-                let behind = routes.priority + BEHIND;
-                state.rules.insert(Rule {
-                    ip_protocol: Some(TCP),
-                    ..rule(RuleAction::Goto(behind), 0)
-                });
-                state.rules.insert(rule(RuleAction::Nop, BEHIND));
-            }
+            state.rules.extend(rules(routes, destination));
         }
         Ok(state)
     }
+}
+
+/// The rules for packets to `destination`, all of an address family.
+fn rules(routes: &Routes, destination: IpNet) -> Vec<Rule> {
+    let rule = |action, after| Rule {
+        action,
+        destination,
+        priority: routes.priority + after,
+        table: routes.table,
+        protocol: PROTOCOL,
+        ip_protocol: None,
+        incoming: None,
+        mark: None,
+        inverted: false,
+    };
+    // An inverted rule is for packets that do not have all of its conditions, so "neither TCP nor the
+    // mark" cannot be one rule: what keeps its other routes is led around the lookup.
+    let around = rule(RuleAction::Goto(routes.priority + BEHIND), 0);
+    let mut rules = Vec::new();
+    if let Target::Device(device) = &routes.target {
+        rules.extend(device.without_tcp.then(|| Rule {
+            ip_protocol: Some(TCP),
+            ..around.clone()
+        }));
+        rules.extend(device.own_only.then(|| Rule {
+            incoming: Some(OWN.to_owned()),
+            inverted: true,
+            ..around
+        }));
+    }
+    let lookup = Rule {
+        mark: Some(routes.mark),
+        inverted: matches!(routes.target, Target::Device(_)),
+        ..rule(RuleAction::Lookup, u32::from(!rules.is_empty()))
+    };
+    if !rules.is_empty() {
+        rules.push(rule(RuleAction::Nop, BEHIND));
+    }
+    rules.push(lookup);
+    rules
 }
 
 fn same_family(one: &IpNet, other: &IpNet) -> bool {
@@ -137,7 +151,12 @@ pub(super) fn plan(table: u32, wanted: &State, found: &State) -> Result<Vec<Chan
     if rules.iter().any(|rule| !wanted.rules.contains(*rule)) {
         rules.sort_by_key(|rule| {
             let prefix = u8::from(rule.destination.prefix_len() > 0);
-            let conditions = u8::from(rule.mark.is_some()) + u8::from(rule.ip_protocol.is_some());
+            let conditions = [
+                rule.mark.is_some(),
+                rule.ip_protocol.is_some(),
+                rule.incoming.is_some(),
+            ];
+            let conditions: u8 = conditions.map(u8::from).iter().sum();
             (order(rule), std::cmp::Reverse(prefix + conditions))
         });
         changes.extend(rules.drain(..).cloned().map(Change::RemoveRule));

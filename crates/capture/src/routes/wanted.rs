@@ -18,7 +18,7 @@ pub struct Routes {
     /// Number of the routing table, which nothing else should use: 1 to 252, or 256 and above.
     pub table: u32,
     /// Place of the rule, from 1. The rule of the main table has 32766. With
-    /// [`Device::without_tcp`] the two places behind it are taken as well.
+    /// [`Device::without_tcp`] or [`Device::own_only`] the two places behind it are taken as well.
     pub priority: u32,
     /// The mark (`SO_MARK` of socket(7)) that distinguishes packets.
     pub mark: u32,
@@ -54,6 +54,8 @@ pub struct Device {
     /// Whether TCP packets keep their other routes: connections that exist are not to be interrupted,
     /// and new ones are redirected.
     pub without_tcp: bool,
+    /// Whether packets of other hosts, which this one forwards, keep their other routes.
+    pub own_only: bool,
 }
 
 impl Device {
@@ -66,6 +68,7 @@ impl Device {
             source6: None,
             mtu: None,
             without_tcp: false,
+            own_only: false,
         }
     }
 
@@ -87,6 +90,12 @@ impl Device {
     /// Leaves TCP packets to other routes.
     pub fn without_tcp(mut self) -> Self {
         self.without_tcp = true;
+        self
+    }
+
+    /// Leaves packets of other hosts to other routes, or no longer.
+    pub fn own_only(mut self, own_only: bool) -> Self {
+        self.own_only = own_only;
         self
     }
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod down;
+mod gateway;
 mod holder;
 mod place;
 mod report;

@@ -51,6 +51,8 @@ impl Default for CaptureOptions {
 pub(super) struct Capture {
     redirect: Redirect,
     wanted: Wanted,
+    /// The prefixes that have a route to the device, and those of them that have it before others.
+    led: (Vec<IpNet>, Vec<IpNet>),
     device: Device,
 }
 
@@ -102,6 +104,7 @@ impl Capture {
         let capture = Self {
             redirect,
             wanted,
+            led: Default::default(),
             device,
         };
         Ok((capture, listeners))
@@ -116,20 +119,29 @@ impl Capture {
         routed: Vec<IpNet>,
         kept: &[IpAddr],
     ) -> Result<(), HolderError> {
-        let Device::Mapped(device) = &self.device else {
+        if let Device::Enclosed(_) = self.device {
             return Ok(());
-        };
+        }
         let wanted = self.wanted.clone().with_prefixes(prefixes);
         self.redirect.apply(&wanted)?;
         let kept = kept.iter().copied().map(IpNet::from);
         let reachable: Vec<_> = wanted.prefixes.iter().copied().chain(kept).collect();
-        device.route(&IpNet::aggregate(&reachable), routed)?;
         self.wanted = wanted;
-        Ok(())
+        self.led = (IpNet::aggregate(&reachable), routed);
+        self.route()
+    }
+
+    /// Leads packets to the device.
+    fn route(&self) -> Result<(), HolderError> {
+        let Device::Mapped(device) = &self.device else {
+            return Ok(());
+        };
+        let (captured, routed) = self.led.clone();
+        device.route(&captured, routed, self.wanted.gateway.is_some())
     }
 
     /// Captures connections of other hosts to the same prefixes, which arrive at the listener at
-    /// `port`, or no longer if there is none.
+    /// `port`, and their other packets, or no longer if there is none.
     pub(super) fn forward(&mut self, port: Option<u16>) -> Result<(), HolderError> {
         let mut wanted = self.wanted.clone();
         wanted.gateway = port.map(|port| Gateway {
@@ -139,7 +151,7 @@ impl Capture {
         });
         self.redirect.apply(&wanted)?;
         self.wanted = wanted;
-        Ok(())
+        self.route()
     }
 
     /// A copy of the queue of the device.

@@ -34,7 +34,7 @@ const TABLES: u32 = 0x6877_0000;
 /// Packets to captured prefixes that are not TCP go to the device, whatever other routes there are: the
 /// rules, three, are before that of the main table (32766).
 const FIRST: (u32, u32) = (0, 26_743);
-/// Captured prefixes go to the device if there is no other route: the rule is behind that of the
+/// Captured prefixes go to the device if there is no other route: the rules are behind that of the
 /// default table (32767). Added to the number of the first table.
 const LAST: (u32, u32) = (0x8000, 32_800);
 
@@ -87,8 +87,14 @@ impl CaptureDevice {
     }
 
     /// Leads packets to `routed` to the device, and those to the rest of `captured` if this host has
-    /// no other route to it. If not all programs are captured, all others keep their routes.
-    pub(super) fn route(&self, captured: &[IpNet], routed: Vec<IpNet>) -> Result<(), HolderError> {
+    /// no other route to it. If not all programs are captured, all others keep their routes, and
+    /// unless this host `forwards`, packets of other hosts keep theirs.
+    pub(super) fn route(
+        &self,
+        captured: &[IpNet],
+        routed: Vec<IpNet>,
+        forwards: bool,
+    ) -> Result<(), HolderError> {
         self.add_sources(captured)?;
         let first = match self.scope {
             Scope::Host => routed,
@@ -98,7 +104,7 @@ impl CaptureDevice {
         let first = Device::new(self.index, first).without_tcp();
         let last = Device::new(self.index, captured.to_vec());
         for ((table, priority), device) in [(FIRST, first), (LAST, last)] {
-            let target = Target::Device(device);
+            let target = Target::Device(device.own_only(!forwards));
             Routes::new(self.table(table), priority, MARK, target).apply()?;
         }
         Ok(())
@@ -253,7 +259,7 @@ mod tests {
         inside(|| {
             let device = CaptureDevice::create(Scope::Host).unwrap();
             assert_eq!(source("10.99.0.1:9"), None);
-            device.route(&prefixes(), prefixes()).unwrap();
+            device.route(&prefixes(), prefixes(), false).unwrap();
             assert_eq!(source("10.99.0.1:9").unwrap(), SOURCES[0].0.to_string());
             assert_eq!(source("[fd99::1]:9").unwrap(), SOURCES[1].0.to_string());
             assert_eq!(source("10.98.0.1:9"), None);
@@ -261,9 +267,9 @@ mod tests {
             let other = CaptureDevice::create(Scope::Class(7)).unwrap();
             assert_ne!(source("10.99.0.1:9"), None);
             drop(other);
-            device.route(&[], Vec::new()).unwrap();
+            device.route(&[], Vec::new(), false).unwrap();
             assert_eq!((source("10.99.0.1:9"), rules()), (None, 0));
-            device.route(&prefixes(), Vec::new()).unwrap();
+            device.route(&prefixes(), Vec::new(), false).unwrap();
             assert_ne!(source("10.99.0.1:9"), None);
             drop(device);
             assert_eq!((source("10.99.0.1:9"), rules()), (None, 0));
@@ -274,11 +280,11 @@ mod tests {
     fn rules_of_a_killed_holder_are_removed() {
         inside(|| {
             let mut device = CaptureDevice::create(Scope::Host).unwrap();
-            device.route(&prefixes(), prefixes()).unwrap();
+            device.route(&prefixes(), prefixes(), false).unwrap();
             // As the kernel does it with the process.
             device.queue = File::open("/dev/null").unwrap().into();
             std::mem::forget(device);
-            assert_eq!((source("10.99.0.1:9"), rules()), (None, 8));
+            assert_eq!((source("10.99.0.1:9"), rules()), (None, 14));
             remove_leftovers().unwrap();
             assert_eq!(rules(), 0);
         });

@@ -36,6 +36,7 @@ fn apply(state: &mut State, change: &Change) {
                 };
                 key(other) == key(rule)
                     && (rule.ip_protocol.is_none() || rule.ip_protocol == other.ip_protocol)
+                    && (rule.incoming.is_none() || rule.incoming == other.incoming)
                     && same_family(&other.destination, &rule.destination)
                     && (rule.destination.prefix_len() == 0 || rule.destination == other.destination)
                     && (rule.mark.is_none() || rule.mark == other.mark)
@@ -72,12 +73,12 @@ fn routes() -> impl Strategy<Value = Routes> {
         2..4_u32,
         prop::option::of(Just(Ipv4Addr::LOCALHOST)),
         prop::option::of(Just(1300)),
-        any::<bool>(),
+        any::<(bool, bool)>(),
     );
-    let device = device.prop_map(|(prefixes, index, source, mtu, without_tcp)| {
+    let device = device.prop_map(|(prefixes, index, source, mtu, exempt)| {
         let mut device = Device::new(index, prefixes);
         (device.source, device.mtu) = (source, mtu);
-        device.without_tcp = without_tcp;
+        (device.without_tcp, device.own_only) = exempt;
         Target::Device(device)
     });
     let target = prop_oneof![4 => device, 1 => Just(Target::Listener)];
@@ -105,10 +106,11 @@ fn found() -> impl Strategy<Value = State> {
         1 => (3..6_u32).prop_map(RuleAction::Goto),
         1 => Just(RuleAction::Nop)
     ];
-    let conditions = (destination, ip_protocol, mark, any::<bool>());
+    let incoming = prop::option::of(Just("lo".to_owned()));
+    let conditions = (destination, ip_protocol, incoming, mark, any::<bool>());
     let rule = (action, protocol, table, 1..3_u32, conditions);
     let rule = rule.prop_map(|(action, protocol, table, priority, conditions)| {
-        let (destination, ip_protocol, mark, inverted) = conditions;
+        let (destination, ip_protocol, incoming, mark, inverted) = conditions;
         Rule {
             action,
             destination,
@@ -116,6 +118,7 @@ fn found() -> impl Strategy<Value = State> {
             table,
             protocol,
             ip_protocol,
+            incoming,
             mark,
             inverted,
         }

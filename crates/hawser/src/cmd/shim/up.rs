@@ -13,7 +13,7 @@ use hawser_service::{READY, notify};
 use hawser_shim::carrier::{Attachment, Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
 use hawser_shim::choice::CarrierChoice;
 use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
-use hawser_shim::map::{Destination, Entry, Hosts, Target};
+use hawser_shim::map::Entry;
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
 use ipnet::IpNet;
 use serde_json::json;
@@ -21,6 +21,7 @@ use tokio::task::spawn_blocking;
 
 use super::NameArgs;
 use super::client::ClientArgs;
+use super::gateway;
 use super::place::{self, ShimName};
 use super::report;
 use crate::cmd::address::{Listen, listen};
@@ -43,7 +44,7 @@ pub struct UpArgs {
     /// Carry the connections of other hosts, too, that are routed through this one: those to PREFIX go
     /// to the gateway at TARGET, ISD-AS,IP or ISD-AS,IP:PORT, and those to what the map has; may be
     /// given several times
-    #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway)]
+    #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway::parse)]
     gateway: Vec<Entry>,
     /// Send servers the address of the program in a header of the PROXY protocol, v1 or v2
     #[arg(long, value_name = "VERSION")]
@@ -95,23 +96,6 @@ fn ports(text: &str) -> Result<Ports, String> {
     let ports: Result<_, _> = text.split(',').map(str::parse).collect();
     let error = |error: hawser_shim::holder::ServedPortError| error.to_string();
     ports.map(Ports::Some).map_err(error)
-}
-
-fn gateway(text: &str) -> Result<Entry, String> {
-    let parts = text.split_once('=');
-    let (prefix, target) = parts.ok_or("write for example 10.1.0.0/16=1-ff00:0:4,10.1.0.1")?;
-    let destination: Destination = prefix.parse().map_err(|error| format!("{error}"))?;
-    let target: Target = target.parse().map_err(|error| format!("{error}"))?;
-    if !matches!(destination.hosts, Hosts::Prefix(_)) || destination.port.is_some() {
-        return Err("write an IP prefix, without a port, before the `=`".to_owned());
-    }
-    match target {
-        Target::Host { .. } => Ok(Entry::new(destination, target)),
-        Target::As(isd_as) => Err(format!(
-            "name the gateway's address in {isd_as}, as {isd_as},IP: to find gateways is not \
-             supported yet"
-        )),
-    }
 }
 
 fn plain_ip(text: &str) -> Result<SocketAddr, String> {
@@ -181,6 +165,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     };
     // A map that cannot be used is refused now; later the former one stays in force.
     client.check_map()?;
+    gateway::warn_without_forwarding(&args.gateway);
     place::prepare()?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {

@@ -1,6 +1,6 @@
 //! Hosts without hawser behind gateways.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -76,6 +76,33 @@ impl Behind {
         self.namespace.run(connect).unwrap().is_ok()
     }
 
+    /// Whether datagrams to `to` are answered.
+    fn is_answered(&self, to: &str) -> bool {
+        let bind = || UdpSocket::bind("0.0.0.0:0");
+        let socket = self.namespace.run(bind).unwrap().unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
+        socket.connect(to).unwrap();
+        let (question, mut answer) = (fastrand::u64(..).to_be_bytes(), [0; 8]);
+        let answered = socket
+            .send(&question)
+            .and_then(|_| socket.recv(&mut answer));
+        answered.is_ok_and(|length| answer[..length] == question)
+    }
+
+    /// Answers datagrams at `at` with the same, for as long as the test runs.
+    fn echo(&self, at: &str) {
+        let bind = || UdpSocket::bind(at);
+        let socket = self.namespace.run(bind).unwrap().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 2000];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                let _ = socket.send_to(&buffer[..length], from);
+            }
+        });
+    }
+
     fn listen(&self, at: &str) -> TcpListener {
         self.namespace
             .run(|| TcpListener::bind(at))
@@ -130,6 +157,14 @@ fn hosts_behind_gateways_reach_each_other() {
     assert_eq!(read_all(&stream), b"");
     assert_eq!(bed.failures(SERVER), [""; 0]);
 
+    // Datagrams as well, where the gateway forwards packets.
+    there.echo("10.202.0.7:7000");
+    assert!(!here.is_answered("10.202.0.7:7000"));
+    let forwards = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+    bed.client.run(forwards).unwrap();
+    assert!(here.is_answered("10.202.0.7:7000"));
+    assert!(!here.is_answered("10.202.9.9:7000"));
+
     // What is not served is refused, and what is not mapped is not captured.
     let refused = here.connect("10.202.9.9:7000");
     assert!(std::io::Read::read(&mut &refused, &mut [0]).is_err());
@@ -145,7 +180,7 @@ fn hosts_behind_gateways_reach_each_other() {
     let flags = ["--file", &map, "--server-key", &server.key];
     let _client = bed.up(CLIENT, &flags);
     eventually("they are not captured", || {
-        !here.is_accepted("10.202.0.7:7000")
+        !here.is_accepted("10.202.0.7:7000") && !here.is_answered("10.202.0.7:7000")
     });
     drop(bed.client.connect("10.202.0.7:7000"));
 }
