@@ -162,6 +162,7 @@ fn plain_ip_carries_on_while_no_path_works() {
     links(&bed, "--down");
     let client = bed.use_shim(&server, &["--plain"]);
     Transfer::new(&bed).run(|_| {
+        wait_for(&bed, "the session begins over plain IP", 0, 1);
         assert_eq!(working(&bed).1[0]["plain_ip"], plain_ip);
         links(&bed, "--up");
         wait_for(&bed, "the paths have joined", 4, 1);
