@@ -1,14 +1,17 @@
 //! Whether a lane still delivers, judged by what arrives over it. No I/O, no clock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A subflow that has sent is answered within a round trip and TCP's delayed acknowledgement
 /// (RFC 1122, 4.2.3.2, and Linux: at most 40 ms) ...
 const GRACE: Duration = Duration::from_millis(60);
-/// ... or to a probe, if it had nothing to acknowledge. After this long without either, the lane is
-/// dead: it has missed several probes.
+/// ... or to a probe, if it had nothing to acknowledge. So long after the first probe, and a round
+/// trip, the lane is dead ...
 const DEAD: Duration = Duration::from_millis(200);
+/// ... if it has missed this many. A host that had no processor time for a while has sent none yet, and
+/// may have answers that it has not read.
+const MISSED: u32 = 3;
 /// Time between probes.
 const PROBED: Duration = Duration::from_millis(40);
 /// The round-trip time assumed until one is measured.
@@ -33,7 +36,11 @@ pub struct Liveness {
     waiting: AtomicU64,
     /// When something was received last, in microseconds.
     received: AtomicU64,
+    /// When the first probe and the last one were sent since something was received, and how many; 0
+    /// for none.
+    doubted: AtomicU64,
     probed: AtomicU64,
+    probes: AtomicU32,
 }
 
 impl Liveness {
@@ -50,6 +57,7 @@ impl Liveness {
     pub fn received(&self, now: Duration) {
         self.received.store(micros(now), Ordering::Relaxed);
         self.waiting.store(0, Ordering::Relaxed);
+        self.doubted.store(0, Ordering::Relaxed);
     }
 
     /// Whether something was sent that nothing has answered.
@@ -76,16 +84,27 @@ impl Liveness {
             0 => return Judgement::Alive,
             since => now.saturating_sub(Duration::from_micros(since)),
         };
-        let grace = grace(rtt);
-        if waiting > grace + DEAD + rtt {
+        if waiting <= grace(rtt) {
+            return Judgement::Alive;
+        }
+        let since = |time: &AtomicU64| match time.load(Ordering::Relaxed) {
+            0 => None,
+            time => Some(now.saturating_sub(Duration::from_micros(time))),
+        };
+        let doubted = since(&self.doubted);
+        let missed = self.probes.load(Ordering::Relaxed) >= MISSED;
+        if missed && doubted.is_some_and(|doubted| doubted >= DEAD + rtt) {
             return Judgement::Dead;
         }
-        let probed = Duration::from_micros(self.probed.load(Ordering::Relaxed));
-        if waiting > grace && now.saturating_sub(probed) >= PROBED {
-            self.probed.store(micros(now), Ordering::Relaxed);
-            return Judgement::Probe;
+        if doubted.is_none() {
+            self.doubted.store(micros(now).max(1), Ordering::Relaxed);
+            self.probes.store(0, Ordering::Relaxed);
+        } else if since(&self.probed).is_some_and(|probed| probed < PROBED) {
+            return Judgement::Alive;
         }
-        Judgement::Alive
+        self.probed.store(micros(now).max(1), Ordering::Relaxed);
+        self.probes.fetch_add(1, Ordering::Relaxed);
+        Judgement::Probe
     }
 }
 
@@ -140,9 +159,28 @@ mod tests {
         lane.sent(at(0));
         let far = Some(Duration::from_millis(300));
         assert_eq!(lane.judge(far, at(400)), Judgement::Alive);
-        assert_eq!(lane.judge(far, at(500)), Judgement::Probe);
-        assert_ne!(lane.judge(far, at(900)), Judgement::Dead);
+        for time in [440, 480, 900] {
+            assert_eq!(lane.judge(far, at(time)), Judgement::Probe);
+        }
+        assert_eq!(lane.judge(far, at(939)), Judgement::Alive);
         assert_eq!(lane.judge(far, at(940)), Judgement::Dead);
+    }
+
+    #[test]
+    fn a_host_without_processor_time_asks_first() {
+        let lane = Liveness::default();
+        lane.sent(at(0));
+        assert_eq!(lane.judge(RTT, at(2000)), Judgement::Probe);
+        assert_eq!(lane.judge(RTT, at(2001)), Judgement::Alive);
+        // And again without.
+        for time in [4000, 4040] {
+            assert_eq!(lane.judge(RTT, at(time)), Judgement::Probe);
+        }
+        assert_eq!(lane.judge(RTT, at(4041)), Judgement::Dead);
+        lane.received(at(4050));
+        lane.sent(at(4060));
+        assert_eq!(lane.judge(RTT, at(9000)), Judgement::Probe);
+        assert_ne!(lane.judge(RTT, at(9040)), Judgement::Dead);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -25,7 +26,11 @@ pub(crate) struct SlotTable {
     pub unsent: AtomicU64,
     own: Block,
     slots: [ArcSwapOption<Binding>; SLOTS as usize],
+    /// The latest epoch of each slot that has had a lane; [`NEVER`] for others.
+    epochs: [AtomicU16; SLOTS as usize],
 }
+
+const NEVER: u16 = u16::MAX;
 
 /// A lane under a slot.
 pub(crate) struct Binding {
@@ -42,6 +47,7 @@ impl SlotTable {
             unsent: AtomicU64::new(0),
             own,
             slots: Default::default(),
+            epochs: [const { AtomicU16::new(NEVER) }; SLOTS as usize],
         }
     }
 
@@ -63,9 +69,25 @@ impl SlotTable {
         self.slot(slot)?.load_full()
     }
 
+    /// What carries the packets of `slot`: what is under it, or the best lane if its own has failed. It
+    /// may have the only subflow of a connection that is being set up.
+    #[inline]
+    pub(crate) fn carrier(&self, slot: Slot) -> Option<Arc<Binding>> {
+        self.binding(slot).or_else(|| self.substitute(slot))
+    }
+
+    #[cold]
+    fn substitute(&self, slot: Slot) -> Option<Arc<Binding>> {
+        let epoch = self.epochs.get(usize::from(slot).checked_sub(1)?)?;
+        let epoch = u8::try_from(epoch.load(Ordering::Relaxed)).ok()?;
+        let (epoch, lane) = (Epoch(epoch), self.best()?);
+        Some(Arc::new(Binding { epoch, lane }))
+    }
+
     /// Puts `lane` under `slot`.
     pub(crate) fn bind(&self, slot: Slot, epoch: Epoch, lane: &Arc<SealedLane>) {
         if let Some(entry) = self.slot(slot) {
+            self.epochs[usize::from(slot) - 1].store(epoch.0.into(), Ordering::Relaxed);
             let lane = Arc::clone(lane);
             entry.store(Some(Arc::new(Binding { epoch, lane })));
         }

@@ -96,7 +96,7 @@ fn take(shared: &Shared, packet: &Packet<'_>, touched: &mut Vec<Arc<SealedLane>>
         (0, slot @ 1..) => (Role::Server, slot),
         _ => return,
     };
-    let binding = (read(&shared.sessions).get(&(peer, role))).and_then(|table| table.binding(slot));
+    let binding = (read(&shared.sessions).get(&(peer, role))).and_then(|table| table.carrier(slot));
     // Without a path the packet is lost, and TCP sends it again.
     let (Some(binding), Some(tcp)) = (binding, packet.tcp()) else {
         return;

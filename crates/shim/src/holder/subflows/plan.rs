@@ -44,6 +44,9 @@ struct Connection {
     session: Session,
     /// Where further subflows go to.
     remote: SocketAddr,
+    /// Whether it ever had a second subflow. Until then the other side may not have confirmed it yet
+    /// (RFC 8684, 3.1), and the kernel ends it with its only subflow.
+    joined: bool,
     subflows: BTreeMap<Slot, Ends>,
     /// Slots over which a subflow was ordered that may still come about: the kernel sends a lost SYN
     /// again by itself.
@@ -76,6 +79,7 @@ impl Plan {
         let connection = Connection {
             session,
             remote: ends.1,
+            joined: false,
             subflows: BTreeMap::from([(slot, ends)]),
             ordered: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -104,6 +108,7 @@ impl Plan {
                 false => drop(connection.subflows.insert(slot, ends)),
             }
             connection.ordered.remove(&slot);
+            connection.joined = true;
             // The slot may have died meanwhile.
             self.changed.insert(token);
         }
@@ -164,6 +169,11 @@ impl Plan {
             let subflows = std::mem::take(&mut connection.subflows);
             let (kept, dead): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 (subflows.into_iter()).partition(|(slot, _)| live.contains(slot));
+            // The carrier sends what the only one has over another lane.
+            let (kept, dead) = match connection.joined {
+                true => (kept, dead),
+                false => (dead.into_iter().chain(kept).collect(), BTreeMap::new()),
+            };
             connection.subflows = kept;
             // Created first: a connection must not be without a subflow.
             if connection.session.1 == Role::Client {
@@ -288,6 +298,19 @@ mod tests {
         plan.closed(TOKEN);
         plan.set_live(client(), vec![1, 2]);
         assert_eq!(plan.changes(), []);
+    }
+
+    #[test]
+    fn the_only_subflow_stays_until_another_one_has_joined() {
+        let mut plan = Plan::default();
+        plan.set_live(client(), vec![2]);
+        plan.established(TOKEN, Role::Client, ends(1, 9));
+        assert_eq!(plan.changes(), [create(2)]);
+        plan.failed(TOKEN, 2);
+        plan.retry();
+        assert_eq!(plan.changes(), [create(2)]);
+        plan.subflow_established(TOKEN, ends(2, 10));
+        assert_eq!(plan.changes(), [destroy(1, 9)]);
     }
 
     #[test]
