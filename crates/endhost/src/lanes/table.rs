@@ -29,8 +29,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     table: Mutex<Table>,
-    /// Uses that ended while the table was locked: flow, and whether this side chose the path. Who
-    /// reads a batch has the table locked, and may drop the last copy of a lane.
+    /// Uses that ended while the table was locked: flow, and whether this side chose the path. A thread
+    /// that reads a batch has the table locked, and may drop the last copy of a lane meanwhile.
     ended: Mutex<Vec<(FlowId, bool)>>,
 }
 
@@ -108,7 +108,8 @@ impl Flows {
 
     /// Releases the flows whose uses have ended.
     fn settle(&self, table: &mut Table) {
-        for (id, opened) in mem::take(&mut *lock(&self.ended)) {
+        let ended = mem::take(&mut *lock(&self.ended));
+        for (id, opened) in ended {
             table.release(id, opened);
         }
     }

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -30,6 +29,7 @@ pub(crate) struct SlotTable {
     epochs: [AtomicU16; SLOTS as usize],
 }
 
+/// No epoch, which has 8 bits.
 const NEVER: u16 = u16::MAX;
 
 /// A lane under a slot.
