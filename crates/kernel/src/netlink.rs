@@ -1,5 +1,7 @@
 //! Round trips over rtnetlink(7): requests to the kernel, and its answers.
 
+mod raw;
+
 use std::io;
 
 use netlink_packet_core::{
@@ -12,6 +14,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
+
+pub use self::raw::{Notifications, RawRequest};
 
 /// Maximum number of requests sent at once: if all fail, the answers still fit into a socket's
 /// buffer.
