@@ -25,8 +25,8 @@ pub(crate) type CachedSegments = Vec<Arc<CachedSegment>>;
 /// The segments of a network over the links that are up, with a cache.
 pub(crate) struct Beacons {
     pub graph: Graph,
-    /// The hop keys of all ASes.
-    keys: Vec<[u8; 16]>,
+    /// Where segments come from.
+    source: Source,
     pub stamp: Stamp,
     max_kept: usize,
     /// The cache, by first AS, last AS and kind of links.
@@ -35,13 +35,21 @@ pub(crate) struct Beacons {
     count: usize,
 }
 
+/// Where segments come from.
+enum Source {
+    /// They are created on demand, with the hop keys of all ASes.
+    Keys(Vec<[u8; 16]>),
+    /// They are all in the cache.
+    Published,
+}
+
 impl Beacons {
     /// The beacons of a network whose ASes have these hop keys. Caches about `max_kept` segments of
     /// 2 KiB each.
     pub fn new(graph: Graph, keys: Vec<[u8; 16]>, stamp: Stamp, max_kept: usize) -> Self {
         Self {
             graph,
-            keys,
+            source: Source::Keys(keys),
             stamp,
             max_kept,
             kept: HashMap::new(),
@@ -49,7 +57,28 @@ impl Beacons {
         }
     }
 
-    /// Drops all segments, so that they are created again on demand.
+    /// The beacons of a network whose segments were created elsewhere: only those in `kept`.
+    pub fn published(
+        graph: Graph,
+        kept: HashMap<(usize, usize, Along), CachedSegments>,
+        stamp: Stamp,
+    ) -> Self {
+        Self {
+            graph,
+            source: Source::Published,
+            stamp,
+            max_kept: usize::MAX,
+            kept,
+            count: 0,
+        }
+    }
+
+    /// Whether the segments were created elsewhere, so that dropped ones do not come back.
+    pub fn is_published(&self) -> bool {
+        matches!(self.source, Source::Published)
+    }
+
+    /// Drops all segments. Unless they were created elsewhere, they are created again on demand.
     pub fn clear(&mut self) {
         self.kept.clear();
         self.count = 0;
@@ -103,9 +132,12 @@ impl Beacons {
         if let Some(kept) = self.kept.get(&(from, to, along)) {
             return kept.clone();
         }
+        let Source::Keys(keys) = &self.source else {
+            return Vec::new();
+        };
         let mut made = Vec::new();
         for route in routes(&self.graph, from, to, along, SEGMENTS_PER_PAIR) {
-            let plain = Plain::new(&self.graph, &self.keys, &route, self.stamp, along);
+            let plain = Plain::new(&self.graph, keys, &route, self.stamp, along);
             match CachedSegment::new(plain) {
                 Ok(segment) => made.push(Arc::new(segment)),
                 // Happens only with an interface 0 in network.json, which topologies refuse.

@@ -11,8 +11,8 @@ use crate::segment::Plain;
 /// A segment in several forms, each created once.
 #[derive(Debug)]
 pub(crate) struct CachedSegment {
-    /// The unsigned segment.
-    plain: Plain,
+    /// The unsigned segment; `None` if it came with its signatures.
+    plain: Option<Plain>,
     /// The parsed segment, which the daemon combines to paths.
     pub segment: Segment,
     /// The signed message for hosts. Empty until it is first requested: signing costs much more
@@ -26,20 +26,36 @@ impl CachedSegment {
     pub fn new(plain: Plain) -> Result<Self, SegmentError> {
         Ok(Self {
             segment: Segment::from_message(&plain.unsigned())?,
-            plain,
+            plain: Some(plain),
             signed: OnceLock::new(),
+        })
+    }
+
+    /// A segment that came with its signatures.
+    ///
+    /// # Errors
+    /// When it is not a valid segment.
+    pub fn signed(message: PathSegment) -> Result<Self, SegmentError> {
+        Ok(Self {
+            segment: Segment::from_message(&message)?,
+            plain: None,
+            signed: OnceLock::from(message),
         })
     }
 
     /// The message for hosts, which is signed if the network has a PKI.
     pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
-        let Some(pki) = pki else {
-            return Ok(self.plain.unsigned());
-        };
         if let Some(signed) = self.signed.get() {
             return Ok(signed.clone());
         }
-        let signed = pki.sign(&self.plain)?;
+        // One without signatures has what they are made from.
+        let Some(plain) = &self.plain else {
+            return Ok(PathSegment::default());
+        };
+        let Some(pki) = pki else {
+            return Ok(plain.unsigned());
+        };
+        let signed = pki.sign(plain)?;
         Ok(self.signed.get_or_init(|| signed).clone())
     }
 }

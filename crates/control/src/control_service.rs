@@ -56,9 +56,11 @@ fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, C
     let pki = plane.pki.as_mut().ok_or_else(no_pki)?;
     let mut chains = Vec::new();
     for r#as in ases.filter(|r#as| wanted.matches(r#as.isd_as)) {
-        let signer = pki.signer(r#as.isd_as);
-        let signer = signer.map_err(|e| ConnectError::internal(e.to_string()))?;
-        let chain = signer.chain();
+        let chain = pki.chain(r#as.isd_as);
+        let chain = chain.map_err(|e| ConnectError::internal(e.to_string()))?;
+        let Some(chain) = chain else {
+            continue;
+        };
         if fits(&request, chain.r#as().subject_key_id(), chain.validity()) {
             chains.push(Chain {
                 as_cert: chain.r#as().to_der().to_vec(),

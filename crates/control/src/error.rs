@@ -29,6 +29,9 @@ pub enum ControlError {
     /// The lifetime of segments is out of bounds.
     #[error("segments cannot live for {0:?}: at least {MIN_LIFETIME:?}, at most {MAX_LIFETIME:?}")]
     Lifetime(Duration),
+    /// A segment cannot be signed.
+    #[error("segments cannot be signed: {0}")]
+    Unsigned(String),
     /// A TCP address cannot be bound.
     #[error("cannot serve {what} on {address}: {source}")]
     Address {

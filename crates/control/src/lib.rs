@@ -30,6 +30,7 @@ mod error;
 mod graph;
 mod pki;
 mod plane;
+mod publication;
 mod routes;
 mod segment;
 mod serve;
@@ -43,5 +44,6 @@ pub mod live;
 
 pub use self::beacons::NetworkPaths;
 pub use self::error::ControlError;
+pub use self::publication::{Publication, PublicationError};
 pub use self::segment::{MAX_LIFETIME, MIN_LIFETIME};
 pub use self::serve::Control;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hawser_topology::{AsDir, IsdAsn, as_folder};
-use hawser_trust::{LoadError, SignError, Signer, Store, TrcId};
+use hawser_trust::{Chain, LoadError, SignError, Signer, Store, TrcId};
 use scion_protobuf::proto::control_plane::v1::{PathSegment, TRCRequest};
 
 use crate::segment::Plain;
@@ -26,20 +26,47 @@ pub(crate) struct Pki {
     lab: PathBuf,
     trcs: Store,
     signers: BTreeMap<IsdAsn, Signer>,
+    /// The chains of all ASes of a network whose segments were signed elsewhere; `None` if this
+    /// signs them.
+    published: Option<BTreeMap<IsdAsn, Chain>>,
 }
 
 impl Pki {
     /// The PKI of the lab whose folder contains the AS's folder `dir`.
     pub fn open(lab: &Path, dir: &AsDir) -> Result<Self, LoadError> {
-        Ok(Self {
+        Ok(Self::new(lab, Store::load(&dir.path().join("certs"))?))
+    }
+
+    /// The PKI of the ASes whose folders are in `lab`.
+    pub fn new(lab: &Path, trcs: Store) -> Self {
+        Self {
             lab: lab.to_owned(),
-            trcs: Store::load(&dir.path().join("certs"))?,
+            trcs,
             signers: BTreeMap::new(),
-        })
+            published: None,
+        }
+    }
+
+    /// The PKI of a network whose segments were signed elsewhere, with the chains of its ASes.
+    pub fn published(trcs: Store, chains: BTreeMap<IsdAsn, Chain>) -> Self {
+        Self {
+            lab: PathBuf::new(),
+            trcs,
+            signers: BTreeMap::new(),
+            published: Some(chains),
+        }
+    }
+
+    /// The certificate chain of an AS; `None` if it was not published.
+    pub fn chain(&mut self, isd_as: IsdAsn) -> Result<Option<&Chain>, PkiError> {
+        if self.published.is_some() {
+            return Ok(self.published.as_ref().and_then(|all| all.get(&isd_as)));
+        }
+        self.signer(isd_as).map(|signer| Some(signer.chain()))
     }
 
     /// The signer of an AS.
-    pub fn signer(&mut self, isd_as: IsdAsn) -> Result<&Signer, PkiError> {
+    fn signer(&mut self, isd_as: IsdAsn) -> Result<&Signer, PkiError> {
         if !self.signers.contains_key(&isd_as) {
             let signer = Signer::load(&self.lab.join(as_folder(isd_as)), &self.trcs)?;
             let found = signer.isd_as();

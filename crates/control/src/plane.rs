@@ -70,9 +70,20 @@ impl Plane {
         local: usize,
         lifetime: Duration,
     ) -> Self {
+        // The stamp is due at once: the first request creates the first segments.
+        let beacons = Beacons::new(graph, keys, Stamp::new(0, lifetime), MAX_SEGMENTS);
+        Self::with_beacons(beacons, topology, local, lifetime)
+    }
+
+    /// The control plane of the AS with the index `local`, with these segments.
+    pub fn with_beacons(
+        beacons: Beacons,
+        topology: AsTopology,
+        local: usize,
+        lifetime: Duration,
+    ) -> Self {
         Self {
-            // The stamp is due at once: the first request creates the first segments.
-            beacons: Beacons::new(graph, keys, Stamp::new(0, lifetime), MAX_SEGMENTS),
+            beacons,
             topology,
             pki: None,
             local,
@@ -243,9 +254,10 @@ impl Plane {
     }
 
     /// Like [`Self::set_link`], for the link at an interface. Returns `false` if the network has no
-    /// such link.
+    /// such link, or its segments were created elsewhere.
     pub fn set_link_at(&mut self, (isd_as, id): (IsdAsn, u16), up: bool, shape: Shape) -> bool {
         let found = self.beacons.graph.network.link_at(isd_as, id);
+        let found = found.filter(|_| !self.beacons.is_published());
         if let Some((link, _)) = found {
             self.set_link(link, up, shape);
         }
@@ -255,6 +267,13 @@ impl Plane {
     /// Renews the segments if they are due. Segments are created only on request, so an idle
     /// service needs no timer.
     fn renew(&mut self, now: u64) {
+        if self.beacons.is_published() {
+            // Newer ones come from elsewhere. Expired ones would only fail in the routers.
+            if now >= self.beacons.stamp.expiry {
+                self.forget();
+            }
+            return;
+        }
         if self.beacons.stamp.is_due(now) {
             self.beacons.stamp = Stamp::new(now, self.lifetime);
             self.forget();

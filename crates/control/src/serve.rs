@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::time::Duration;
 
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
@@ -58,6 +59,20 @@ impl Control {
         Self::bind_at(dir, lifetime, DAEMON_ADDRESS, services).await
     }
 
+    /// Like [`Self::bind`] for an AS that knows only its own keys: its segments are those that the
+    /// [`Publication`] in the file `segments` has, and that the TRCs of the AS verify. The file may
+    /// be replaced at any time, and need not exist yet; until it does, requests fail.
+    ///
+    /// [`Publication`]: crate::Publication
+    ///
+    /// # Errors
+    /// When `topology.json` is missing or not valid, or an address cannot be bound.
+    pub async fn bind_published(dir: &AsDir, segments: &Path) -> Result<Self, ControlError> {
+        let services = dir.topology()?.control_service.into_values().collect();
+        let shared = Shared::published(dir.clone(), segments.to_owned());
+        Self::open(dir, shared, DAEMON_ADDRESS, services).await
+    }
+
     /// Like [`Self::bind`], on other addresses; with port 0 the system chooses a port.
     pub(crate) async fn bind_at(
         dir: &AsDir,
@@ -65,12 +80,22 @@ impl Control {
         daemon: SocketAddr,
         services: Vec<SocketAddr>,
     ) -> Result<Self, ControlError> {
-        let isd_as = dir.topology()?.isd_as;
         source::lab_of(dir)?;
         let lifetime = lifetime.unwrap_or(LIFETIME);
         if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
             return Err(ControlError::Lifetime(lifetime));
         }
+        let shared = Shared::new(dir.clone(), lifetime);
+        Self::open(dir, shared, daemon, services).await
+    }
+
+    pub(crate) async fn open(
+        dir: &AsDir,
+        shared: Shared,
+        daemon: SocketAddr,
+        services: Vec<SocketAddr>,
+    ) -> Result<Self, ControlError> {
+        let isd_as = dir.topology()?.isd_as;
         let (daemon, daemon_at) = listen("the daemon API", daemon).await?;
         let mut listeners = Vec::new();
         for service in services {
@@ -90,7 +115,7 @@ impl Control {
             },
         })?;
         Ok(Self {
-            shared: Shared::new(dir.clone(), lifetime),
+            shared,
             daemon,
             services,
             live,
@@ -229,9 +254,10 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
 
 fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
     let answer = match request {
-        Request::SetLink { a, up, shape } if !shared.set_link(a, up, shape) => {
-            Err(format!("the network has no interface {}#{}", a.0, a.1))
-        }
+        Request::SetLink { a, up, shape } if !shared.set_link(a, up, shape) => Err(format!(
+            "the network has no interface {}#{} whose segments are made here",
+            a.0, a.1
+        )),
         Request::SetLink { .. } | Request::Stop => Ok(Reply::Done),
         Request::Status => shared
             .with(|plane| {

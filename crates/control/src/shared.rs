@@ -2,6 +2,8 @@
 //! it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +15,7 @@ use scion_protobuf::buffa::Message;
 
 use crate::error::LookupError;
 use crate::plane::Plane;
-use crate::source;
+use crate::{publication, source};
 
 /// The shared state, which is read from the AS's folder on first use.
 #[derive(Clone)]
@@ -21,25 +23,56 @@ pub(crate) struct Shared(Arc<Mutex<State>>);
 
 struct State {
     dir: AsDir,
-    lifetime: Duration,
+    source: Source,
     /// Changes of links since the service started, which the files may not contain yet.
     changes: BTreeMap<(IsdAsn, u16), (bool, Shape)>,
     /// `None` until the first use, then the control plane or the reason why it cannot be read.
     plane: Option<Result<Plane, String>>,
 }
 
+/// Where the segments come from.
+enum Source {
+    /// From the keys of all ASes of a lab; they expire after this time.
+    Lab(Duration),
+    /// From a file, which is replaced from time to time, read when it was this one.
+    Published {
+        file: PathBuf,
+        read: Option<Version>,
+    },
+}
+
+/// What tells a file from those that replace it: device, inode, size and the time of its last
+/// change in nanoseconds.
+type Version = (u64, u64, u64, i128);
+
+fn version(file: &Path) -> Option<Version> {
+    let meta = file.metadata().ok()?;
+    let changed = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
+    Some((meta.dev(), meta.ino(), meta.size(), changed))
+}
+
 impl Shared {
     /// The state of the AS whose folder is `dir`, with segments that expire after `lifetime`.
     pub fn new(dir: AsDir, lifetime: Duration) -> Self {
+        Self::of(dir, Source::Lab(lifetime))
+    }
+
+    /// The state of the AS whose folder is `dir`, with the segments in `file`.
+    pub fn published(dir: AsDir, file: PathBuf) -> Self {
+        Self::of(dir, Source::Published { file, read: None })
+    }
+
+    fn of(dir: AsDir, source: Source) -> Self {
         Self(Arc::new(Mutex::new(State {
             dir,
-            lifetime,
+            source,
             changes: BTreeMap::new(),
             plane: None,
         })))
     }
 
-    /// Calls `answer` with the control plane, which this reads on the first call.
+    /// Calls `answer` with the control plane, which this reads on the first call, and again when
+    /// the file of its segments has been replaced.
     ///
     /// # Errors
     /// When the network cannot be read, or `answer` fails.
@@ -50,8 +83,20 @@ impl Shared {
         // A panic in one answer can only leave an incomplete cache, which is harmless.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
+        let mut generation = 0;
+        if let Source::Published { file, read } = &mut state.source {
+            let found = version(file);
+            if found != *read || found.is_none() {
+                let before = state.plane.take();
+                generation = before.map_or(0, |plane| plane.map_or(0, |p| p.generation + 1));
+                *read = found;
+            }
+        }
         let plane = state.plane.get_or_insert_with(|| {
-            let read = source::load(&state.dir, state.lifetime);
+            let read = match &state.source {
+                Source::Lab(lifetime) => source::load(&state.dir, *lifetime),
+                Source::Published { file, .. } => publication::load(&state.dir, file, now()),
+            };
             let mut plane = read.map_err(|error| {
                 tracing::error!("the network cannot be read: {error}");
                 error.to_string()
@@ -59,6 +104,7 @@ impl Shared {
             for (a, (up, shape)) in std::mem::take(&mut state.changes) {
                 plane.set_link_at(a, up, shape);
             }
+            plane.generation = generation;
             Ok(plane)
         });
         match plane {

@@ -74,9 +74,9 @@ pub enum WriteError {
 /// How long before the time of writing the validity of all certificates and TRCs begins. The
 /// lifetime of hop fields has units of 337.5 s, so the timestamp of a segment may be earlier than
 /// the start of the network; and clocks differ.
-const EARLY: Duration = Duration::from_secs(3600);
+pub(crate) const EARLY: Duration = Duration::from_secs(3600);
 
-const DAY: u64 = 24 * 3600;
+pub(crate) const DAY: u64 = 24 * 3600;
 /// Lifetime of voting and root certificates.
 const ROOT_LIFETIME: u64 = 730 * DAY;
 /// Lifetime of CA certificates.
@@ -84,7 +84,7 @@ const CA_LIFETIME: u64 = 700 * DAY;
 /// Lifetime of TRCs.
 const TRC_LIFETIME: u64 = 450 * DAY;
 /// Lifetime of AS certificates: a lab may run for months, and does not renew them.
-const AS_LIFETIME: u64 = 365 * DAY;
+pub(crate) const AS_LIFETIME: u64 = 365 * DAY;
 
 /// Creates the PKI of a network and writes it into the folders of its ASes, in scionproto's layout;
 /// `folder` returns the folder of an AS.
@@ -265,16 +265,20 @@ fn make(
     };
     let made: Result<_, SignError> = make();
     let (holder, text) = made.map_err(|source| WriteError::Sign { what: name, source })?;
-    // ISD1-ASff00_0_110, as scionproto names the files of an AS.
-    let asn = isd_as.asn().to_string().replace(':', "_");
     let at = crypto.join(folder);
-    let certificate = at.join(format!("ISD{}-AS{asn}.{extension}", isd(isd_as)));
+    let certificate = at.join(file_name(isd_as, extension));
     file(&certificate, &text, 0o644)?;
     file(&at.join(key), &holder.pem, 0o600)?;
     Ok(holder)
 }
 
-fn file(path: &Path, text: &str, mode: u32) -> Result<(), WriteError> {
+/// The name of a certificate's file: `ISD1-ASff00_0_110`, as scionproto names the files of an AS.
+pub(crate) fn file_name(isd_as: IsdAsn, extension: &str) -> String {
+    let asn = isd_as.asn().to_string().replace(':', "_");
+    format!("ISD{}-AS{asn}.{extension}", isd(isd_as))
+}
+
+pub(crate) fn file(path: &Path, text: &str, mode: u32) -> Result<(), WriteError> {
     let write = || {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

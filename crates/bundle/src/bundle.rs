@@ -1,0 +1,293 @@
+//! The files of an AS in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hawser_topology::{AsTopology, IsdAsn};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::link_info::LinkInfo;
+use crate::manifest::{FORMAT, MANIFEST, Manifest};
+use crate::name::{self, NameError};
+
+const TOPOLOGY: &str = "topology.json";
+const LINK_INFO: &str = "link_info.json";
+
+/// The files of an AS, by name.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Bundle {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+/// The reason why the files are not the configuration of an AS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// A file is missing.
+    #[error("it has no {0}: it is not the configuration of an AS")]
+    Missing(&'static str),
+    /// A file is not valid.
+    #[error("its {file} is not valid: {reason}")]
+    Invalid {
+        /// The file.
+        file: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The format is newer than this program.
+    #[error("it is of format {0}, of a newer hawser: this one reads formats up to {FORMAT}")]
+    Newer(u32),
+    /// The manifest names another AS than the topology.
+    #[error("its {MANIFEST} is of AS {manifest}, but its {TOPOLOGY} of AS {topology}")]
+    TwoAses {
+        /// The AS of the manifest.
+        manifest: IsdAsn,
+        /// The AS of the topology.
+        topology: IsdAsn,
+    },
+}
+
+impl Bundle {
+    /// Adds a file, or replaces it.
+    ///
+    /// # Errors
+    /// When the name is not one for a file of an AS.
+    pub fn insert(&mut self, name: &str, bytes: impl Into<Vec<u8>>) -> Result<(), NameError> {
+        let name = name::check(Path::new(name))?;
+        self.files.insert(name, bytes.into());
+        Ok(())
+    }
+
+    /// The content of a file.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.files.get(name).map(Vec::as_slice)
+    }
+
+    /// All files by name, in the order of their names.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let files = self.files.iter();
+        files.map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
+    /// Sets `topology.json`.
+    pub fn set_topology(&mut self, topology: &AsTopology) {
+        self.set(TOPOLOGY, topology);
+    }
+
+    /// Sets `link_info.json`.
+    pub fn set_link_info(&mut self, links: &LinkInfo) {
+        self.set(LINK_INFO, links);
+    }
+
+    /// Sets `hawser.json`.
+    pub fn set_manifest(&mut self, manifest: &Manifest) {
+        self.set(MANIFEST, manifest);
+    }
+
+    fn set(&mut self, name: &str, value: &impl Serialize) {
+        // Plain data with text keys can always be written as JSON.
+        let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+        bytes.push(b'\n');
+        self.files.insert(name.to_owned(), bytes);
+    }
+
+    /// Reads `hawser.json`.
+    ///
+    /// # Errors
+    /// When it is missing, not valid, or of a newer format.
+    pub fn manifest(&self) -> Result<Manifest, ContentError> {
+        // A newer format may have other keys.
+        #[derive(serde::Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let Format { format } = self.parse(MANIFEST)?;
+        if format > FORMAT {
+            return Err(ContentError::Newer(format));
+        }
+        let manifest: Manifest = self.parse(MANIFEST)?;
+        debug_assert_eq!(manifest.format(), format);
+        Ok(manifest)
+    }
+
+    /// Reads `topology.json`.
+    ///
+    /// # Errors
+    /// When it is missing or not valid.
+    pub fn topology(&self) -> Result<AsTopology, ContentError> {
+        self.parse(TOPOLOGY)
+    }
+
+    /// Reads `link_info.json`; empty if there is none.
+    ///
+    /// # Errors
+    /// When it is not valid.
+    pub fn link_info(&self) -> Result<LinkInfo, ContentError> {
+        match self.get(LINK_INFO) {
+            None => Ok(LinkInfo::default()),
+            Some(_) => self.parse(LINK_INFO),
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, file: &'static str) -> Result<T, ContentError> {
+        let bytes = self.get(file).ok_or(ContentError::Missing(file))?;
+        serde_json::from_slice(bytes).map_err(|error| ContentError::Invalid {
+            file,
+            reason: error.to_string(),
+        })
+    }
+
+    /// Checks that the files are the configuration of one AS, and returns what it is.
+    ///
+    /// # Errors
+    /// [`ContentError`].
+    pub fn check(&self) -> Result<(Manifest, AsTopology), ContentError> {
+        let (manifest, topology) = (self.manifest()?, self.topology()?);
+        self.link_info()?;
+        if manifest.isd_as != topology.isd_as {
+            return Err(ContentError::TwoAses {
+                manifest: manifest.isd_as,
+                topology: topology.isd_as,
+            });
+        }
+        match self.get("keys/master0.key") {
+            Some(_) => Ok((manifest, topology)),
+            None => Err(ContentError::Missing("keys/master0.key")),
+        }
+    }
+
+    /// Whether the services of the AS must start again to go from `before` to this: whether a file
+    /// other than `link_info.json` and `hawser.json` differs.
+    pub fn needs_restart(&self, before: &Self) -> bool {
+        let of_services = |bundle: &Self| -> Vec<(String, Vec<u8>)> {
+            let files = bundle.files.clone().into_iter();
+            files
+                .filter(|(name, _)| name != MANIFEST && name != LINK_INFO)
+                .collect()
+        };
+        of_services(self) != of_services(before)
+    }
+
+    /// SHA-256 of the names and contents of all files.
+    pub fn hash(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for (name, bytes) in &self.files {
+            for part in [name.as_bytes(), bytes] {
+                hash.update((part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+        }
+        hash.finalize().into()
+    }
+}
+
+/// Shows names and sizes only: files have keys in them.
+impl std::fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes = self.files.iter().map(|(name, bytes)| (name, bytes.len()));
+        f.debug_map().entries(sizes).finish()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use hawser_topology::{AsDir, BorderRouter};
+
+    use super::*;
+    use crate::manifest::{Coordinator, Role};
+
+    /// The configuration of a user AS without links.
+    pub(crate) fn example() -> Bundle {
+        let isd_as: IsdAsn = "1-ff00:0:111".parse().unwrap();
+        let mut bundle = Bundle::default();
+        let router = BorderRouter {
+            internal_addr: "127.0.0.1:30042".parse().unwrap(),
+            interfaces: [].into(),
+        };
+        bundle.set_topology(&AsTopology {
+            isd_as,
+            mtu: 1472,
+            core: false,
+            dispatched_ports: (31000, 32767),
+            control_service: [].into(),
+            discovery_service: [].into(),
+            border_routers: [("br1".to_owned(), router)].into(),
+        });
+        let mut manifest = Manifest::new(isd_as, Role::User, 3);
+        manifest.coordinator = Some(Coordinator {
+            url: "http://127.0.0.1:8040".to_owned(),
+            host: "h1".to_owned(),
+            token: "secret".to_owned(),
+            ca: None,
+        });
+        bundle.set_manifest(&manifest);
+        bundle.insert("keys/master0.key", "AAAA").unwrap();
+        bundle
+            .insert("certs/ISD1-B1-S1.trc", vec![7; 3000])
+            .unwrap();
+        bundle
+    }
+
+    #[test]
+    fn a_complete_bundle_is_one_as() {
+        let (manifest, topology) = example().check().unwrap();
+        assert_eq!(manifest.isd_as, topology.isd_as);
+        assert_eq!(manifest.version, 3);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let refused = |change: fn(&mut Bundle)| {
+            let mut bundle = example();
+            change(&mut bundle);
+            bundle.check().unwrap_err().to_string()
+        };
+        let no_key = refused(|b| drop(b.files.remove("keys/master0.key")));
+        assert!(no_key.contains("no keys/master0.key"), "{no_key}");
+        let text = refused(|b| b.insert("topology.json", "{").unwrap());
+        assert!(text.contains("topology.json is not valid"), "{text}");
+        let newer = refused(|b| b.insert(MANIFEST, r#"{"format": 2}"#).unwrap());
+        assert!(newer.contains("a newer hawser"), "{newer}");
+        let links = refused(|b| b.insert(LINK_INFO, r#"{"1": {"AS_ID": -1}}"#).unwrap());
+        assert!(links.contains("link_info.json is not valid"), "{links}");
+        let other = refused(|b| {
+            let other = Manifest::new("1-ff00:0:112".parse().unwrap(), Role::User, 1);
+            b.set_manifest(&other);
+        });
+        assert!(other.contains("1-ff00:0:112"), "{other}");
+    }
+
+    #[test]
+    fn limits_and_versions_restart_nothing() {
+        let before = example();
+        let mut after = before.clone();
+        after.set_link_info(&LinkInfo::default());
+        let manifest = Manifest::new("1-ff00:0:111".parse().unwrap(), Role::User, 4);
+        after.set_manifest(&manifest);
+        assert!(!after.needs_restart(&before));
+        assert_ne!(after.hash(), before.hash());
+        after.insert("keys/master0.key", "BBBB").unwrap();
+        assert!(after.needs_restart(&before));
+        let mut less = before.clone();
+        less.files.remove("certs/ISD1-B1-S1.trc");
+        assert!(less.needs_restart(&before));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown = format!("{:?}", example());
+        assert!(shown.contains("hawser.json"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn an_as_folder_is_what_the_services_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("as");
+        example().write(&at).unwrap();
+        let topology = AsDir::new(&at).topology().unwrap();
+        assert_eq!(topology, example().topology().unwrap());
+    }
+}

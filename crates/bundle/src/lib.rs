@@ -1,0 +1,25 @@
+//! The configuration of one AS as one archive, which brings an AS to the machine it runs on.
+//!
+//! A [`Bundle`] is the set of files of an AS: `topology.json`, keys, certificates and TRCs in
+//! scionproto's layout (as in [`hawser_topology::AsDir`]), at an attachment point `link_info.json`
+//! with the limits of its links ([`LinkInfo`]), and `hawser.json` ([`Manifest`]), which names the
+//! AS, the version of the configuration, and the coordinator that knows newer ones.
+//!
+//! [`Bundle::pack`] makes a `tar.gz` of it: the same files always give the same bytes.
+//! [`Bundle::unpack`] reads one from anywhere: it accepts regular files with plain relative names
+//! only, within bounds, so nothing outside the folder is ever written. [`Bundle::write`] creates
+//! the folder whole or not at all.
+
+mod archive;
+mod bundle;
+mod folder;
+mod link_info;
+mod manifest;
+mod name;
+
+pub use self::archive::{LARGEST_ARCHIVE, UnpackError};
+pub use self::bundle::{Bundle, ContentError};
+pub use self::folder::WriteError;
+pub use self::link_info::{LimitedLink, LinkInfo};
+pub use self::manifest::{Coordinator, MANIFEST, Manifest, Role};
+pub use self::name::{NameError, is_secret};

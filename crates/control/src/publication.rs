@@ -1,0 +1,266 @@
+//! The segments of a whole network, signed: made where all keys are, and handed to its ASes.
+//!
+//! Services that beacon need none of this. Without beaconing between machines, whoever made the
+//! keys of a network makes its segments too, as a [`Publication`]; the control service of each AS
+//! verifies them by the AS's own TRCs before it answers with them ([`Control::bind_published`]).
+//!
+//! [`Control::bind_published`]: crate::Control::bind_published
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hawser_topology::{AsDir, FileError, Network, as_folder};
+use hawser_trust::{Chain, Store};
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::PathSegment;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::beacons::{Beacons, CachedSegments};
+use crate::cache::CachedSegment;
+use crate::error::ControlError;
+use crate::graph::{Along, Graph};
+use crate::pki::{Pki, PkiError};
+use crate::plane::Plane;
+use crate::segment::{MAX_LIFETIME, MIN_LIFETIME, Stamp};
+
+/// The format that this version writes and reads.
+const FORMAT: u32 = 1;
+
+/// The segments of a network, with the certificates that verify them.
+#[derive(Serialize, Deserialize)]
+pub struct Publication {
+    format: u32,
+    /// Time of creation, in Unix seconds.
+    made: u64,
+    /// Time of expiry, in Unix seconds.
+    expiry: u64,
+    network: Network,
+    segments: Vec<Published>,
+    chains: Vec<PublishedChain>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Published {
+    along: Kind,
+    /// The encoded `PathSegment`.
+    message: Bytes,
+}
+
+/// The kind of a segment.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Core,
+    Down,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PublishedChain {
+    r#as: Bytes,
+    ca: Bytes,
+}
+
+/// Bytes that JSON has in base64.
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let bytes = BASE64_STANDARD.decode(text);
+        bytes.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Publication {
+    /// Makes the segments of `network`, valid for `lifetime` (2 s to 24 h) from `now` (Unix
+    /// seconds) on. The folders of its ASes, with keys, certificates and TRCs, are in `folder`,
+    /// named by [`as_folder`].
+    ///
+    /// # Errors
+    /// When a key or certificate is missing or not valid, or the lifetime is out of bounds.
+    pub fn make(
+        network: Network,
+        folder: &Path,
+        lifetime: Duration,
+        now: u64,
+    ) -> Result<Self, ControlError> {
+        if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
+            return Err(ControlError::Lifetime(lifetime));
+        }
+        let mut keys = Vec::new();
+        for r#as in &network.ases {
+            keys.push(AsDir::new(folder.join(as_folder(r#as.isd_as))).hop_key()?);
+        }
+        let stamp = Stamp::new(now, lifetime);
+        let mut segments = Vec::new();
+        let mut chains = Vec::new();
+        if let Some(first) = network.ases.first() {
+            let unsigned = |reason: PkiError| ControlError::Unsigned(reason.to_string());
+            let certs = folder.join(as_folder(first.isd_as)).join("certs");
+            let mut pki = Pki::new(folder, Store::load(&certs)?);
+            let mut beacons = Beacons::new(Graph::new(network.clone()), keys, stamp, usize::MAX);
+            for (along, found) in all(&mut beacons) {
+                for segment in found {
+                    let message = segment.message(Some(&mut pki)).map_err(unsigned)?;
+                    let message = Bytes(message.encode_to_vec());
+                    segments.push(Published { along, message });
+                }
+            }
+            for r#as in &network.ases {
+                let chain = pki.chain(r#as.isd_as).map_err(unsigned)?;
+                chains.extend(chain.map(|chain| PublishedChain {
+                    r#as: Bytes(chain.r#as().to_der().to_vec()),
+                    ca: Bytes(chain.ca().to_der().to_vec()),
+                }));
+            }
+        }
+        Ok(Self {
+            format: FORMAT,
+            made: stamp.made,
+            expiry: stamp.expiry,
+            network,
+            segments,
+            chains,
+        })
+    }
+
+    /// Whether a newer one should be made at `now` (Unix seconds): half of the lifetime is over.
+    pub fn is_due(&self, now: u64) -> bool {
+        now < self.made || now >= self.made + (self.expiry - self.made) / 2
+    }
+
+    /// When the segments expire, in Unix seconds.
+    pub fn expiry(&self) -> u64 {
+        self.expiry
+    }
+
+    /// The network, without addresses and keys.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The file: JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Plain data with text keys can always be written as JSON.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a file that [`Self::to_json`] made. The segments are not verified yet.
+    ///
+    /// # Errors
+    /// When it is not such a file, or of a newer format.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, PublicationError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let invalid = |error: serde_json::Error| PublicationError::Invalid(error.to_string());
+        let Format { format } = serde_json::from_slice(bytes).map_err(invalid)?;
+        if format > FORMAT {
+            return Err(PublicationError::Newer(format));
+        }
+        let read: Self = serde_json::from_slice(bytes).map_err(invalid)?;
+        match read.made < read.expiry {
+            true => Ok(read),
+            false => Err(PublicationError::Invalid("it ends before it begins".into())),
+        }
+    }
+
+    /// The control plane of the AS whose folder is `dir`, with the segments that the AS's TRCs
+    /// verify at `now` (Unix seconds).
+    pub(crate) fn plane(self, dir: &AsDir, now: u64) -> Result<Plane, ControlError> {
+        let topology = dir.topology()?;
+        let graph = Graph::new(self.network);
+        let local = graph.find(topology.isd_as);
+        let local = local.ok_or(ControlError::NotInNetwork(topology.isd_as))?;
+        let mut store = Store::load(&dir.path().join("certs"))?;
+        let mut chains = BTreeMap::new();
+        for PublishedChain { r#as, ca } in &self.chains {
+            match Chain::from_der(&r#as.0, &ca.0) {
+                Ok(chain) if store.add_chain(chain.clone()) => {
+                    chains.insert(chain.isd_as(), chain);
+                }
+                Ok(chain) => refuse(format_args!("the chain of {} has no TRC", chain.isd_as())),
+                Err(reason) => refuse(reason),
+            }
+        }
+        let mut kept: HashMap<(usize, usize, Along), CachedSegments> = HashMap::new();
+        for Published { along, message } in &self.segments {
+            match verified(&store, &message.0, now) {
+                Ok(segment) => {
+                    let ends = [segment.segment.first(), segment.segment.last()];
+                    if let [Some(from), Some(to)] = ends.map(|end| graph.find(end)) {
+                        let along = match along {
+                            Kind::Core => Along::Core,
+                            Kind::Down => Along::Children,
+                        };
+                        let list = kept.entry((from, to, along)).or_default();
+                        list.push(Arc::new(segment));
+                    }
+                }
+                Err(reason) => refuse(reason),
+            }
+        }
+        let lifetime = Duration::from_secs(self.expiry.saturating_sub(self.made));
+        let stamp = Stamp::new(self.made, lifetime);
+        let beacons = Beacons::published(graph, kept, stamp);
+        let mut plane = Plane::with_beacons(beacons, topology, local, lifetime);
+        plane.pki = Some(Pki::published(store, chains));
+        Ok(plane)
+    }
+}
+
+/// All segments of a network: from core ASes to all ASes below, and among core ASes.
+fn all(beacons: &mut Beacons) -> Vec<(Kind, CachedSegments)> {
+    let core = beacons.graph.core_ases(None);
+    let mut found = vec![(Kind::Core, beacons.between(&core, &core, Along::Core))];
+    for at in 0..beacons.graph.network.ases.len() {
+        found.push((Kind::Down, beacons.below_core(at, &core)));
+    }
+    found
+}
+
+fn verified(store: &Store, message: &[u8], now: u64) -> Result<CachedSegment, String> {
+    let message = PathSegment::decode_from_slice(message).map_err(|e| e.to_string())?;
+    let checked = store.verify_segment(&message, now);
+    checked.map_err(|error| error.to_string())?;
+    CachedSegment::signed(message).map_err(|error| error.to_string())
+}
+
+fn refuse(reason: impl fmt::Display) {
+    tracing::warn!("a published segment or certificate is left out: {reason}");
+}
+
+/// The reason why a file is not a publication.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublicationError {
+    /// It is not valid.
+    #[error("not a file of published segments: {0}")]
+    Invalid(String),
+    /// It is of a newer format.
+    #[error("published segments of format {0}, of a newer hawser: this one reads {FORMAT}")]
+    Newer(u32),
+}
+
+/// Reads the control plane of the AS whose folder is `dir` from the publication in `file`.
+pub(crate) fn load(dir: &AsDir, file: &Path, now: u64) -> Result<Plane, ControlError> {
+    let bytes = std::fs::read(file).map_err(FileError::at(file))?;
+    let read = Publication::from_json(&bytes);
+    let invalid = |error: PublicationError| FileError::at(file)(std::io::Error::other(error));
+    read.map_err(invalid)?.plane(dir, now)
+}
+
+#[cfg(test)]
+mod tests;

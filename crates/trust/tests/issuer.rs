@@ -1,0 +1,127 @@
+//! Tests that an authority gives certificates to ASes that come after the network was written.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hawser_trust::{AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, write};
+use sciparse::identifier::isd_asn::IsdAsn;
+
+const CORE: &str = "1-ff00:0:110";
+const LATER: &str = "1-ff00:0:7";
+
+fn ia(text: &str) -> IsdAsn {
+    text.parse().unwrap()
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+/// The folder of the PKI, that of the authority, and that of an AS that comes later.
+fn isd() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (core, later) = (folder.path().join("core"), folder.path().join("later"));
+    let role = AsRole {
+        isd_as: ia(CORE),
+        core: true,
+        voting: false,
+        authoritative: false,
+        issuing: false,
+        cert_issuer: None,
+    };
+    write(&[role], |_| core.clone()).unwrap();
+    (folder, core, later)
+}
+
+fn signer(folder: &Path) -> Signer {
+    let store = Store::load(&folder.join("certs")).unwrap();
+    Signer::load(folder, &store).unwrap()
+}
+
+#[test]
+fn an_as_that_comes_later_gets_a_chain_rooted_in_the_trc() {
+    let (_keep, core, later) = isd();
+    assert!(Chain::load(&later).unwrap().is_none());
+    let issuer = Issuer::load(&core).unwrap();
+    assert_eq!(issuer.isd_as(), ia(CORE));
+    issuer.enroll(ia(LATER), &later, now()).unwrap();
+    let store = Store::load(&later.join("certs")).unwrap();
+    let trc = store.newest(1).unwrap();
+    trc.verify_base().unwrap();
+    let signer = signer(&later);
+    assert_eq!(signer.isd_as(), ia(LATER));
+    assert!(signer.chain().is_rooted_in(trc));
+    assert!(signer.chain().validity().contains(now() + 364 * 86400));
+    assert_eq!(Chain::load(&later).unwrap().as_ref(), Some(signer.chain()));
+    // What the AS signs is accepted, with its chain only.
+    let signed = signer.sign(b"body".to_vec(), b"", now()).unwrap();
+    assert!(!signed.signature.is_empty());
+    let mode = |path: &str| later.join(path).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("crypto/as/cp-as.key"), 0o600);
+    assert!(later.join("crypto/as/ISD1-ASff00_0_7.pem").exists());
+    // The authority's keys stay with it.
+    assert!(!later.join("crypto/ca").exists());
+}
+
+#[test]
+fn a_certificate_can_be_renewed() {
+    let (_keep, core, later) = isd();
+    let issuer = Issuer::load(&core).unwrap();
+    issuer.enroll(ia("1-ff00:0:7"), &later, now()).unwrap();
+    let first = signer(&later);
+    issuer.enroll(ia("1-ff00:0:7"), &later, now() + 1).unwrap();
+    let second = signer(&later);
+    assert_ne!(first.chain(), second.chain());
+    let end = |signer: &Signer| signer.chain().validity().not_after;
+    assert_eq!(end(&second), end(&first) + 1);
+}
+
+#[test]
+fn the_authority_refuses_what_would_not_be_valid() {
+    let (_keep, core, later) = isd();
+    let issuer = Issuer::load(&core).unwrap();
+    let other = issuer.enroll(ia("2-ff00:0:7"), &later, now());
+    assert!(
+        matches!(other, Err(IssueError::OtherIsd { .. })),
+        "{other:?}"
+    );
+    let expired = issuer.enroll(ia("1-ff00:0:7"), &later, now() + 700 * 86400);
+    assert!(
+        matches!(expired, Err(IssueError::Expired(_))),
+        "{expired:?}"
+    );
+    // Near its end the authority still issues, for as long as it is valid itself.
+    issuer
+        .enroll(ia("1-ff00:0:7"), &later, now() + 690 * 86400)
+        .unwrap();
+    let chain = Chain::load(&later).unwrap().unwrap();
+    assert_eq!(chain.validity().not_after, chain.ca().validity().not_after);
+    fs::remove_dir_all(core.join("certs")).unwrap();
+    fs::create_dir(core.join("certs")).unwrap();
+    let no_trc = issuer.enroll(ia("1-ff00:0:7"), &later, now());
+    assert!(
+        matches!(no_trc, Err(IssueError::NoTrc { .. })),
+        "{no_trc:?}"
+    );
+}
+
+#[test]
+fn an_authority_needs_its_key_and_certificate() {
+    let (_keep, core, later) = isd();
+    let issuer = Issuer::load(&core).unwrap();
+    issuer.enroll(ia("1-ff00:0:7"), &later, now()).unwrap();
+    assert!(matches!(Issuer::load(&later), Err(LoadError::Io { .. })));
+    // The key of another AS.
+    fs::copy(
+        later.join("crypto/as/cp-as.key"),
+        core.join("crypto/ca/cp-ca.key"),
+    )
+    .unwrap();
+    let error = Issuer::load(&core).unwrap_err().to_string();
+    assert!(error.contains("cp-ca.key"), "{error}");
+}
