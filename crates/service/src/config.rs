@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use hawser_bulk::{Algorithm, PathOptions};
+use hawser_http::{Tls, TlsError, TlsFiles, TokenHash};
 use hawser_keys::PeerKey;
 use serde::Deserialize;
 use thiserror::Error;
@@ -113,6 +114,17 @@ pub struct HttpsConfig {
     pub client_ca: Option<PathBuf>,
 }
 
+impl HttpsConfig {
+    /// Reads the files.
+    pub(crate) fn tls(&self) -> Result<Tls, TlsError> {
+        Tls::read(&TlsFiles {
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
+            client_ca: self.client_ca.clone(),
+        })
+    }
+}
+
 /// What others may send here.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,28 +176,6 @@ pub struct UserConfig {
     /// Whether the user sees and cancels the transfers of all.
     #[serde(default)]
     pub admin: bool,
-}
-
-/// The SHA-256 of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenHash(pub [u8; 32]);
-
-impl std::str::FromStr for TokenHash {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "write 64 hex digits, as `printf %s TOKEN | sha256sum` prints them";
-        let digits = text.as_bytes();
-        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return Err(wrong);
-        }
-        let mut hash = [0; 32];
-        for (index, byte) in hash.iter_mut().enumerate() {
-            let pair = text.get(2 * index..2 * index + 2).unwrap_or_default();
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong)?;
-        }
-        Ok(Self(hash))
-    }
 }
 
 const fn running() -> usize {

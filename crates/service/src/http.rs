@@ -3,44 +3,26 @@
 mod answer;
 mod caller;
 mod hercules;
-mod tls;
 mod transfers;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse;
 use axum::routing::{any, get};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tower::ServiceExt;
+use hawser_http::{JsonError, Tls, prometheus};
 
-use self::answer::JsonError;
 use self::caller::Caller;
-pub use self::tls::{Tls, TlsError};
 use crate::service::Service;
-
-/// Longest wait for a TLS handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Most connections at once.
-const CONNECTIONS: usize = 256;
-/// Wait after a connection could not be accepted, as with too many open files.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A socket on which the API is served.
 pub struct Listener {
-    socket: TcpListener,
-    tls: Option<Tls>,
+    inner: hawser_http::Listener,
     anonymous: Option<Arc<str>>,
 }
 
@@ -51,8 +33,7 @@ impl Listener {
     /// When the socket cannot be bound.
     pub async fn http(address: SocketAddr, anonymous: Option<&str>) -> io::Result<Self> {
         Ok(Self {
-            socket: TcpListener::bind(address).await?,
-            tls: None,
+            inner: hawser_http::Listener::bind(address, None).await?,
             anonymous: anonymous.map(Arc::from),
         })
     }
@@ -63,8 +44,7 @@ impl Listener {
     /// When the socket cannot be bound.
     pub async fn https(address: SocketAddr, tls: Tls) -> io::Result<Self> {
         Ok(Self {
-            socket: TcpListener::bind(address).await?,
-            tls: Some(tls),
+            inner: hawser_http::Listener::bind(address, Some(tls)).await?,
             anonymous: None,
         })
     }
@@ -74,7 +54,7 @@ impl Listener {
     /// # Errors
     /// When the system does not say.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.inner.local_addr()
     }
 
     /// Serves requests to `service`. Dropping the future ends all connections.
@@ -92,7 +72,7 @@ impl Listener {
             let text = read();
             async move {
                 match text.await {
-                    Ok(text) => transfers::prometheus(text),
+                    Ok(text) => prometheus(text),
                     Err(reason) => {
                         JsonError(StatusCode::SERVICE_UNAVAILABLE, reason).into_response()
                     }
@@ -104,58 +84,20 @@ impl Listener {
     }
 
     async fn serve_router(self, router: Router) {
-        let free = Arc::new(Semaphore::new(CONNECTIONS));
-        let mut connections = tokio::task::JoinSet::new();
-        loop {
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-                return;
-            };
-            while connections.try_join_next().is_some() {}
-            let Ok((stream, _)) = self.socket.accept().await else {
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            };
-            let (router, tls) = (router.clone(), self.tls.clone());
-            let anonymous = self.anonymous.clone();
-            connections.spawn(async move {
-                let _permit = permit;
-                let Some(tls) = tls else {
-                    return connection(stream, router, Caller::plain(anonymous)).await;
-                };
-                // A client that does not complete the handshake gets no answer.
-                if let Ok(Ok((stream, subject))) =
-                    tokio::time::timeout(PATIENCE, tls.accept(stream)).await
-                {
-                    connection(stream, router, Caller::certified(subject)).await;
+        let anonymous = self.anonymous;
+        let checked = move |mut request: Request, next: Next| {
+            let anonymous = anonymous.clone();
+            async move {
+                let caller = Caller::new(request.extensions().get(), anonymous);
+                if let Some(refusal) = caller.refusal(&request) {
+                    return refusal;
                 }
-            });
-        }
-    }
-}
-
-/// Answers the requests of a connection.
-async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
-    caller: Caller,
-) {
-    let answer = service_fn(|mut request: Request<Incoming>| {
-        let router = router.clone();
-        let refused = caller.refusal(&request);
-        request.extensions_mut().insert(caller.clone());
-        async move {
-            match refused {
-                Some(refusal) => Ok::<Response, Infallible>(refusal),
-                None => router.oneshot(request.map(Body::new)).await,
+                request.extensions_mut().insert(caller);
+                next.run(request).await
             }
-        }
-    });
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    let builder = builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
-    // A connection that breaks has no one to report to.
-    let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
+        };
+        self.inner.serve(router.layer(from_fn(checked))).await;
+    }
 }
 
 /// Which function answers what.

@@ -22,11 +22,11 @@ mod users;
 
 pub use self::carrier::{Attempt, BulkCarrier, Carrier, Task};
 pub use self::config::{
-    Config, ConfigError, HttpConfig, HttpsConfig, NetworkConfig, ReceiveConfig, TokenHash,
-    TransfersConfig, UserConfig,
+    Config, ConfigError, HttpConfig, HttpsConfig, NetworkConfig, ReceiveConfig, TransfersConfig,
+    UserConfig,
 };
 pub use self::event::{Addresses, ServiceEvent};
-pub use self::http::{Listener, Tls, TlsError};
+pub use self::http::Listener;
 pub use self::job::{FailureKind, Job, JobFailure, JobId, JobProgress, JobState, Submission};
 pub use self::log::{JobLog, JobLogError, Loaded};
 pub use self::notify::{READY, notify};

@@ -9,15 +9,16 @@ use hawser_bulk::{
     TransferOptions, serve,
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
+use hawser_http::TlsError;
 use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::carrier::BulkCarrier;
-use crate::config::{Config, ReceiveConfig};
+use crate::config::{Config, HttpsConfig, ReceiveConfig};
 use crate::event::{Addresses, ServiceEvent};
-use crate::http::{Listener, Tls, TlsError};
+use crate::http::Listener;
 use crate::log::{JobLog, JobLogError};
 use crate::notify::{self, notify};
 use crate::queue::Queue;
@@ -75,7 +76,7 @@ pub async fn run(
         None => KeyFile::of_user()?,
     };
     let identity = identity.open()?;
-    let tls = config.https.as_ref().map(Tls::read).transpose()?;
+    let tls = config.https.as_ref().map(HttpsConfig::tls).transpose()?;
     let options = options(config)?;
     let host = Endhost::bootstrap(&Bootstrap {
         daemon: config.network.sciond.clone(),

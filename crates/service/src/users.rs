@@ -3,12 +3,11 @@
 use std::path::{Component, Path, PathBuf};
 
 use hawser_bulk::Limit;
+use hawser_http::TokenHash;
 use hawser_store::{Folder, FoundKind, StoreError};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-use crate::config::{Config, TokenHash};
+use crate::config::Config;
 
 /// The users of a service.
 #[derive(Debug, Clone)]
@@ -85,10 +84,10 @@ impl Users {
     /// The user whose token this is. The time that it takes says nothing about tokens.
     #[must_use]
     pub fn by_token(&self, token: &str) -> Option<&User> {
-        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let hash = TokenHash::of(token);
         let mut found = None;
         for user in &self.0 {
-            let is_it = user.token.is_some_and(|token| token.0.ct_eq(&hash).into());
+            let is_it = user.token == Some(hash);
             found = if is_it { Some(user) } else { found };
         }
         found

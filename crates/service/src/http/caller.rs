@@ -6,8 +6,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hawser_http::{JsonError, Peer};
 
-use super::answer::{JsonError, TextError};
+use super::answer::TextError;
 use crate::service::Service;
 use crate::users::User;
 
@@ -21,19 +22,11 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Over plain HTTP.
-    pub const fn plain(anonymous: Option<Arc<str>>) -> Self {
+    /// Of a request from `peer`, to a socket where requests without a token act for `anonymous`.
+    pub fn new(peer: Option<&Peer>, anonymous: Option<Arc<str>>) -> Self {
         Self {
-            certificate: None,
+            certificate: peer.and_then(|peer| peer.certificate.clone()),
             anonymous,
-        }
-    }
-
-    /// Over TLS.
-    pub const fn certified(certificate: Option<String>) -> Self {
-        Self {
-            certificate,
-            anonymous: None,
         }
     }
 

@@ -7,7 +7,7 @@ use rcgen::{
 };
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
@@ -241,7 +241,7 @@ async fn transfers_are_submitted_listed_changed_and_cancelled_as_json() {
         assert!(error["error"].is_string(), "{error}");
     }
     let huge = format!("{body}{}", " ".repeat(70_000));
-    assert_eq!(api.json("POST /transfers", &huge).await.0, 400);
+    assert_eq!(api.json("POST /transfers", &huge).await.0, 413);
     let bob = "Authorization: Bearer bob\r\n";
     assert_eq!(api.ask("GET /transfers/1", bob, "").await.0, 404);
     assert_eq!(api.ask("DELETE /transfers/1", bob, "").await.0, 404);
@@ -398,7 +398,7 @@ async fn users_show_certificates_over_tls() {
     let https = config.https.clone().unwrap();
     let bed = Bed { config, ..bed };
     let (service, _happened) = bed.service(Told::new(Ends::Never));
-    let listener = Listener::https(https.listen, Tls::read(&https).unwrap());
+    let listener = Listener::https(https.listen, https.tls().unwrap());
     let listener = listener.await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(listener.serve(service));
@@ -436,7 +436,7 @@ async fn users_show_certificates_over_tls() {
 
     // Files that do not fit are named.
     std::fs::write(path("key.pem"), "nothing").unwrap();
-    let error = Tls::read(&https).err().unwrap().to_string();
+    let error = https.tls().err().unwrap().to_string();
     assert!(
         error.contains("key.pem: it has no private key in PEM"),
         "{error}"

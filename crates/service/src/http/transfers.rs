@@ -1,17 +1,14 @@
 //! The JSON API, and the counters.
 
-use std::fmt::Display;
-
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use hawser_endhost::ScionAddr;
+use hawser_http::{JsonError, json, prometheus, read_json};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::json as value;
 
-use super::answer::{self, JsonError};
 use super::caller::Requester;
 use crate::job::JobId;
 use crate::queue::SubmitError;
@@ -59,16 +56,6 @@ fn refused(reason: RequestError) -> JsonError {
     JsonError(status, reason.to_string())
 }
 
-async fn read<T: DeserializeOwned>(body: Body) -> Result<T, JsonError> {
-    let wrong = |reason: &dyn Display| {
-        let reason = format!("the body is not as expected: {reason}");
-        JsonError(StatusCode::BAD_REQUEST, reason)
-    };
-    let bytes = to_bytes(body, MAX_BODY).await;
-    let bytes = bytes.map_err(|error| wrong(&error))?;
-    serde_json::from_slice(&bytes).map_err(|error| wrong(&error))
-}
-
 fn id(text: &str) -> Result<JobId, JsonError> {
     let unknown = |_| {
         JsonError(
@@ -82,7 +69,7 @@ fn id(text: &str) -> Result<JobId, JsonError> {
 /// `GET /transfers`
 pub(super) async fn list(State(service): State<Service>, Requester(user): Requester) -> Response {
     let jobs = service.jobs(&user).await;
-    answer::json(StatusCode::OK, &json!({ "transfers": jobs }))
+    json(StatusCode::OK, &value!({ "transfers": jobs }))
 }
 
 /// `POST /transfers`
@@ -91,7 +78,7 @@ pub(super) async fn submit(
     Requester(user): Requester,
     body: Body,
 ) -> Result<Response, JsonError> {
-    let new: Submit = read(body).await?;
+    let new: Submit = read_json(body, MAX_BODY).await?;
     let new = NewJob {
         source: new.source,
         server: new.server,
@@ -99,7 +86,7 @@ pub(super) async fn submit(
         priority: new.priority,
     };
     let job = service.submit(&user, new).await.map_err(refused)?;
-    Ok(answer::json(StatusCode::CREATED, &job))
+    Ok(json(StatusCode::CREATED, &job))
 }
 
 /// `GET /transfers/ID`
@@ -109,7 +96,7 @@ pub(super) async fn show(
     Path(text): Path<String>,
 ) -> Result<Response, JsonError> {
     let job = service.job(&user, id(&text)?).await.map_err(refused)?;
-    Ok(answer::json(StatusCode::OK, &job))
+    Ok(json(StatusCode::OK, &job))
 }
 
 /// `PATCH /transfers/ID`
@@ -119,9 +106,9 @@ pub(super) async fn change(
     Path(text): Path<String>,
     body: Body,
 ) -> Result<Response, JsonError> {
-    let (id, change): (_, Change) = (id(&text)?, read(body).await?);
+    let (id, change): (_, Change) = (id(&text)?, read_json(body, MAX_BODY).await?);
     let changed = service.prioritize(&user, id, change.priority).await;
-    Ok(answer::json(StatusCode::OK, &changed.map_err(refused)?))
+    Ok(json(StatusCode::OK, &changed.map_err(refused)?))
 }
 
 /// `DELETE /transfers/ID`
@@ -131,18 +118,12 @@ pub(super) async fn cancel(
     Path(text): Path<String>,
 ) -> Result<Response, JsonError> {
     let job = service.cancel(&user, id(&text)?).await.map_err(refused)?;
-    Ok(answer::json(StatusCode::OK, &job))
+    Ok(json(StatusCode::OK, &job))
 }
 
 /// `GET /metrics`
 pub(super) async fn metrics(State(service): State<Service>) -> Response {
     prometheus(service.metrics().await)
-}
-
-/// Metrics in Prometheus' text format.
-pub(super) fn prometheus(text: String) -> Response {
-    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (kind, text).into_response()
 }
 
 /// Any other path.

@@ -102,7 +102,7 @@ fn socket(path: &Path) {
 
 #[test]
 fn tokens_and_certificates_identify_users() {
-    let hash = |token: &str| TokenHash(Sha256::digest(token).into());
+    let hash = |token: &str| TokenHash::of(token);
     let mut alice = user(&[]);
     alice.token = Some(hash("secret"));
     let mut bob = user(&[]);

@@ -1,4 +1,4 @@
-//! TLS with certificates of clients.
+//! TLS by files, with certificates of clients.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_cert::der::Decode;
 
-use crate::config::HttpsConfig;
+/// The files of the server's side of TLS, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain of certificates, the server's first.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+    /// The certificates of authorities that issue certificates of clients.
+    pub client_ca: Option<PathBuf>,
+}
 
 /// The server's side of TLS.
 #[derive(Clone)]
@@ -45,34 +54,34 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads the files of a configuration.
+    /// Reads the files.
     ///
     /// # Errors
     /// [`TlsError`] when one of them cannot be used.
-    pub fn read(config: &HttpsConfig) -> Result<Self, TlsError> {
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let unusable = |path: &Path, reason: &dyn std::fmt::Display| TlsError::Unusable {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
-        let chain = certificates(&config.certificate)?;
-        let key = PrivateKeyDer::from_pem_file(&config.key)
-            .map_err(|error| unreadable(&config.key, &error, "private key"))?;
+        let chain = certificates(&files.certificate)?;
+        let key = PrivateKeyDer::from_pem_file(&files.key)
+            .map_err(|error| unreadable(&files.key, &error, "private key"))?;
         let provider = Arc::new(ring::default_provider());
-        let clients = match &config.client_ca {
+        let clients = match &files.client_ca {
             None => WebPkiClientVerifier::no_client_auth(),
             Some(path) => client_verifier(path, &provider)?,
         };
         let server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])
-            .map_err(|error| unusable(&config.certificate, &error))?
+            .map_err(|error| unusable(&files.certificate, &error))?
             .with_client_cert_verifier(clients)
             .with_single_cert(chain, key)
-            .map_err(|error| unusable(&config.certificate, &error))?;
+            .map_err(|error| unusable(&files.certificate, &error))?;
         Ok(Self(TlsAcceptor::from(Arc::new(server))))
     }
 
     /// Makes a handshake. Returns the connection, and the subject of the client's certificate.
-    pub(super) async fn accept(
+    pub(crate) async fn accept(
         &self,
         stream: TcpStream,
     ) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {

@@ -1,0 +1,171 @@
+//! The machines of ASes: their secrets, the versions they run, what they report.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use hawser_http::{Token, TokenHash};
+use hawser_topology::IsdAsn;
+
+use super::{Coordinator, now};
+use crate::access::{Action, Actor, allows};
+use crate::change::ChangeKind;
+use crate::error::ChangeError;
+use crate::host::Deployment;
+use crate::limits::LinkUsage;
+
+impl Coordinator {
+    /// Makes the secret of an AS's machine, or replaces it. It is not readable again.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such AS, or the actor may neither administer nor fetch this
+    /// AS's configuration.
+    pub fn replace_secret(&self, actor: &Actor, isd_as: IsdAsn) -> Result<Token, ChangeError> {
+        let random = Token::random();
+        let secret = random.map_err(|reason| ChangeError::Store(reason.to_owned()))?;
+        self.change(actor, |actor, state, changes| {
+            let action = match state.user_ases.get(&isd_as) {
+                Some(one) => Action::FetchArchive { owner: one.owner },
+                None => Action::Administer,
+            };
+            allows(actor, action)?;
+            let host = state.host_mut(isd_as);
+            let host = host.ok_or_else(|| ChangeError::Unknown(format!("AS {isd_as}")))?;
+            host.secret = Some(secret.hash());
+            changes.push(ChangeKind::SecretReplaced { isd_as });
+            Ok(())
+        })?;
+        Ok(secret)
+    }
+
+    /// Whether this is the secret of an AS's machine. If so, the machine was seen now.
+    #[must_use]
+    pub fn is_host(&self, isd_as: IsdAsn, secret: &str) -> bool {
+        let hash = TokenHash::of(secret);
+        let state = self.state();
+        let known = state.host(isd_as).and_then(|host| host.secret);
+        let is_it = known == Some(hash);
+        if is_it {
+            self.deployments().entry(isd_as).or_default().last_seen = Some(now());
+        }
+        is_it
+    }
+
+    /// What is known of the way of an AS's configuration to its machine.
+    #[must_use]
+    pub fn deployment(&self, isd_as: IsdAsn) -> Deployment {
+        self.deployments().get(&isd_as).cloned().unwrap_or_default()
+    }
+
+    /// The version of an AS's configuration, once it differs from `known`. `None` when there is no
+    /// such AS.
+    pub async fn version_after(&self, isd_as: IsdAsn, known: u64) -> Option<u64> {
+        let mut changed = self.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let version = self.state().host(isd_as)?.version;
+            if version != known {
+                return Some(version);
+            }
+            changed.changed().await.ok()?;
+        }
+    }
+
+    /// Waits until an AS's machine runs `version` or a later one, or has failed to.
+    ///
+    /// # Errors
+    /// Why it failed, or that the AS is gone.
+    pub async fn deployed(&self, isd_as: IsdAsn, version: u64) -> Result<(), String> {
+        let mut changed = self.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let state = self.state();
+            let gone = || format!("{isd_as} was removed");
+            let host = state.host(isd_as).ok_or_else(gone)?;
+            if host.deployed.is_some_and(|deployed| deployed >= version) {
+                return Ok(());
+            }
+            match self.deployment(isd_as).failure {
+                Some((failed, reason)) if failed >= version => return Err(reason),
+                _ => {}
+            }
+            if changed.changed().await.is_err() {
+                return Err(gone());
+            }
+        }
+    }
+
+    /// An AS's machine runs `version` of its configuration from now on.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such AS or version, or it cannot be stored.
+    pub fn report_deployed(&self, isd_as: IsdAsn, version: u64) -> Result<(), ChangeError> {
+        let had_failed = {
+            let mut deployments = self.deployments();
+            let deployment = deployments.entry(isd_as).or_default();
+            deployment.last_seen = Some(now());
+            deployment.failure.take().is_some()
+        };
+        let unknown = || ChangeError::Unknown(format!("AS {isd_as}"));
+        let state = self.state();
+        let host = state.host(isd_as).ok_or_else(unknown)?;
+        if version > host.version {
+            return Err(ChangeError::Invalid(format!(
+                "{isd_as} has no version {version} yet: its configuration has version {}",
+                host.version
+            )));
+        }
+        if host.deployed == Some(version) {
+            if had_failed {
+                self.notify();
+            }
+            return Ok(());
+        }
+        self.change(&Actor::program(), |_, state, _| {
+            let host = state.host_mut(isd_as).ok_or_else(unknown)?;
+            host.deployed = Some(version);
+            host.deployed_at = Some(now());
+            Ok(())
+        })
+    }
+
+    /// An AS's machine could not bring `version` of its configuration into force, for this reason.
+    pub fn report_failure(&self, isd_as: IsdAsn, version: u64, reason: &str) {
+        let mut deployments = self.deployments();
+        let deployment = deployments.entry(isd_as).or_default();
+        deployment.last_seen = Some(now());
+        // A program elsewhere sent it: what it can fill is bounded.
+        let failure = Some((version, reason.chars().take(500).collect()));
+        let is_new = deployment.failure != failure;
+        deployment.failure = failure;
+        drop(deployments);
+        if is_new {
+            self.notify();
+        }
+    }
+
+    /// What the links of an attachment point have carried. Counters of other links are left out.
+    pub fn report_usage(&self, isd_as: IsdAsn, mut usage: Vec<LinkUsage>) {
+        let state = self.state();
+        usage.retain(|one| {
+            let link = state.links.get(&one.link);
+            link.is_some_and(|link| link.attachment_point.isd_as == isd_as)
+        });
+        self.usages().insert(isd_as, (now(), usage));
+    }
+
+    /// The last report of each attachment point, and when it came, in milliseconds since 1970.
+    #[must_use]
+    pub fn usage(&self) -> BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)> {
+        self.usages().clone()
+    }
+
+    fn usages(&self) -> MutexGuard<'_, BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)>> {
+        let usage = self.0.usage.lock();
+        usage.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deployments(&self) -> MutexGuard<'_, BTreeMap<IsdAsn, Deployment>> {
+        let deployments = self.0.deployments.lock();
+        deployments.unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,382 @@
+//! Links, their maxima and limits.
+
+use std::net::IpAddr;
+
+use hawser_topology::IsdAsn;
+use serde::Deserialize;
+
+use super::Coordinator;
+use super::ases::check_device;
+use crate::access::{Action, Actor, allows};
+use crate::change::ChangeKind;
+use crate::error::ChangeError;
+use crate::limits::{Direction, Limits};
+use crate::link::{CoreLink, Link, LinkEnd, LinkId};
+use crate::state::State;
+
+/// A link to be added.
+///
+/// What is not given of its ends is chosen: the next free interface number, an address that both ends
+/// have one of the family of, and the next free UDP port. An end whose AS has no address stays without.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewLink {
+    /// The attachment point.
+    pub attachment_point: IsdAsn,
+    /// The user AS.
+    pub user_as: IsdAsn,
+    /// The user AS's address for the link, if it is not one of that AS.
+    #[serde(default)]
+    pub ip: Option<IpAddr>,
+    /// Its UDP port.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// The attachment point's network interface, if it is not that of the machine's route.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// What an administrator allows.
+    #[serde(default)]
+    pub maximum: Limits,
+    /// What the user wants.
+    #[serde(default)]
+    pub limit: Limits,
+}
+
+/// A link between two attachment points to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewCoreLink {
+    /// The attachment points.
+    pub ends: [IsdAsn; 2],
+}
+
+fn unknown(id: LinkId) -> ChangeError {
+    ChangeError::Unknown(format!("link {id}"))
+}
+
+/// An AS's addresses for links, and its first port for them.
+fn router(state: &State, isd_as: IsdAsn) -> Result<(&[IpAddr], u16), ChangeError> {
+    let attachment_point = state.attachment_points.get(&isd_as);
+    let router = attachment_point.map(|one| (&*one.addresses, one.first_port));
+    let user_as = state.user_ases.get(&isd_as);
+    let router = router.or_else(|| user_as.map(|one| (&*one.addresses, one.first_port)));
+    router.ok_or_else(|| ChangeError::Unknown(format!("AS {isd_as}")))
+}
+
+/// All ends of links in an AS.
+fn ends(state: &State, isd_as: IsdAsn) -> impl Iterator<Item = LinkEnd> {
+    let links = state.links_of(isd_as);
+    let links = links.flat_map(|link| [link.attachment_point, link.user_as]);
+    let core = state.core_links_of(isd_as).flat_map(|link| link.ends);
+    links.chain(core).filter(move |end| end.isd_as == isd_as)
+}
+
+/// The next free end of a link in an AS, at `ip`.
+fn end(
+    state: &State,
+    isd_as: IsdAsn,
+    ip: Option<IpAddr>,
+    port: Option<u16>,
+) -> Result<LinkEnd, ChangeError> {
+    let (_, first_port) = router(state, isd_as)?;
+    let taken: Vec<LinkEnd> = ends(state, isd_as).collect();
+    let is_free = |number: &u16| !taken.iter().any(|end| end.interface == Some(*number));
+    let full = || ChangeError::Conflict(format!("{isd_as} has no free interface"));
+    let interface = (1..=u16::MAX).find(is_free).ok_or_else(full)?;
+    let is_used = |port: u16| {
+        let same = |end: &&LinkEnd| end.port == Some(port) && end.ip == ip;
+        taken.iter().any(|end| same(&end))
+    };
+    let port = match (ip, port) {
+        (Some(ip), Some(port)) if is_used(port) => {
+            return Err(ChangeError::Conflict(format!(
+                "{isd_as} has a link at UDP port {port} of {ip} already"
+            )));
+        }
+        (_, Some(port)) => Some(port),
+        (None, None) => None,
+        (Some(ip), None) => {
+            let full = || ChangeError::Conflict(format!("{isd_as} has no free UDP port at {ip}"));
+            let free = (first_port..=u16::MAX).find(|port| !is_used(*port));
+            Some(free.ok_or_else(full)?)
+        }
+    };
+    Ok(LinkEnd {
+        isd_as,
+        interface: Some(interface),
+        ip,
+        port,
+    })
+}
+
+/// An address of each AS, both of one family; IPv6 where both have it.
+fn addresses(one: &[IpAddr], other: &[IpAddr]) -> Option<(IpAddr, IpAddr)> {
+    [IpAddr::is_ipv6 as fn(&IpAddr) -> bool, IpAddr::is_ipv4]
+        .into_iter()
+        .find_map(|family| {
+            let of = |ips: &[IpAddr]| ips.iter().copied().find(family);
+            of(one).zip(of(other))
+        })
+}
+
+/// The addresses of a link's two ends, as far as they are known.
+fn underlay(state: &State, new: &NewLink) -> Result<(Option<IpAddr>, Option<IpAddr>), ChangeError> {
+    let (here, _) = router(state, new.attachment_point)?;
+    let (there, _) = router(state, new.user_as)?;
+    let there = match &new.ip {
+        Some(ip) => std::slice::from_ref(ip),
+        None => there,
+    };
+    if here.is_empty() || there.is_empty() {
+        return Ok((here.first().copied(), there.first().copied()));
+    }
+    match addresses(here, there) {
+        Some((here, there)) => Ok((Some(here), Some(there))),
+        None => Err(ChangeError::Conflict(format!(
+            "{} and {} have no addresses of one family: give both an IPv4 or an IPv6 address",
+            new.attachment_point, new.user_as
+        ))),
+    }
+}
+
+/// Two links of one attachment point whose packets look alike cannot have limits of their own.
+fn check_distinct(state: &State, link: &Link) -> Result<(), ChangeError> {
+    let Some(ip) = link.user_as.ip else {
+        return Ok(());
+    };
+    let port = link.user_as.port;
+    let alike = state.links_of(link.attachment_point.isd_as).find(|other| {
+        let other = other.user_as;
+        other.ip == Some(ip) && (other.port == port || other.port.is_none() || port.is_none())
+    });
+    match alike {
+        None => Ok(()),
+        Some(other) => Err(ChangeError::Conflict(format!(
+            "link {} has the address {ip} too: give each of them a UDP port of its own",
+            other.id
+        ))),
+    }
+}
+
+/// Records what differs between two limits.
+fn record(
+    changes: &mut Vec<ChangeKind>,
+    (from, to): (Limits, Limits),
+    kind: impl Fn(Direction, Option<u64>, Option<u64>) -> ChangeKind,
+) {
+    for direction in Direction::ALL {
+        let (from, to) = (from.of(direction), to.of(direction));
+        if from != to {
+            changes.push(kind(direction, from, to));
+        }
+    }
+}
+
+impl Coordinator {
+    /// Adds a link.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when an AS does not exist, their addresses do not fit together, a limit cannot
+    /// be used, or the actor may not.
+    pub fn add_link(&self, actor: &Actor, new: NewLink) -> Result<Link, ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            if !state.attachment_points.contains_key(&new.attachment_point) {
+                let which = format!("attachment point {}", new.attachment_point);
+                return Err(ChangeError::Unknown(which));
+            }
+            if !state.user_ases.contains_key(&new.user_as) {
+                return Err(ChangeError::Unknown(format!("user AS {}", new.user_as)));
+            }
+            check_device(new.device.as_deref())?;
+            new.maximum.check()?;
+            new.limit.check_below(new.maximum)?;
+            let (here, there) = underlay(state, &new)?;
+            let attachment_point = end(state, new.attachment_point, here, None)?;
+            // A link by its far end's address alone carries all traffic with that address.
+            let user_as = match here.is_none() && new.port.is_none() {
+                true => LinkEnd {
+                    port: None,
+                    ..end(state, new.user_as, there, None)?
+                },
+                false => end(state, new.user_as, there, new.port)?,
+            };
+            let link = Link {
+                id: LinkId(state.next.link),
+                attachment_point,
+                user_as,
+                device: new.device,
+                maximum: new.maximum,
+                limit: new.limit,
+            };
+            check_distinct(state, &link)?;
+            state.next.link += 1;
+            state.links.insert(link.id, link.clone());
+            changes.push(ChangeKind::LinkAdded {
+                link: link.id,
+                from: new.attachment_point,
+                to: new.user_as,
+            });
+            let id = link.id;
+            let maximum = (Limits::default(), link.maximum);
+            record(changes, maximum, |direction, from, to| {
+                ChangeKind::Maximum {
+                    link: id,
+                    direction,
+                    from,
+                    to,
+                }
+            });
+            let limit = (Limits::default(), link.limit);
+            record(changes, limit, |direction, from, to| ChangeKind::Limit {
+                link: id,
+                direction,
+                from,
+                to,
+            });
+            Ok(link)
+        })
+    }
+
+    /// Adds a link between two attachment points.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when one of them does not exist, they have no addresses of one family, or the
+    /// actor may not.
+    pub fn add_core_link(&self, actor: &Actor, new: &NewCoreLink) -> Result<CoreLink, ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            let [one, other] = new.ends;
+            for isd_as in new.ends {
+                if !state.attachment_points.contains_key(&isd_as) {
+                    return Err(ChangeError::Unknown(format!("attachment point {isd_as}")));
+                }
+            }
+            if one == other {
+                let reason = format!("a link has two ends: {one} cannot be both");
+                return Err(ChangeError::Invalid(reason));
+            }
+            let chosen = addresses(router(state, one)?.0, router(state, other)?.0);
+            let (here, there) = chosen.ok_or_else(|| {
+                ChangeError::Conflict(format!(
+                    "{one} and {other} have no addresses of one family: give both an IPv4 or an IPv6 address"
+                ))
+            })?;
+            let link = CoreLink {
+                id: LinkId(state.next.link),
+                ends: [
+                    end(state, one, Some(here), None)?,
+                    end(state, other, Some(there), None)?,
+                ],
+            };
+            state.next.link += 1;
+            state.core_links.insert(link.id, link.clone());
+            changes.push(ChangeKind::LinkAdded {
+                link: link.id,
+                from: one,
+                to: other,
+            });
+            Ok(link)
+        })
+    }
+
+    /// Removes a link, to a user AS or between attachment points.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is none, or the actor may not.
+    pub fn remove_link(&self, actor: &Actor, id: LinkId) -> Result<(), ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            let core = state.core_links.remove(&id).map(|link| link.ends);
+            let link = state.links.remove(&id);
+            let ends = link
+                .map(|link| [link.attachment_point, link.user_as])
+                .or(core);
+            let [from, to] = ends.ok_or_else(|| unknown(id))?.map(|end| end.isd_as);
+            changes.push(ChangeKind::LinkRemoved { link: id, from, to });
+            Ok(())
+        })
+    }
+
+    /// Sets the limits of a link in the named directions.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such link, a limit is out of bounds or above the maximum, or
+    /// the link is another's.
+    pub fn set_limit(
+        &self,
+        actor: &Actor,
+        id: LinkId,
+        wanted: &[(Direction, Option<u64>)],
+    ) -> Result<Link, ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            let link = state.links.get(&id).ok_or_else(|| unknown(id))?;
+            let owner = state.owner(link);
+            allows(actor, Action::SetLimit { owner })?;
+            let mut limit = link.limit;
+            for (direction, rate) in wanted {
+                limit = limit.with(*direction, *rate);
+            }
+            limit.check_below(link.maximum)?;
+            let mut link = link.clone();
+            record(changes, (link.limit, limit), |direction, from, to| {
+                ChangeKind::Limit {
+                    link: id,
+                    direction,
+                    from,
+                    to,
+                }
+            });
+            link.limit = limit;
+            state.links.insert(id, link.clone());
+            Ok(link)
+        })
+    }
+
+    /// Sets the maxima of a link in the named directions. Limits above them become equal to them.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such link, a maximum is out of bounds, or the actor may not.
+    pub fn set_maximum(
+        &self,
+        actor: &Actor,
+        id: LinkId,
+        wanted: &[(Direction, Option<u64>)],
+    ) -> Result<Link, ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            let link = state.links.get_mut(&id).ok_or_else(|| unknown(id))?;
+            let mut maximum = link.maximum;
+            for (direction, rate) in wanted {
+                maximum = maximum.with(*direction, *rate);
+            }
+            maximum.check()?;
+            record(changes, (link.maximum, maximum), |direction, from, to| {
+                ChangeKind::Maximum {
+                    link: id,
+                    direction,
+                    from,
+                    to,
+                }
+            });
+            link.maximum = maximum;
+            let mut limit = link.limit;
+            for direction in Direction::ALL {
+                // A limit of `None` follows the maximum as it is.
+                if limit.of(direction).is_some() {
+                    limit = limit.with(direction, limit.min(maximum).of(direction));
+                }
+            }
+            record(changes, (link.limit, limit), |direction, from, to| {
+                ChangeKind::Limit {
+                    link: id,
+                    direction,
+                    from,
+                    to,
+                }
+            });
+            link.limit = limit;
+            Ok(link.clone())
+        })
+    }
+}

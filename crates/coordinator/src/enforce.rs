@@ -1,0 +1,148 @@
+//! Bringing limits into force on this machine.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_topology::IsdAsn;
+use thiserror::Error;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::coordinator::Coordinator;
+use crate::limits::{Limits, LinkUsage};
+use crate::link::LinkId;
+
+/// Time between two readings of the counters.
+const SAMPLE: Duration = Duration::from_secs(1);
+/// Time after which limits in force are enforced again, as somebody else may have removed them.
+const AGAIN: Duration = Duration::from_secs(30);
+/// First and longest wait after a failure.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// A link as it is enforced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnforcedLink {
+    /// The link.
+    pub link: LinkId,
+    /// The AS at the far end.
+    pub user_as: IsdAsn,
+    /// The underlay address of the far end.
+    pub ip: IpAddr,
+    /// Its UDP port; `None` for all traffic with the address.
+    pub port: Option<u16>,
+    /// The network interface; `None` for that of the route to the address.
+    pub device: Option<String>,
+    /// The limits in bit/s; 0 for no traffic, `None` for no limit.
+    pub limits: Limits,
+}
+
+/// Why limits are not in force, as one line.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct EnforceError(pub String);
+
+/// What brings limits into force, as the kernel does.
+pub trait Enforcer: Send + Sync {
+    /// Has exactly these links limited.
+    ///
+    /// # Errors
+    /// [`EnforceError`] when that is not possible; what was in force then stays as far as possible.
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError>;
+
+    /// What the links carried.
+    ///
+    /// # Errors
+    /// [`EnforceError`] when the counters cannot be read.
+    fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError>;
+}
+
+/// Keeps what the coordinator has for an attachment point on this machine in force, and reports the
+/// counters each second. Never ends.
+///
+/// It begins with what is stored, whatever was in force: so what was stored just before a crash gets
+/// into force.
+pub async fn enforce_locally(
+    coordinator: Coordinator,
+    attachment_point: IsdAsn,
+    enforcer: Arc<dyn Enforcer>,
+) {
+    let keep = keep_in_force(&coordinator, attachment_point, &enforcer);
+    let sample = sample(&coordinator, attachment_point, &enforcer);
+    tokio::join!(keep, sample);
+}
+
+async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer>) {
+    let mut changed = coordinator.subscribe();
+    let mut backoff = BACKOFF.0;
+    let (mut enforced, mut again) = (None, Instant::now());
+    loop {
+        changed.mark_unchanged();
+        let state = coordinator.state();
+        let version = state.host(at).map(|host| host.version);
+        if version != enforced || Instant::now() >= again {
+            let wanted = state.enforced(at);
+            let result = blocking(enforcer, move |enforcer| enforcer.enforce(&wanted)).await;
+            let wait = match &result {
+                Ok(()) => {
+                    (enforced, backoff) = (version, BACKOFF.0);
+                    AGAIN
+                }
+                Err(_) => {
+                    enforced = None;
+                    let wait = backoff;
+                    backoff = (2 * backoff).min(BACKOFF.1);
+                    wait
+                }
+            };
+            again = Instant::now() + wait;
+            let coordinator = coordinator.clone();
+            let reported = tokio::task::spawn_blocking(move || match (result, version) {
+                (Ok(()), Some(version)) => coordinator.report_deployed(at, version),
+                (Ok(()), None) => Ok(()),
+                (Err(error), _) => {
+                    coordinator.report_failure(at, version.unwrap_or_default(), &error.0);
+                    Ok(())
+                }
+            });
+            // A report that cannot be stored is made again.
+            if !matches!(reported.await, Ok(Ok(()))) {
+                enforced = None;
+                again = Instant::now() + BACKOFF.0;
+            }
+            // A failure is tried again when its time has come, or what is wanted is another version.
+            if enforced.is_none() {
+                enforced = version;
+            }
+        }
+        tokio::select! {
+            ended = changed.changed() => if ended.is_err() {
+                return;
+            },
+            () = sleep_until(again) => {}
+        }
+    }
+}
+
+async fn sample(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer>) {
+    let mut ticks = interval(SAMPLE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // Without counters the last ones stay; why limits are not in force is reported elsewhere.
+        if let Ok(usage) = blocking(enforcer, |enforcer| enforcer.usage()).await {
+            coordinator.report_usage(at, usage);
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    enforcer: &Arc<dyn Enforcer>,
+    call: impl FnOnce(&dyn Enforcer) -> Result<T, EnforceError> + Send + 'static,
+) -> Result<T, EnforceError> {
+    let enforcer = Arc::clone(enforcer);
+    let ended = tokio::task::spawn_blocking(move || call(&*enforcer)).await;
+    ended.unwrap_or_else(|error| Err(EnforceError(error.to_string())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Errors.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::access::Denied;
+use crate::limits::LimitError;
+use crate::store::SCHEMA;
+
+/// Why a stored state cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file cannot be opened or read.
+    #[error("cannot open {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another process has it.
+    #[error("{0} is in use by another hawser: stop that one, or name another folder as --state")]
+    InUse(PathBuf),
+    /// It is of a newer hawser.
+    #[error("{path} has format {found}, and this hawser reads up to {SCHEMA}: use a newer hawser")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+    /// An entry cannot be read.
+    #[error("{path} is damaged: {reason}; restore the file from a backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which entry, and what is wrong with it.
+        reason: String,
+    },
+}
+
+/// Why a change is not made. Nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The actor may not do it.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// A rate is out of bounds, or above its maximum.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// What is to be changed does not exist.
+    #[error("there is no {0}")]
+    Unknown(String),
+    /// A value cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+    /// It does not go together with what is there.
+    #[error("{0}")]
+    Conflict(String),
+    /// It cannot be written to disk.
+    #[error("the change cannot be stored: {0}")]
+    Store(String),
+}

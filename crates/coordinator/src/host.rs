@@ -1,0 +1,103 @@
+//! ASes and the machines that run them.
+
+use std::net::IpAddr;
+
+use hawser_http::TokenHash;
+use hawser_topology::IsdAsn;
+use serde::{Deserialize, Serialize};
+
+use crate::user::UserId;
+
+/// A place on the earth, in degrees.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// North of the equator, -90 to 90.
+    pub latitude: f64,
+    /// East of Greenwich, -180 to 180.
+    pub longitude: f64,
+}
+
+impl Place {
+    /// Whether there is such a place.
+    #[must_use]
+    pub fn is_valid(self) -> bool {
+        (-90.0..=90.0).contains(&self.latitude) && (-180.0..=180.0).contains(&self.longitude)
+    }
+}
+
+/// The machine that runs an AS, as the coordinator knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// The hash of the secret by which it fetches its configuration; `None` if it fetches none.
+    #[serde(default)]
+    pub secret: Option<TokenHash>,
+    /// The version of its configuration; grows with each change of it.
+    pub version: u64,
+    /// The version that it last reported to run.
+    #[serde(default)]
+    pub deployed: Option<u64>,
+    /// When it reported that, in milliseconds since 1970.
+    #[serde(default)]
+    pub deployed_at: Option<u64>,
+}
+
+/// What is known of a configuration's way to its machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Deployment {
+    /// When the machine was last heard of since this process started, in milliseconds since 1970.
+    pub last_seen: Option<u64>,
+    /// The version that could last not be brought into force, and why; `None` once one is.
+    pub failure: Option<(u64, String)>,
+}
+
+/// What a machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostKind {
+    /// An attachment point.
+    AttachmentPoint,
+    /// A user AS.
+    UserAs,
+}
+
+/// An AS that user ASes attach to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttachmentPoint {
+    /// The AS; [`IsdAsn::WILDCARD`] if only the limits of this machine's links are set.
+    pub isd_as: IsdAsn,
+    /// What people call it.
+    pub label: String,
+    /// Where it is.
+    #[serde(default)]
+    pub place: Option<Place>,
+    /// The border router's addresses for links: at most one IPv4, and at most one IPv6 address.
+    pub addresses: Vec<IpAddr>,
+    /// The first UDP port for links.
+    pub first_port: u16,
+    /// The network interface of its links, if it is not that of the machine's route.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Its machine.
+    pub host: Host,
+}
+
+/// The AS of a user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserAs {
+    /// The AS.
+    pub isd_as: IsdAsn,
+    /// Whose it is; `None` for that of an administrator.
+    pub owner: Option<UserId>,
+    /// What people call it.
+    pub label: String,
+    /// Where it is.
+    #[serde(default)]
+    pub place: Option<Place>,
+    /// The border router's addresses for links, as those of an attachment point.
+    pub addresses: Vec<IpAddr>,
+    /// The first UDP port for links.
+    pub first_port: u16,
+    /// Its machine.
+    pub host: Host,
+}

@@ -1,0 +1,35 @@
+//! The state of a network of user ASes: attachment points, user ASes, the links between them with
+//! their limits, users, and every change.
+//!
+//! - [`State`]: all of it at one moment, in memory. Plain values: [`AttachmentPoint`], [`UserAs`],
+//!   [`Link`], [`CoreLink`], [`User`].
+//! - [`Coordinator`]: reads and changes the state; what it has confirmed is on disk.
+//! - [`allows`]: who may do what. Pure.
+//! - [`Enforcer`], [`enforce_locally`]: brings the limits of this machine's links into force.
+//! - [`Change`]: the record of each change.
+
+mod access;
+mod change;
+mod coordinator;
+mod enforce;
+mod error;
+mod host;
+mod limits;
+mod link;
+mod state;
+mod store;
+mod user;
+
+pub use self::access::{Action, Actor, Denied, allows};
+pub use self::change::{Change, ChangeKind, ChangePage};
+pub use self::coordinator::{
+    Coordinator, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
+};
+pub use self::enforce::{EnforceError, EnforcedLink, Enforcer, enforce_locally};
+pub use self::error::{ChangeError, OpenError};
+pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};
+pub use self::limits::{Counters, Direction, LimitError, Limits, LinkUsage, MAX_LIMIT, MIN_LIMIT};
+pub use self::link::{CoreLink, Link, LinkEnd, LinkId};
+pub use self::state::State;
+pub use self::store::SCHEMA;
+pub use self::user::{Role, User, UserId};

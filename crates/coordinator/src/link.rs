@@ -1,0 +1,80 @@
+//! Links.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_topology::IsdAsn;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Limits;
+
+/// The number of a link; never given again. Links to user ASes and those between attachment points
+/// share the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LinkId(pub u64);
+
+impl fmt::Display for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One end of a link. Where only limits are set, and ASes are not configured, parts are unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkEnd {
+    /// The AS.
+    pub isd_as: IsdAsn,
+    /// The number of the interface there.
+    #[serde(default)]
+    pub interface: Option<u16>,
+    /// The border router's address for the link.
+    #[serde(default)]
+    pub ip: Option<IpAddr>,
+    /// Its UDP port for the link.
+    #[serde(default)]
+    pub port: Option<u16>,
+}
+
+impl LinkEnd {
+    /// The border router's address and UDP port, if both are known.
+    #[must_use]
+    pub fn underlay(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.ip?, self.port?))
+    }
+}
+
+/// A link from an attachment point to a user AS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The number.
+    pub id: LinkId,
+    /// The attachment point's end.
+    pub attachment_point: LinkEnd,
+    /// The user AS's end.
+    pub user_as: LinkEnd,
+    /// The attachment point's network interface, if it is not that of the machine's route.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// What an administrator allows.
+    pub maximum: Limits,
+    /// What the user wants; never above the maximum. `None` is as much as the maximum allows.
+    pub limit: Limits,
+}
+
+impl Link {
+    /// The limits that are to be in force.
+    #[must_use]
+    pub fn wanted(&self) -> Limits {
+        self.limit.min(self.maximum)
+    }
+}
+
+/// A link between two attachment points; not limited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreLink {
+    /// The number.
+    pub id: LinkId,
+    /// Both ends.
+    pub ends: [LinkEnd; 2],
+}

@@ -1,0 +1,54 @@
+//! Users.
+
+use std::fmt;
+
+use hawser_http::TokenHash;
+use serde::{Deserialize, Serialize};
+
+/// The number of a user; never given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UserId(pub u64);
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// Reads, and sets limits of the links of the own ASes up to their maxima.
+    User,
+    /// Reads.
+    Reader,
+}
+
+impl Role {
+    /// As in requests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::User => "user",
+            Self::Reader => "reader",
+        }
+    }
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The number.
+    pub id: UserId,
+    /// The name; no other user has it.
+    pub name: String,
+    /// What the user may do.
+    pub role: Role,
+    /// The hash of the user's token; `None` if it was revoked.
+    pub token: Option<TokenHash>,
+}

@@ -1,0 +1,20 @@
+//! What every HTTP server of hawser needs.
+//!
+//! - [`Listener`]: a socket for plain HTTP or TLS, with bounds on connections and times; each
+//!   request carries its [`Peer`].
+//! - [`Tls`]: TLS by files, with certificates of clients where wanted.
+//! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
+//! - [`read_body`], [`read_json`]: bodies of bounded length and time.
+//! - [`JsonError`], [`json`]: answers.
+
+mod answer;
+mod body;
+mod listener;
+mod tls;
+mod token;
+
+pub use self::answer::{JsonError, json, prometheus};
+pub use self::body::{BodyError, read_body, read_json};
+pub use self::listener::{Listener, Peer};
+pub use self::tls::{Tls, TlsError, TlsFiles};
+pub use self::token::{Token, TokenHash};

@@ -1,0 +1,138 @@
+//! A socket, its connections and their requests.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+
+use crate::tls::Tls;
+
+/// Longest wait for a TLS handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most connections at once, unless said otherwise.
+const CONNECTIONS: usize = 256;
+/// Wait after a connection could not be accepted, as with too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Where a request comes from; an extension of each request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The address of the other end of the connection.
+    pub address: SocketAddr,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// The subject of the certificate that the client showed.
+    pub certificate: Option<String>,
+}
+
+/// A socket on which HTTP is served.
+pub struct Listener {
+    socket: TcpListener,
+    tls: Option<Tls>,
+    connections: usize,
+}
+
+impl Listener {
+    /// Binds a socket at `address`, for plain HTTP or over TLS.
+    ///
+    /// # Errors
+    /// When the socket cannot be bound.
+    pub async fn bind(address: SocketAddr, tls: Option<Tls>) -> io::Result<Self> {
+        Ok(Self {
+            socket: TcpListener::bind(address).await?,
+            tls,
+            connections: CONNECTIONS,
+        })
+    }
+
+    /// Sets how many connections there are at once, 256 without this; further ones wait until one
+    /// ends.
+    #[must_use]
+    pub fn with_connections(mut self, connections: usize) -> Self {
+        self.connections = connections.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// The address of the socket.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Has `router` answer requests, each with its [`Peer`]. Dropping the future ends all
+    /// connections.
+    pub async fn serve(self, router: Router) {
+        let free = Arc::new(Semaphore::new(self.connections));
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
+                return;
+            };
+            while connections.try_join_next().is_some() {}
+            let Ok((stream, address)) = self.socket.accept().await else {
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            };
+            let (router, tls) = (router.clone(), self.tls.clone());
+            connections.spawn(async move {
+                let _permit = permit;
+                let mut peer = Peer {
+                    address,
+                    tls: tls.is_some(),
+                    certificate: None,
+                };
+                // Answers are written whole: waiting to fill segments only delays them.
+                let _ = stream.set_nodelay(true);
+                let Some(tls) = tls else {
+                    return connection(stream, router, peer).await;
+                };
+                // A client that does not complete the handshake gets no answer.
+                if let Ok(Ok((stream, subject))) =
+                    tokio::time::timeout(PATIENCE, tls.accept(stream)).await
+                {
+                    peer.certificate = subject;
+                    connection(stream, router, peer).await;
+                }
+            });
+        }
+    }
+}
+
+/// Answers the requests of a connection.
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    peer: Peer,
+) {
+    let answer = service_fn(|mut request: Request<Incoming>| {
+        let router = router.clone();
+        request.extensions_mut().insert(peer.clone());
+        async move {
+            Ok::<Response, Infallible>(match router.oneshot(request.map(Body::new)).await {
+                Ok(answer) => answer,
+                Err(never) => match never {},
+            })
+        }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    let builder = builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    // A connection that breaks has no one to report to.
+    let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
+}
