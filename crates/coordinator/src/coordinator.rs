@@ -171,4 +171,4 @@ fn check_name(what: &str, name: &str) -> Result<(), ChangeError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,1 +1,134 @@
+//! Limits in force, with a model of a kernel.
 
+use std::sync::Mutex;
+
+use tempfile::tempdir;
+use tokio::sync::watch;
+
+use super::*;
+use crate::access::Actor;
+use crate::coordinator::tests::{attachment_point, network};
+use crate::limits::{Counters, Direction};
+
+/// What is in force; each call is answered as told.
+struct Kernel {
+    in_force: watch::Sender<Vec<EnforcedLink>>,
+    fails: Mutex<Option<String>>,
+}
+
+impl Kernel {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            in_force: watch::Sender::default(),
+            fails: Mutex::default(),
+        })
+    }
+
+    async fn until(&self, link: LinkId, egress: Option<u64>) {
+        let mut in_force = self.in_force.subscribe();
+        let is_it = |links: &Vec<EnforcedLink>| {
+            links
+                .iter()
+                .any(|one| one.link == link && one.limits.egress == egress)
+        };
+        in_force.wait_for(is_it).await.unwrap();
+    }
+}
+
+impl Enforcer for Kernel {
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError> {
+        if let Some(reason) = self.fails.lock().unwrap().clone() {
+            return Err(EnforceError(reason));
+        }
+        self.in_force.send_replace(links.to_vec());
+        Ok(())
+    }
+
+    fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError> {
+        let links = self.in_force.borrow();
+        let usage = links.iter().map(|one| LinkUsage {
+            link: one.link,
+            egress: Some(Counters {
+                bytes: 1,
+                ..Counters::default()
+            }),
+            ingress: None,
+        });
+        Ok(usage.collect())
+    }
+}
+
+fn set(coordinator: &Coordinator, link: LinkId, rate: u64) -> u64 {
+    let wanted = [(Direction::Egress, Some(rate))];
+    coordinator
+        .set_limit(&Actor::program(), link, &wanted)
+        .unwrap();
+    coordinator
+        .state()
+        .host(attachment_point())
+        .unwrap()
+        .version
+}
+
+#[tokio::test]
+async fn a_limit_that_is_stored_gets_into_force() {
+    let folder = tempdir().unwrap();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let link = network(&coordinator);
+    let kernel = Kernel::new();
+    let enforcing = enforce_locally(coordinator.clone(), attachment_point(), kernel.clone() as _);
+    let task = tokio::spawn(enforcing);
+    kernel.until(link, Some(10_000_000)).await;
+    let version = set(&coordinator, link, 2_000_000);
+    assert_eq!(
+        coordinator.deployed(attachment_point(), version).await,
+        Ok(())
+    );
+    assert_eq!(kernel.in_force.borrow()[0].limits.egress, Some(2_000_000));
+
+    *kernel.fails.lock().unwrap() = Some("no permission".into());
+    let version = set(&coordinator, link, 3_000_000);
+    let failed = coordinator.deployed(attachment_point(), version).await;
+    assert_eq!(failed, Err("no permission".to_owned()));
+    *kernel.fails.lock().unwrap() = None;
+    kernel.until(link, Some(3_000_000)).await;
+    task.abort();
+}
+
+#[tokio::test]
+async fn a_crash_between_stored_and_applied_loses_nothing() {
+    let folder = tempdir().unwrap();
+    let kernel = Kernel::new();
+    let (link, version) = {
+        let coordinator = Coordinator::open(folder.path()).unwrap();
+        let link = network(&coordinator);
+        let before = coordinator
+            .state()
+            .host(attachment_point())
+            .unwrap()
+            .version;
+        coordinator
+            .report_deployed(attachment_point(), before)
+            .unwrap();
+        // Stored, and nothing is there to apply it.
+        (link, set(&coordinator, link, 2_000_000))
+    };
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let host = coordinator
+        .state()
+        .host(attachment_point())
+        .unwrap()
+        .clone();
+    assert!(
+        host.version == version && host.deployed < Some(version),
+        "{host:?}"
+    );
+    let enforcing = enforce_locally(coordinator.clone(), attachment_point(), kernel.clone() as _);
+    let task = tokio::spawn(enforcing);
+    kernel.until(link, Some(2_000_000)).await;
+    assert_eq!(
+        coordinator.deployed(attachment_point(), version).await,
+        Ok(())
+    );
+    task.abort();
+}
