@@ -6,7 +6,7 @@ use std::{fmt, io};
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::{offload, packet_socket};
-use hawser_limit::LinkLimit;
+use hawser_limit::{DeviceLimits, Limit, LimitError, Limiter, Limits};
 use hawser_topology::{IsdAsn, Network, Shape, Side, Underlay};
 
 use crate::netlink::{Exempt, LOOPBACK_NAME, Netlink, VethEnd};
@@ -223,17 +223,26 @@ pub(crate) fn set_limit(
     link: usize,
     shape: &Shape,
 ) -> io::Result<()> {
-    let wanted = shape.rate.map(|rate| LinkLimit {
-        rate,
-        queue: shape.queue,
-    });
+    // A link's device carries nothing else: the limit is that of all its traffic.
+    let egress = shape
+        .rate
+        .map(|rate| Limit::new(rate).with_queue(shape.queue));
+    let wanted = DeviceLimits {
+        default: Limits {
+            egress,
+            ingress: None,
+        },
+        ..DeviceLimits::default()
+    };
     for side in [Side::A, Side::B] {
         let end = plan.links[link].end(side);
         let isd_as = plan.ases[end.owner].isd_as;
         let thing = format_args!("the limit of {}", end.device);
-        let applied =
-            namespaces[end.owner].run(|| hawser_limit::apply(&end.device, wanted.as_ref()));
-        making(making(applied, isd_as, thing)?, isd_as, thing)?;
+        let wanted = [(end.device.clone(), wanted.clone())].into();
+        let apply = || Limiter::open()?.apply(&wanted);
+        let applied: Result<_, LimitError> =
+            making(namespaces[end.owner].run(apply), isd_as, thing)?;
+        making(applied, isd_as, thing)?;
     }
     Ok(())
 }
@@ -256,11 +265,9 @@ mod tests {
         links(&plan, &network, &namespaces).unwrap();
         let rates = || {
             [&plan.links[0].a, &plan.links[0].b].map(|end| {
-                namespaces[end.owner]
-                    .run(|| hawser_limit::read(&end.device))
-                    .unwrap()
-                    .unwrap()
-                    .map(|(limit, _)| limit.rate)
+                let read = || Limiter::open()?.read(&end.device);
+                let limits: Result<_, LimitError> = namespaces[end.owner].run(read).unwrap();
+                limits.unwrap().first().map(|limit| limit.rate)
             })
         };
         let rate = network.links[0].shape.rate;
@@ -448,13 +455,9 @@ mod tests {
         plain();
         // Setting a link up again has no effect.
         set_link_up(&plan, &namespaces, at, true).unwrap();
-        let rate = namespaces[0]
-            .run(|| hawser_limit::read(&link.a.device))
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            rate.map(|(limit, _)| limit.rate),
-            network.links[at].shape.rate
-        );
+        let read = || Limiter::open()?.read(&link.a.device);
+        let limits: Result<_, LimitError> = namespaces[0].run(read).unwrap();
+        let rate = limits.unwrap().first().map(|limit| limit.rate);
+        assert_eq!(rate, network.links[at].shape.rate);
     }
 }

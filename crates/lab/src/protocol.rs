@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser_kernel::rpc;
-use hawser_limit::{Counters as LimitCounters, LinkLimit};
+use hawser_limit::LimitReading;
 use hawser_topology::LinkState;
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,8 @@ pub struct LimitState {
 }
 
 impl LimitState {
-    pub(crate) fn new(limit: LinkLimit, counters: LimitCounters) -> Self {
+    pub(crate) fn new(limit: &LimitReading) -> Self {
+        let counters = limit.counters;
         Self {
             rate: limit.rate,
             bytes: counters.bytes,

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc;
+use hawser_limit::Limiter;
 use hawser_topology::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -365,9 +366,10 @@ impl Supervisor {
             let ends = links.flat_map(|(link, [a, b])| [(&link.a, a), (&link.b, b)]);
             let ends: Vec<_> = ends.filter(|(end, _)| end.owner == owner).collect();
             ns.run(|| {
+                let mut limiter = Limiter::open().map_err(io::Error::other)?;
                 for (end, limit) in ends {
-                    let read = hawser_limit::read(&end.device).map_err(io::Error::other)?;
-                    *limit = read.map(|(limit, counters)| LimitState::new(limit, counters));
+                    let read = limiter.read(&end.device).map_err(io::Error::other)?;
+                    *limit = read.first().map(LimitState::new);
                 }
                 Ok(())
             })

@@ -1,6 +1,6 @@
-//! The attributes of HTB (`linux/pkt_sched.h`), which the netlink crates do not support.
+//! The attributes of HTB (`linux/pkt_sched.h`).
 
-use netlink_packet_core::{DefaultNla, NlasIterator};
+use crate::wire::attribute::{Writer, read};
 
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
@@ -19,15 +19,24 @@ const LINK_LAYER: u8 = 1;
 /// Nanoseconds in a tick, the kernel's unit for bursts (`PSCHED_SHIFT`, the same on all machines).
 const TICK: u128 = 64;
 
+/// A microsecond in ticks, rounded up: tc(8) rounds bursts down to whole ones.
+const MICROSECOND: u32 = 16;
+
 /// The length of `struct tc_ratespec` and of `struct tc_htb_opt`.
 const RATE_LENGTH: usize = 12;
 const PARMS_LENGTH: usize = 2 * RATE_LENGTH + 20;
 
-/// The time in ticks to send `bytes`, rounded up.
+/// The time in ticks to send `bytes`, rounded down as by tc(8).
 pub(crate) fn ticks(bytes: u64, bytes_per_second: u64) -> u32 {
     let nanoseconds = u128::from(bytes) * 1_000_000_000;
-    let ticks = nanoseconds.div_ceil(u128::from(bytes_per_second.max(1)) * TICK);
-    u32::try_from(ticks).unwrap_or(u32::MAX)
+    let ticks = nanoseconds / (u128::from(bytes_per_second.max(1)) * TICK);
+    u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
+}
+
+/// The least number of bytes that take this many ticks.
+pub(crate) fn bytes(ticks: u32, bytes_per_second: u64) -> u64 {
+    let bytes = u128::from(ticks) * TICK * u128::from(bytes_per_second);
+    u64::try_from(bytes.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }
 
 /// The parameters of an HTB class.
@@ -45,16 +54,25 @@ pub(crate) struct Class {
     pub quantum: u32,
 }
 
-/// The options of an HTB whose packets all go to the class with this minor number.
-pub(crate) fn qdisc_options(default_class: u16) -> Vec<DefaultNla> {
+/// Writes the options of an HTB that puts packets into the class with this minor number unless a filter
+/// says otherwise, and sends them at once if there is no such class.
+pub(crate) fn write_discipline(to: &mut Writer, default_class: u16) {
     // struct tc_htb_glob; the kernel ignores debug and direct_pkts here.
     let words = [VERSION, RATE_TO_QUANTUM, u32::from(default_class), 0, 0];
-    let bytes = words.into_iter().flat_map(u32::to_ne_bytes).collect();
-    vec![DefaultNla::new(TCA_HTB_INIT, bytes)]
+    to.words(TCA_HTB_INIT, &words);
 }
 
 impl Class {
-    pub fn options(&self) -> Vec<DefaultNla> {
+    /// Whether two classes differ by no more than tc(8) rounds.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let exact = |class: &Self| (class.rate, class.ceil, class.quantum);
+        exact(self) == exact(other)
+            && self.burst.abs_diff(other.burst) <= MICROSECOND
+            && self.ceil_burst.abs_diff(other.ceil_burst) <= MICROSECOND
+    }
+
+    /// Writes the options of the class.
+    pub fn write(&self, to: &mut Writer) {
         let mut parms = Vec::with_capacity(PARMS_LENGTH);
         for rate in [self.rate, self.ceil] {
             // struct tc_ratespec; the kernel uses only link layer and rate here.
@@ -67,22 +85,17 @@ impl Class {
         for word in [self.burst, self.ceil_burst, self.quantum, level, priority] {
             parms.extend(u32::to_ne_bytes(word));
         }
-        let long = |kind, rate: u64| DefaultNla::new(kind, rate.to_ne_bytes().to_vec());
-        vec![
-            DefaultNla::new(TCA_HTB_PARMS, parms),
-            long(TCA_HTB_RATE64, self.rate),
-            long(TCA_HTB_CEIL64, self.ceil),
-        ]
+        to.bytes(TCA_HTB_PARMS, &parms);
+        to.bytes(TCA_HTB_RATE64, &self.rate.to_ne_bytes());
+        to.bytes(TCA_HTB_CEIL64, &self.ceil.to_ne_bytes());
     }
 
     /// Reads a class's options from the kernel; `None` if their format is not the documented one.
-    pub fn from_options(options: &[u8]) -> Option<Self> {
+    pub fn read(options: &[u8]) -> Option<Self> {
         let mut parms = None;
         let (mut rate, mut ceil) = (None, None);
-        for attribute in NlasIterator::new(options) {
-            let attribute = attribute.ok()?;
-            let value = attribute.value();
-            match attribute.kind() {
+        for (kind, value) in read(options) {
+            match kind {
                 TCA_HTB_PARMS => parms = Some(<[u8; PARMS_LENGTH]>::try_from(value).ok()?),
                 TCA_HTB_RATE64 => rate = Some(u64::from_ne_bytes(value.try_into().ok()?)),
                 TCA_HTB_CEIL64 => ceil = Some(u64::from_ne_bytes(value.try_into().ok()?)),
@@ -105,15 +118,14 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
-    use netlink_packet_core::{Emitable, Nla};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn emit(options: &[DefaultNla]) -> Vec<u8> {
-        let mut bytes = vec![0; options.buffer_len()];
-        options.emit(&mut bytes);
-        bytes
+    fn written(class: &Class) -> Vec<u8> {
+        let mut writer = Writer::default();
+        class.write(&mut writer);
+        writer.into_bytes()
     }
 
     fn any_class() -> impl Strategy<Value = Class> {
@@ -145,32 +157,39 @@ mod tests {
             ceil_burst: 20_000,
             quantum: 1,
         };
-        let [parms, ..] = &class.options()[..] else {
-            panic!("no parms");
-        };
-        let mut bytes = vec![0; parms.value_len()];
-        parms.emit_value(&mut bytes);
-        assert_eq!(bytes.len(), 44);
-        assert_eq!(bytes[1], 1);
-        assert_eq!(bytes[8..12], 1_250_000_u32.to_ne_bytes());
-        assert_eq!(bytes[13], 1);
-        assert_eq!(bytes[20..24], 1_250_000_u32.to_ne_bytes());
-        assert_eq!(bytes[24..28], 20_000_u32.to_ne_bytes());
-        assert_eq!(bytes[32..36], 1_u32.to_ne_bytes());
+        let written = written(&class);
+        let (kind, parms) = read(&written).next().unwrap();
+        assert_eq!((kind, parms.len()), (1, 44));
+        assert_eq!(parms[1], 1);
+        assert_eq!(parms[8..12], 1_250_000_u32.to_ne_bytes());
+        assert_eq!(parms[13], 1);
+        assert_eq!(parms[20..24], 1_250_000_u32.to_ne_bytes());
+        assert_eq!(parms[24..28], 20_000_u32.to_ne_bytes());
+        assert_eq!(parms[32..36], 1_u32.to_ne_bytes());
     }
 
     proptest! {
         #[test]
         fn written_options_are_read_unchanged(class in any_class()) {
-            prop_assert_eq!(Class::from_options(&emit(&class.options())), Some(class));
+            prop_assert_eq!(Class::read(&written(&class)), Some(class));
         }
 
         /// Kernels omit the 64-bit attributes if they are not needed.
         #[test]
         fn small_rates_are_read_without_64_bit_attributes(class in any_class()) {
             let fits = u32::try_from(class.rate.max(class.ceil)).is_ok();
-            let read = Class::from_options(&emit(&class.options()[..1])).unwrap();
+            let read = Class::read(&written(&class)[..4 + PARMS_LENGTH]).unwrap();
             prop_assert_eq!(read == class, fits);
+        }
+
+        #[test]
+        fn ticks_of_bytes_of_ticks_are_the_same(
+            ticks_before in 100..10_000_000_u32,
+            rate in 1_000..12_500_000_000_u64,
+        ) {
+            let bytes = bytes(ticks_before, rate);
+            let byte = 1_000_000_000 / 64 / rate + 1;
+            prop_assert!(u64::from(ticks(bytes, rate) - ticks_before) <= byte);
         }
 
         #[test]
@@ -179,10 +198,10 @@ mod tests {
             random in prop::collection::vec(any::<u8>(), 0..100),
             cut in any::<prop::sample::Index>(),
         ) {
-            let _ = Class::from_options(&random);
-            let whole = emit(&class.options());
+            let _ = Class::read(&random);
+            let whole = written(&class);
             let cut = &whole[..cut.index(whole.len())];
-            if let Some(read) = Class::from_options(cut) {
+            if let Some(read) = Class::read(cut) {
                 prop_assert_eq!(read.burst, class.burst);
             }
         }

@@ -1,28 +1,160 @@
-//! Limits, their counters and errors.
+//! What is wanted: limits of links, by device.
 
-use std::io;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A limit on the traffic that a link sends.
+/// A limit on the traffic in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkLimit {
-    /// Bit/s, from [`MIN_RATE`](Self::MIN_RATE) to [`MAX_RATE`](Self::MAX_RATE), rounded down to
-    /// whole bytes per second.
+pub struct Limit {
+    /// Bit/s of Ethernet frames (with header, without preamble, gap and checksum), from
+    /// [`MIN_RATE`](Self::MIN_RATE) to [`MAX_RATE`](Self::MAX_RATE), rounded down to whole bytes per
+    /// second; or 0, with which nothing passes.
     pub rate: u64,
     /// Longest wait of a packet before it is sent: the queue holds `rate × queue` bits, at least
-    /// two frames and two milliseconds of the rate, at most 4 GiB. When it is full, packets are
-    /// dropped.
+    /// [`least`](Self::least) bytes, two frames and two milliseconds of the rate. When it is full,
+    /// packets are dropped.
     pub queue: Duration,
+    /// Least length of the queue in bytes.
+    pub least: u32,
 }
 
-impl LinkLimit {
-    /// Lowest rate that a link can be limited to: 8 kbit/s.
+impl Limit {
+    /// Lowest rate but 0: 8 kbit/s.
     pub const MIN_RATE: u64 = 8_000;
-    /// Highest rate that a link can be limited to: 100 Gbit/s.
+    /// Highest rate: 100 Gbit/s.
     pub const MAX_RATE: u64 = 100_000_000_000;
+    /// How long a packet may wait, unless said otherwise.
+    pub const QUEUE: Duration = Duration::from_millis(50);
+    /// Least length of a queue, unless said otherwise: what a program can hand to the kernel at once,
+    /// as a datagram or as a run of segments. Such a run counts as one packet, and a queue that is
+    /// shorter than it drops it as a whole.
+    pub const LEAST: u32 = 64 << 10;
+
+    /// A limit to `rate` bit/s, with the usual queue.
+    #[must_use]
+    pub fn new(rate: u64) -> Self {
+        Self {
+            rate,
+            queue: Self::QUEUE,
+            least: Self::LEAST,
+        }
+    }
+
+    /// Has a queue of this time, and no least length in bytes.
+    #[must_use]
+    pub fn with_queue(self, queue: Duration) -> Self {
+        Self {
+            queue,
+            least: 0,
+            ..self
+        }
+    }
 }
 
-/// Counters of a limited link, since the limit was set up.
+/// The far end of a link: what its packets are recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Remote {
+    /// The IP address.
+    pub address: IpAddr,
+    /// The UDP port; `None` for all packets of the address that no link with a port has.
+    pub port: Option<u16>,
+}
+
+impl fmt::Display for Remote {
+    /// The address, or address and port as a socket address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => SocketAddr::new(self.address, port).fmt(f),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+/// Limits in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// What this host sends; `None` for no limit.
+    pub egress: Option<Limit>,
+    /// What this host receives; `None` for no limit.
+    pub ingress: Option<Limit>,
+}
+
+impl Limits {
+    /// The same limit in both directions.
+    #[must_use]
+    pub fn both(limit: Limit) -> Self {
+        Self {
+            egress: Some(limit),
+            ingress: Some(limit),
+        }
+    }
+
+    pub(crate) fn of(&self, direction: Direction) -> Option<Limit> {
+        match direction {
+            Direction::Egress => self.egress,
+            Direction::Ingress => self.ingress,
+        }
+    }
+}
+
+/// The limits of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceLimits {
+    /// The links.
+    pub links: BTreeMap<Remote, Limits>,
+    /// Limits of all other traffic together. Egress includes everything that the device sends, ingress
+    /// IP packets alone.
+    pub default: Limits,
+}
+
+impl DeviceLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let is_none = |limits: &Limits| limits.egress.is_none() && limits.ingress.is_none();
+        is_none(&self.default) && self.links.values().all(is_none)
+    }
+}
+
+/// The direction of traffic, as this host sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// Sent.
+    Egress,
+    /// Received.
+    Ingress,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Egress => "egress",
+            Self::Ingress => "ingress",
+        })
+    }
+}
+
+/// Whose limit something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    /// A link's.
+    Link(Remote),
+    /// That of all other traffic.
+    Default,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link(remote) => remote.fmt(f),
+            Self::Default => f.write_str("other traffic"),
+        }
+    }
+}
+
+/// Counters of a limit, since it was set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Bytes sent, as the limit counts them.
@@ -35,84 +167,4 @@ pub struct Counters {
     pub overlimits: u32,
     /// Bytes waiting in the queue now.
     pub backlog: u32,
-}
-
-/// An error of setting, removing or reading a limit.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LimitError {
-    /// There is no such link in this network namespace.
-    #[error("no link {0} in this network namespace")]
-    NoLink(String),
-    /// The rate is out of bounds.
-    #[error(
-        "cannot limit {link} to {rate} bit/s: choose {min} to {max}",
-        min = LinkLimit::MIN_RATE,
-        max = LinkLimit::MAX_RATE
-    )]
-    Rate {
-        /// The link's name.
-        link: String,
-        /// The wanted rate in bit/s.
-        rate: u64,
-    },
-    /// The queue would hold more bytes than the kernel can count.
-    #[error("cannot queue {queue:?} on {link}: at {rate} bit/s that is 4 GiB or more, shorten it")]
-    Queue {
-        /// The link's name.
-        link: String,
-        /// The wanted length.
-        queue: Duration,
-        /// The rate in bit/s.
-        rate: u64,
-    },
-    /// The link has a queueing discipline that hawser did not set.
-    #[error(
-        "{link} has a queueing discipline that hawser did not set ({kind} {:x}:): \
-         remove it first (tc qdisc del dev {link} root)",
-        handle >> 16
-    )]
-    Foreign {
-        /// The link's name.
-        link: String,
-        /// The discipline's kind, such as `tbf`.
-        kind: String,
-        /// The discipline's handle.
-        handle: u32,
-    },
-    /// Setting a limit was interrupted, or another program removed a part of it.
-    #[error("the limit on {0} is incomplete: set it again, or remove it")]
-    Incomplete(String),
-    /// The process may not change links.
-    #[error("not allowed to limit {0}: needs CAP_NET_ADMIN in this network namespace")]
-    Denied(String),
-    /// The kernel lacks HTB or `bfifo`.
-    #[error("this kernel has no {kind}, which limits need: load the module {module}")]
-    Unsupported {
-        /// What is missing.
-        kind: &'static str,
-        /// The kernel module that provides it.
-        module: &'static str,
-    },
-    /// The kernel refused for another reason.
-    #[error("cannot {action} {link}: {source}")]
-    Refused {
-        /// The attempted change.
-        action: &'static str,
-        /// The link's name.
-        link: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// The netlink socket failed.
-    #[error("cannot talk to the kernel over netlink: {0}")]
-    Netlink(#[source] io::Error),
-    /// The kernel's answer is not as documented.
-    #[error("cannot read the kernel's answer about {link}: {what}")]
-    Answer {
-        /// The link's name.
-        link: String,
-        /// The defect of the answer.
-        what: String,
-    },
 }
