@@ -22,6 +22,8 @@ use crate::tls::Tls;
 
 /// Longest wait for a TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that written bytes wait for a client that does not acknowledge or read them.
+const UNREAD: Duration = Duration::from_secs(30);
 /// Most connections at once, unless said otherwise.
 const CONNECTIONS: usize = 256;
 /// Wait after a connection could not be accepted, as with too many open files.
@@ -96,6 +98,8 @@ impl Listener {
                     tls: tls.is_some(),
                     certificate: None,
                 };
+                // What a client does not take in is not kept for long.
+                let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD));
                 // Answers are written whole: waiting to fill segments only delays them.
                 let _ = stream.set_nodelay(true);
                 let Some(tls) = tls else {

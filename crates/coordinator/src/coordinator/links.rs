@@ -309,28 +309,7 @@ impl Coordinator {
         id: LinkId,
         wanted: &[(Direction, Option<u64>)],
     ) -> Result<Link, ChangeError> {
-        self.change(actor, |actor, state, changes| {
-            let link = state.links.get(&id).ok_or_else(|| unknown(id))?;
-            let owner = state.owner(link);
-            allows(actor, Action::SetLimit { owner })?;
-            let mut limit = link.limit;
-            for (direction, rate) in wanted {
-                limit = limit.with(*direction, *rate);
-            }
-            limit.check_below(link.maximum)?;
-            let mut link = link.clone();
-            record(changes, (link.limit, limit), |direction, from, to| {
-                ChangeKind::Limit {
-                    link: id,
-                    direction,
-                    from,
-                    to,
-                }
-            });
-            link.limit = limit;
-            state.links.insert(id, link.clone());
-            Ok(link)
-        })
+        self.set_rates(actor, id, &[], wanted)
     }
 
     /// Sets the maxima of a link in the named directions. Limits above them become equal to them.
@@ -343,14 +322,46 @@ impl Coordinator {
         id: LinkId,
         wanted: &[(Direction, Option<u64>)],
     ) -> Result<Link, ChangeError> {
+        self.set_rates(actor, id, wanted, &[])
+    }
+
+    /// Sets maxima, then limits, of a link in the named directions, all or nothing. Limits above the
+    /// new maxima become equal to them; those that are set are not above them.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such link, a rate is out of bounds, a limit is above the
+    /// maximum, or the actor may not.
+    pub fn set_rates(
+        &self,
+        actor: &Actor,
+        id: LinkId,
+        maxima: &[(Direction, Option<u64>)],
+        limits: &[(Direction, Option<u64>)],
+    ) -> Result<Link, ChangeError> {
         self.change(actor, |actor, state, changes| {
-            allows(actor, Action::Administer)?;
-            let link = state.links.get_mut(&id).ok_or_else(|| unknown(id))?;
-            let mut maximum = link.maximum;
-            for (direction, rate) in wanted {
-                maximum = maximum.with(*direction, *rate);
+            let link = state.links.get(&id).ok_or_else(|| unknown(id))?;
+            let owner = state.owner(link);
+            if !maxima.is_empty() {
+                allows(actor, Action::Administer)?;
             }
+            allows(actor, Action::SetLimit { owner })?;
+            let set = |old: Limits, rates: &[(Direction, Option<u64>)]| {
+                let with = |limits: Limits, (direction, rate): &(Direction, Option<u64>)| {
+                    limits.with(*direction, *rate)
+                };
+                rates.iter().fold(old, with)
+            };
+            let maximum = set(link.maximum, maxima);
             maximum.check()?;
+            let mut limit = link.limit;
+            for direction in Direction::ALL {
+                // A limit of `None` follows the maximum as it is.
+                if limit.of(direction).is_some() {
+                    limit = limit.with(direction, limit.min(maximum).of(direction));
+                }
+            }
+            let limit = set(limit, limits);
+            limit.check_below(maximum)?;
             record(changes, (link.maximum, maximum), |direction, from, to| {
                 ChangeKind::Maximum {
                     link: id,
@@ -359,14 +370,6 @@ impl Coordinator {
                     to,
                 }
             });
-            link.maximum = maximum;
-            let mut limit = link.limit;
-            for direction in Direction::ALL {
-                // A limit of `None` follows the maximum as it is.
-                if limit.of(direction).is_some() {
-                    limit = limit.with(direction, limit.min(maximum).of(direction));
-                }
-            }
             record(changes, (link.limit, limit), |direction, from, to| {
                 ChangeKind::Limit {
                     link: id,
@@ -375,8 +378,10 @@ impl Coordinator {
                     to,
                 }
             });
-            link.limit = limit;
-            Ok(link.clone())
+            let mut link = link.clone();
+            (link.maximum, link.limit) = (maximum, limit);
+            state.links.insert(id, link.clone());
+            Ok(link)
         })
     }
 }

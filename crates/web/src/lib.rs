@@ -1,0 +1,20 @@
+//! The pages and HTTP APIs of link limits and of the coordinator.
+//!
+//! - [`App`]: everything that answers requests share.
+//! - [`router`]: which function answers what.
+//! - [`sample`]: reads the use of links each second, for live data and history.
+
+mod answers;
+mod api;
+mod app;
+mod auth;
+mod history;
+mod live;
+mod page;
+mod routes;
+mod sampler;
+mod view;
+
+pub use self::app::{App, AppOptions, Origin, OriginError};
+pub use self::live::sample;
+pub use self::routes::router;

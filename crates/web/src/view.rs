@@ -1,0 +1,203 @@
+//! The state as it is answered.
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Bytes;
+use hawser_coordinator::{
+    AttachmentPoint, CoreLink, Deployment, Host, Limits, Link, LinkEnd, Place, State, User, UserAs,
+};
+use hawser_topology::IsdAsn;
+use serde::Serialize;
+
+use crate::app::App;
+
+/// A user, as others see it.
+#[derive(Serialize)]
+pub(crate) struct UserName<'a> {
+    id: u64,
+    name: &'a str,
+}
+
+/// A user, as administrators see it. Nobody sees tokens.
+#[derive(Serialize)]
+pub(crate) struct UserView<'a> {
+    id: u64,
+    name: &'a str,
+    role: &'static str,
+    has_token: bool,
+}
+
+impl<'a> UserView<'a> {
+    pub fn new(user: &'a User) -> Self {
+        Self {
+            id: user.id.0,
+            name: &user.name,
+            role: user.role.name(),
+            has_token: user.token.is_some(),
+        }
+    }
+}
+
+/// One end of a link.
+#[derive(Serialize)]
+struct EndView<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    end: LinkEnd,
+}
+
+/// A link.
+#[derive(Serialize)]
+pub(crate) struct LinkView<'a> {
+    id: u64,
+    attachment_point: EndView<'a>,
+    user_as: EndView<'a>,
+    owner: Option<UserName<'a>>,
+    device: Option<&'a str>,
+    maximum: Limits,
+    limit: Limits,
+    /// Whether the attachment point runs what is wanted.
+    in_force: bool,
+    /// Why it does not, if that is known.
+    error: Option<String>,
+}
+
+impl<'a> LinkView<'a> {
+    pub fn new(app: &App, state: &'a State, link: &'a Link) -> Self {
+        let at = link.attachment_point.isd_as;
+        let attachment_point = state.attachment_points.get(&at);
+        let user_as = state.user_ases.get(&link.user_as.isd_as);
+        let owner = state.owner(link).and_then(|id| state.users.get(&id));
+        let host = attachment_point.map(|one| &one.host);
+        Self {
+            id: link.id.0,
+            attachment_point: EndView {
+                label: attachment_point.map_or("", |one| &one.label),
+                end: link.attachment_point,
+            },
+            user_as: EndView {
+                label: user_as.map_or("", |one| &one.label),
+                end: link.user_as,
+            },
+            owner: owner.map(|user| UserName {
+                id: user.id.0,
+                name: &user.name,
+            }),
+            device: link.device.as_deref(),
+            maximum: link.maximum,
+            limit: link.limit,
+            in_force: host.is_some_and(|host| host.deployed == Some(host.version)),
+            error: app
+                .coordinator()
+                .deployment(at)
+                .failure
+                .map(|(_, reason)| reason),
+        }
+    }
+}
+
+/// The machine of an AS.
+#[derive(Serialize)]
+struct HostView {
+    version: u64,
+    deployed: Option<u64>,
+    deployed_at: Option<u64>,
+    last_seen: Option<u64>,
+    has_secret: bool,
+    error: Option<String>,
+}
+
+impl HostView {
+    fn new(host: &Host, deployment: Deployment) -> Self {
+        Self {
+            version: host.version,
+            deployed: host.deployed,
+            deployed_at: host.deployed_at,
+            last_seen: deployment.last_seen,
+            has_secret: host.secret.is_some(),
+            error: deployment.failure.map(|(_, reason)| reason),
+        }
+    }
+}
+
+/// An attachment point or a user AS.
+#[derive(Serialize)]
+pub(crate) struct AsView<'a> {
+    isd_as: IsdAsn,
+    label: &'a str,
+    place: Option<Place>,
+    addresses: &'a [std::net::IpAddr],
+    first_port: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<UserName<'a>>,
+    host: HostView,
+}
+
+impl<'a> AsView<'a> {
+    pub fn attachment_point(app: &App, one: &'a AttachmentPoint) -> Self {
+        Self {
+            isd_as: one.isd_as,
+            label: &one.label,
+            place: one.place,
+            addresses: &one.addresses,
+            first_port: one.first_port,
+            device: one.device.as_deref(),
+            owner: None,
+            host: HostView::new(&one.host, app.coordinator().deployment(one.isd_as)),
+        }
+    }
+
+    pub fn user_as(app: &App, state: &'a State, one: &'a UserAs) -> Self {
+        let owner = one.owner.and_then(|id| state.users.get(&id));
+        Self {
+            isd_as: one.isd_as,
+            label: &one.label,
+            place: one.place,
+            addresses: &one.addresses,
+            first_port: one.first_port,
+            device: None,
+            owner: owner.map(|user| UserName {
+                id: user.id.0,
+                name: &user.name,
+            }),
+            host: HostView::new(&one.host, app.coordinator().deployment(one.isd_as)),
+        }
+    }
+}
+
+/// The answer with all links, written once for each revision of the state.
+#[derive(Debug, Default)]
+pub(crate) struct LinksBody(Mutex<Option<(u64, Bytes)>>);
+
+#[derive(Serialize)]
+struct All<'a> {
+    revision: u64,
+    links: Vec<LinkView<'a>>,
+    core_links: Vec<&'a CoreLink>,
+}
+
+impl LinksBody {
+    /// The revision, and the answer.
+    pub fn read(&self, app: &App) -> Result<(u64, Bytes), serde_json::Error> {
+        // The revision is read first: what is newer in the answer is then written again.
+        let revision = *app.coordinator().subscribe().borrow();
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, body)) = &*written
+            && *of == revision
+        {
+            return Ok((revision, body.clone()));
+        }
+        let state = app.coordinator().state();
+        let links = state.links.values();
+        let all = All {
+            revision,
+            links: links.map(|link| LinkView::new(app, &state, link)).collect(),
+            core_links: state.core_links.values().collect(),
+        };
+        let body = Bytes::from(serde_json::to_string(&all)? + "\n");
+        *written = Some((revision, body.clone()));
+        Ok((revision, body))
+    }
+}
