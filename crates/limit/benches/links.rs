@@ -13,17 +13,17 @@ use hawser_limit::{DeviceLimits, Limit, Limiter, Limits, Remote};
 const RUNS: usize = 5;
 const DEVICE: &str = "eth0";
 
-fn remote(i: u32) -> Remote {
+fn remote(i: u32, port: Option<u16>) -> Remote {
     Remote {
         address: IpAddr::from((0x0a00_0001 + i).to_be_bytes()),
-        port: Some(50_000),
+        port,
     }
 }
 
-fn wanted(count: u32) -> BTreeMap<String, DeviceLimits> {
+fn wanted(count: u32, port: Option<u16>) -> BTreeMap<String, DeviceLimits> {
     let limits = Limits::both(Limit::new(10_000_000));
     let limits = DeviceLimits {
-        links: (0..count).map(|i| (remote(i), limits)).collect(),
+        links: (0..count).map(|i| (remote(i, port), limits)).collect(),
         default: Limits::default(),
     };
     BTreeMap::from([(DEVICE.to_owned(), limits)])
@@ -41,16 +41,16 @@ fn ip(args: &str) {
 }
 
 /// The times of one run.
-fn measure(count: u32) -> [Duration; 6] {
-    let mut all = wanted(count);
+fn measure(count: u32, port: Option<u16>) -> [Duration; 6] {
+    let mut all = wanted(count, port);
     let mut limiter = Limiter::open().expect("a netlink socket");
     let set = timed(|| limiter.apply(&all).expect("limits"));
     let limits = all.get_mut(DEVICE).expect("the device");
     let changed = Limits::both(Limit::new(20_000_000));
-    limits.links.insert(remote(count / 2), changed);
+    limits.links.insert(remote(count / 2, port), changed);
     let change = timed(|| limiter.apply(&all).expect("limits"));
     let limits = all.get_mut(DEVICE).expect("the device");
-    limits.links.insert(remote(count), changed);
+    limits.links.insert(remote(count, port), changed);
     let add = timed(|| limiter.apply(&all).expect("limits"));
     let read = timed(|| limiter.read(DEVICE).expect("limits"));
     let mut other = Limiter::open().expect("a netlink socket");
@@ -80,9 +80,13 @@ fn main() {
         for device in ["eth0", "eth1"] {
             ip(&format!("link set dev {device} up"));
         }
-        for &count in &counts {
-            let runs: Vec<_> = (0..RUNS).map(|_| measure(count)).collect();
-            print!("{count}");
+        let ports = [None, Some(50_000)];
+        for (port, &count) in ports
+            .iter()
+            .flat_map(|port| counts.iter().map(move |n| (port, n)))
+        {
+            let runs: Vec<_> = (0..RUNS).map(|_| measure(count, *port)).collect();
+            print!("{count}{}", if port.is_some() { " with ports" } else { "" });
             for column in 0..6 {
                 let mut times: Vec<f64> = runs
                     .iter()

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use hawser_kernel::netlink::{Netlink, NetlinkError, Notifications};
@@ -19,6 +18,8 @@ use crate::wire::encode::{Indices, ifb_name, remove_link, request};
 
 /// `RTMGRP_TC`: changes of traffic control.
 const TRAFFIC_CONTROL: u32 = 8;
+/// From this number of changes on their reports are not waited for.
+const MANY: usize = 256;
 /// Longest wait for the kernel to release a table, and the time between two attempts.
 const RELEASE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(5);
@@ -33,7 +34,8 @@ pub struct Limiter {
     netlink: Netlink,
     /// The port of `netlink`, which the kernel's reports of own changes name.
     port: u32,
-    reports: Notifications,
+    /// `None` while no state is remembered.
+    reports: Option<Notifications>,
     known: BTreeMap<String, Known>,
     replace: bool,
 }
@@ -44,6 +46,8 @@ struct Known {
     state: State,
     indices: Indices,
     mtu: u32,
+    /// The limits that were set last.
+    limits: Option<DeviceLimits>,
 }
 
 /// The changes that would be made on a device.
@@ -98,7 +102,7 @@ impl Limiter {
         Ok(Self {
             port: netlink.port().map_err(LimitError::Netlink)?,
             netlink,
-            reports: Notifications::subscribe(TRAFFIC_CONTROL).map_err(failed)?,
+            reports: None,
             known: BTreeMap::new(),
             replace: false,
         })
@@ -130,12 +134,11 @@ impl Limiter {
                 let comment = names.comment(change).map(|text| format!("# {text}"));
                 comment.into_iter().chain([names.command(change)])
             });
-            let before = known.map(|known| known.state.clone()).unwrap_or_default();
-            let mut after = before.clone();
-            after.apply_all(&changes);
+            let nothing = State::default();
+            let found = known.map_or(&nothing, |known| &known.state);
             Plan {
                 commands: lines.collect(),
-                summary: Summary::between(&before, &after, &changes),
+                summary: Summary::of(&changes, found),
                 device,
             }
         };
@@ -188,16 +191,21 @@ impl Limiter {
             let Some(mut known) = self.known.remove(&device) else {
                 continue;
             };
-            self.execute(&device, &changes, &mut known)?;
-            let before = known.state.clone();
-            known.state.apply_all(&changes);
-            summary.add(Summary::between(&before, &known.state, &changes));
-            self.known.insert(device, known);
-            // The kernel reports what it sets up on a new device, and no longer whose request that was.
-            if changes.iter().any(Change::is_of_ifb) {
-                let reported = self.reports.others_than(self.port);
-                reported.map_err(LimitError::Netlink)?;
+            let done = Summary::of(&changes, &known.state);
+            // The kernel reports what it sets up on a new device, and no longer whose request that
+            // was; and reports of many changes take longer than the changes.
+            let quiet = changes.len() > MANY || changes.iter().any(Change::is_of_ifb);
+            if quiet {
+                self.reports = None;
             }
+            self.execute(&device, &changes, &mut known)?;
+            if quiet {
+                self.subscribe()?;
+            }
+            known.state.apply_all(&changes);
+            known.limits = wanted.get(&device).cloned();
+            self.known.insert(device, known);
+            summary.add(done);
         }
         Ok(summary)
     }
@@ -212,8 +220,15 @@ impl Limiter {
     /// # Errors
     /// [`LimitError::Netlink`].
     pub fn is_disturbed(&mut self) -> Result<bool, LimitError> {
-        let disturbed = self.reports.others_than(self.port);
-        let disturbed = disturbed.map_err(LimitError::Netlink)?;
+        let disturbed = match &self.reports {
+            Some(reports) => reports
+                .others_than(self.port)
+                .map_err(LimitError::Netlink)?,
+            None => {
+                self.subscribe()?;
+                true
+            }
+        };
         if disturbed {
             self.known.clear();
         }
@@ -306,10 +321,20 @@ impl Limiter {
                 name,
                 mtu: known.mtu,
             };
-            let changes = plan::plan(device, limits, &known.state, self.replace);
+            let before = known.limits.as_ref();
+            let rates =
+                before.and_then(|before| plan::plan_rates(device, limits, before, &known.state));
+            let changes =
+                rates.unwrap_or_else(|| plan::plan(device, limits, &known.state, self.replace));
             Some(changes.map(|changes| (name.clone(), changes)))
         });
         planned.collect()
+    }
+
+    fn subscribe(&mut self) -> Result<(), LimitError> {
+        let reports = Notifications::subscribe(TRAFFIC_CONTROL);
+        self.reports = Some(reports.map_err(|error| LimitError::Netlink(error.into()))?);
+        Ok(())
     }
 
     /// Whether changes need numbers of tables that the kernel has chosen since the state was read.
@@ -395,50 +420,47 @@ impl Limiter {
     }
 }
 
-impl AsFd for Limiter {
-    /// Readable when somebody has changed traffic control: see [`is_disturbed`](Self::is_disturbed).
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.reports.as_fd()
-    }
-}
-
 impl From<Reading> for Known {
     fn from(reading: Reading) -> Self {
         Self {
             state: reading.state,
             indices: reading.indices,
             mtu: reading.mtu,
+            limits: None,
         }
     }
 }
 
 impl Summary {
-    /// What `changes` did, which led from one state to the other.
-    fn between(before: &State, after: &State, changes: &[Change]) -> Self {
-        let limits = |state: &State| {
-            let mut all = BTreeMap::new();
-            for (&host, shaper) in &state.shapers {
-                for (minor, class) in &shaper.classes {
-                    let queue = shaper.queues.get(minor).copied();
-                    all.insert((host, *minor), (*class, queue));
-                }
-            }
-            all
-        };
-        let (before, after) = (limits(before), limits(after));
-        let is_new = |place: &&(Host, u16)| !before.contains_key(place);
-        let is_changed = |(place, limit): &(&(Host, u16), &_)| {
-            before.get(place).is_some_and(|other| other != *limit)
-        };
-        Self {
-            added: after.keys().filter(is_new).count(),
-            changed: after.iter().filter(is_changed).count(),
-            removed: before
-                .keys()
-                .filter(|place| !after.contains_key(place))
-                .count(),
+    /// What `changes` do to `found`.
+    fn of(changes: &[Change], found: &State) -> Self {
+        let mut summary = Self {
             requests: changes.len(),
+            ..Self::default()
+        };
+        let classes = |host| found.shapers.get(&host).map_or(0, |one| one.classes.len());
+        let mut put = None;
+        for change in changes {
+            match *change {
+                Change::PutClass {
+                    host, minor, new, ..
+                } => {
+                    put = Some((host, minor));
+                    match new {
+                        true => summary.added += 1,
+                        false => summary.changed += 1,
+                    }
+                }
+                Change::PutQueue { host, minor, .. } if put != Some((host, minor)) => {
+                    summary.changed += 1;
+                }
+                Change::DelClass { .. } => summary.removed += 1,
+                Change::DelRoot(host) => summary.removed += classes(host),
+                Change::DelIfb(ifb) => summary.removed += classes(Host::Ifb(ifb)),
+                _ => {}
+            }
         }
+        summary
     }
 
     fn add(&mut self, other: Self) {

@@ -9,10 +9,11 @@ pub(crate) use self::place::known;
 use self::place::{Place, places};
 use crate::change::Change;
 use crate::error::LimitError;
+use crate::htb::Class;
 use crate::layout::Layout;
-use crate::limit::{DeviceLimits, Direction, Owner, Remote};
+use crate::limit::{DeviceLimits, Direction, Limits, Owner, Remote};
 use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Host, Point, Root, Shaper, State, Then};
+use crate::state::{DEFAULT_CLASS, Filters, Host, Point, Root, Shaper, State, Then};
 
 /// The IFB whose default class has what the device receives of other traffic.
 const DEFAULT_IFB: u8 = 1;
@@ -73,6 +74,67 @@ pub(crate) fn plan(
     plan.remove_filters();
     plan.remove(&classes);
     Ok(plan.changes)
+}
+
+/// The changes for limits whose rates or queues alone differ from those of `before`, which the device has:
+/// the same links, with limits in the same directions. `None` if more differs. So that a change of one
+/// limit takes no longer among thousands.
+pub(crate) fn plan_rates(
+    device: Device<'_>,
+    wanted: &DeviceLimits,
+    before: &DeviceLimits,
+    found: &State,
+) -> Option<Result<Vec<Change>, LimitError>> {
+    let both = |limits: &Limits| (limits.egress.is_some(), limits.ingress.is_some());
+    let same = |a: &Limits, b: &Limits| both(a) == both(b);
+    if wanted.links.len() != before.links.len() || !same(&wanted.default, &before.default) {
+        return None;
+    }
+    let mut changes = Vec::new();
+    let links = wanted.links.iter().zip(&before.links);
+    let links = links.map(|((a, now), (b, old))| (Owner::Link(*a), Owner::Link(*b), now, old));
+    let default = (
+        Owner::Default,
+        Owner::Default,
+        &wanted.default,
+        &before.default,
+    );
+    for (owner, other, now, old) in links.chain([default]) {
+        if owner != other || !same(now, old) {
+            return None;
+        }
+        for direction in [Direction::Egress, Direction::Ingress] {
+            let (Some(limit), true) = (now.of(direction), now.of(direction) != old.of(direction))
+            else {
+                continue;
+            };
+            let place = match owner {
+                Owner::Link(remote) => place::place(direction, remote, found)?,
+                Owner::Default => default_place(direction),
+            };
+            let shape = match Shape::new(&limit, device.mtu, device.name, owner) {
+                Ok(shape) => shape,
+                Err(error) => return Some(Err(error)),
+            };
+            let shaper = found.shapers.get(&place.host)?;
+            let now = shaper.classes.get(&place.class)?;
+            let queue = shaper.queues.get(&place.class);
+            changes.extend(class(place, shape, owner, Some(now), queue));
+        }
+    }
+    Some(Ok(changes))
+}
+
+/// The class of all other traffic.
+fn default_place(direction: Direction) -> Place {
+    let host = match direction {
+        Direction::Egress => Host::Device,
+        Direction::Ingress => Host::Ifb(DEFAULT_IFB),
+    };
+    Place {
+        host,
+        class: DEFAULT_CLASS,
+    }
 }
 
 impl Wanted {
@@ -150,13 +212,10 @@ fn classes(egress: &Wanted, ingress: &Wanted) -> BTreeMap<Host, Classes> {
                 .insert(place.class, class);
         }
         if let Some(shape) = wanted.default {
-            let host = match wanted.direction {
-                Direction::Egress => Host::Device,
-                Direction::Ingress => Host::Ifb(DEFAULT_IFB),
-            };
-            all.entry(host)
+            let place = default_place(wanted.direction);
+            all.entry(place.host)
                 .or_default()
-                .insert(DEFAULT_CLASS, (shape, Owner::Default));
+                .insert(place.class, (shape, Owner::Default));
         }
     }
     // Links that are redirected to IFBs are looked up on the device.
@@ -167,63 +226,67 @@ fn classes(egress: &Wanted, ingress: &Wanted) -> BTreeMap<Host, Classes> {
 }
 
 /// A plan in the making.
-struct Plan {
+struct Plan<'a> {
+    found: &'a State,
+    /// HTBs that are created anew, with nothing below them.
+    renewed: BTreeSet<Host>,
     changes: Vec<Change>,
     /// Removals of filters, which come after all additions.
     removals: Vec<Change>,
-    /// The state after the changes so far.
-    state: State,
 }
 
-impl Plan {
-    fn new(found: &State) -> Self {
+impl<'a> Plan<'a> {
+    fn new(found: &'a State) -> Self {
         Self {
+            found,
+            renewed: BTreeSet::new(),
             changes: Vec::new(),
             removals: Vec::new(),
-            state: found.clone(),
         }
     }
 
     fn change(&mut self, change: Change) {
-        let applied = self.state.apply(&change);
-        debug_assert!(applied.is_ok(), "{change:?}: {applied:?}");
         self.changes.push(change);
     }
 
+    /// What a host has; `None` if its HTB is missing, or is created anew.
+    fn shaper(&self, host: Host) -> Option<&'a Shaper> {
+        let shaper = self.found.shapers.get(&host)?;
+        (shaper.root == Root::Htb && !self.renewed.contains(&host)).then_some(shaper)
+    }
+
     /// Creates what is missing of IFBs and HTBs.
-    fn hosts<'a>(
+    fn hosts<'b>(
         &mut self,
         device: Device<'_>,
-        hosts: impl Iterator<Item = &'a Host> + Clone,
+        hosts: impl Iterator<Item = &'b Host> + Clone,
         has_ingress: bool,
         replace: bool,
     ) -> Result<(), LimitError> {
-        let made_ingress = match self.state.ingress {
+        let made_ingress = match self.found.ingress {
             Some(_) => self.made_ingress(),
             None => has_ingress,
         };
         for &host in hosts.clone() {
             let Host::Ifb(ifb) = host else { continue };
-            if !self.state.ifbs.contains_key(&ifb) {
+            let now = self.found.ifbs.get(&ifb);
+            if now.is_none() {
                 self.change(Change::AddIfb(ifb));
             }
-            let now = &self.state.ifbs[&ifb];
-            if !now.ready || now.made_ingress != made_ingress {
+            if now.is_none_or(|now| !now.ready || now.made_ingress != made_ingress) {
                 self.change(Change::PrepareIfb { ifb, made_ingress });
             }
         }
         for &host in hosts {
-            let found = self.state.shapers.get(&host);
-            match found.map(|shaper| &shaper.root) {
-                Some(Root::Htb) => {
-                    if !self.is_possible(host) {
-                        self.change(Change::DelRoot(host));
-                        self.change(Change::AddRoot(host));
-                    }
+            let found = self.found.shapers.get(&host);
+            match found.map(|shaper| (&shaper.root, &shaper.filters)) {
+                Some((Root::Htb, has)) if filters::are_possible(direction_of(host), has) => {
                     continue;
                 }
-                None | Some(Root::Free) => {}
-                Some(Root::Foreign { kind, handle }) => {
+                // Set by another version of hawser.
+                Some((Root::Htb, _)) => self.change(Change::DelRoot(host)),
+                None | Some((Root::Free, _)) => {}
+                Some((Root::Foreign { kind, handle }, _)) => {
                     if host == Host::Device && !replace {
                         return Err(LimitError::Foreign {
                             device: device.name.to_owned(),
@@ -235,34 +298,18 @@ impl Plan {
                 }
             }
             self.change(Change::AddRoot(host));
+            self.renewed.insert(host);
         }
         Ok(())
     }
 
-    /// Whether the filters of an HTB are such as hawser sets today.
-    fn is_possible(&self, host: Host) -> bool {
-        let shaper = self.state.shapers.get(&host);
-        shaper.is_none_or(|shaper| filters::are_possible(direction_of(host), &shaper.filters))
-    }
-
     fn classes(&mut self, host: Host, wanted: &Classes) {
-        let empty = Shaper::default();
-        let found = self.state.shapers.get(&host).unwrap_or(&empty).clone();
-        for (&minor, &(Shape { class, queue }, owner)) in wanted {
-            let now = found.classes.get(&minor);
-            if now.is_none_or(|now| !now.is_like(&class)) {
-                self.change(Change::PutClass {
-                    host,
-                    minor,
-                    class,
-                    owner,
-                    new: now.is_none(),
-                });
-            }
-            if found.queues.get(&minor) != Some(&queue) {
-                let bytes = queue;
-                self.change(Change::PutQueue { host, minor, bytes });
-            }
+        let found = self.shaper(host);
+        for (&minor, &(shape, owner)) in wanted {
+            let now = found.and_then(|found| found.classes.get(&minor));
+            let queue = found.and_then(|found| found.queues.get(&minor));
+            let place = Place { host, class: minor };
+            self.changes.extend(class(place, shape, owner, now, queue));
         }
     }
 
@@ -271,34 +318,35 @@ impl Plan {
             Point::Ingress => Direction::Ingress,
             Point::Root(host) => direction_of(host),
         };
-        let found = self.state.filters(point).cloned().unwrap_or_default();
-        let foreign = point == Point::Ingress
-            && self
-                .state
-                .ingress
-                .is_some_and(|ingress| ingress.foreign_filters);
-        if filters::are_possible(direction, &found) {
-            let (additions, removals) = filters::difference(point, &found, wanted, foreign);
-            additions.into_iter().for_each(|change| self.change(change));
-            self.removals.extend(removals);
-        } else {
-            // Set by another version of hawser.
-            for change in filters::clear(point, &found) {
-                self.change(change);
+        let none = Filters::default();
+        let found = match point {
+            Point::Ingress => &self.found.ingress_filters,
+            Point::Root(host) => self.shaper(host).map_or(&none, |shaper| &shaper.filters),
+        };
+        let ingress = self.found.ingress;
+        let foreign =
+            point == Point::Ingress && ingress.is_some_and(|ingress| ingress.foreign_filters);
+        let found = match filters::are_possible(direction, found) {
+            true => found,
+            false => {
+                // Set by another version of hawser.
+                self.changes.extend(filters::clear(point, found));
+                &none
             }
-            let (additions, _) = filters::difference(point, &Default::default(), wanted, foreign);
-            additions.into_iter().for_each(|change| self.change(change));
-        }
+        };
+        let (additions, removals) = filters::difference(point, found, wanted, foreign);
+        self.changes.extend(additions);
+        self.removals.extend(removals);
     }
 
     fn made_ingress(&self) -> bool {
-        self.state.ifbs.values().any(|ifb| ifb.made_ingress)
+        self.found.ifbs.values().any(|ifb| ifb.made_ingress)
     }
 
     /// Removes the ingress queueing discipline, and what IFBs that stay say of it; returns whether hawser
     /// created it and nobody else uses it.
-    fn remove_ingress<'a>(&mut self, hosts: impl Iterator<Item = &'a Host>) -> bool {
-        let ingress = self.state.ingress;
+    fn remove_ingress<'b>(&mut self, hosts: impl Iterator<Item = &'b Host>) -> bool {
+        let ingress = self.found.ingress;
         if !self.made_ingress() || ingress.is_none_or(|ingress| ingress.foreign_filters) {
             return false;
         }
@@ -314,31 +362,56 @@ impl Plan {
 
     /// Removes filters that nobody needs: first those that redirect.
     fn remove_filters(&mut self) {
-        for change in std::mem::take(&mut self.removals).into_iter().rev() {
-            self.change(change);
-        }
+        let removals = std::mem::take(&mut self.removals);
+        self.changes.extend(removals.into_iter().rev());
     }
 
     /// Removes the classes, HTBs and IFBs that nobody needs.
     fn remove(&mut self, wanted: &BTreeMap<Host, Classes>) {
-        let found = self.state.clone();
-        for (&host, shaper) in &found.shapers {
+        for (&host, shaper) in &self.found.shapers {
             match (host, wanted.get(&host)) {
+                (_, Some(_)) if self.renewed.contains(&host) => {}
                 (_, Some(classes)) => {
-                    for &minor in shaper.classes.keys() {
-                        if !classes.contains_key(&minor) {
-                            self.change(Change::DelClass { host, minor });
-                        }
-                    }
+                    let gone = shaper
+                        .classes
+                        .keys()
+                        .filter(|&minor| !classes.contains_key(minor));
+                    self.changes
+                        .extend(gone.map(|&minor| Change::DelClass { host, minor }));
                 }
                 (Host::Device, None) if shaper.root == Root::Htb => {
-                    self.change(Change::DelRoot(host));
+                    self.changes.push(Change::DelRoot(host));
                 }
                 (Host::Device, None) => {}
-                (Host::Ifb(ifb), None) => self.change(Change::DelIfb(ifb)),
+                (Host::Ifb(ifb), None) => self.changes.push(Change::DelIfb(ifb)),
             }
         }
     }
+}
+
+/// What to change in a class and its queue.
+fn class(
+    place: Place,
+    shape: Shape,
+    owner: Owner,
+    now: Option<&Class>,
+    queue: Option<&u32>,
+) -> impl Iterator<Item = Change> {
+    let Place { host, class: minor } = place;
+    let put_class = now.is_none_or(|now| !now.is_like(&shape.class));
+    let put_class = put_class.then_some(Change::PutClass {
+        host,
+        minor,
+        class: shape.class,
+        owner,
+        new: now.is_none(),
+    });
+    let put_queue = (queue != Some(&shape.queue)).then_some(Change::PutQueue {
+        host,
+        minor,
+        bytes: shape.queue,
+    });
+    put_class.into_iter().chain(put_queue)
 }
 
 #[cfg(test)]

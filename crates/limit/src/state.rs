@@ -20,10 +20,10 @@ pub(crate) const DEFAULT_CLASS: u16 = 0xfffe;
 /// differ from [`ROOT`].
 pub(crate) const LAST_CLASS: u16 = 0x3fff;
 /// Most classes under one HTB. For each new class the kernel goes through all the others, so that 4,000
-/// under one HTB take four times as long as under eight (`tc_bind_tclass` in `net/sched/sch_api.c`).
-pub(crate) const HOST_CAPACITY: usize = 512;
+/// under one HTB take eight times as long as under sixteen (`tc_bind_tclass` in `net/sched/sch_api.c`).
+pub(crate) const HOST_CAPACITY: usize = 256;
 /// Most IFBs for each direction.
-pub(crate) const IFBS: u8 = 32;
+pub(crate) const IFBS: u8 = 64;
 /// Most links of a device.
 pub const MAX_LINKS: usize = HOST_CAPACITY * IFBS as usize;
 

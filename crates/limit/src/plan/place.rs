@@ -62,6 +62,16 @@ fn hosts(direction: Direction) -> impl Iterator<Item = Host> {
     all.filter(move |&host| direction_of(host) == direction)
 }
 
+/// The place that a link has.
+pub(super) fn place(direction: Direction, link: Remote, found: &State) -> Option<Place> {
+    let of_host = |host| {
+        let shaper = found.shapers.get(&host)?;
+        let class = Layout::class(direction, link, &shaper.filters)?;
+        Some(Place { host, class })
+    };
+    hosts(direction).find_map(of_host)
+}
+
 /// The places that links have, as far as filters and classes are complete.
 pub(crate) fn known(direction: Direction, found: &State) -> Vec<(Remote, Place)> {
     let mut known = Vec::new();

@@ -308,6 +308,33 @@ proptest! {
         }
     }
 
+    /// Where rates alone differ, the quick plan has the changes of the whole one.
+    #[test]
+    fn the_quick_plan_of_rates_is_the_same(
+        mut state in some_state(),
+        before in some_wanted(),
+        rates in prop::collection::vec(8_000..20_000_u64, 26),
+    ) {
+        for change in planned(&before, &state) {
+            state.apply(&change).unwrap();
+        }
+        let mut wanted = before.clone();
+        let all = wanted.links.values_mut().chain([&mut wanted.default]);
+        let all = all.flat_map(|limits| [&mut limits.egress, &mut limits.ingress]);
+        // About half of them are as before.
+        for (limit, rate) in all.flatten().zip(rates).filter(|(_, rate)| rate % 2 == 0) {
+            limit.rate = rate;
+        }
+        let sorted = |mut changes: Vec<Change>| {
+            changes.sort_by_key(|change| format!("{change:?}"));
+            changes
+        };
+        let quick = plan_rates(DEVICE, &wanted, &before, &state).unwrap().unwrap();
+        prop_assert_eq!(sorted(quick), sorted(planned(&wanted, &state)));
+        wanted.links.insert(v4(0xffff), Limits::both(Limit::new(8_000)));
+        prop_assert!(plan_rates(DEVICE, &wanted, &before, &state).is_none());
+    }
+
     /// Without limits, all that hawser set is gone, and what others set is as before.
     #[test]
     fn a_reset_leaves_what_others_set(

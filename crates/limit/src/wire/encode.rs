@@ -80,12 +80,12 @@ impl Indices {
 
 /// The name of an IFB of the device with the number `index`.
 pub(crate) fn ifb_name(index: u32, ifb: u8) -> String {
-    format!("hawser-{index}-{ifb}")
+    format!("hawser{index}-{ifb}")
 }
 
 /// Device and number of an IFB with this name; `None` for names of others.
 pub(crate) fn parse_ifb_name(name: &str) -> Option<(u32, u8)> {
-    let (index, ifb) = name.strip_prefix("hawser-")?.split_once('-')?;
+    let (index, ifb) = name.strip_prefix("hawser")?.split_once('-')?;
     let (index, ifb) = (index.parse().ok()?, ifb.parse().ok()?);
     (ifb_name(index, ifb) == name).then_some((index, ifb))
 }
@@ -293,6 +293,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::IFBS;
 
     #[test]
     fn names_of_ifbs_are_recognised() {
@@ -307,6 +308,6 @@ mod tests {
             assert_eq!(parse_ifb_name(name), None, "{name}");
         }
         // IFNAMSIZ with the final zero byte.
-        assert!(ifb_name(99_999, 64).len() < 16);
+        assert!(ifb_name(99_999, 2 * IFBS).len() < 16);
     }
 }
