@@ -69,7 +69,11 @@ const SIGNED: Tag = Tag::ContextSpecific {
 };
 
 /// Signs `content` with each of `signers`, with `at` (Unix seconds) as the time of signing.
-pub(crate) fn sign(content: &[u8], signers: &[Holder], at: u64) -> Result<Vec<u8>, SignError> {
+pub(crate) fn sign<'a>(
+    content: &[u8],
+    signers: impl IntoIterator<Item = &'a Holder>,
+    at: u64,
+) -> Result<Vec<u8>, SignError> {
     let mut algorithms = SetOfVec::new();
     let mut infos = SetOfVec::new();
     for signer in signers {

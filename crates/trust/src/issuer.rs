@@ -13,6 +13,7 @@ use crate::issue::Holder;
 use crate::key::Key;
 use crate::pem;
 use crate::store::{LoadError, Store, read};
+use crate::trc::TrcId;
 use crate::write::{AS_LIFETIME, DAY, EARLY, WriteError, file, file_name};
 
 /// Least remaining lifetime with which an authority issues a certificate.
@@ -55,6 +56,21 @@ pub enum IssueError {
         issuer: IsdAsn,
         /// The folder `certs` of the authority.
         folder: PathBuf,
+    },
+    /// No folder has a TRC of the ISD.
+    #[error("there is no TRC of ISD {0}")]
+    NoIsd(u16),
+    /// The keys of voters are missing.
+    #[error(
+        "an update of {trc} needs the keys of {needed} sensitive voters, of which {found} are here"
+    )]
+    TooFewVoters {
+        /// The TRC.
+        trc: TrcId,
+        /// How many keys there are.
+        found: usize,
+        /// How many votes it needs.
+        needed: usize,
     },
     /// A certificate cannot be created or a file cannot be written.
     #[error(transparent)]

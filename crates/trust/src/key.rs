@@ -1,7 +1,7 @@
 //! Private keys.
 
 use der::asn1::ObjectIdentifier;
-use ring::rand::SystemRandom;
+use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, KeyPair,
 };
@@ -12,6 +12,18 @@ use crate::{oid, pem};
 
 /// PEM label of PKCS #8 (RFC 7468, section 10).
 const LABEL: &str = "PRIVATE KEY";
+
+/// A random master key of an AS, for the file `keys/master0.key` or `keys/master1.key`.
+///
+/// # Errors
+/// When the system has no random bytes.
+pub fn master_key() -> Result<[u8; 16], SignError> {
+    let mut key = [0; 16];
+    SystemRandom::new()
+        .fill(&mut key)
+        .map_err(|_| SignError::Random)?;
+    Ok(key)
+}
 
 /// A private key on P-256 or P-384.
 pub(crate) struct Key {

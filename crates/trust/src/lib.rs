@@ -20,15 +20,18 @@ mod signer;
 mod store;
 mod trc;
 mod trc_verify;
+mod update;
 mod write;
 
 pub use self::certificate::{Certificate, Kind, Validity};
 pub use self::chain::Chain;
 pub use self::error::{ParseError, SignError};
 pub use self::issuer::{IssueError, Issuer};
+pub use self::key::master_key;
 pub use self::segment::SegmentVerifyError;
 pub use self::signer::Signer;
 pub use self::store::{ChainQuery, LoadError, Store};
 pub use self::trc::{Trc, TrcContent, TrcId};
 pub use self::trc_verify::TrcVerifyError;
+pub use self::update::add_core;
 pub use self::write::{AsRole, WriteError, write};

@@ -82,7 +82,7 @@ const ROOT_LIFETIME: u64 = 730 * DAY;
 /// Lifetime of CA certificates.
 const CA_LIFETIME: u64 = 700 * DAY;
 /// Lifetime of TRCs.
-const TRC_LIFETIME: u64 = 450 * DAY;
+pub(crate) const TRC_LIFETIME: u64 = 450 * DAY;
 /// Lifetime of AS certificates: a lab may run for months, and does not renew them.
 pub(crate) const AS_LIFETIME: u64 = 365 * DAY;
 
@@ -223,7 +223,7 @@ impl Isd {
             quorum: u8::try_from(quorum).unwrap_or(u8::MAX),
             core: with(|role| role.core)?,
             authoritative: with(|role| role.authoritative)?,
-            description: format!("TRC of ISD {} in a lab", self.number),
+            description: format!("TRC of ISD {}", self.number),
             certificates: certificates.collect::<der::Result<_>>()?,
         };
         let signed = cms::sign(&payload.to_der()?, voters, from)?;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_trust::{AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, write};
+use hawser_trust::{AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, add_core, write};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 const CORE: &str = "1-ff00:0:110";
@@ -124,4 +124,43 @@ fn an_authority_needs_its_key_and_certificate() {
     .unwrap();
     let error = Issuer::load(&core).unwrap_err().to_string();
     assert!(error.contains("cp-ca.key"), "{error}");
+}
+
+#[test]
+fn core_ases_come_later_by_an_update_of_the_trc() {
+    let (keep, core, later) = isd();
+    let other = keep.path().join("other");
+    Issuer::load(&core)
+        .unwrap()
+        .enroll(ia(LATER), &later, now())
+        .unwrap();
+    Issuer::load(&core)
+        .unwrap()
+        .enroll(ia("1-ff00:0:8"), &other, now())
+        .unwrap();
+    let folders = [later.clone(), core.clone(), other.clone()];
+    let before = Store::load(&later.join("certs")).unwrap();
+    let added = add_core(1, &[ia(LATER)], &folders, now()).unwrap();
+    assert_eq!(added.as_deref(), Some(Path::new("certs/ISD1-B1-S2.trc")));
+    for folder in &folders {
+        let store = Store::load(&folder.join("certs")).unwrap();
+        let trc = store.newest(1).unwrap();
+        trc.verify_update(before.newest(1).unwrap()).unwrap();
+        assert_eq!(trc.content().core, [ia(LATER), ia(CORE)]);
+        assert!(trc.validity().contains(now()));
+    }
+    // Chains from before are still good, and there is nothing to do a second time.
+    assert_eq!(signer(&later).isd_as(), ia(LATER));
+    assert_eq!(add_core(1, &[ia(LATER)], &folders, now()).unwrap(), None);
+    let third = add_core(1, &[ia("1-ff00:0:8")], &folders, now()).unwrap();
+    assert_eq!(third.as_deref(), Some(Path::new("certs/ISD1-B1-S3.trc")));
+    // Without the voters' keys there is no update.
+    let folders = [later.clone(), other];
+    let few = add_core(1, &[ia("1-ff00:0:9")], &folders, now());
+    assert!(
+        matches!(few, Err(IssueError::TooFewVoters { .. })),
+        "{few:?}"
+    );
+    let none = add_core(2, &[ia("2-ff00:0:9")], &folders, now());
+    assert!(matches!(none, Err(IssueError::NoIsd(2))), "{none:?}");
 }

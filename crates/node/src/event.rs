@@ -1,0 +1,93 @@
+//! What a node reports while it runs.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// A service of an AS.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub enum ServiceName {
+    /// The border router with this name in `topology.json`.
+    Router(String),
+    /// The control service.
+    Control,
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Router(name) => write!(f, "border router {name}"),
+            Self::Control => f.write_str("control service"),
+        }
+    }
+}
+
+impl From<ServiceName> for String {
+    fn from(name: ServiceName) -> Self {
+        name.to_string()
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// All services run and the limits are in force.
+    Ready {
+        /// The version of the configuration.
+        version: u64,
+    },
+    /// A service wrote a line to its standard error.
+    Said {
+        /// The service.
+        service: ServiceName,
+        /// The line.
+        line: String,
+    },
+    /// A service ended, and is started again after a wait.
+    Ended {
+        /// The service.
+        service: ServiceName,
+        /// Its exit status.
+        how: String,
+        /// The wait in milliseconds.
+        #[serde(rename = "again_after_ms", serialize_with = "millis")]
+        again_after: Duration,
+    },
+    /// A new version of the configuration has come.
+    Changed {
+        /// The version.
+        version: u64,
+        /// Whether the services start again; otherwise only limits changed.
+        restart: bool,
+    },
+    /// New segments have come.
+    Segments,
+    /// The coordinator has no configuration for this host now: the services are stopped.
+    Nothing,
+    /// The limits cannot be put into force; this is tried again.
+    LimitsFailed {
+        /// Why.
+        reason: String,
+    },
+    /// The coordinator cannot be reached, or refuses this host; this is tried again. Reported once
+    /// until it works again.
+    Coordinator {
+        /// Why.
+        reason: String,
+    },
+    /// The coordinator answers again.
+    CoordinatorBack,
+    /// A configuration that came cannot be used: the one before stays.
+    NotInstalled {
+        /// Why.
+        reason: String,
+    },
+}
+
+fn millis<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,344 @@
+//! Following a coordinator: what it has is fetched, and what is in force here is reported to it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_bundle::{Bundle, Coordinator, LARGEST_ARCHIVE};
+use hawser_control::Publication;
+use hyper::{Method, StatusCode};
+use serde::Serialize;
+use tokio::sync::mpsc::{Sender, UnboundedSender};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::backoff::Backoff;
+use crate::error::FetchError;
+use crate::event::Event;
+use crate::http::{Ask, Client};
+use crate::limits::{Counters, Limits};
+
+/// How long a coordinator may wait for a change before it answers that there is none.
+const WAIT: Duration = Duration::from_secs(30);
+/// Longest time of an answer after that.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Shortest time between two requests that bring nothing, if a coordinator does not wait.
+const LEAST: Duration = Duration::from_secs(1);
+/// Waits after failures.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(60));
+/// Time between two reports of counters.
+const USAGE: Duration = Duration::from_secs(1);
+/// Largest file of segments, in bytes.
+const LARGEST_SEGMENTS: u64 = 64 << 20;
+/// Longest answer to a report.
+const LARGEST_REPLY: u64 = 64 << 10;
+
+/// What a coordinator sends.
+pub(crate) enum Update {
+    /// A configuration; the answer says whether it is installed.
+    Configuration(Box<Bundle>, oneshot::Sender<bool>),
+    /// There is no configuration now.
+    Nothing,
+    /// The segments of the network.
+    Segments(Vec<u8>),
+}
+
+/// The tag of a configuration in HTTP.
+pub(crate) fn tag_of(bundle: &Bundle) -> String {
+    let hash: String = bundle.hash().iter().map(|b| format!("{b:02x}")).collect();
+    format!("\"{hash}\"")
+}
+
+/// The tasks that follow one coordinator; they end when this is dropped.
+pub(crate) struct Follower(#[expect(dead_code, reason = "dropping it ends the tasks")] JoinSet<()>);
+
+impl Follower {
+    /// Follows the coordinator of a host whose configuration is `bundle`. `deployed` has the
+    /// version that is in force, as soon as one is.
+    pub fn start(
+        coordinator: &Coordinator,
+        bundle: &Bundle,
+        updates: Sender<Update>,
+        events: &UnboundedSender<Event>,
+        deployed: watch::Receiver<Option<u64>>,
+        limits: Option<Arc<dyn Limits>>,
+    ) -> Result<Self, FetchError> {
+        let Coordinator {
+            url,
+            host,
+            token,
+            ca,
+        } = coordinator;
+        let client = Client::new(url, token, ca.as_deref())?;
+        let api = format!("/api/host/{host}");
+        let mut tasks = JoinSet::new();
+        tasks.spawn(configuration(
+            client.another(),
+            api.clone(),
+            Some(tag_of(bundle)),
+            updates.clone(),
+            Health::new(events),
+        ));
+        tasks.spawn(segments(
+            client.another(),
+            api.clone(),
+            updates,
+            Health::new(events),
+        ));
+        tasks.spawn(report_deployed(client.another(), api.clone(), deployed));
+        if let Some(limits) = limits {
+            tasks.spawn(report_usage(client, api, limits));
+        }
+        Ok(Self(tasks))
+    }
+}
+
+/// Reports the first failure of several, and that it works again.
+struct Health {
+    events: UnboundedSender<Event>,
+    failing: bool,
+}
+
+impl Health {
+    fn new(events: &UnboundedSender<Event>) -> Self {
+        Self {
+            events: events.clone(),
+            failing: false,
+        }
+    }
+
+    fn worked(&mut self) {
+        if std::mem::take(&mut self.failing) {
+            let _ = self.events.send(Event::CoordinatorBack);
+        }
+    }
+
+    fn failed(&mut self, error: &FetchError) {
+        tracing::debug!("{error}");
+        if !std::mem::replace(&mut self.failing, true) {
+            let reason = error.to_string();
+            let _ = self.events.send(Event::Coordinator { reason });
+        }
+    }
+}
+
+fn waiting<'a>(path: &'a str, tag: Option<&'a str>, most: u64) -> Ask<'a> {
+    Ask {
+        method: Method::GET,
+        path,
+        tag,
+        body: None,
+        patience: WAIT + PATIENCE,
+        most,
+    }
+}
+
+/// Waits so that requests that bring nothing are not made all the time.
+async fn rest(begun: Instant) {
+    sleep(LEAST.saturating_sub(begun.elapsed())).await;
+}
+
+async fn configuration(
+    mut client: Client,
+    api: String,
+    mut tag: Option<String>,
+    updates: Sender<Update>,
+    mut health: Health,
+) {
+    let path = format!("{api}/config?wait={}", WAIT.as_secs());
+    let mut backoff = BACKOFF;
+    let mut nothing = false;
+    loop {
+        let begun = Instant::now();
+        let asked = client
+            .ask(waiting(&path, tag.as_deref(), LARGEST_ARCHIVE))
+            .await;
+        let answer = asked.and_then(|answer| match answer.status {
+            StatusCode::OK => match Bundle::unpack(&answer.body) {
+                Ok(bundle) => Ok(Some(Some(bundle))),
+                Err(reason) => Err(FetchError::Archive {
+                    url: client.url().to_owned(),
+                    reason,
+                }),
+            },
+            StatusCode::NO_CONTENT => Ok(Some(None)),
+            _ => Ok(None),
+        });
+        let mut failed = false;
+        match answer {
+            Ok(found) => {
+                health.worked();
+                match found {
+                    Some(Some(bundle)) => {
+                        let new = tag_of(&bundle);
+                        let (installed, outcome) = oneshot::channel();
+                        let update = Update::Configuration(Box::new(bundle), installed);
+                        if updates.send(update).await.is_err() {
+                            return;
+                        }
+                        nothing = false;
+                        match outcome.await {
+                            Ok(true) => tag = Some(new),
+                            _ => failed = true,
+                        }
+                    }
+                    Some(None) => {
+                        if !std::mem::replace(&mut nothing, true)
+                            && updates.send(Update::Nothing).await.is_err()
+                        {
+                            return;
+                        }
+                        // Whatever comes next is new.
+                        tag = None;
+                        rest(begun).await;
+                    }
+                    None => rest(begun).await,
+                }
+            }
+            Err(error) => {
+                health.failed(&error);
+                failed = true;
+            }
+        }
+        match failed {
+            true => sleep(backoff.failed_spread()).await,
+            false => backoff.worked(),
+        }
+    }
+}
+
+async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut health: Health) {
+    let path = format!("{api}/segments?wait={}", WAIT.as_secs());
+    let mut backoff = BACKOFF;
+    let mut tag = None;
+    loop {
+        let begun = Instant::now();
+        let asked = client
+            .ask(waiting(&path, tag.as_deref(), LARGEST_SEGMENTS))
+            .await;
+        let answer = asked.and_then(|answer| {
+            if answer.status != StatusCode::OK {
+                return Ok(None);
+            }
+            match Publication::from_json(&answer.body) {
+                Ok(_) => Ok(Some((answer.body.to_vec(), answer.tag))),
+                Err(reason) => Err(FetchError::Segments {
+                    url: client.url().to_owned(),
+                    reason: reason.to_string(),
+                }),
+            }
+        });
+        match answer {
+            Ok(found) => {
+                health.worked();
+                backoff.worked();
+                if let Some((bytes, new)) = found {
+                    tag = new;
+                    if updates.send(Update::Segments(bytes)).await.is_err() {
+                        return;
+                    }
+                }
+                rest(begun).await;
+            }
+            Err(error) => {
+                health.failed(&error);
+                sleep(backoff.failed_spread()).await;
+            }
+        }
+    }
+}
+
+async fn post(client: &mut Client, path: &str, body: &impl Serialize) -> Result<(), FetchError> {
+    let ask = Ask {
+        method: Method::POST,
+        path,
+        tag: None,
+        // Plain data can always be written as JSON.
+        body: Some(serde_json::to_vec(body).unwrap_or_default()),
+        patience: PATIENCE,
+        most: LARGEST_REPLY,
+    };
+    client.ask(ask).await.map(drop)
+}
+
+/// Reports each version that comes into force, until the coordinator has heard of it.
+async fn report_deployed(
+    mut client: Client,
+    api: String,
+    mut deployed: watch::Receiver<Option<u64>>,
+) {
+    #[derive(Serialize)]
+    struct Report {
+        version: u64,
+    }
+    let path = format!("{api}/deployed_config_version");
+    let mut backoff = BACKOFF;
+    loop {
+        let version = *deployed.borrow_and_update();
+        if let Some(version) = version {
+            match post(&mut client, &path, &Report { version }).await {
+                Ok(()) => backoff.worked(),
+                Err(error) => {
+                    tracing::debug!("the deployed version cannot be reported: {error}");
+                    sleep(backoff.failed_spread()).await;
+                    continue;
+                }
+            }
+        }
+        if deployed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reports what the links carried, once a second.
+async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Limits>) {
+    #[derive(Serialize)]
+    struct Report {
+        links: Vec<Link>,
+    }
+    #[derive(Serialize)]
+    struct Link {
+        link: u64,
+        egress: Option<Counters>,
+        ingress: Option<Counters>,
+    }
+    let path = format!("{api}/usage");
+    let mut backoff = BACKOFF;
+    let mut ticks = interval(USAGE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let limits = Arc::clone(&limits);
+        let read = tokio::task::spawn_blocking(move || limits.usage()).await;
+        let usage = match read {
+            Ok(Ok(usage)) => usage,
+            Ok(Err(error)) => {
+                tracing::debug!("counters cannot be read: {error}");
+                continue;
+            }
+            Err(_) => return,
+        };
+        let links = usage.into_iter().filter_map(|usage| {
+            Some(Link {
+                // A coordinator names links by numbers.
+                link: usage.link.parse().ok()?,
+                egress: usage.egress,
+                ingress: usage.ingress,
+            })
+        });
+        let report = Report {
+            links: links.collect(),
+        };
+        if report.links.is_empty() {
+            continue;
+        }
+        match post(&mut client, &path, &report).await {
+            Ok(()) => backoff.worked(),
+            Err(error) => {
+                tracing::debug!("counters cannot be reported: {error}");
+                sleep(backoff.failed_spread()).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Running an AS.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_bundle::{Bundle, Manifest};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::backoff::Backoff;
+use crate::error::{InstallError, NodeError};
+use crate::event::Event;
+use crate::folder::Folder;
+use crate::follow::{Follower, Update};
+use crate::limits::{Limits, LimitsError};
+use crate::services::Services;
+
+/// Waits before limits that could not be put into force are tried again.
+const LIMITS_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+
+/// How an AS is run.
+pub struct Options {
+    /// The `hawser` program, whose commands `router run` and `control run` are the services.
+    pub program: PathBuf,
+    /// What limits the links; `None` for an AS whose links are not limited here.
+    pub limits: Option<Arc<dyn Limits>>,
+}
+
+/// Runs the AS in `folder` until `stop` completes: its services and its limits, and follows its
+/// coordinator, if it has one. Then stops the services and removes the limits.
+///
+/// Must run inside a Tokio runtime whose threads live as long as this: the services end with the
+/// thread that started them.
+///
+/// # Errors
+/// When the configuration cannot be used, or a service does not start the first time. Whatever
+/// fails later is reported to `events` and tried again.
+pub async fn run(
+    folder: Folder,
+    options: Options,
+    events: UnboundedSender<Event>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), NodeError> {
+    let none = || InstallError::NotAnAs(folder.path().to_owned());
+    let bundle = folder.current()?.ok_or_else(none)?;
+    let (updates, received) = channel(1);
+    let mut node = Node {
+        manifest: bundle.manifest().map_err(InstallError::from)?,
+        bundle,
+        folder,
+        options,
+        events,
+        services: None,
+        follower: None,
+        updates,
+        deployed: watch::Sender::new(None),
+        limits: Attempt::due(),
+        limits_backoff: LIMITS_BACKOFF,
+        has_been_ready: false,
+    };
+    let result = tokio::select! {
+        result = node.work(received) => result,
+        () = stop => Ok(()),
+    };
+    node.end().await;
+    result
+}
+
+/// Whether limits are in force.
+enum Attempt {
+    Done,
+    /// They are tried at this time.
+    Due(Instant),
+}
+
+impl Attempt {
+    fn due() -> Self {
+        Self::Due(Instant::now())
+    }
+}
+
+struct Node {
+    folder: Folder,
+    options: Options,
+    events: UnboundedSender<Event>,
+    bundle: Bundle,
+    manifest: Manifest,
+    /// `None` while the coordinator has no configuration for this host.
+    services: Option<Services>,
+    follower: Option<Follower>,
+    updates: Sender<Update>,
+    /// The version that is in force.
+    deployed: watch::Sender<Option<u64>>,
+    limits: Attempt,
+    limits_backoff: Backoff,
+    /// Whether all services have been ready once.
+    has_been_ready: bool,
+}
+
+impl Node {
+    /// Works until an error at the start.
+    async fn work(&mut self, mut updates: Receiver<Update>) -> Result<(), NodeError> {
+        // Before the services: what they carry is to be limited from the first packet on.
+        self.apply_limits().await;
+        self.start()?;
+        self.follow()?;
+        loop {
+            self.settle();
+            if !self.has_been_ready
+                && let Some((service, reason)) = self.services.as_ref().and_then(Services::ended)
+            {
+                return Err(NodeError::Service { service, reason });
+            }
+            let retry = match self.limits {
+                Attempt::Done => None,
+                Attempt::Due(at) => Some(at),
+            };
+            let services = &mut self.services;
+            tokio::select! {
+                Some(update) = updates.recv() => self.update(update).await,
+                () = async {
+                    match services {
+                        Some(services) => services.changed().await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
+                () = async {
+                    match retry {
+                        Some(at) => sleep_until(at).await,
+                        None => std::future::pending().await,
+                    }
+                } => self.apply_limits().await,
+            }
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        // Without a receiver nobody wants to know.
+        let _ = self.events.send(event);
+    }
+
+    fn start(&mut self) -> Result<(), NodeError> {
+        let none = || InstallError::NotAnAs(self.folder.path().to_owned());
+        let folder = self.folder.current_path()?.ok_or_else(none)?;
+        let topology = self.bundle.topology().map_err(InstallError::from)?;
+        let segments = self.folder.segments();
+        let program = &self.options.program;
+        self.services = Some(Services::start(
+            program,
+            folder,
+            &topology,
+            &segments,
+            &self.events,
+        ));
+        Ok(())
+    }
+
+    fn follow(&mut self) -> Result<(), NodeError> {
+        self.follower = None;
+        if let Some(coordinator) = &self.manifest.coordinator {
+            self.follower = Some(Follower::start(
+                coordinator,
+                &self.bundle,
+                self.updates.clone(),
+                &self.events,
+                self.deployed.subscribe(),
+                self.options.limits.clone(),
+            )?);
+        }
+        Ok(())
+    }
+
+    /// Announces the version if everything of it is in force.
+    fn settle(&mut self) {
+        let version = self.manifest.version;
+        let ready = self.services.as_ref().is_some_and(Services::ready);
+        let in_force = ready && matches!(self.limits, Attempt::Done);
+        self.has_been_ready |= ready;
+        if in_force && *self.deployed.borrow() != Some(version) {
+            self.deployed.send_replace(Some(version));
+            self.tell(Event::Ready { version });
+        }
+    }
+
+    /// Puts the limits of the current configuration into force.
+    async fn apply_limits(&mut self) {
+        let Some(limits) = self.options.limits.clone() else {
+            self.limits = Attempt::Done;
+            return;
+        };
+        let applied = match self.bundle.link_info() {
+            Ok(links) => {
+                let applied = tokio::task::spawn_blocking(move || limits.apply(&links)).await;
+                applied.unwrap_or_else(|panic| Err(LimitsError::new(panic)))
+            }
+            Err(error) => Err(LimitsError::new(error)),
+        };
+        match applied {
+            Ok(()) => {
+                self.limits = Attempt::Done;
+                self.limits_backoff.worked();
+            }
+            Err(error) => {
+                self.limits = Attempt::Due(Instant::now() + self.limits_backoff.failed());
+                let reason = error.to_string();
+                self.tell(Event::LimitsFailed { reason });
+            }
+        }
+    }
+
+    async fn update(&mut self, update: Update) {
+        match update {
+            Update::Configuration(bundle, outcome) => {
+                let installed = self.change(*bundle).await;
+                if let Err(error) = &installed {
+                    let reason = error.to_string();
+                    self.tell(Event::NotInstalled { reason });
+                }
+                // The task that asked may have been replaced by the change.
+                let _ = outcome.send(installed.is_ok());
+            }
+            Update::Nothing => {
+                if let Some(services) = self.services.take() {
+                    services.stop().await;
+                }
+                self.deployed.send_replace(None);
+                self.tell(Event::Nothing);
+            }
+            Update::Segments(bytes) => match self.folder.write_segments(&bytes) {
+                Ok(()) => self.tell(Event::Segments),
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.tell(Event::NotInstalled { reason });
+                }
+            },
+        }
+    }
+
+    /// Goes over to another configuration.
+    async fn change(&mut self, bundle: Bundle) -> Result<(), NodeError> {
+        let (manifest, _) = bundle.check().map_err(InstallError::from)?;
+        if manifest.isd_as != self.manifest.isd_as {
+            return Err(InstallError::OtherAs {
+                folder: self.folder.path().to_owned(),
+                there: self.manifest.isd_as,
+                wanted: manifest.isd_as,
+            }
+            .into());
+        }
+        self.folder.install(&bundle)?;
+        let restart = self.services.is_none() || bundle.needs_restart(&self.bundle);
+        let coordinator = manifest.coordinator != self.manifest.coordinator;
+        (self.bundle, self.manifest) = (bundle, manifest);
+        let version = self.manifest.version;
+        self.tell(Event::Changed { version, restart });
+        self.limits_backoff.worked();
+        self.apply_limits().await;
+        if restart {
+            if let Some(services) = self.services.take() {
+                services.stop().await;
+            }
+            self.start()?;
+        }
+        let used = self.services.as_ref().map(|s| s.folder().to_owned());
+        let used: Vec<_> = used.iter().map(PathBuf::as_path).collect();
+        self.folder.forget_others(&used)?;
+        if coordinator {
+            self.follow()?;
+        }
+        Ok(())
+    }
+
+    async fn end(mut self) {
+        self.follower = None;
+        if let Some(services) = self.services.take() {
+            services.stop().await;
+        }
+        if let Some(limits) = self.options.limits.take() {
+            let reset = tokio::task::spawn_blocking(move || limits.reset()).await;
+            let reset = reset.unwrap_or_else(|panic| Err(LimitsError::new(panic)));
+            if let Err(error) = reset {
+                let reason = format!("they are still there: {error}");
+                self.tell(Event::LimitsFailed { reason });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

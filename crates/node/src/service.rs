@@ -1,0 +1,181 @@
+//! One service of an AS, as a child process that is started again when it ends.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::Backoff;
+use crate::event::{Event, ServiceName};
+
+/// The first wait before a service that ended is started again: short, for one that was killed.
+const FIRST: Duration = Duration::from_millis(100);
+/// The longest wait, for a service that fails each time.
+const LONGEST: Duration = Duration::from_secs(30);
+/// After a run of at least this time the wait is short again.
+const STEADY: Duration = Duration::from_secs(10);
+/// Time between two looks whether a service that starts is ready.
+const POLL: Duration = Duration::from_millis(20);
+/// Longest time that a service takes to end before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+/// Longest line of a service that is passed on, in characters.
+const LONGEST_LINE: usize = 1000;
+
+/// What is started, and how it shows that it is ready.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub name: ServiceName,
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// The Unix socket that it listens on when it is ready.
+    pub socket: PathBuf,
+}
+
+/// The state of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Status {
+    Starting,
+    Ready,
+    /// It has ended, and is started again after a wait.
+    Ended(String),
+}
+
+/// Runs the service until `stop` is true, and reports its status to `status`.
+pub(crate) async fn keep(
+    spec: Spec,
+    events: UnboundedSender<Event>,
+    status: impl Fn(Status),
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut backoff = Backoff::new(FIRST, LONGEST);
+    loop {
+        status(Status::Starting);
+        let begun = Instant::now();
+        let Some(how) = run_once(&spec, &events, &status, &mut stop).await else {
+            return;
+        };
+        if begun.elapsed() >= STEADY {
+            backoff.worked();
+        }
+        let again_after = backoff.failed();
+        status(Status::Ended(how.clone()));
+        let service = spec.name.clone();
+        // Without a receiver nobody wants to know.
+        let _ = events.send(Event::Ended {
+            service,
+            how,
+            again_after,
+        });
+        tokio::select! {
+            () = sleep(again_after) => {}
+            () = stopped(&mut stop) => return,
+        }
+    }
+}
+
+/// Waits until `stop` is true, or nobody can make it so.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|&stop| stop).await;
+}
+
+/// Runs the service once; returns how it ended, or `None` if it was stopped.
+async fn run_once(
+    spec: &Spec,
+    events: &UnboundedSender<Event>,
+    status: &impl Fn(Status),
+    stop: &mut watch::Receiver<bool>,
+) -> Option<String> {
+    let spawned = Command::new(&spec.program)
+        .args(&spec.args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) => return Some(format!("cannot run {}: {error}", spec.program.display())),
+    };
+    let last = Arc::new(Mutex::new(None));
+    let reading = child.stderr.take().map(|from| {
+        let (service, events, last) = (spec.name.clone(), events.clone(), Arc::clone(&last));
+        tokio::spawn(read_lines(from, service, events, last))
+    });
+    let ready = async {
+        while UnixStream::connect(&spec.socket).await.is_err() {
+            sleep(POLL).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = child.wait() => Some(ended),
+        () = ready => None,
+        () = stopped(stop) => {
+            terminate(child).await;
+            return None;
+        }
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            status(Status::Ready);
+            tokio::select! {
+                ended = child.wait() => ended,
+                () = stopped(stop) => {
+                    terminate(child).await;
+                    return None;
+                }
+            }
+        }
+    };
+    // A grandchild could hold the pipe open: the last line is waited for, but not forever.
+    if let Some(reading) = reading {
+        let _ = timeout(GRACE, reading).await;
+    }
+    let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Some(match (last, ended) {
+        (Some(line), _) => line,
+        (None, Ok(ended)) => ended.to_string(),
+        (None, Err(error)) => error.to_string(),
+    })
+}
+
+/// Passes lines on, and remembers the last one.
+async fn read_lines(
+    from: ChildStderr,
+    service: ServiceName,
+    events: UnboundedSender<Event>,
+    last: Arc<Mutex<Option<String>>>,
+) -> io::Result<()> {
+    let mut lines = BufReader::new(from).lines();
+    while let Some(line) = lines.next_line().await? {
+        let line: String = line.chars().take(LONGEST_LINE).collect();
+        let plain = line.strip_prefix("hawser: ").unwrap_or(&line).to_owned();
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(plain);
+        let service = service.clone();
+        let _ = events.send(Event::Said { service, line });
+    }
+    Ok(())
+}
+
+/// Ends a process with SIGTERM, or after a while with SIGKILL, and reaps it.
+async fn terminate(mut child: Child) {
+    // The number is its own until it is reaped.
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let Some(pid) = pid {
+        // It may have ended just now.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    if timeout(GRACE, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}

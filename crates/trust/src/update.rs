@@ -1,0 +1,166 @@
+//! Updates of a TRC, where the keys of all voters are at hand.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use der::asn1::{Any, GeneralizedTime};
+use der::{Decode, Encode, Tag};
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::certificate::{Certificate, Kind};
+use crate::cms;
+use crate::error::SignError;
+use crate::issue::Holder;
+use crate::issuer::IssueError;
+use crate::key::Key;
+use crate::pem;
+use crate::store::{LoadError, Store, read};
+use crate::trc::{Payload, Trc};
+use crate::write::{EARLY, TRC_LIFETIME, WriteError, file};
+
+/// Seconds for which the previous TRC stays valid beside an update.
+const GRACE: u64 = 24 * 3600;
+
+/// Makes the ASes of `core` core ASes of the ISD `isd`, beside those that are it already: a
+/// sensitive update of the ISD's newest TRC, signed by all sensitive voters. `folders` are the
+/// folders of the ASes of the ISD; among them must be those of all voters. The new TRC is written
+/// into the folder `certs` of each; its path is relative to these folders. `None` if all are core
+/// ASes already.
+///
+/// # Errors
+/// [`IssueError`] when the TRC or a voter's key is missing, or a file cannot be written.
+pub fn add_core(
+    isd: u16,
+    core: &[IsdAsn],
+    folders: &[PathBuf],
+    now: u64,
+) -> Result<Option<PathBuf>, IssueError> {
+    let no_trc = || IssueError::NoIsd(isd);
+    let mut before: Option<Trc> = None;
+    for folder in folders {
+        let certs = folder.join("certs");
+        if !certs.exists() {
+            continue;
+        }
+        let newest = Store::load(&certs)?.newest(isd).cloned();
+        let newer = |trc: &Trc| before.as_ref().is_none_or(|b| b.id() < trc.id());
+        if let Some(trc) = newest.filter(newer) {
+            before = Some(trc);
+        }
+    }
+    let before = before.ok_or_else(no_trc)?;
+    let mut all: BTreeSet<IsdAsn> = before.content().core.iter().copied().collect();
+    let count = all.len();
+    all.extend(core);
+    if all.len() == count {
+        return Ok(None);
+    }
+    let voters = voters(&before, folders)?;
+    let made = make(&before, &all, &voters, now).map_err(|source| WriteError::Sign {
+        what: format!("the next TRC of ISD {isd}"),
+        source,
+    })?;
+    let id = before.id();
+    let name = format!("certs/ISD{isd}-B{}-S{}.trc", id.base, id.serial + 1);
+    for folder in folders {
+        file(&folder.join(&name), &made, 0o644)?;
+    }
+    Ok(Some(name.into()))
+}
+
+/// A sensitive voter of a TRC: its place there, and its key.
+type Voter = (u32, Holder);
+
+/// The sensitive voters of a TRC, whose keys are in `folders`.
+fn voters(trc: &Trc, folders: &[PathBuf]) -> Result<Vec<Voter>, IssueError> {
+    let mut voters = Vec::new();
+    for folder in folders {
+        let voting = folder.join("crypto").join("voting");
+        let key = voting.join("sensitive-voting.key");
+        if !key.exists() {
+            continue;
+        }
+        let ders = read(&voting, "crt", certificate)?;
+        let places = trc.certificates.iter().enumerate();
+        for (at, wanted) in places.filter(|(_, c)| c.kind == Kind::SensitiveVoting) {
+            if ders.iter().any(|der| der == wanted.to_der()) {
+                let at = u32::try_from(at).unwrap_or(u32::MAX);
+                voters.push((at, holder(wanted, &key)?));
+            }
+        }
+    }
+    voters.sort_by_key(|(at, _)| *at);
+    match voters.len() < trc.content().quorum {
+        true => Err(IssueError::TooFewVoters {
+            trc: trc.id(),
+            found: voters.len(),
+            needed: trc.content().quorum,
+        }),
+        false => Ok(voters),
+    }
+}
+
+fn certificate(text: &[u8]) -> Result<Vec<u8>, String> {
+    match pem::blocks(text).map_err(|e| e.to_string())?.as_slice() {
+        [(label, der)] if label == "CERTIFICATE" => Ok(der.clone()),
+        _ => Err("it does not have one PEM block labelled CERTIFICATE".to_owned()),
+    }
+}
+
+fn holder(certificate: &Certificate, key: &Path) -> Result<Holder, LoadError> {
+    let invalid = |reason: String| LoadError::File {
+        path: key.to_owned(),
+        reason,
+    };
+    let text = fs::read_to_string(key).map_err(|source| LoadError::Io {
+        path: key.to_owned(),
+        source,
+    })?;
+    Ok(Holder {
+        certificate: x509_cert::Certificate::from_der(certificate.to_der())
+            .map_err(|e| invalid(e.to_string()))?,
+        key: Key::from_pem(text.as_bytes()).map_err(|e| invalid(e.to_string()))?,
+        pem: text,
+    })
+}
+
+fn make(
+    before: &Trc,
+    core: &BTreeSet<IsdAsn>,
+    voters: &[Voter],
+    now: u64,
+) -> Result<String, SignError> {
+    let id = before.id();
+    let text = |ases: &mut dyn Iterator<Item = &IsdAsn>| {
+        let number = |as_: &IsdAsn| as_.asn().to_string().into_bytes();
+        ases.map(|as_| Any::new(Tag::PrintableString, number(as_)))
+            .collect::<der::Result<Vec<_>>>()
+    };
+    let time = |at| GeneralizedTime::from_unix_duration(Duration::from_secs(at));
+    // Its certificates must be valid as long as the TRC.
+    let validities = || before.certificates.iter().map(Certificate::validity);
+    let from = now.saturating_sub(EARLY.as_secs());
+    let from = validities().map(|v| v.not_before).fold(from, u64::max);
+    let until = validities().map(|v| v.not_after);
+    let until = until.fold(now + TRC_LIFETIME, u64::min);
+    let certificates = before.certificates.iter();
+    let certificates = certificates.map(|c| Any::from_der(c.to_der()));
+    let payload = Payload {
+        version: 0,
+        id: [id.isd.into(), id.serial + 1, id.base],
+        validity: [time(from)?, time(until)?],
+        grace_period: GRACE,
+        no_trust_reset: false,
+        votes: voters.iter().map(|(at, _)| *at).collect(),
+        quorum: u8::try_from(before.content().quorum).unwrap_or(u8::MAX),
+        core: text(&mut core.iter())?,
+        authoritative: text(&mut before.content().authoritative.iter())?,
+        description: before.content().description.clone(),
+        certificates: certificates.collect::<der::Result<_>>()?,
+    };
+    let holders: Vec<&Holder> = voters.iter().map(|(_, holder)| holder).collect();
+    let signed = cms::sign(&payload.to_der()?, holders, from)?;
+    pem::encode("TRC", &signed)
+}
