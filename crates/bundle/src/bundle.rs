@@ -170,6 +170,12 @@ impl Bundle {
         of_services(self) != of_services(before)
     }
 
+    /// [`Self::hash`] as an entity tag of HTTP.
+    pub fn tag(&self) -> String {
+        let hash: String = self.hash().iter().map(|b| format!("{b:02x}")).collect();
+        format!("\"{hash}\"")
+    }
+
     /// SHA-256 of the names and contents of all files.
     pub fn hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();

@@ -1,7 +1,7 @@
 //! `link_info.json`: the limits of an attachment point's links (004, section 5.2.1).
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,8 @@ impl LimitedLink {
     /// direction has one.
     pub fn new(
         as_id: u64,
-        remote: SocketAddr,
+        ip: IpAddr,
+        port: Option<u16>,
         egress: Option<u64>,
         ingress: Option<u64>,
     ) -> Option<Self> {
@@ -58,8 +59,8 @@ impl LimitedLink {
             as_id,
             is_user_as: true,
             bandwidth: both,
-            ip: remote.ip(),
-            port: Some(remote.port()),
+            ip,
+            port,
             device: None,
             // As in the thesis where one number says it.
             ingress: ingress.filter(|_| both.is_none()),
@@ -92,16 +93,19 @@ mod tests {
 
     #[test]
     fn limits_are_rounded_down_and_named_by_direction() {
-        let remote: SocketAddr = "[fd00::7]:50001".parse().unwrap();
-        assert_eq!(LimitedLink::new(7, remote, None, None), None);
-        let same = LimitedLink::new(7, remote, Some(500_999), Some(500_000)).unwrap();
+        let limited = |egress, ingress| {
+            let ip = "fd00::7".parse().unwrap();
+            LimitedLink::new(7, ip, Some(50001), egress, ingress)
+        };
+        assert_eq!(limited(None, None), None);
+        let same = limited(Some(500_999), Some(500_000)).unwrap();
         let (bandwidth, egress, ingress) = (same.bandwidth, same.egress, same.ingress);
         assert_eq!((bandwidth, egress, ingress), (Some(500), None, None));
-        let one = LimitedLink::new(7, remote, Some(8_000), None).unwrap();
+        let one = limited(Some(8_000), None).unwrap();
         let (bandwidth, egress, ingress) = (one.bandwidth, one.egress, one.ingress);
         assert_eq!((bandwidth, egress, ingress), (None, Some(8), None));
         assert_eq!(one.port, Some(50001));
-        let none = LimitedLink::new(7, remote, Some(0), Some(0)).unwrap();
+        let none = limited(Some(0), Some(0)).unwrap();
         assert_eq!(none.bandwidth, Some(0));
     }
 }

@@ -242,6 +242,18 @@ fn refuse(reason: impl fmt::Display) {
     tracing::warn!("a published segment or certificate is left out: {reason}");
 }
 
+/// Shows how much it has: segments are long.
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publication")
+            .field("made", &self.made)
+            .field("expiry", &self.expiry)
+            .field("ases", &self.network.ases.len())
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The reason why a file is not a publication.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

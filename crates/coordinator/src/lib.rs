@@ -6,10 +6,12 @@
 //! - [`Coordinator`]: reads and changes the state; what it has confirmed is on disk.
 //! - [`allows`]: who may do what. Pure.
 //! - [`Enforcer`], [`enforce_locally`]: brings the limits of this machine's links into force.
+//! - [`Configurations`]: the archives of the ASes, and the segments of their network.
 //! - [`Change`]: the record of each change.
 
 mod access;
 mod change;
+mod configuration;
 mod coordinator;
 mod enforce;
 mod error;
@@ -22,6 +24,7 @@ mod user;
 
 pub use self::access::{Action, Actor, Denied, allows};
 pub use self::change::{Change, ChangeKind, ChangePage};
+pub use self::configuration::{Access, ConfigurationError, Configurations, Tagged};
 pub use self::coordinator::{
     Coordinator, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
 };

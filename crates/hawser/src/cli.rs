@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, key, lab, man, map, paths, perf, ping, receive, run, seed, send,
+    bench, demo, fetch, get, join, key, lab, man, map, paths, perf, ping, receive, run, seed, send,
     serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
@@ -59,6 +59,8 @@ pub enum Command {
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// Run one AS on this machine, from the archive of its coordinator
+    Join(join::JoinArgs),
     /// Show multipath at work: network, seeder and downloads in one go
     Demo(demo::DemoArgs),
     /// Repeat the papers' experiments
@@ -114,6 +116,7 @@ impl Command {
             Self::Map(command) => map::run(command).map(done),
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),
+            Self::Join(args) => join::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

@@ -10,6 +10,7 @@ mod experiment;
 pub mod fetch;
 mod files;
 pub mod get;
+pub mod join;
 pub mod key;
 pub mod lab;
 pub mod man;

@@ -21,9 +21,9 @@ const SEGMENTS: &str = "segments.json";
 const LOCK: &str = "lock";
 /// Longest path of a Unix socket (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
-/// What the path of a socket has after the folder's, at most: versions, a version, and the socket
-/// of a router with a name.
-const BELOW: usize = 55;
+/// What the path of a socket has after the folder's: the folder of the versions, that of a version,
+/// and the name of a socket with some room for those of several routers.
+const BELOW: usize = 40;
 
 /// The folder of an AS, held by this process until it is dropped.
 #[derive(Debug)]
@@ -182,12 +182,12 @@ impl Folder {
     /// # Errors
     /// When files cannot be written; then the version before stays current.
     pub fn install(&self, bundle: &Bundle) -> Result<PathBuf, InstallError> {
-        let (manifest, _) = bundle.check()?;
-        let hash: String = bundle.hash()[..4]
+        bundle.check()?;
+        let hash: String = bundle.hash()[..6]
             .iter()
             .map(|b| format!("{b:02x}"))
             .collect();
-        let name = Path::new(VERSIONS).join(format!("{}-{hash}", manifest.version));
+        let name = Path::new(VERSIONS).join(hash);
         let path = self.path.join(&name);
         let versions = self.path.join(VERSIONS);
         let mut builder = DirBuilder::new();

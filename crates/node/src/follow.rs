@@ -43,10 +43,13 @@ pub(crate) enum Update {
     Segments(Vec<u8>),
 }
 
-/// The tag of a configuration in HTTP.
-pub(crate) fn tag_of(bundle: &Bundle) -> String {
-    let hash: String = bundle.hash().iter().map(|b| format!("{b:02x}")).collect();
-    format!("\"{hash}\"")
+/// What became of a version of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Outcome {
+    pub version: u64,
+    /// Why it is not in force; `None` if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The tasks that follow one coordinator; they end when this is dropped.
@@ -54,13 +57,13 @@ pub(crate) struct Follower(#[expect(dead_code, reason = "dropping it ends the ta
 
 impl Follower {
     /// Follows the coordinator of a host whose configuration is `bundle`. `deployed` has the
-    /// version that is in force, as soon as one is.
+    /// version that is in force, or why one is not.
     pub fn start(
         coordinator: &Coordinator,
         bundle: &Bundle,
         updates: Sender<Update>,
         events: &UnboundedSender<Event>,
-        deployed: watch::Receiver<Option<u64>>,
+        deployed: watch::Receiver<Option<Outcome>>,
         limits: Option<Arc<dyn Limits>>,
     ) -> Result<Self, FetchError> {
         let Coordinator {
@@ -75,7 +78,7 @@ impl Follower {
         tasks.spawn(configuration(
             client.another(),
             api.clone(),
-            Some(tag_of(bundle)),
+            Some(bundle.tag()),
             updates.clone(),
             Health::new(events),
         ));
@@ -161,7 +164,10 @@ async fn configuration(
                     reason,
                 }),
             },
-            StatusCode::NO_CONTENT => Ok(Some(None)),
+            StatusCode::NO_CONTENT => {
+                tag = answer.tag;
+                Ok(Some(None))
+            }
             _ => Ok(None),
         });
         let mut failed = false;
@@ -170,7 +176,7 @@ async fn configuration(
                 health.worked();
                 match found {
                     Some(Some(bundle)) => {
-                        let new = tag_of(&bundle);
+                        let new = bundle.tag();
                         let (installed, outcome) = oneshot::channel();
                         let update = Update::Configuration(Box::new(bundle), installed);
                         if updates.send(update).await.is_err() {
@@ -188,8 +194,6 @@ async fn configuration(
                         {
                             return;
                         }
-                        // Whatever comes next is new.
-                        tag = None;
                         rest(begun).await;
                     }
                     None => rest(begun).await,
@@ -261,22 +265,18 @@ async fn post(client: &mut Client, path: &str, body: &impl Serialize) -> Result<
     client.ask(ask).await.map(drop)
 }
 
-/// Reports each version that comes into force, until the coordinator has heard of it.
+/// Reports what becomes of each version, until the coordinator has heard of it.
 async fn report_deployed(
     mut client: Client,
     api: String,
-    mut deployed: watch::Receiver<Option<u64>>,
+    mut deployed: watch::Receiver<Option<Outcome>>,
 ) {
-    #[derive(Serialize)]
-    struct Report {
-        version: u64,
-    }
     let path = format!("{api}/deployed_config_version");
     let mut backoff = BACKOFF;
     loop {
-        let version = *deployed.borrow_and_update();
-        if let Some(version) = version {
-            match post(&mut client, &path, &Report { version }).await {
+        let outcome = deployed.borrow_and_update().clone();
+        if let Some(outcome) = outcome {
+            match post(&mut client, &path, &outcome).await {
                 Ok(()) => backoff.worked(),
                 Err(error) => {
                     tracing::debug!("the deployed version cannot be reported: {error}");

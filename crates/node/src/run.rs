@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
-use crate::follow::{Follower, Update};
+use crate::follow::{Follower, Outcome, Update};
 use crate::limits::{Limits, LimitsError};
 use crate::services::Services;
 
@@ -91,8 +91,8 @@ struct Node {
     services: Option<Services>,
     follower: Option<Follower>,
     updates: Sender<Update>,
-    /// The version that is in force.
-    deployed: watch::Sender<Option<u64>>,
+    /// What has become of the current version, as soon as that is known.
+    deployed: watch::Sender<Option<Outcome>>,
     limits: Attempt,
     limits_backoff: Backoff,
     /// Whether all services have been ready once.
@@ -178,8 +178,12 @@ impl Node {
         let ready = self.services.as_ref().is_some_and(Services::ready);
         let in_force = ready && matches!(self.limits, Attempt::Done);
         self.has_been_ready |= ready;
-        if in_force && *self.deployed.borrow() != Some(version) {
-            self.deployed.send_replace(Some(version));
+        let outcome = Outcome {
+            version,
+            error: None,
+        };
+        if in_force && self.deployed.borrow().as_ref() != Some(&outcome) {
+            self.deployed.send_replace(Some(outcome));
             self.tell(Event::Ready { version });
         }
     }
@@ -205,6 +209,10 @@ impl Node {
             Err(error) => {
                 self.limits = Attempt::Due(Instant::now() + self.limits_backoff.failed());
                 let reason = error.to_string();
+                self.deployed.send_replace(Some(Outcome {
+                    version: self.manifest.version,
+                    error: Some(reason.clone()),
+                }));
                 self.tell(Event::LimitsFailed { reason });
             }
         }

@@ -22,6 +22,33 @@ impl Coordinator {
     pub fn replace_secret(&self, actor: &Actor, isd_as: IsdAsn) -> Result<Token, ChangeError> {
         let random = Token::random();
         let secret = random.map_err(|reason| ChangeError::Store(reason.to_owned()))?;
+        self.store_secret(actor, isd_as, secret.hash())?;
+        Ok(secret)
+    }
+
+    /// Has the secret with this hash be that of an AS's machine.
+    ///
+    /// # Errors
+    /// As [`Self::replace_secret`].
+    pub fn set_secret(
+        &self,
+        actor: &Actor,
+        isd_as: IsdAsn,
+        secret: TokenHash,
+    ) -> Result<(), ChangeError> {
+        let known = self.state().host(isd_as).and_then(|host| host.secret);
+        if known == Some(secret) {
+            return Ok(());
+        }
+        self.store_secret(actor, isd_as, secret)
+    }
+
+    fn store_secret(
+        &self,
+        actor: &Actor,
+        isd_as: IsdAsn,
+        secret: TokenHash,
+    ) -> Result<(), ChangeError> {
         self.change(actor, |actor, state, changes| {
             let action = match state.user_ases.get(&isd_as) {
                 Some(one) => Action::FetchArchive { owner: one.owner },
@@ -30,11 +57,10 @@ impl Coordinator {
             allows(actor, action)?;
             let host = state.host_mut(isd_as);
             let host = host.ok_or_else(|| ChangeError::Unknown(format!("AS {isd_as}")))?;
-            host.secret = Some(secret.hash());
+            host.secret = Some(secret);
             changes.push(ChangeKind::SecretReplaced { isd_as });
             Ok(())
-        })?;
-        Ok(secret)
+        })
     }
 
     /// Whether this is the secret of an AS's machine. If so, the machine was seen now.

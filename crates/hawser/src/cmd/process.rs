@@ -35,6 +35,23 @@ pub async fn interrupted() -> Result<(), Failure> {
     }
 }
 
+/// Lets this process end, by SIGKILL, when the thread that started it ends, in the process `owner`;
+/// without one it lives on.
+pub fn end_with(owner: Option<i32>) -> Result<(), Failure> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let Some(owner) = owner else {
+        return Ok(());
+    };
+    set_parent_process_death_signal(Some(Signal::KILL)).doing("following its owner")?;
+    // The owner may have ended before that was set.
+    match getppid().map(|parent| parent.as_raw_nonzero().get()) {
+        Some(parent) if parent == owner => Ok(()),
+        _ => Err(Failure::job(format_args!(
+            "its owner, process {owner}, has ended"
+        ))),
+    }
+}
+
 /// Lets this process open as many files as the system allows it: each connection takes some.
 pub fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};

@@ -38,6 +38,9 @@ pub enum RouterCommand {
         #[arg(long, value_name = "N", default_value = "1",
             value_parser = clap::value_parser!(u16).range(1..).try_map(NonZeroU16::try_from))]
         threads: NonZeroU16,
+        /// End with the process that started this one, whose number this is
+        #[arg(long, value_name = "PID", hide = true)]
+        owner: Option<i32>,
     },
 }
 
@@ -53,6 +56,13 @@ pub enum ControlCommand {
         /// Lifetime of path segments, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
+        /// Answer with the segments in this file, which a coordinator made, not with those of the
+        /// network around the folder
+        #[arg(long, value_name = "FILE", conflicts_with = "segment_lifetime")]
+        segments: Option<PathBuf>,
+        /// End with the process that started this one, whose number this is
+        #[arg(long, value_name = "PID", hide = true)]
+        owner: Option<i32>,
     },
 }
 
@@ -114,7 +124,13 @@ impl PlainKind {
 
 /// Runs `hawser router run`.
 pub fn router(command: RouterCommand) -> Result<(), Failure> {
-    let RouterCommand::Run { dir, id, threads } = command;
+    let RouterCommand::Run {
+        dir,
+        id,
+        threads,
+        owner,
+    } = command;
+    process::end_with(owner)?;
     files::check_input(&dir)?;
     let options = Options::default().with_threads(threads);
     let router = Router::open(&AsDir::new(dir), id.as_deref(), &options)?;
@@ -128,7 +144,10 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         dir,
         no_echo,
         segment_lifetime,
+        segments,
+        owner,
     } = command;
+    process::end_with(owner)?;
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {
@@ -137,7 +156,10 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
                 tracing::error!("{failure}");
             }
         };
-        let control = Control::bind(&dir, segment_lifetime).await?;
+        let control = match &segments {
+            Some(segments) => Control::bind_published(&dir, segments).await?,
+            None => Control::bind(&dir, segment_lifetime).await?,
+        };
         let host = any_host(&dir.topology()?);
         startup::forget();
         let served = control.run(stop);

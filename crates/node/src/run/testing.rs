@@ -18,7 +18,6 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::follow::tag_of;
 use crate::limits::{Counters, Limits, LimitsError, LinkUsage};
 
 pub(crate) const TOKEN: &str = "right";
@@ -61,8 +60,8 @@ pub(crate) fn followed(version: u64, key: &str, at: SocketAddr, token: &str) -> 
 
 /// The same with a limit of a link.
 pub(crate) fn limited(mut bundle: Bundle, rate: u64) -> Bundle {
-    let remote = "192.0.2.1:50000".parse().unwrap();
-    let link = LimitedLink::new(7, remote, Some(rate), None).unwrap();
+    let ip = "192.0.2.1".parse().unwrap();
+    let link = LimitedLink::new(7, ip, Some(50000), Some(rate), None).unwrap();
     bundle.set_link_info(&LinkInfo([("5".to_owned(), link)].into()));
     bundle
 }
@@ -127,6 +126,7 @@ pub(crate) struct Known {
     pub archive: Option<(Vec<u8>, String)>,
     pub segments: Vec<u8>,
     pub deployed: Vec<u64>,
+    pub failed: Vec<String>,
     pub usage: Vec<serde_json::Value>,
 }
 
@@ -146,7 +146,7 @@ impl FakeCoordinator {
     }
 
     pub fn set(&self, bundle: &Bundle) {
-        self.set_archive(Some((bundle.pack(), tag_of(bundle))));
+        self.set_archive(Some((bundle.pack(), bundle.tag())));
     }
 
     pub fn set_archive(&self, archive: Option<(Vec<u8>, String)>) {
@@ -212,7 +212,10 @@ impl FakeCoordinator {
             (Method::POST, "/api/host/h1/deployed_config_version") => {
                 let report: serde_json::Value = serde_json::from_slice(&body).unwrap();
                 let version = report["version"].as_u64().unwrap();
-                known().deployed.push(version);
+                match report["error"].as_str() {
+                    None => known().deployed.push(version),
+                    Some(error) => known().failed.push(error.to_owned()),
+                }
                 answer(StatusCode::OK, None, b"")
             }
             (Method::POST, "/api/host/h1/usage") => {

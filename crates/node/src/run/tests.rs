@@ -309,7 +309,12 @@ async fn limits_that_fail_are_tried_again() {
         failures: 1.into(),
         ..FakeLimits::default()
     };
-    let mut node = Running::start_with(&limited(bundle(1, "a"), 8_000), limits, |_| {});
+    let (listener, at) = listener().await;
+    let coordinator = FakeCoordinator::new();
+    let first = limited(followed(1, "a", at, TOKEN), 8_000);
+    coordinator.set(&first);
+    coordinator.serve(listener);
+    let mut node = Running::start_with(&first, limits, |_| {});
     let before = node.until_ready(1).await;
     let reason = "no permission".to_owned();
     assert!(
@@ -317,6 +322,8 @@ async fn limits_that_fail_are_tried_again() {
         "{before:?}"
     );
     assert_eq!(node.limits.applied.lock().unwrap().len(), 1);
+    heard(&coordinator, |known| known.deployed == [1]).await;
+    assert_eq!(coordinator.known.lock().unwrap().failed, ["no permission"]);
     node.stop().await.unwrap();
 }
 

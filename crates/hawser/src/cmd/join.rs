@@ -1,0 +1,110 @@
+//! `hawser join`: one AS on this machine, from the archive of its coordinator.
+
+mod report;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hawser_bundle::{Bundle, LARGEST_ARCHIVE};
+use hawser_node::{Folder, Options};
+use hawser_topology::{IsdAsn, as_folder};
+use tokio::sync::mpsc::unbounded_channel;
+
+use self::report::{Joined, show};
+use super::{files, print, process};
+use crate::failure::{Doing, Failure};
+
+#[derive(clap::Args)]
+pub struct JoinArgs {
+    /// The archive of the AS, a tar.gz that its coordinator gives its owner
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// The folder of the AS, which may be that of an earlier version of it; for root
+    /// /var/lib/hawser/as/AS, else hawser/as/AS in $XDG_DATA_HOME or ~/.local/share, when not given
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Unpack the archive, and end without running the AS
+    #[arg(long)]
+    pub once: bool,
+    /// Print JSON: what was joined, then one line for each event
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs `hawser join`.
+pub fn run(args: JoinArgs) -> Result<(), Failure> {
+    let JoinArgs {
+        archive,
+        dir,
+        once,
+        json,
+    } = args;
+    files::check_input(&archive)?;
+    let bundle = read(&archive)?;
+    let (manifest, _) = bundle.check().doing(archive.display())?;
+    let dir = match dir {
+        Some(dir) => dir,
+        None => default_dir(manifest.isd_as)?,
+    };
+    let (folder, installed) = Folder::join(&dir, &bundle)?;
+    // A newer version may be there already.
+    let current = folder.current()?.unwrap_or(bundle);
+    let joined = Joined::new(&current, folder.path(), installed)?;
+    match json {
+        true => print::json(&joined)?,
+        false => joined.print(),
+    }
+    if once {
+        return Ok(());
+    }
+    let options = Options {
+        program: process::program()?,
+        limits: None,
+    };
+    process::small_runtime()?.block_on(async {
+        let (sender, mut events) = unbounded_channel();
+        let stop = async {
+            if let Err(failure) = process::interrupted().await {
+                tracing::error!("{failure}");
+            }
+        };
+        let running = hawser_node::run(folder, options, sender, stop);
+        tokio::pin!(running);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => show(&event, json)?,
+                ended = &mut running => break ended,
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            show(&event, json)?;
+        }
+        Ok(ended?)
+    })
+}
+
+/// Reads an archive.
+fn read(path: &Path) -> Result<Bundle, Failure> {
+    let mut bytes = Vec::new();
+    // One more byte shows that it is too long.
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(LARGEST_ARCHIVE + 1).read_to_end(&mut bytes));
+    read.doing(path.display())?;
+    Bundle::unpack(&bytes).doing(path.display())
+}
+
+/// The folder of an AS when none is named.
+fn default_dir(isd_as: IsdAsn) -> Result<PathBuf, Failure> {
+    let place = if rustix::process::geteuid().is_root() {
+        PathBuf::from("/var/lib/hawser")
+    } else {
+        let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
+        let data = data.filter(|path| path.is_absolute()).or_else(home);
+        let none = || Failure::usage("no folder for the AS: set HOME, or name one with --dir");
+        data.ok_or_else(none)?.join("hawser")
+    };
+    Ok(place.join("as").join(as_folder(isd_as)))
+}
