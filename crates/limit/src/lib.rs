@@ -16,6 +16,7 @@
 //! All calls block, and act on the network namespace of the thread that opened the [`Limiter`].
 
 mod change;
+mod device;
 mod error;
 mod htb;
 mod layout;
@@ -29,6 +30,7 @@ mod tests;
 mod text;
 mod wire;
 
+pub use self::device::{DeviceError, Routes};
 pub use self::error::LimitError;
 pub use self::limit::{Counters, DeviceLimits, Direction, Limit, Limits, Owner, Remote};
 pub use self::limiter::{LimitReading, Limiter, Plan, Summary};

@@ -101,3 +101,40 @@ fn namespaces_do_not_share_limits() {
         .run(|| Limiter::open().unwrap().devices().unwrap());
     assert_eq!(there.unwrap(), [""; 0]);
 }
+
+#[test]
+fn the_device_of_a_far_end_is_found() {
+    let Some(pair) = Pair::new() else { return };
+    let inside = || {
+        let mut routes = Routes::open().unwrap();
+        let mut device_to = |address: &str| {
+            let found = routes.device_to(address.parse().unwrap());
+            found.map_err(|error| error.to_string())
+        };
+        for address in [THERE[0], THERE[1], "fe80::1", "10.0.0.77"] {
+            assert_eq!(device_to(address).unwrap(), "a", "{address}");
+        }
+        assert_eq!(
+            device_to("192.0.2.1").unwrap_err(),
+            "no device leads to 192.0.2.1: name its device"
+        );
+        for own in HERE {
+            assert_eq!(
+                device_to(own).unwrap_err(),
+                format!("{own} is an address of this host: name the link by the far end's address")
+            );
+        }
+        run(
+            "ip link add name c type veth peer name d && ip link set dev c up && \
+             ip link set dev d up && ip addr add fe80::7/64 dev c nodad && \
+             ip addr add fe80::8/64 dev d nodad",
+        );
+        let mut routes = Routes::open().unwrap();
+        let error = routes.device_to("fe80::1".parse().unwrap()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "fe80::1 can be behind any of a, c, d: name its device"
+        );
+    };
+    pair.here.run(inside).unwrap();
+}

@@ -75,16 +75,22 @@ pub(crate) struct Reading {
 
 impl Lists {
     pub fn read(netlink: &mut Netlink) -> Result<Self, LimitError> {
-        let failed = |error| reading("devices", error);
-        let links = netlink.raw_dump(GET_LINK, &[0; 16]).map_err(failed)?;
+        let lists = Self::links(netlink)?;
         let all = netlink.raw_dump(GET_QDISC, &traffic(0, 0, 0, 0));
+        let all = all.map_err(|error| reading("devices", error))?;
+        Ok(Self {
+            disciplines: all.iter().filter_map(|one| discipline(one)).collect(),
+            ..lists
+        })
+    }
+
+    /// The devices alone.
+    pub fn links(netlink: &mut Netlink) -> Result<Self, LimitError> {
+        let links = netlink.raw_dump(GET_LINK, &[0; 16]);
+        let links = links.map_err(|error| reading("devices", error))?;
         Ok(Self {
             links: links.iter().filter_map(|one| link(one)).collect(),
-            disciplines: all
-                .map_err(failed)?
-                .iter()
-                .filter_map(|one| discipline(one))
-                .collect(),
+            disciplines: Vec::new(),
         })
     }
 
