@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, join, key, lab, man, map, paths, perf, ping, receive, run, seed, send,
-    serve, service, shim, simulate, torrent, traceroute,
+    bench, demo, fetch, get, join, key, lab, limit, man, map, paths, perf, ping, receive, run,
+    seed, send, serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -56,6 +56,8 @@ pub enum Command {
     Shim(shim::ShimCommand),
     /// Run a command whose TCP connections go over several SCION paths
     Run(Box<run::RunArgs>),
+    /// Limit how fast the links on this machine are
+    Limit(limit::LimitArgs),
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -117,6 +119,7 @@ impl Command {
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),
             Self::Join(args) => join::run(args).map(done),
+            Self::Limit(args) => limit::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

@@ -13,6 +13,7 @@ pub mod get;
 pub mod join;
 pub mod key;
 pub mod lab;
+pub mod limit;
 pub mod man;
 pub mod map;
 mod network;

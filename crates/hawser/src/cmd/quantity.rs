@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
+use hawser_limit::Limit;
 use hawser_topology::{QuantityError, parse_rate};
 
 /// A rate, or `none`.
@@ -15,6 +16,21 @@ pub fn rate_or_none(text: &str) -> Result<RateArg, QuantityError> {
         return Ok(RateArg(None));
     }
     parse_rate(text).map(|rate| RateArg(Some(rate)))
+}
+
+/// Reads the limit of a link: a rate that can be set, 0, or `none`.
+pub fn limit_or_none(text: &str) -> Result<RateArg, String> {
+    let rate = match text {
+        "0" => RateArg(Some(0)),
+        text => rate_or_none(text).map_err(|error| error.to_string())?,
+    };
+    let is_possible = |rate: &u64| *rate == 0 || (Limit::MIN_RATE..=Limit::MAX_RATE).contains(rate);
+    match rate.0.is_none_or(|rate| is_possible(&rate)) {
+        true => Ok(rate),
+        false => Err(format!(
+            "{text} is out of bounds: choose 8kbit to 100gbit, or 0 to let nothing pass"
+        )),
+    }
 }
 
 /// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` like

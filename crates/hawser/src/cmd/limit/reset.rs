@@ -1,0 +1,55 @@
+//! `hawser limit reset`.
+
+use std::collections::BTreeMap;
+
+use hawser_limit::{DeviceLimits, Limiter};
+
+use super::{Changed, apply, sentence};
+use crate::cmd::print;
+use crate::failure::Failure;
+use crate::out::outln;
+
+#[derive(clap::Args)]
+pub struct ResetArgs {
+    /// Only on this device; may be given several times
+    #[arg(long = "device", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Print what would be changed, as commands, and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ResetArgs {
+    /// The arguments of `-r`.
+    pub fn of_letters() -> Self {
+        Self {
+            devices: Vec::new(),
+            dry_run: false,
+            json: false,
+        }
+    }
+}
+
+/// Removes the limits.
+pub fn run(args: &ResetArgs) -> Result<(), Failure> {
+    let mut limiter = Limiter::open()?;
+    let devices = match args.devices.is_empty() {
+        true => limiter.devices()?,
+        false => args.devices.clone(),
+    };
+    let nothing = |device| (device, DeviceLimits::default());
+    let nothing: BTreeMap<_, _> = devices.into_iter().map(nothing).collect();
+    if args.dry_run {
+        return apply::dry_run(&limiter.plan(&nothing)?, args.json);
+    }
+    let summary = limiter.apply(&nothing)?;
+    limiter.remove_orphans()?;
+    match args.json {
+        true => print::pretty_json(&Changed::from(summary))?,
+        false => outln!("{}", sentence(summary)),
+    }
+    Ok(())
+}

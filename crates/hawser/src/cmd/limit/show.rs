@@ -1,0 +1,258 @@
+//! `hawser limit show`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use console::{Term, measure_text_width};
+use hawser_limit::{Direction, LimitReading, Limiter, Owner};
+use hawser_topology::format_rate;
+use serde::Serialize;
+
+use crate::cmd::print;
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{out, outln};
+
+/// Time over which the rate is measured that is shown once.
+const SAMPLE: Duration = Duration::from_millis(500);
+/// Time between two samples of `--watch`.
+const TICK: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args, Default)]
+pub struct ShowArgs {
+    /// Only those of this device; may be given several times
+    #[arg(long = "device", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Print JSON; with --watch a line of it each second
+    #[arg(long, conflicts_with = "prometheus")]
+    json: bool,
+    /// Print them for Prometheus
+    #[arg(long, conflicts_with = "watch")]
+    prometheus: bool,
+    /// Show them again each second until interrupted
+    #[arg(long, short)]
+    watch: bool,
+}
+
+/// A limit and what goes through it, for programs.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    device: String,
+    /// The far end, or `default` for all other traffic.
+    link: String,
+    direction: &'static str,
+    /// Bit/s.
+    limit: u64,
+    /// Bit/s now.
+    rate: u64,
+    bytes: u64,
+    packets: u64,
+    drops: u32,
+    backlog: u32,
+    /// Length of the queue in bytes.
+    queue: u32,
+}
+
+/// The limits at a time.
+struct Sample {
+    at: Instant,
+    limits: Vec<(String, LimitReading)>,
+}
+
+/// Shows the limits.
+pub fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let mut limiter = Limiter::open()?;
+    let mut before = sample(&mut limiter, args)?;
+    if args.prometheus {
+        out(format_args!("{}", prometheus(&before)));
+        return Ok(());
+    }
+    let wait = if args.watch { TICK } else { SAMPLE };
+    loop {
+        let has_any = !before.limits.is_empty();
+        if has_any || args.watch {
+            thread::sleep(wait);
+        }
+        let now = sample(&mut limiter, args)?;
+        let rows = rows(&before, &now);
+        match (args.json, args.watch) {
+            (true, false) => print::pretty_json(&rows)?,
+            (true, true) => outln!("{}", serde_json::to_string(&rows)?),
+            (false, is_again) => show(&rows, is_again),
+        }
+        if !args.watch {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+fn sample(limiter: &mut Limiter, args: &ShowArgs) -> Result<Sample, Failure> {
+    let devices = match args.devices.is_empty() {
+        true => limiter.devices()?,
+        false => args.devices.clone(),
+    };
+    let at = Instant::now();
+    let mut limits = Vec::new();
+    for device in devices {
+        let of_device = limiter.read(&device)?;
+        limits.extend(of_device.into_iter().map(|limit| (device.clone(), limit)));
+    }
+    Ok(Sample { at, limits })
+}
+
+fn rows(before: &Sample, now: &Sample) -> Vec<Row> {
+    let key =
+        |(device, limit): &(String, LimitReading)| (device.clone(), limit.owner, limit.direction);
+    let old: BTreeMap<_, u64> = before
+        .limits
+        .iter()
+        .map(|one| (key(one), one.1.counters.bytes))
+        .collect();
+    let seconds = now.at.duration_since(before.at).as_secs_f64();
+    let row = |one: &(String, LimitReading)| {
+        let (device, limit) = one;
+        let counters = limit.counters;
+        // A limit that was set up anew counts from 0 again.
+        let sent = old
+            .get(&key(one))
+            .and_then(|old| counters.bytes.checked_sub(*old));
+        let rate = sent.map_or(0.0, |bytes| bytes as f64 * 8.0 / seconds.max(1e-9));
+        Row {
+            device: device.clone(),
+            link: link(limit.owner),
+            direction: direction(limit.direction),
+            limit: limit.rate,
+            rate: rate as u64,
+            bytes: counters.bytes,
+            packets: counters.packets,
+            drops: counters.drops,
+            backlog: counters.backlog,
+            queue: limit.queue,
+        }
+    };
+    now.limits.iter().map(row).collect()
+}
+
+fn link(owner: Owner) -> String {
+    match owner {
+        Owner::Link(remote) => remote.to_string(),
+        Owner::Default => "default".to_owned(),
+    }
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Egress => "egress",
+        Direction::Ingress => "ingress",
+    }
+}
+
+/// Prints a table, over the last one on a terminal.
+fn show(rows: &[Row], is_again: bool) {
+    let term = Term::stdout();
+    if is_again && term.is_term() {
+        // If the screen cannot be cleared, the tables stand one below the other.
+        let _ = term.clear_screen();
+    }
+    if rows.is_empty() {
+        outln!("no limits are set here");
+        return;
+    }
+    let head = [
+        "DEVICE", "LINK", "", "LIMIT", "RATE", "USE", "BYTES", "PACKETS", "DROPS", "BACKLOG",
+    ];
+    let cells = rows.iter().map(|row| {
+        let percent = match row.limit {
+            0 => "-".to_owned(),
+            limit => format!("{:.0}%", 100.0 * row.rate as f64 / limit as f64),
+        };
+        [
+            row.device.clone(),
+            row.link.clone(),
+            row.direction.to_owned(),
+            format_rate(row.limit),
+            format::rate(row.rate as f64),
+            percent,
+            format::bytes(row.bytes),
+            row.packets.to_string(),
+            row.drops.to_string(),
+            format::bytes(row.backlog.into()),
+        ]
+    });
+    let cells: Vec<[String; 10]> = cells.collect();
+    let mut text = String::new();
+    for line in std::iter::once(&head.map(str::to_owned)).chain(&cells) {
+        let mut at = 0;
+        for (column, cell) in line.iter().enumerate() {
+            let widths = cells.iter().map(|row| measure_text_width(&row[column]));
+            let width = widths.fold(head[column].len(), usize::max);
+            let gap = " ".repeat(width - measure_text_width(cell));
+            // Numbers stand on the right.
+            let _ = match column {
+                0..3 => write!(text, "{cell}{gap}"),
+                _ => write!(text, "{gap}{cell}"),
+            };
+            at += 1;
+            if at < line.len() {
+                text += "  ";
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text += "\n";
+    }
+    out(format_args!("{text}"));
+}
+
+/// The counters in Prometheus's text format.
+fn prometheus(sample: &Sample) -> String {
+    type Value = fn(&LimitReading) -> u64;
+    let metrics: [(&str, &str, &str, Value); 5] = [
+        (
+            "hawser_limit_bits_per_second",
+            "gauge",
+            "The limit.",
+            |one| one.rate,
+        ),
+        (
+            "hawser_limit_bytes_total",
+            "counter",
+            "Bytes of Ethernet frames sent through the limit.",
+            |one| one.counters.bytes,
+        ),
+        (
+            "hawser_limit_packets_total",
+            "counter",
+            "Packets sent through the limit.",
+            |one| one.counters.packets,
+        ),
+        (
+            "hawser_limit_drops_total",
+            "counter",
+            "Packets dropped at a full queue.",
+            |one| one.counters.drops.into(),
+        ),
+        (
+            "hawser_limit_backlog_bytes",
+            "gauge",
+            "Bytes in the queue.",
+            |one| one.counters.backlog.into(),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in metrics {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        for (device, limit) in &sample.limits {
+            let _ = writeln!(
+                text,
+                "{name}{{device=\"{device}\",link=\"{}\",direction=\"{}\"}} {}",
+                link(limit.owner),
+                direction(limit.direction),
+                value(limit)
+            );
+        }
+    }
+    text
+}
