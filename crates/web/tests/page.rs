@@ -1,0 +1,312 @@
+//! The page in headless Chromium.
+//!
+//! With `HAWSER_SHOTS=FOLDER` pictures of it are written there.
+
+#[path = "common/browser.rs"]
+mod browser;
+mod common;
+
+use std::sync::Arc;
+
+use hawser_coordinator::{Actor, enforce_locally};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use browser::Browser;
+use common::{Kernel, Server};
+
+/// A browser at the page of a server, if there is one.
+async fn browse(server: &Server) -> Option<Browser> {
+    let Some(program) = browser::program() else {
+        eprintln!("skipped: Chromium is not installed");
+        return None;
+    };
+    let address = format!("http://{}/", server.address);
+    let started = tokio::task::spawn_blocking(move || {
+        let mut browser = Browser::start(&program);
+        browser.screen(1280, 860, "light");
+        browser.open(&address);
+        browser.until("document.activeElement?.type === 'password'");
+        browser
+    });
+    Some(started.await.unwrap())
+}
+
+fn log_in(browser: &mut Browser, token: &str) {
+    browser.until("document.activeElement?.type === 'password'");
+    browser.type_text(token);
+    browser.press("Enter", 13, 1);
+}
+
+/// Presses Tab until an element is focused.
+fn tab_to(browser: &mut Browser, selector: &str) {
+    for _ in 0..80 {
+        if browser.evaluate(&format!("document.activeElement?.matches({selector:?})")) == true {
+            // Whoever works by keyboard sees where.
+            let outline = "['tr', '*'].map((one) => document.activeElement.closest(one)).map((one) => one ? getComputedStyle(one).outlineStyle : '').find((one) => one === 'solid')";
+            assert_eq!(browser.evaluate(outline), "solid", "{selector}");
+            return;
+        }
+        browser.press("Tab", 9, 1);
+    }
+    panic!("{selector} cannot be reached by keyboard");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_set_by_keyboard_and_gets_into_force() {
+    let server = Server::start().await;
+    let Some(mut browser) = browse(&server).await else {
+        return;
+    };
+    let kernel = Arc::clone(&server.kernel);
+    let token = server.token("alice").to_owned();
+    let steps = tokio::task::spawn_blocking(move || {
+        log_in(&mut browser, "wrong");
+        browser.until("document.querySelector('[role=alert]').textContent.includes('wrong')");
+        log_in(&mut browser, &token);
+        browser.until("document.querySelectorAll('.links tbody tr').length === 2");
+        // Nothing that scripts can read says who is logged in.
+        assert_eq!(browser.evaluate("document.cookie"), "");
+        tab_to(&mut browser, "a[href='#/link/1']");
+        browser.press("Enter", 13, 1);
+        browser.until("document.querySelectorAll('input[type=range]').length === 2");
+        tab_to(&mut browser, ".egress input[type=range]");
+        assert_eq!(
+            browser.evaluate("document.activeElement.ariaValueText"),
+            "4 Mbit/s"
+        );
+        // Each key is a hundredth of the maximum.
+        browser.press("ArrowLeft", 37, 15);
+        assert_eq!(
+            browser.evaluate("document.activeElement.ariaValueText"),
+            "2.5 Mbit/s"
+        );
+        assert_eq!(
+            browser.evaluate("document.querySelector('.egress .maximum-text').textContent"),
+            "maximum 10 Mbit/s"
+        );
+        browser.press("Enter", 13, 1);
+        browser.until(
+            "document.querySelector('.egress .result').textContent.includes('2.5 Mbit/s in force')",
+        );
+        browser
+    });
+    let mut browser = steps.await.unwrap();
+    kernel.until(1, Some(2_500_000)).await;
+    let steps = tokio::task::spawn_blocking(move || {
+        browser.until("document.querySelector('.changes li').textContent.includes('to 2.5 Mbit/s, from 4 Mbit/s')");
+        // By the number: too much is refused before it is sent.
+        tab_to(&mut browser, ".ingress input[type=number]");
+        browser.evaluate("document.activeElement.select()");
+        browser.type_text("11");
+        browser.until("document.querySelector('.ingress .result').textContent.includes('maximum is 10 Mbit/s')");
+        assert_eq!(
+            browser.evaluate("document.querySelector('.ingress button[type=submit]').disabled"),
+            true
+        );
+        browser.evaluate("document.activeElement.select()");
+        browser.type_text("0.064");
+        browser.press("Enter", 13, 1);
+        browser.until(
+            "document.querySelector('.ingress .result').textContent.includes('64 kbit/s in force')",
+        );
+        // What belongs to others can be seen, and not changed.
+        browser.evaluate("location.hash = '#/link/2'");
+        browser.until("document.querySelector('h1').textContent.includes('Telescope')");
+        assert_eq!(
+            browser
+                .evaluate("[...document.querySelectorAll('input')].every((one) => one.disabled)"),
+            true
+        );
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+    let link = server.of("eve", "GET /api/v1/links/1", "").await.json();
+    assert_eq!(
+        link["limit"],
+        json!({ "egress": 2_500_000, "ingress": 64_000 })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_adds_users_and_links() {
+    let server = Server::start().await;
+    let Some(mut browser) = browse(&server).await else {
+        return;
+    };
+    let token = server.token("root").to_owned();
+    let steps = tokio::task::spawn_blocking(move || {
+        log_in(&mut browser, &token);
+        browser.until("document.querySelector('a[href=\"#/admin\"]')");
+        browser.evaluate("location.hash = '#/admin'");
+        browser.until("document.querySelectorAll('.card').length === 4");
+        tab_to(&mut browser, "input[maxlength='64']");
+        browser.type_text("carol <b>");
+        browser.press("Enter", 13, 1);
+        browser.until("document.querySelector('dialog code').textContent.length === 64");
+        browser.press("Escape", 27, 1);
+        browser.until("!document.querySelector('dialog')");
+        browser.until(
+            "[...document.querySelectorAll('td b')].some((one) => one.textContent === 'carol <b>')",
+        );
+        browser.evaluate("location.hash = '#/link/2'");
+        browser.until("document.querySelector('.fields input')");
+        browser.evaluate("document.querySelector('.fields input').select(); document.querySelector('.fields input').focus()");
+        browser.type_text("3");
+        browser.press("Enter", 13, 1);
+        browser.until(
+            "document.querySelector('.egress .maximum-text').textContent === 'maximum 3 Mbit/s'",
+        );
+        browser.until("document.querySelector('.egress output').textContent === '3 Mbit/s'");
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+    server.kernel.until(2, Some(3_000_000)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_fits_phones_in_light_and_dark() {
+    let server = Server::start().await;
+    let _others = scene(&server);
+    let Some(mut browser) = browse(&server).await else {
+        return;
+    };
+    let token = server.token("root").to_owned();
+    let steps = tokio::task::spawn_blocking(move || {
+        browser.shot("login", false);
+        log_in(&mut browser, &token);
+        browser.until("document.querySelectorAll('.links tbody tr').length > 2");
+        if std::env::var_os("HAWSER_SHOTS").is_some() {
+            // Pictures are better with some history.
+            std::thread::sleep(std::time::Duration::from_secs(75));
+        }
+        for (name, width, height, colours) in [
+            ("light", 1280, 860, "light"),
+            ("dark", 1280, 860, "dark"),
+            ("phone", 360, 740, "light"),
+            ("phone-dark", 360, 740, "dark"),
+        ] {
+            browser.screen(width, height, colours);
+            for view in ["links", "map", "link/1", "changes", "admin"] {
+                browser.evaluate(&format!("location.hash = '#/{view}'"));
+                browser.until(match view {
+                    "links" => "document.querySelector('.links tbody tr')",
+                    "map" => "document.querySelector('.map .link')",
+                    "link/1" => "document.querySelector('.egress .area') && document.querySelector('.changes li')",
+                    "changes" => "document.querySelector('.changes li')",
+                    _ => "document.querySelectorAll('.card').length === 4",
+                });
+                let wide = "document.documentElement.scrollWidth <= innerWidth";
+                assert_eq!(browser.evaluate(wide), true, "{view} at {width}");
+                let back = browser.evaluate("getComputedStyle(document.body).backgroundColor");
+                let expected = if colours == "dark" {
+                    "rgb(14, 19, 24)"
+                } else {
+                    "rgb(245, 246, 248)"
+                };
+                assert_eq!(back, expected);
+                let file = format!("{}-{name}", view.replace('/', "-"));
+                browser.shot(&file, width < 500);
+            }
+        }
+        // The switch overrules the system, also after the page is loaded anew.
+        browser
+            .evaluate("document.querySelector('button[aria-label=\"Use light colours\"]').click()");
+        let back = "getComputedStyle(document.body).backgroundColor";
+        assert_eq!(browser.evaluate(back), "rgb(245, 246, 248)");
+        browser.call("Page.reload", json!({}));
+        browser.until("document.querySelector('button[aria-label=\"Use dark colours\"]')");
+        assert_eq!(browser.evaluate(back), "rgb(245, 246, 248)");
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+}
+
+/// More attachment points and user ASes, as a small network has them.
+fn scene(server: &Server) -> JoinSet<()> {
+    let coordinator = &server.coordinator;
+    let program = Actor::program();
+    let mut tasks = JoinSet::new();
+    for (isd_as, label, latitude, longitude) in [
+        ("1-ff00:0:120", "Amsterdam", 52.37, 4.90),
+        ("1-ff00:0:130", "Vienna", 48.21, 16.37),
+    ] {
+        let new = json!({
+            "isd_as": isd_as, "label": label, "addresses": [format!("10.1.0.{}", latitude as u8)],
+            "place": { "latitude": latitude, "longitude": longitude },
+        });
+        let new = serde_json::from_value(new).unwrap();
+        coordinator.add_attachment_point(&program, new).unwrap();
+        let enforcing = enforce_locally(
+            coordinator.clone(),
+            isd_as.parse().unwrap(),
+            Arc::new(Kernel::default()),
+        );
+        tasks.spawn(enforcing);
+    }
+    for ends in [
+        ["1-ff00:0:110", "1-ff00:0:120"],
+        ["1-ff00:0:110", "1-ff00:0:130"],
+        ["1-ff00:0:120", "1-ff00:0:130"],
+    ] {
+        let new = serde_json::from_value(json!({ "ends": ends })).unwrap();
+        coordinator.add_core_link(&program, &new).unwrap();
+    }
+    let bob = coordinator.state().user("bob").unwrap().id;
+    for (number, label, at, latitude, longitude, maximum, limit) in [
+        (
+            3,
+            "Genome centre",
+            "1-ff00:0:120",
+            51.44,
+            5.48,
+            100_000_000_u64,
+            Some(80_000_000_u64),
+        ),
+        (
+            4,
+            "Climate model",
+            "1-ff00:0:120",
+            53.55,
+            9.99,
+            1_000_000_000,
+            None,
+        ),
+        (
+            5,
+            "University",
+            "1-ff00:0:130",
+            47.07,
+            15.44,
+            20_000_000,
+            Some(500_000),
+        ),
+        (
+            6,
+            "Observatory",
+            "1-ff00:0:130",
+            50.08,
+            14.43,
+            50_000_000,
+            Some(0),
+        ),
+    ] {
+        let isd_as = format!("1-ff00:0:11{number}");
+        let new = json!({
+            "isd_as": isd_as, "label": label, "owner": bob, "addresses": [format!("10.2.0.{number}")],
+            "place": { "latitude": latitude, "longitude": longitude },
+        });
+        coordinator
+            .add_user_as(&program, serde_json::from_value(new).unwrap())
+            .unwrap();
+        let link = json!({
+            "attachment_point": at, "user_as": isd_as,
+            "maximum": { "egress": maximum, "ingress": maximum },
+            "limit": { "egress": limit, "ingress": limit },
+        });
+        coordinator
+            .add_link(&program, serde_json::from_value(link).unwrap())
+            .unwrap();
+    }
+    tasks
+}
