@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { h } from "./dom.js";
-import { asName, dateTime, exactRate } from "./format.js";
+import { asName, dateTime, directionPhrase, exactRate } from "./format.js";
 import { listen, store } from "./live.js";
 
 function linkName(change) {
@@ -36,7 +36,7 @@ const ENDS = {
 function sentence(change, ofLink) {
   const who = h("b", {}, change.who);
   if (change.what === "limit" || change.what === "maximum") {
-    const side = change.direction === "egress" ? "to the user AS" : "from the user AS";
+    const side = directionPhrase(change.direction);
     return [who, ` set the ${change.what} `, ofLink ? "" : ["of ", linkName(change), " "], `${side} to `,
       h("b", {}, rateText(change.what, change.to)), h("span", { class: "muted" }, `, from ${rateText(change.what, change.from)}`)];
   }

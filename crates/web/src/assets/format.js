@@ -72,3 +72,8 @@ export const DIRECTIONS = ["egress", "ingress"];
 export function directionName(direction) {
   return direction === "egress" ? "To the user AS" : "From the user AS";
 }
+
+// The same within a sentence.
+export function directionPhrase(direction) {
+  return direction === "egress" ? "to the user AS" : "from the user AS";
+}

@@ -51,8 +51,8 @@ export function graph(name) {
     const limits = series.limits.map(([, bits]) => bits).filter((bits) => bits !== null);
     const now = limitAt(to);
     const highest = Math.max(8000, ...all.map((one) => one.bits ?? 0), now ?? 0, maximum !== null && maximum < 20 * Math.max(now ?? 0, 1) ? maximum : 0, ...limits.slice(-3));
-    const gap = step(highest * 1.05);
-    const top = Math.ceil((highest * 1.02) / gap) * gap;
+    const gap = step(highest);
+    const top = Math.ceil((highest / gap) * 0.999) * gap;
     const x = (at) => LEFT + ((at - from) / (to - from)) * (width - LEFT - RIGHT);
     const y = (bits) => height - BOTTOM - (Math.min(bits, top) / top) * (height - TOP - BOTTOM);
     const parts = [];

@@ -3,7 +3,7 @@
 import { api } from "./api.js";
 import { changeList } from "./changes.js";
 import { field, h } from "./dom.js";
-import { DIRECTIONS, MIN_LIMIT, asName, asNumber, bytes, count, directionName, exactRate, unitOf, wanted } from "./format.js";
+import { DIRECTIONS, MIN_LIMIT, asName, asNumber, bytes, count, directionName, directionPhrase, exactRate, unitOf, wanted } from "./format.js";
 import { graph } from "./graph.js";
 import { pill } from "./links.js";
 import { listen, mayLimit, rateOf, store } from "./live.js";
@@ -55,7 +55,7 @@ function maximumForm(link) {
 }
 
 function directionCard(link, direction) {
-  const plot = graph(`Use of the link ${directionName(direction).toLowerCase()}`);
+  const plot = graph(`Use of the link ${directionPhrase(direction)}`);
   const control = limitControl(link, direction);
   const facts = h("div", { class: "facts" });
   const node = h("section", { class: `card direction ${direction}` },

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { field, h, id, svg } from "./dom.js";
-import { MAX_LIMIT, MIN_LIMIT, directionName, exactRate, limitText, time, unitOf, wanted } from "./format.js";
+import { MAX_LIMIT, MIN_LIMIT, directionPhrase, exactRate, limitText, time, unitOf, wanted } from "./format.js";
 import { mayLimit, rateOf } from "./live.js";
 
 const STEPS = 1000;
@@ -137,7 +137,7 @@ export function limitControl(link, direction) {
     field("Limit", input, { unit }), apply, revert);
   const form = h("form", { class: "limit", novalidate: true, onsubmit: submit },
     h("div", { class: "limit-now" },
-      h("span", { class: "label", id: label }, `Limit ${directionName(direction).toLowerCase()}`), note, shown),
+      h("span", { class: "label", id: label }, `Limit ${directionPhrase(direction)}`), note, shown),
     h("div", { class: "slider" }, range, picture),
     set, result);
   draw();
