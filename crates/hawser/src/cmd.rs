@@ -17,6 +17,7 @@ pub mod limit;
 pub mod man;
 pub mod map;
 mod network;
+mod pages;
 mod path_text;
 pub mod paths;
 pub mod perf;

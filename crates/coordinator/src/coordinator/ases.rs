@@ -177,6 +177,53 @@ fn remove_links(state: &mut State, isd_as: IsdAsn, changes: &mut Vec<ChangeKind>
     }
 }
 
+pub(super) fn add_user_as(
+    state: &mut State,
+    changes: &mut Vec<ChangeKind>,
+    new: NewUserAs,
+) -> Result<UserAs, ChangeError> {
+    check_free(state, new.isd_as)?;
+    check_owner(state, new.owner)?;
+    check(&new.label, new.place, &new.addresses, new.first_port)?;
+    let added = UserAs {
+        isd_as: new.isd_as,
+        owner: new.owner,
+        label: new.label,
+        place: new.place,
+        addresses: new.addresses,
+        first_port: new.first_port,
+        host: Host::default(),
+    };
+    state.user_ases.insert(added.isd_as, added.clone());
+    changes.push(ChangeKind::UserAsAdded {
+        isd_as: added.isd_as,
+    });
+    Ok(added)
+}
+
+pub(super) fn add_attachment_point(
+    state: &mut State,
+    changes: &mut Vec<ChangeKind>,
+    new: NewAttachmentPoint,
+) -> Result<AttachmentPoint, ChangeError> {
+    check_free(state, new.isd_as)?;
+    check(&new.label, new.place, &new.addresses, new.first_port)?;
+    check_device(new.device.as_deref())?;
+    let added = AttachmentPoint {
+        isd_as: new.isd_as,
+        label: new.label,
+        place: new.place,
+        addresses: new.addresses,
+        first_port: new.first_port,
+        device: new.device,
+        host: Host::default(),
+    };
+    state.attachment_points.insert(added.isd_as, added.clone());
+    let isd_as = added.isd_as;
+    changes.push(ChangeKind::AttachmentPointAdded { isd_as });
+    Ok(added)
+}
+
 impl Coordinator {
     /// Adds an attachment point.
     ///
@@ -189,22 +236,7 @@ impl Coordinator {
     ) -> Result<AttachmentPoint, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
-            check_free(state, new.isd_as)?;
-            check(&new.label, new.place, &new.addresses, new.first_port)?;
-            check_device(new.device.as_deref())?;
-            let added = AttachmentPoint {
-                isd_as: new.isd_as,
-                label: new.label,
-                place: new.place,
-                addresses: new.addresses,
-                first_port: new.first_port,
-                device: new.device,
-                host: Host::default(),
-            };
-            state.attachment_points.insert(added.isd_as, added.clone());
-            let isd_as = added.isd_as;
-            changes.push(ChangeKind::AttachmentPointAdded { isd_as });
-            Ok(added)
+            add_attachment_point(state, changes, new)
         })
     }
 
@@ -266,23 +298,7 @@ impl Coordinator {
     pub fn add_user_as(&self, actor: &Actor, new: NewUserAs) -> Result<UserAs, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
-            check_free(state, new.isd_as)?;
-            check_owner(state, new.owner)?;
-            check(&new.label, new.place, &new.addresses, new.first_port)?;
-            let added = UserAs {
-                isd_as: new.isd_as,
-                owner: new.owner,
-                label: new.label,
-                place: new.place,
-                addresses: new.addresses,
-                first_port: new.first_port,
-                host: Host::default(),
-            };
-            state.user_ases.insert(added.isd_as, added.clone());
-            changes.push(ChangeKind::UserAsAdded {
-                isd_as: added.isd_as,
-            });
-            Ok(added)
+            add_user_as(state, changes, new)
         })
     }
 

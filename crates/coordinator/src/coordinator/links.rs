@@ -6,7 +6,7 @@ use hawser_topology::IsdAsn;
 use serde::Deserialize;
 
 use super::Coordinator;
-use super::ases::check_device;
+use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_as, check_device};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
@@ -146,8 +146,8 @@ fn check_distinct(state: &State, link: &Link) -> Result<(), ChangeError> {
     };
     let port = link.user_as.port;
     let alike = state.links_of(link.attachment_point.isd_as).find(|other| {
-        let other = other.user_as;
-        other.ip == Some(ip) && (other.port == port || other.port.is_none() || port.is_none())
+        // A link without a port has the packets of all other ports.
+        other.user_as.ip == Some(ip) && other.user_as.port == port
     });
     match alike {
         None => Ok(()),
@@ -172,6 +172,67 @@ fn record(
     }
 }
 
+fn add_link(
+    state: &mut State,
+    changes: &mut Vec<ChangeKind>,
+    new: NewLink,
+) -> Result<Link, ChangeError> {
+    if !state.attachment_points.contains_key(&new.attachment_point) {
+        let which = format!("attachment point {}", new.attachment_point);
+        return Err(ChangeError::Unknown(which));
+    }
+    if !state.user_ases.contains_key(&new.user_as) {
+        return Err(ChangeError::Unknown(format!("user AS {}", new.user_as)));
+    }
+    check_device(new.device.as_deref())?;
+    new.maximum.check()?;
+    new.limit.check_below(new.maximum)?;
+    let (here, there) = underlay(state, &new)?;
+    let attachment_point = end(state, new.attachment_point, here, None)?;
+    // A link by its far end's address alone carries all traffic with that address.
+    let user_as = match here.is_none() && new.port.is_none() {
+        true => LinkEnd {
+            port: None,
+            ..end(state, new.user_as, there, None)?
+        },
+        false => end(state, new.user_as, there, new.port)?,
+    };
+    let link = Link {
+        id: LinkId(state.next.link),
+        attachment_point,
+        user_as,
+        device: new.device,
+        maximum: new.maximum,
+        limit: new.limit,
+    };
+    check_distinct(state, &link)?;
+    state.next.link += 1;
+    state.links.insert(link.id, link.clone());
+    changes.push(ChangeKind::LinkAdded {
+        link: link.id,
+        from: new.attachment_point,
+        to: new.user_as,
+    });
+    let id = link.id;
+    let maximum = (Limits::default(), link.maximum);
+    record(changes, maximum, |direction, from, to| {
+        ChangeKind::Maximum {
+            link: id,
+            direction,
+            from,
+            to,
+        }
+    });
+    let limit = (Limits::default(), link.limit);
+    record(changes, limit, |direction, from, to| ChangeKind::Limit {
+        link: id,
+        direction,
+        from,
+        to,
+    });
+    Ok(link)
+}
+
 impl Coordinator {
     /// Adds a link.
     ///
@@ -181,60 +242,31 @@ impl Coordinator {
     pub fn add_link(&self, actor: &Actor, new: NewLink) -> Result<Link, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
-            if !state.attachment_points.contains_key(&new.attachment_point) {
-                let which = format!("attachment point {}", new.attachment_point);
-                return Err(ChangeError::Unknown(which));
+            add_link(state, changes, new)
+        })
+    }
+
+    /// Adds an attachment point, user ASes and links, all or nothing.
+    ///
+    /// # Errors
+    /// As those that add one of them.
+    pub fn add_all(
+        &self,
+        actor: &Actor,
+        attachment_point: NewAttachmentPoint,
+        user_ases: Vec<NewUserAs>,
+        links: Vec<NewLink>,
+    ) -> Result<(), ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            add_attachment_point(state, changes, attachment_point)?;
+            for new in user_ases {
+                add_user_as(state, changes, new)?;
             }
-            if !state.user_ases.contains_key(&new.user_as) {
-                return Err(ChangeError::Unknown(format!("user AS {}", new.user_as)));
+            for new in links {
+                add_link(state, changes, new)?;
             }
-            check_device(new.device.as_deref())?;
-            new.maximum.check()?;
-            new.limit.check_below(new.maximum)?;
-            let (here, there) = underlay(state, &new)?;
-            let attachment_point = end(state, new.attachment_point, here, None)?;
-            // A link by its far end's address alone carries all traffic with that address.
-            let user_as = match here.is_none() && new.port.is_none() {
-                true => LinkEnd {
-                    port: None,
-                    ..end(state, new.user_as, there, None)?
-                },
-                false => end(state, new.user_as, there, new.port)?,
-            };
-            let link = Link {
-                id: LinkId(state.next.link),
-                attachment_point,
-                user_as,
-                device: new.device,
-                maximum: new.maximum,
-                limit: new.limit,
-            };
-            check_distinct(state, &link)?;
-            state.next.link += 1;
-            state.links.insert(link.id, link.clone());
-            changes.push(ChangeKind::LinkAdded {
-                link: link.id,
-                from: new.attachment_point,
-                to: new.user_as,
-            });
-            let id = link.id;
-            let maximum = (Limits::default(), link.maximum);
-            record(changes, maximum, |direction, from, to| {
-                ChangeKind::Maximum {
-                    link: id,
-                    direction,
-                    from,
-                    to,
-                }
-            });
-            let limit = (Limits::default(), link.limit);
-            record(changes, limit, |direction, from, to| ChangeKind::Limit {
-                link: id,
-                direction,
-                from,
-                to,
-            });
-            Ok(link)
+            Ok(())
         })
     }
 

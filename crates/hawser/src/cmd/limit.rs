@@ -1,8 +1,10 @@
 //! `hawser limit`: how fast the links on this machine may be.
 
 mod apply;
+mod kernel;
 mod letters;
 mod reset;
+mod serve;
 mod show;
 mod wanted;
 mod watch;
@@ -32,6 +34,8 @@ enum LimitCommand {
     Show(show::ShowArgs),
     /// Set the limits, and set them again whenever the file changes or somebody else changes them
     Watch(watch::WatchArgs),
+    /// Have users set the limits of their links on a page, up to what an administrator allows
+    Serve(serve::ServeArgs),
 }
 
 /// Runs `hawser limit`.
@@ -42,6 +46,7 @@ pub fn run(args: LimitArgs) -> Result<(), Failure> {
         Some(LimitCommand::Reset(args)) => reset::run(&args),
         Some(LimitCommand::Show(args)) => show::run(&args),
         Some(LimitCommand::Watch(args)) => watch::run(&args),
+        Some(LimitCommand::Serve(args)) => serve::run(&args),
     }
 }
 

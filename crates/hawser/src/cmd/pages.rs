@@ -1,0 +1,161 @@
+//! Serving pages and an API about links, for the commands that do.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use hawser_coordinator::{Actor, Coordinator, Role, User};
+use hawser_http::{Listener, Tls, TlsFiles, Token};
+use hawser_service::{READY, notify};
+use hawser_web::{App, AppOptions, Origin, router, sample};
+
+use super::process;
+use crate::failure::{Doing, Failure};
+use crate::out::{errln, outln};
+
+/// Most connections at once: a page that is looked at has one of them.
+const CONNECTIONS: usize = 4096;
+/// The name of the first administrator.
+const ADMIN: &str = "admin";
+/// The file with the first administrator's token, in the folder of the state.
+const ADMIN_TOKEN: &str = "admin-token";
+/// What the manager is told at the end.
+const STOPPING: &str = "STOPPING=1";
+
+/// How pages are served.
+#[derive(clap::Args)]
+pub struct PagesArgs {
+    /// The address of the page and the API
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8030")]
+    pub listen: SocketAddr,
+    /// The file with the chain of certificates for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The file with its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// The address of the page at a proxy that passes requests on to here, as
+    /// https://limits.example.org; addresses of clients are then read from X-Forwarded-For
+    #[arg(long, value_name = "URL")]
+    pub behind_proxy: Option<Origin>,
+    /// Replace the token of the user "admin", and write it to the file admin-token in the folder of
+    /// the state
+    #[arg(long)]
+    pub new_admin_token: bool,
+}
+
+impl PagesArgs {
+    /// Opens the state in a folder. At the first start there is an administrator then, whose token
+    /// is in a file of that folder.
+    pub fn open(&self, folder: &Path) -> Result<Coordinator, Failure> {
+        let coordinator = Coordinator::open(folder)?;
+        let state = coordinator.state();
+        let program = Actor::program();
+        let token = match state.user(ADMIN) {
+            None if state.users.is_empty() => coordinator.add_user(&program, ADMIN, Role::Admin)?.1,
+            Some(User { id, .. }) if self.new_admin_token => {
+                coordinator.replace_token(&program, *id)?
+            }
+            None if self.new_admin_token => {
+                let reason = "--new-admin-token: there is no user \"admin\" any more";
+                return Err(Failure::usage(reason));
+            }
+            _ => return Ok(coordinator),
+        };
+        let file = folder.join(ADMIN_TOKEN);
+        write_token(&file, &token).doing(file.display())?;
+        outln!("the token of the user \"admin\" is in {}", file.display());
+        Ok(coordinator)
+    }
+
+    /// What the page is told.
+    pub fn options(&self, title: &str) -> AppOptions {
+        AppOptions {
+            proxy: self.behind_proxy.clone(),
+            title: title.to_owned(),
+        }
+    }
+
+    /// Binds the socket.
+    pub async fn bind(&self) -> Result<Listener, Failure> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        let files = files.map(|(certificate, key)| TlsFiles {
+            certificate,
+            key,
+            client_ca: None,
+        });
+        let tls = files.map(|files| Tls::read(&files)).transpose()?;
+        if tls.is_none() && self.behind_proxy.is_none() && !self.listen.ip().is_loopback() {
+            errln!(
+                "hawser: warning: tokens pass {} unencrypted: give --tls-cert and --tls-key, or \
+                 listen at a loopback address behind a proxy",
+                self.listen
+            );
+        }
+        process::raise_file_limit();
+        let listener = Listener::bind(self.listen, tls).await;
+        let listener = listener.doing(format_args!("listening at {}", self.listen))?;
+        Ok(listener.with_connections(CONNECTIONS))
+    }
+
+    /// The URL of the page on this machine.
+    pub fn url(&self, listener: &Listener) -> Result<String, Failure> {
+        let scheme = if self.tls_cert.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        Ok(format!("{scheme}://{}", listener.local_addr()?))
+    }
+
+    /// Serves until SIGINT or SIGTERM, while `work` is done beside it.
+    pub async fn serve(
+        &self,
+        listener: Listener,
+        app: App,
+        work: impl Future<Output = ()>,
+    ) -> Result<(), Failure> {
+        outln!("page at {}", self.url(&listener)?);
+        let serving = listener.serve(router(app.clone()));
+        notify(READY).doing("notifying systemd")?;
+        let ended = tokio::select! {
+            ended = process::interrupted() => ended,
+            () = async { tokio::join!(serving, sample(app), work); } => Ok(()),
+        };
+        // The manager may be gone already.
+        let _ = notify(STOPPING);
+        ended
+    }
+}
+
+/// Writes a token so that it is whole or not there, and nobody else reads it.
+fn write_token(file: &Path, token: &Token) -> std::io::Result<()> {
+    let new = file.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    let mut written = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    writeln!(written, "{}", token.reveal())?;
+    written.sync_all()?;
+    fs::rename(&new, file)
+}
+
+/// The folder of a kind of state when none is named: for root in /var/lib, else in the user's own.
+pub fn state_folder(kind: &str) -> Result<PathBuf, Failure> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/var/lib/hawser").join(kind));
+    }
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
+    let data = data.filter(|path| path.is_absolute()).or_else(home);
+    let none = || Failure::usage("no folder for the state: set HOME, or name one with --state");
+    Ok(data.ok_or_else(none)?.join("hawser").join(kind))
+}
