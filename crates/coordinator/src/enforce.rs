@@ -72,6 +72,9 @@ pub async fn enforce_locally(
 }
 
 async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer>) {
+    // What ran before this process did may be in force no longer.
+    let forgetting = coordinator.clone();
+    let _ = tokio::task::spawn_blocking(move || forgetting.forget_deployed(at)).await;
     let mut changed = coordinator.subscribe();
     let mut backoff = BACKOFF.0;
     let (mut enforced, mut again) = (None, Instant::now());

@@ -1,5 +1,7 @@
 //! The API on loopback, request by request.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use serde_json::{Value, json};

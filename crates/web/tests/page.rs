@@ -2,6 +2,8 @@
 //!
 //! With `HAWSER_SHOTS=FOLDER` pictures of it are written there.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "common/browser.rs"]
 mod browser;
 mod common;

@@ -154,6 +154,26 @@ impl Coordinator {
         })
     }
 
+    /// It is not known any more which version an AS's machine runs.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when it cannot be stored.
+    pub(crate) fn forget_deployed(&self, isd_as: IsdAsn) -> Result<(), ChangeError> {
+        let state = self.state();
+        if state
+            .host(isd_as)
+            .is_none_or(|host| host.deployed.is_none())
+        {
+            return Ok(());
+        }
+        self.change(&Actor::program(), |_, state, _| {
+            if let Some(host) = state.host_mut(isd_as) {
+                host.deployed = None;
+            }
+            Ok(())
+        })
+    }
+
     /// An AS's machine could not bring `version` of its configuration into force, for this reason.
     pub fn report_failure(&self, isd_as: IsdAsn, version: u64, reason: &str) {
         let mut deployments = self.deployments();

@@ -6,6 +6,7 @@
 mod common;
 mod keys;
 mod labs;
+mod limit_serve;
 mod map;
 mod shim;
 mod torrents;

@@ -1,0 +1,39 @@
+//! Wrong use of `hawser limit serve`. All of it is refused before the kernel's limits are touched.
+
+use hawser_coordinator::Coordinator;
+
+use crate::common::{hawser, refused};
+
+#[test]
+fn wrong_arguments_and_a_state_in_use_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let serve = |args: &[&str]| {
+        let state = state.to_str().unwrap();
+        hawser(&[&["limit", "serve", "--state", state], args].concat())
+    };
+    refused(&serve(&["--tls-cert", "a.pem"]), 2, &["--tls-key"]);
+    let proxy = serve(&["--behind-proxy", "limits.example.org"]);
+    refused(&proxy, 2, &["limits.example.org", "without a path"]);
+    refused(
+        &serve(&["--listen", "192.0.2.1:80"]),
+        1,
+        &["listening at 192.0.2.1:80"],
+    );
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
+    let tls = serve(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--tls-cert",
+        &cert,
+        "--tls-key",
+        &key,
+    ]);
+    refused(&tls, 1, &["cert.pem"]);
+    assert!(!state.exists());
+
+    let _there = Coordinator::open(&state).unwrap();
+    let in_use = serve(&["--listen", "127.0.0.1:0"]);
+    refused(&in_use, 1, &["is in use by another hawser", "--state"]);
+}
