@@ -91,7 +91,7 @@ function users() {
 }
 
 function listOf(items, remove) {
-  return h("table", { class: "table" }, h("tbody", {}, items.map(({ name, detail, path, warning }) =>
+  return h("table", { class: "table list" }, h("tbody", {}, items.map(({ name, detail, path, warning }) =>
     h("tr", {}, h("td", {}, h("b", {}, name), h("span", { class: "sub" }, detail)),
       h("td", {}, h("button", { class: "danger plain", type: "button", onclick: () => confirmed(warning, () => remove(path)) }, "Remove"))))));
 }

@@ -4,9 +4,13 @@ import { h, svg } from "./dom.js";
 import { DIRECTIONS, asName, asNumber, rate, wanted } from "./format.js";
 import { listen, rateOf, store } from "./live.js";
 
-const WIDTH = 1000;
-const HEIGHT = 560;
-const EDGE = 90;
+// The size of the picture, in its own units: upright on a phone.
+const narrow = matchMedia("(max-width: 600px)");
+let [WIDTH, HEIGHT, EDGE] = [1000, 560, 90];
+
+function setSize() {
+  [WIDTH, HEIGHT, EDGE] = narrow.matches ? [440, 560, 70] : [1000, 560, 90];
+}
 
 // A round distance of grid lines, in degrees.
 function gridStep(span) {
@@ -69,8 +73,8 @@ function positions(points, ases, projected) {
     group.forEach((one, index) => {
       const share = group.length === 1 ? 0.5 : index / (alone ? group.length : group.length - 1);
       const angle = alone ? 2 * Math.PI * share - Math.PI / 2 : out + (share - 0.5) * Math.PI * 1.1;
-      const far = (alone ? 190 : 150) + (index % 2) * (group.length > 8 ? 50 : 0);
-      put(one, middle.x + far * Math.cos(angle) * (alone ? 1.6 : 1), middle.y + far * Math.sin(angle));
+      const far = (alone ? 190 : 150) * (narrow.matches ? 0.75 : 1) + (index % 2) * (group.length > 8 ? 50 : 0);
+      put(one, middle.x + far * Math.cos(angle) * (alone && !narrow.matches ? 1.6 : 1), middle.y + far * Math.sin(angle));
     });
   }
   // What is drawn over one another is pushed apart.
@@ -138,13 +142,15 @@ function nodeOf(one, at, isPoint) {
 
 export function map() {
   let lines = [];
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Map of the links; each link leads to its graph" });
+  const picture = svg("svg", { role: "group", "aria-label": "Map of the links; each link leads to its graph" });
   const card = h("section", { class: "card map" }, picture,
     h("div", { class: "legend egress" },
       h("span", { class: "k-use" }, "link in use, thicker the more of its limit"),
       h("span", { class: "k-limit" }, "at its limit"),
       h("span", { class: "k-quiet" }, "quiet")));
   const draw = () => {
+    setSize();
+    picture.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     const { attachmentPoints: points, ases, links, coreLinks } = store;
     const places = [...points, ...ases].map((one) => one.place).filter(Boolean);
     const projected = projection(places);
@@ -167,5 +173,6 @@ export function map() {
   const leave = listen((what) => { if (what === "links") draw(); else lines.forEach((line) => line.update()); });
   const node = [h("div", { class: "head" }, h("div", {}, h("h1", {}, "Map"),
     h("p", { class: "muted" }, "Attachment points are squares, user ASes circles; a link leads to its graphs"))), card];
-  return { node, leave };
+  narrow.addEventListener("change", draw);
+  return { node, leave() { leave(); narrow.removeEventListener("change", draw); } };
 }
