@@ -4,6 +4,7 @@ mod address;
 pub mod bench;
 mod bulk;
 mod choose;
+mod config;
 mod congestion;
 pub mod demo;
 mod experiment;

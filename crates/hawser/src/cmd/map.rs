@@ -6,16 +6,13 @@ mod list;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use hawser_keys::folder;
 use hawser_shim::map::{Destination, MapFile, Target};
 
+use crate::cmd::config;
 use crate::failure::Failure;
 
-/// The file that the service of this host reads.
-const OF_HOST: &str = "/etc/hawser/map.toml";
-
-/// The name of the user's file in the folder of keys.
-const OF_USER: &str = "map.toml";
+/// The name of the file in the folder of configuration.
+const FILE: &str = "map.toml";
 
 #[derive(Subcommand)]
 pub enum MapCommand {
@@ -84,14 +81,7 @@ impl MapFileArgs {
         if let Some(path) = &self.file {
             return Ok((path.clone(), true));
         }
-        // As `folder` reads it.
-        let config = std::env::var_os("XDG_CONFIG_HOME");
-        let has_folder = config.is_some_and(|folder| Path::new(&folder).is_absolute());
-        let path = match rustix::process::geteuid().is_root() && !has_folder {
-            true => OF_HOST.into(),
-            false => folder()?.join(OF_USER),
-        };
-        Ok((path, false))
+        Ok((config::folder()?.join(FILE), false))
     }
 
     /// Reads the map. A file that was not named need not exist.

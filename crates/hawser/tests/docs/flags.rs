@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 29] = [
+const DOCUMENTED: [&[&str]; 33] = [
     &["get"],
     &["send"],
     &["receive"],
@@ -36,6 +36,10 @@ const DOCUMENTED: [&[&str]; 29] = [
     &["shim", "status"],
     &["shim", "down"],
     &["lab", "up"],
+    &["limit", "apply"],
+    &["limit", "reset"],
+    &["limit", "show"],
+    &["limit", "watch"],
 ];
 
 /// Flags of other programs on the pages.

@@ -9,6 +9,7 @@ mod bulk;
 mod flood;
 mod kill;
 mod lab;
+mod limit;
 mod limit_serve;
 mod paths;
 mod serve;

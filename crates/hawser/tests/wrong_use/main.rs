@@ -6,6 +6,7 @@
 mod common;
 mod keys;
 mod labs;
+mod limit;
 mod limit_serve;
 mod map;
 mod shim;

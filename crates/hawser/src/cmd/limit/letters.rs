@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::wanted::{ReplaceArgs, WantedArgs};
 use super::{apply, reset, show};
+use crate::cmd::config;
 use crate::failure::{Doing, Failure};
 
-/// Where `-b` and `-p` are kept.
-const SETTINGS: &str = "/etc/hawser/limit.json";
+/// The name of the file in which `-b` and `-p` are kept.
+const SETTINGS: &str = "limit.json";
 
 #[derive(clap::Args)]
 pub struct LetterArgs {
@@ -48,20 +49,18 @@ pub struct Settings {
 impl Settings {
     /// Reads them; if nothing was kept, there are none.
     pub fn read() -> Result<Self, Failure> {
-        match fs::read(SETTINGS) {
-            Ok(text) => serde_json::from_slice(&text).doing(SETTINGS),
+        let path = config::folder()?.join(SETTINGS);
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).doing(path.display()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).doing(format_args!("reading {SETTINGS}")),
+            Err(error) => Err(error).doing(format_args!("reading {}", path.display())),
         }
     }
 
     fn write(&self) -> Result<(), Failure> {
-        let path = PathBuf::from(SETTINGS);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .doing(format_args!("making the folder {}", folder.display()))?;
-        }
-        Ok(write_json(&path, self)?)
+        let folder = config::folder()?;
+        fs::create_dir_all(&folder).doing(format_args!("making {}", folder.display()))?;
+        Ok(write_json(&folder.join(SETTINGS), self)?)
     }
 }
 

@@ -8,17 +8,19 @@ use hawser_limit_file::{LinkFile, Rates};
 use hawser_topology::{AsTopology, read_json};
 
 use super::letters::Settings;
+use crate::cmd::config;
 use crate::cmd::quantity::{RateArg, limit_or_none};
 use crate::failure::Failure;
 
-/// The file of links that is read when none is named, the first that exists.
-const OF_HOST: [&str; 2] = ["/etc/hawser/links.toml", "/etc/hawser/link_info.json"];
+/// The files of links, in the folder of configuration, of which the first that exists is read when none is
+/// named.
+const FILES: [&str; 2] = ["links.toml", "link_info.json"];
 
 /// Where the wanted limits are said.
 #[derive(clap::Args)]
 pub struct WantedArgs {
     /// The file of links: link_info.json as SCIONLab writes it, or TOML or YAML with rates; when not
-    /// given, /etc/hawser/links.toml or /etc/hawser/link_info.json
+    /// given, links.toml or link_info.json in /etc/hawser, for users in ~/.config/hawser
     #[arg(long, value_name = "FILE")]
     links: Option<PathBuf>,
     /// Find links in the topology.json of an AS: those that the file of links names by interface, or
@@ -71,33 +73,34 @@ impl WantedArgs {
 
     /// The files whose changes count.
     pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
-        let links = self.links_path(&Settings::read()?);
+        let links = self.links_path(&Settings::read()?)?;
         Ok(links.into_iter().chain(self.from.clone()).collect())
     }
 
     /// The file of links; `None` if the topology's links with `--rate` are enough.
-    fn links_path(&self, settings: &Settings) -> Option<PathBuf> {
+    fn links_path(&self, settings: &Settings) -> Result<Option<PathBuf>, Failure> {
         if let Some(path) = &self.links {
-            return Some(path.clone());
+            return Ok(Some(path.clone()));
         }
         if !self.rates.is_empty() {
-            return None;
+            return Ok(None);
         }
         if let Some(path) = &settings.links {
-            return Some(path.clone());
+            return Ok(Some(path.clone()));
         }
-        let [first, second] = OF_HOST.map(PathBuf::from);
-        match second.exists() && !first.exists() {
+        let folder = config::folder()?;
+        let [first, second] = FILES.map(|name| folder.join(name));
+        Ok(match second.exists() && !first.exists() {
             true => Some(second),
             false => Some(first),
-        }
+        })
     }
 
     /// The limits of each device. Those of devices that have limits now and are to have none are empty.
     pub fn read(&self, limiter: &mut Limiter) -> Result<BTreeMap<String, DeviceLimits>, Failure> {
         let settings = Settings::read()?;
         let topology = self.from.as_deref().map(topology).transpose()?;
-        let mut file = match self.links_path(&settings) {
+        let mut file = match self.links_path(&settings)? {
             Some(path) => self.file(&path)?,
             None => LinkFile::default(),
         };
