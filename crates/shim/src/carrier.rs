@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::client::{Connect, Request};
+use self::client::{Answer, Connect, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
@@ -369,14 +369,15 @@ impl Carrier {
         let Some(target) = destinations.find(destination) else {
             return reply(Found::Direct);
         };
-        let peer = self.session(target);
-        tokio::spawn(async move {
-            reply(match peer.await {
+        // The end of the session, of which the holder learns over the same link, must come later.
+        let answer = Answer::new(move |found| {
+            reply(match found {
                 Ok(Connect::Mptcp(peer)) => Found::Peer(peer.address(0)),
                 Ok(Connect::Quic(_)) => Found::Stream,
                 Err(reason) => Found::Failed(reason),
             });
         });
+        self.ask(target, answer);
     }
 
     /// Finds the session with the host behind a destination of packets, or opens one.
@@ -388,21 +389,17 @@ impl Carrier {
             let _ = find.answer.send(None);
             return;
         };
-        let peer = self.session(target);
-        tokio::spawn(async move {
-            let _ = find.answer.send(Some(peer.await.map(Connect::peer)));
+        let answer = Answer::new(move |found| {
+            let _ = find.answer.send(Some(found.map(Connect::peer)));
         });
+        self.ask(target, answer);
     }
 
-    /// Where connections to the host behind `target` go, once a path to it is connected.
-    fn session(&mut self, target: Target) -> impl Future<Output = Result<Connect, String>> + use<> {
-        let (answer, answered) = oneshot::channel();
-        let requested = self.request(target, Request::Connect(answer));
-        async {
-            let ended = || Err("the session has ended".to_owned());
-            requested?;
-            answered.await.unwrap_or_else(|_| ended())
-        }
+    /// Asks where connections to the host behind `target` go; the answer comes once a path to it is
+    /// connected.
+    fn ask(&mut self, target: Target, answer: Answer) {
+        // An error was the answer.
+        let _ = self.request(target, Request::Connect(answer));
     }
 
     /// Carries a connection of a program that the holder has handed over.

@@ -1,5 +1,6 @@
 //! A session that this host opens, for its programs: obeys the path manager.
 
+mod answer;
 mod connections;
 mod dial;
 mod end;
@@ -19,6 +20,7 @@ use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+pub(super) use self::answer::Answer;
 use self::connections::new_streams;
 use self::dial::{Dialed, SessionError};
 pub(super) use self::end::GOODBYE;
@@ -53,7 +55,7 @@ const REPLACED: Duration = Duration::from_secs(2);
 /// What others ask of a session.
 pub(crate) enum Request {
     /// Asks where a connection goes; the answer comes once a path is connected.
-    Connect(oneshot::Sender<Result<Connect, String>>),
+    Connect(Answer),
     /// A program's connection that goes to a stream.
     Carry(Handed),
     /// How many bytes MPTCP has carried between programs of this host and each peer.
@@ -122,7 +124,7 @@ pub(crate) struct ClientSession {
     published: Published,
     received: Channel<(LaneKey, Message)>,
     events: Channel<(LaneKey, LaneEvent)>,
-    waiting: Vec<oneshot::Sender<Result<Connect, String>>>,
+    waiting: Vec<Answer>,
     /// The carriers of both sides, once the peer has said which it has.
     carriers: Option<CarrierSet>,
     measured: Arc<Mutex<Measured>>,

@@ -55,7 +55,7 @@ impl Clients {
     /// none.
     ///
     /// # Errors
-    /// As `options` says.
+    /// As `options` says; a request that wants an answer has got it then.
     pub(super) fn request(
         &mut self,
         target: Target,
@@ -71,7 +71,15 @@ impl Clients {
         };
         // The first one, or in place of one that has ended.
         let Some(request) = unsent else { return Ok(()) };
-        let options = options(&target)?;
+        let options = match options(&target) {
+            Ok(options) => options,
+            Err(error) => {
+                if let Request::Connect(answer) = request {
+                    answer.give(Err(error.clone()));
+                }
+                return Err(error);
+            }
+        };
         let (requests, received) = mpsc::unbounded_channel();
         // The receiver is here.
         let _ = requests.send(request);

@@ -1,5 +1,8 @@
 //! The holder's side of its connection to the carrier, which may come and go.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::capture::{self, Capture};
 use super::network::Network;
-use super::relays::Relays;
+use super::relays::{Expected, Relays};
 use super::report::HolderReport;
 use super::serve::Served;
 use super::{HolderError, Mptcp, outgoing};
@@ -31,8 +34,8 @@ const USED: Duration = Duration::from_secs(30);
 
 /// Where a connection goes.
 pub(super) enum Connect {
-    /// To this host, from this slot.
-    Peer(Ipv6Addr, Slot),
+    /// To a host, from this slot.
+    Peer(Expected, Slot),
     /// To the carrier.
     Stream(Arc<HandoverSender>),
     /// Not over SCION.
@@ -61,9 +64,21 @@ struct State {
     forwarded: Option<u16>,
     carrier: Option<Attached>,
     /// Requests without an answer.
-    requests: HashMap<u64, oneshot::Sender<Found>>,
+    requests: HashMap<u64, oneshot::Sender<Answer>>,
     next_request: u64,
     live: HashMap<(Ipv6Addr, Role), Vec<Slot>>,
+}
+
+/// The carrier's answer to a request.
+enum Answer {
+    /// To a host, from this slot if one was live.
+    Peer(Expected, Option<Slot>),
+    /// To the carrier.
+    Stream,
+    /// Not over SCION.
+    Direct,
+    /// Nowhere, for this reason.
+    Failed(String),
 }
 
 /// A carrier that works with the holder.
@@ -249,9 +264,10 @@ impl Carriers {
                 }
             }
             ToHolder::Connected { id, found } => {
-                if let Some(waiting) = self.state().requests.remove(&id) {
+                let waiting = self.state().requests.remove(&id);
+                if let Some(waiting) = waiting {
                     // The program may have given up.
-                    let _ = waiting.send(found);
+                    let _ = waiting.send(self.take(found));
                 }
             }
             ToHolder::Measure => self.measure(),
@@ -261,11 +277,28 @@ impl Carriers {
             } => self.0.relays.stream_ended(was_set_up, failure),
             ToHolder::Ended { peer, role, reason } => {
                 self.state().live.remove(&(peer, role));
+                self.0.relays.end(peer, role, &reason);
                 if let Some(subflows) = self.0.mptcp.subflows() {
                     subflows.forget(peer, role);
                 }
-                self.0.relays.end(peer, role, &reason);
             }
+        }
+    }
+
+    /// Has a connection to what was found expected from now on: the carrier's next message may be that
+    /// the session has ended, and why.
+    fn take(&self, found: Found) -> Answer {
+        match found {
+            Found::Peer(peer) => {
+                let session = (peer, Role::Client);
+                let expected = self.0.relays.expect(session);
+                let state = self.state();
+                let live = state.live.get(&session);
+                Answer::Peer(expected, live.and_then(|live| live.first().copied()))
+            }
+            Found::Stream => Answer::Stream,
+            Found::Direct => Answer::Direct,
+            Found::Failed(reason) => Answer::Failed(reason),
         }
     }
 
@@ -342,24 +375,23 @@ impl Carriers {
             }
         };
         let found = tokio::time::timeout(WAITED, found).await;
-        let peer = match found.map_err(|_| "the shim is not up")? {
-            Found::Peer(peer) => peer,
-            Found::Stream => {
+        match found.map_err(|_| "the shim is not up")? {
+            Answer::Peer(expected, Some(slot)) => Ok(Connect::Peer(expected, slot)),
+            Answer::Peer(expected, None) => {
+                let ended = expected.end();
+                Err(ended.unwrap_or_else(|| "no path is connected".to_owned()))
+            }
+            Answer::Stream => {
                 let carrier = self.state().carrier.clone();
                 let carrier = carrier.ok_or("the shim is not up")?;
-                return Ok(Connect::Stream(carrier.handover));
+                Ok(Connect::Stream(carrier.handover))
             }
-            Found::Direct => return Ok(Connect::Direct),
-            Found::Failed(reason) => return Err(reason),
-        };
-        let state = self.state();
-        let live = state.live.get(&(peer, Role::Client));
-        let slot = live.and_then(|live| live.first().copied());
-        let slot = slot.ok_or("no path is connected")?;
-        Ok(Connect::Peer(peer, slot))
+            Answer::Direct => Ok(Connect::Direct),
+            Answer::Failed(reason) => Err(reason),
+        }
     }
 
-    fn request(&self, destination: SocketAddr) -> Option<oneshot::Receiver<Found>> {
+    fn request(&self, destination: SocketAddr) -> Option<oneshot::Receiver<Answer>> {
         let mut state = self.state();
         let id = state.next_request;
         let carrier = state.carrier.clone()?;

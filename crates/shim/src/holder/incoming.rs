@@ -151,8 +151,8 @@ async fn handle(
     let ends = Preamble::decode(&bytes)?;
     let destination = ends.destination;
     let server = connect_server(&carriers.served(), &ends).await?;
-    let relayed = carriers.relays().add(New {
-        session: (block.address(0), Role::Server),
+    let expected = carriers.relays().expect((block.address(0), Role::Server));
+    let relayed = expected.begin(New {
         source: ends.source,
         destination,
         peer: Arc::clone(stream),

@@ -15,7 +15,6 @@ use super::carrier::{Carriers, Connect};
 use super::opening::{CONNECTED, Opening, Remote};
 use super::relay;
 use super::relays::{Beginning, Failed, New};
-use crate::link::Role;
 use crate::protocol::{Preamble, Status};
 
 /// Why a captured connection ends.
@@ -111,8 +110,8 @@ async fn connect(
 ) -> Result<(), OutgoingError> {
     sockopt::set_tcp_nodelay(program, true).map_err(io::Error::from)?;
     let found = carriers.find(ends.destination).await;
-    let (peer, slot) = match found.map_err(OutgoingError::NoSession)? {
-        Connect::Peer(peer, slot) => (peer, slot),
+    let (expected, slot) = match found.map_err(OutgoingError::NoSession)? {
+        Connect::Peer(expected, slot) => (expected, slot),
         Connect::Stream(handover) => {
             let handed = handover.send(&ends, program.as_fd()).await;
             // The carrier has ended meanwhile.
@@ -124,12 +123,12 @@ async fn connect(
     let to = Remote {
         network,
         slot,
-        peer,
+        peer: expected.peer(),
     };
-    let socket = to.connect().await?;
+    let explain = |error| expected.end().map_or(error, OutgoingError::NoSession);
+    let socket = to.connect().await.map_err(explain)?;
     // Registered before it is connected: the session may end meanwhile, with the reason.
-    let relayed = carriers.relays().add(New {
-        session: (peer, Role::Client),
+    let relayed = expected.begin(New {
         source: ends.source,
         destination: ends.destination,
         peer: Arc::clone(&socket),
@@ -154,16 +153,17 @@ async fn connect(
         relay::delivered(&socket).await;
         Ok(())
     };
-    match relayed.run(relay).await {
-        Ok(ended) => ended,
-        Err(reason) => {
-            relayed.reset();
-            Err(match is_open.into_inner() {
-                true => OutgoingError::Ended(reason),
-                false => OutgoingError::NoSession(reason),
-            })
-        }
-    }
+    let reason = match relayed.run(relay).await {
+        Ok(done @ (Ok(()) | Err(OutgoingError::Refused(_)))) => return done,
+        // The end of the session explains the failure, which may be noticed first.
+        Ok(Err(error)) => relayed.end().ok_or(error)?,
+        Err(reason) => reason,
+    };
+    relayed.reset();
+    Err(match is_open.into_inner() {
+        true => OutgoingError::Ended(reason),
+        false => OutgoingError::NoSession(reason),
+    })
 }
 
 /// Relays a connection that does not go over SCION.

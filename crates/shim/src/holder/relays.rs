@@ -1,5 +1,7 @@
 //! All connections that are relayed.
 
+mod connection;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,7 @@ use hawser_mptcp::InfoError;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
-use super::relay;
+pub(super) use self::connection::{Expected, New, Relayed};
 use super::report::{
     Carried, ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals,
     carried, millis,
@@ -35,6 +37,8 @@ struct State {
     began: Instant,
     next: u64,
     all: BTreeMap<u64, Entry>,
+    /// Connections whose session is known, and that are not begun.
+    expected: BTreeMap<u64, (Session, watch::Sender<Option<End>>)>,
     ended: u64,
     setups_failed: u64,
     failures: VecDeque<FailureReport>,
@@ -70,28 +74,11 @@ struct Seen {
     retransmits: BTreeMap<u32, u32>,
 }
 
-/// A connection that begins.
-pub(super) struct New {
-    pub session: Session,
-    pub source: SocketAddr,
-    pub destination: SocketAddr,
-    /// The connection to the other holder.
-    pub peer: Arc<TcpStream>,
-}
-
 /// What has ended, of what a connection needs, and why.
 #[derive(Clone)]
 enum End {
     Session(String),
     Shim(String),
-}
-
-/// A connection that is relayed, until this is dropped.
-pub(super) struct Relayed {
-    number: u64,
-    relays: Relays,
-    ended: watch::Receiver<Option<End>>,
-    written: Arc<AtomicBool>,
 }
 
 /// A connection of a program that begins, until this is dropped.
@@ -118,6 +105,7 @@ impl Default for Relays {
             began: Instant::now(),
             next: 0,
             all: BTreeMap::new(),
+            expected: BTreeMap::new(),
             ended: 0,
             setups_failed: 0,
             failures: VecDeque::new(),
@@ -135,35 +123,19 @@ impl Relays {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, new: New) -> Relayed {
+    /// Expects a connection of a session.
+    pub(super) fn expect(&self, session: Session) -> Expected {
         let (end, ended) = watch::channel(None);
-        let written = Arc::new(AtomicBool::new(false));
         let mut state = self.state();
-        if new.session.1 == Role::Client {
-            state.notify(|| ConnectionEvent::Began {
-                destination: new.destination,
-                peer: Some(new.session.0),
-            });
-        }
         let number = state.next;
         state.next += 1;
-        state.totals.entry(new.session).or_default().connections += 1;
-        let entry = Entry {
-            session: new.session,
-            source: new.source,
-            destination: new.destination,
-            peer: new.peer,
-            began: Instant::now(),
-            end,
-            seen: Seen::default(),
-            written: Arc::clone(&written),
-        };
-        state.all.insert(number, entry);
-        Relayed {
+        state.expected.insert(number, (session, end));
+        drop(state);
+        Expected {
             number,
+            session,
             relays: self.clone(),
             ended,
-            written,
         }
     }
 
@@ -235,19 +207,15 @@ impl Relays {
     pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
         let mut state = self.state();
         state.totals.remove(&(peer, role));
-        for entry in state.all.values() {
-            if entry.session == (peer, role) {
-                let end = End::Session(reason.to_owned());
-                entry.end.send_replace(Some(end));
-            }
+        for (_, end) in state.ends().filter(|(session, _)| *session == (peer, role)) {
+            end.send_replace(Some(End::Session(reason.to_owned())));
         }
     }
 
     /// Ends all connections.
     pub(super) fn end_all(&self, reason: &str) {
-        for entry in self.state().all.values() {
-            let end = End::Shim(reason.to_owned());
-            entry.end.send_replace(Some(end));
+        for (_, end) in self.state().ends() {
+            end.send_replace(Some(End::Shim(reason.to_owned())));
         }
     }
 
@@ -348,6 +316,13 @@ impl Relays {
 }
 
 impl State {
+    /// The sessions of all connections, and what learns of their ends.
+    fn ends(&self) -> impl Iterator<Item = (Session, &watch::Sender<Option<End>>)> {
+        let begun = self.all.values().map(|entry| (entry.session, &entry.end));
+        let expected = self.expected.values();
+        begun.chain(expected.map(|(session, end)| (*session, end)))
+    }
+
     fn notify(&self, event: impl FnOnce() -> ConnectionEvent) {
         if let Some(observer) = &self.observer {
             // Nobody may listen any more.
@@ -404,61 +379,10 @@ impl Seen {
     }
 }
 
-impl Relayed {
-    /// To be set once all that the program has sent was written to the other holder.
-    pub(super) fn written(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.written)
-    }
-
-    /// Puts `peer` in the place of the connection to the other holder.
-    pub(super) fn replace(&self, peer: &Arc<TcpStream>) {
-        if let Some(entry) = self.relays.state().all.get_mut(&self.number) {
-            entry.peer = Arc::clone(peer);
-            entry.seen = Seen::default();
-        }
-    }
-
-    /// Has the connection to the other holder end with a reset.
-    pub(super) fn reset(&self) {
-        if let Some(entry) = self.relays.state().all.get(&self.number) {
-            relay::reset(&entry.peer);
-        }
-    }
-
-    /// Runs `relay` until it ends, or the session or the shim does.
-    ///
-    /// # Errors
-    /// Why these ended.
-    pub(super) async fn run<T>(&self, relay: impl Future<Output = T>) -> Result<T, String> {
-        let mut ended = self.ended.clone();
-        tokio::select! {
-            done = relay => Ok(done),
-            Ok(end) = ended.wait_for(Option::is_some) => Err(match &*end {
-                Some(End::Session(reason) | End::Shim(reason)) => reason.clone(),
-                None => String::new(),
-            }),
-        }
-    }
-
-    /// Runs what is left to do after the end of the session, until the shim ends: then it is `None`.
-    pub(super) async fn run_on<T>(&self, rest: impl Future<Output = T>) -> Option<T> {
-        let mut ended = self.ended.clone();
-        tokio::select! {
-            done = rest => Some(done),
-            _ = ended.wait_for(|end| matches!(end, Some(End::Shim(_)))) => None,
-        }
-    }
-}
-
-impl Drop for Relayed {
-    fn drop(&mut self) {
-        let mut guard = self.relays.state();
-        let state = &mut *guard;
-        state.ended += 1;
-        if let Some(mut entry) = state.all.remove(&self.number) {
-            // The last chance to count; what is unknown by now is not counted.
-            let _ = entry.count(&mut state.totals);
-        }
+impl End {
+    fn reason(&self) -> String {
+        let (Self::Session(reason) | Self::Shim(reason)) = self;
+        reason.clone()
     }
 }
 

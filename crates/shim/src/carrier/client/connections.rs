@@ -31,7 +31,7 @@ impl ClientSession {
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         for waiting in self.waiting.drain(..) {
             let chosen = measured.choose(carriers, self.node.uptime());
-            let _ = waiting.send(match chosen {
+            waiting.give(match chosen {
                 Some(CarrierKind::Mptcp) => Ok(Connect::Mptcp(table.peer)),
                 Some(CarrierKind::Quic) => Ok(Connect::Quic(table.peer)),
                 None => Err(format!("--carrier {choice} cannot be used here")),

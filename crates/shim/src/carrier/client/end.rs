@@ -23,14 +23,12 @@ impl ClientSession {
     /// Refuses the requests that have no answer. Later ones begin another session.
     pub(super) fn refuse(&mut self, mut requests: mpsc::UnboundedReceiver<Request>, reason: &str) {
         for waiting in self.waiting.drain(..) {
-            let _ = waiting.send(Err(reason.to_owned()));
+            waiting.give(Err(reason.to_owned()));
         }
         requests.close();
         while let Ok(request) = requests.try_recv() {
             match request {
-                Request::Connect(answer) => {
-                    let _ = answer.send(Err(reason.to_owned()));
-                }
+                Request::Connect(answer) => answer.give(Err(reason.to_owned())),
                 Request::Carry(handed) => handed.refuse(),
                 Request::Measure(_) | Request::InUse(_) | Request::Report(_) => {}
             }

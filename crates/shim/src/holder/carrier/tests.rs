@@ -1,0 +1,101 @@
+//! What connections learn of the ends of their sessions.
+
+use std::future::pending;
+
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::handover;
+use crate::holder::relays::New;
+
+const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+
+/// Without captures, and a carrier whose requests go nowhere.
+fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
+    let (requests, received) = mpsc::unbounded_channel();
+    let (end, _) = handover::pair().unwrap();
+    let handover = Arc::new(HandoverSender::new(end).unwrap());
+    let carriers = Carriers(Arc::new(Inner {
+        state: Mutex::new(State {
+            capture: None,
+            forwarded: None,
+            carrier: Some(Attached { requests, handover }),
+            requests: HashMap::new(),
+            next_request: 0,
+            live: HashMap::new(),
+        }),
+        mptcp: Mptcp::Unused(String::new()),
+        relays: Relays::default(),
+        served: watch::Sender::default(),
+        attached: Notify::new(),
+        detached: Notify::new(),
+        captured: watch::Sender::default(),
+    }));
+    (carriers, received)
+}
+
+/// What a program's connection finds when its session is refused right after the answer.
+async fn find_refused(live: Vec<Slot>) -> (Carriers, Result<Connect, String>) {
+    let (carriers, mut requests) = carriers();
+    let asking = {
+        let carriers = carriers.clone();
+        tokio::spawn(async move { carriers.find("192.0.2.1:9".parse().unwrap()).await })
+    };
+    let Some(ToCarrier::Connect { id, .. }) = requests.recv().await else {
+        panic!("no request");
+    };
+    let role = Role::Client;
+    let found = Found::Peer(PEER);
+    let reason = "refused".to_owned();
+    for message in [
+        ToHolder::Slots {
+            peer: PEER,
+            role,
+            live,
+        },
+        ToHolder::Connected { id, found },
+        ToHolder::Ended {
+            peer: PEER,
+            role,
+            reason,
+        },
+    ] {
+        carriers.on_message(message);
+    }
+    (carriers, asking.await.unwrap())
+}
+
+#[tokio::test]
+async fn a_session_that_ends_right_after_the_answer_says_why() {
+    let (carriers, found) = find_refused(vec![3]).await;
+    let Ok(Connect::Peer(expected, 3)) = found else {
+        panic!("{:?}", found.err());
+    };
+    assert_eq!(expected.end().as_deref(), Some("refused"));
+    // Its socket is there only now.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let relayed = expected.begin(New {
+        source: address,
+        destination: address,
+        peer: Arc::new(TcpStream::connect(address).await.unwrap()),
+    });
+    let ended = relayed.run(pending::<()>()).await;
+    assert_eq!(ended, Err("refused".to_owned()));
+    drop(relayed);
+    // Nothing is left of the session.
+    assert!(carriers.report().sessions.is_empty());
+
+    let (_, found) = find_refused(Vec::new()).await;
+    assert_eq!(found.err().as_deref(), Some("refused"));
+}
+
+#[tokio::test]
+async fn a_session_that_begins_after_one_has_ended_is_another() {
+    let (carriers, found) = find_refused(vec![3]).await;
+    let expected = carriers.relays().expect((PEER, Role::Client));
+    assert_eq!(expected.end(), None);
+    drop(found);
+    carriers.relays().end_all("down");
+    assert_eq!(expected.end().as_deref(), Some("down"));
+}
