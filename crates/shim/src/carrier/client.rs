@@ -222,7 +222,15 @@ impl ClientSession {
                 Ok(()) = self.offers.changed() => self.offer(),
                 Some(dialed) = self.dialed.1.recv() => self.on_dialed(dialed)?,
                 Some((lane, message)) = self.received.1.recv() => self.on_message(lane, message)?,
-                Some((lane, event)) = self.events.1.recv() => self.on_event(lane, event),
+                Some((lane, event)) = self.events.1.recv() => {
+                    // What the peer sent before a lane ended tells why.
+                    for _ in 0..self.received.1.len() {
+                        if let Ok((lane, message)) = self.received.1.try_recv() {
+                            self.on_message(lane, message)?;
+                        }
+                    }
+                    self.on_event(lane, event);
+                }
                 _ = tick.tick() => self.tick()?,
             }
             self.follow_orders();

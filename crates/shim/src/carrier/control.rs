@@ -1,5 +1,8 @@
 //! The control stream of a lane's connection, and the watch over the lane.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +76,15 @@ impl Control {
         }
     }
 
+    /// The next message, if it has arrived; `None` also at the end.
+    async fn read_arrived(&mut self) -> Option<Message> {
+        tokio::select! {
+            biased;
+            message = self.read() => message.ok(),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
@@ -109,6 +121,10 @@ impl Control {
                 },
                 Some(message) = outgoing.recv() => {
                     if let Err(error) = self.write(&message).await {
+                        // What the other side sent before it left tells why.
+                        while let Some(message) = self.read_arrived().await {
+                            let _ = received.send((watch.lane.key, message));
+                        }
                         break error.to_string();
                     }
                     if matches!(message, Message::Packet { .. }) {

@@ -108,7 +108,15 @@ impl Server {
                     }
                 }
                 Some((lane, message)) = self.received.1.recv() => self.on_message(lane, message),
-                Some((lane, event)) = self.events.1.recv() => self.on_event(lane, event),
+                Some((lane, event)) = self.events.1.recv() => {
+                    // What the peer sent before a lane ended tells why.
+                    for _ in 0..self.received.1.len() {
+                        if let Ok((lane, message)) = self.received.1.try_recv() {
+                            self.on_message(lane, message);
+                        }
+                    }
+                    self.on_event(lane, event);
+                }
                 Some(answer) = reports.recv() => {
                     let _ = answer.send(self.sessions.iter().map(Session::report).collect());
                 }
@@ -120,14 +128,14 @@ impl Server {
     /// Takes a connection into its session.
     fn join(&mut self, greeted: Greeted) {
         let Greeted {
-            mut control,
+            control,
             underlay,
             open,
         } = greeted;
         let connection = control.connection.clone();
         let (mut remote, name) = (connection.peer(), (connection.peer_key(), open.tag));
         remote.host.set_port(open.port);
-        let refuse = |code, text: &str| Message::Refuse {
+        let refusal = |code, text: &str| Message::Refuse {
             code,
             text: text.to_owned(),
         };
@@ -137,27 +145,26 @@ impl Server {
             .map(|cipher| self.node.lane_keys(&connection, Side::Server, Some(cipher)));
         let carriers = self.node.carriers();
         let refusal = match &keys {
-            _ if open.carriers.intersection(carriers).is_empty() => Some(refuse(
+            _ if open.carriers.intersection(carriers).is_empty() => Some(refusal(
                 RefusalCode::CARRIER,
                 "its shim carries no connections by MPTCP: use --carrier quic or auto",
             )),
-            None => Some(refuse(
+            None => Some(refusal(
                 RefusalCode::PROTOCOL,
                 "the cipher is not accepted here",
             )),
             Some(_) if !self.sessions.contains_key(&name) && self.sessions.len() >= SESSIONS => {
-                Some(refuse(RefusalCode::TOO_MANY, "there are too many sessions"))
+                Some(refusal(
+                    RefusalCode::TOO_MANY,
+                    "there are too many sessions",
+                ))
             }
             Some(_) => None,
         };
         let keys = match (refusal, keys) {
             (None, Some(Ok(keys))) => keys,
             (Some(refusal), _) => {
-                tokio::spawn(async move {
-                    if control.write(&refusal).await.is_ok() {
-                        control.finish().await;
-                    }
-                });
+                tokio::spawn(refuse(control, refusal));
                 return;
             }
             // The connection has ended.
@@ -405,6 +412,17 @@ fn accept_streams(
     opened
 }
 
+/// Refuses a connection, and keeps it until the peer has received why.
+async fn refuse(mut control: Control, refusal: Message) {
+    let refused = async {
+        if control.write(&refusal).await.is_ok() {
+            control.finish().await;
+        }
+    };
+    // A peer that takes nothing does not learn it.
+    let _ = tokio::time::timeout(FIRST, refused).await;
+}
+
 /// Handles the first message of a connection; `None` if it is refused.
 async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option<Greeted> {
     let (peer, key) = (connection.peer(), connection.peer_key());
@@ -421,7 +439,7 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option
                 open,
             });
         }
-        Ok(Ok((mut control, message))) => {
+        Ok(Ok((control, message))) => {
             let (code, text) = match message {
                 Message::Open(_) => {
                     let text = format!("the key {key} is not allowed here");
@@ -436,9 +454,7 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option
                 code,
                 text: text.clone(),
             };
-            if control.write(&refusal).await.is_ok() {
-                let _ = tokio::time::timeout(FIRST, control.finish()).await;
-            }
+            refuse(control, refusal).await;
             text
         }
         Ok(Err(error)) => error.to_string(),
