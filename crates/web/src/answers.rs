@@ -75,3 +75,26 @@ impl Query {
         number.map_err(|_| bad(format!("{name}={text:?} is not a number")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_query_is_read_or_refused(query: String) {
+            if let Ok(query) = Query::new(Some(&query), &["a"]) {
+                let _ = query.number("a");
+            }
+        }
+
+        #[test]
+        fn numbers_of_a_query_are_read(number: u64) {
+            let query = Query::new(Some(&format!("a={number}")), &["a", "b"]).unwrap();
+            prop_assert_eq!(query.number("a").unwrap(), Some(number));
+            prop_assert_eq!(query.number("b").unwrap(), None);
+        }
+    }
+}

@@ -133,7 +133,8 @@ impl Live {
 
 /// The event of a sample: `[link, egress, ingress]` in bit/s for each link that carries something.
 fn event(at: u64, revision: u64, used: &[Use]) -> String {
-    let mut text = format!("data: {{\"at\":{at},\"revision\":{revision},\"rates\":[");
+    // Browsers begin a stream that ended anew after half a second.
+    let mut text = format!("retry: 500\ndata: {{\"at\":{at},\"revision\":{revision},\"rates\":[");
     let mut first = true;
     // Both directions of a link are side by side.
     for both in used.chunk_by(|one, other| one.link == other.link) {
@@ -194,7 +195,8 @@ mod tests {
             of(2, Direction::Ingress, None),
             of(3, Direction::Ingress, Some(7.0)),
         ];
-        let expected = "data: {\"at\":5,\"revision\":6,\"rates\":[[2,1000,0],[3,0,7]]}\n\n";
+        let expected =
+            "retry: 500\ndata: {\"at\":5,\"revision\":6,\"rates\":[[2,1000,0],[3,0,7]]}\n\n";
         assert_eq!(event(5, 6, &used), expected);
     }
 }

@@ -420,6 +420,48 @@ async fn a_session_is_for_the_page_alone() {
 }
 
 #[tokio::test]
+async fn behind_a_proxy_its_address_and_its_clients_count() {
+    let server = Server::behind("https://limits.example.org").await;
+    let login = |client: &str, token: &str| {
+        let head = format!(
+            "Origin: https://limits.example.org\r\nX-Hawser-Page: 1\r\n\
+             X-Forwarded-For: 192.0.2.99, {client}\r\n"
+        );
+        (head, json!({ "token": token }).to_string())
+    };
+    for _ in 0..10 {
+        let (head, body) = login("192.0.2.1", "wrong");
+        assert_eq!(
+            server
+                .ask("POST /api/v1/session", &head, &body)
+                .await
+                .status,
+            401
+        );
+    }
+    let (head, body) = login("192.0.2.1", server.token("alice"));
+    assert_eq!(
+        server
+            .ask("POST /api/v1/session", &head, &body)
+            .await
+            .status,
+        429
+    );
+    let (head, body) = login("192.0.2.2", server.token("alice"));
+    let begun = server.ask("POST /api/v1/session", &head, &body).await;
+    assert_eq!(begun.status, 200, "{begun:?}");
+    assert!(
+        begun.header("set-cookie").unwrap().ends_with("; Secure"),
+        "{begun:?}"
+    );
+    let own = format!("Origin: http://{}\r\nX-Hawser-Page: 1\r\n", server.address);
+    assert_eq!(
+        server.ask("POST /api/v1/session", &own, &body).await.status,
+        403
+    );
+}
+
+#[tokio::test]
 async fn bodies_and_requests_have_bounds() {
     let server = Server::start().await;
     let long = format!("{{\"limit\":{{}}}}{}", " ".repeat(70_000));

@@ -96,7 +96,9 @@ async fn a_limit_is_set_by_keyboard_and_gets_into_force() {
     let mut browser = steps.await.unwrap();
     kernel.until(1, Some(2_500_000)).await;
     let steps = tokio::task::spawn_blocking(move || {
-        browser.until("document.querySelector('.changes li').textContent.includes('to 2.5 Mbit/s, from 4 Mbit/s')");
+        browser.until(
+            "document.querySelector('.changes li').textContent.includes('4 Mbit/s → 2.5 Mbit/s')",
+        );
         // By the number: too much is refused before it is sent.
         tab_to(&mut browser, ".ingress input[type=number]");
         browser.evaluate("document.activeElement.select()");

@@ -1,5 +1,6 @@
 //! Links, their maxima and limits.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hawser_topology::IsdAsn;
@@ -80,15 +81,14 @@ fn end(
 ) -> Result<LinkEnd, ChangeError> {
     let (_, first_port) = router(state, isd_as)?;
     let taken: Vec<LinkEnd> = ends(state, isd_as).collect();
-    let is_free = |number: &u16| !taken.iter().any(|end| end.interface == Some(*number));
+    let interfaces: BTreeSet<u16> = taken.iter().filter_map(|end| end.interface).collect();
     let full = || ChangeError::Conflict(format!("{isd_as} has no free interface"));
-    let interface = (1..=u16::MAX).find(is_free).ok_or_else(full)?;
-    let is_used = |port: u16| {
-        let same = |end: &&LinkEnd| end.port == Some(port) && end.ip == ip;
-        taken.iter().any(|end| same(&end))
-    };
+    let interface = (1..=u16::MAX).find(|number| !interfaces.contains(number));
+    let interface = interface.ok_or_else(full)?;
+    let at_ip = taken.iter().filter(|end| end.ip == ip);
+    let ports: BTreeSet<u16> = at_ip.filter_map(|end| end.port).collect();
     let port = match (ip, port) {
-        (Some(ip), Some(port)) if is_used(port) => {
+        (Some(ip), Some(port)) if ports.contains(&port) => {
             return Err(ChangeError::Conflict(format!(
                 "{isd_as} has a link at UDP port {port} of {ip} already"
             )));
@@ -97,7 +97,7 @@ fn end(
         (None, None) => None,
         (Some(ip), None) => {
             let full = || ChangeError::Conflict(format!("{isd_as} has no free UDP port at {ip}"));
-            let free = (first_port..=u16::MAX).find(|port| !is_used(*port));
+            let free = (first_port..=u16::MAX).find(|port| !ports.contains(port));
             Some(free.ok_or_else(full)?)
         }
     };

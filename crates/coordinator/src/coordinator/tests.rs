@@ -339,6 +339,42 @@ fn links_by_address_alone_need_no_configured_ases() {
 }
 
 #[test]
+fn thousands_of_links_are_added_at_once_or_not_at_all() {
+    let folder = tempdir().unwrap();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let here = serde_json::json!({ "isd_as": "0-0", "label": "this machine" });
+    let here: NewAttachmentPoint = serde_json::from_value(here).unwrap();
+    let numbers = 1..=4000_u64;
+    let far = |number: u64| serde_json::json!({ "isd_as": format!("0-{number}"), "label": "far" });
+    let ases = numbers
+        .clone()
+        .map(|number| serde_json::from_value(far(number)).unwrap());
+    let ases: Vec<NewUserAs> = ases.collect();
+    let link = |number: u64| {
+        let ip = format!("10.0.{}.{}", number / 200, number % 200 + 1);
+        let link = serde_json::json!({
+            "attachment_point": "0-0", "user_as": format!("0-{number}"), "ip": ip,
+        });
+        serde_json::from_value::<NewLink>(link).unwrap()
+    };
+    let mut links: Vec<NewLink> = numbers.map(link).collect();
+    let program = Actor::program();
+    links.push(link(1));
+    let refused = coordinator.add_all(&program, here.clone(), ases.clone(), links.clone());
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("link 1 has the address 10.0.0.2 too")
+    );
+    assert!(coordinator.state().attachment_points.is_empty());
+    links.pop();
+    coordinator.add_all(&program, here, ases, links).unwrap();
+    let enforced = coordinator.state().enforced(IsdAsn::WILDCARD);
+    assert_eq!(enforced.len(), 4000);
+}
+
+#[test]
 fn versions_grow_where_the_configuration_differs() {
     let bed = Bed::new();
     let versions = || {

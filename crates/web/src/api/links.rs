@@ -180,3 +180,31 @@ pub(crate) async fn list_core(
     let links: Vec<_> = state.core_links.values().collect();
     Ok(json(StatusCode::OK, &value!({ "core_links": links })))
 }
+
+#[cfg(test)]
+mod tests {
+    use hawser_fuzz::fuzz;
+
+    use super::*;
+
+    #[test]
+    fn any_body_is_read_or_refused() {
+        let valid = [
+            r#"{"limit":{"egress":1000000,"ingress":null},"maximum":{}}"#,
+            r#"{"maximum":{"ingress":0}}"#,
+        ];
+        let valid: Vec<_> = valid.iter().map(|text| text.as_bytes().to_vec()).collect();
+        fuzz(&valid, |bytes| {
+            if let Ok(patch) = serde_json::from_slice::<Patch>(bytes) {
+                assert!(patch.limit.list().len() + patch.maximum.list().len() <= 4);
+            }
+        });
+        let patch: Patch = serde_json::from_slice(&valid[0]).unwrap();
+        let limits = [
+            (Direction::Egress, Some(1_000_000)),
+            (Direction::Ingress, None),
+        ];
+        assert_eq!(patch.limit.list(), limits);
+        assert!(patch.maximum.list().is_empty());
+    }
+}

@@ -86,7 +86,7 @@ function users() {
     await draw();
   };
   return h("section", { class: "card" }, h("header", {}, h("h2", {}, "Users")),
-    h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["Name", "Role", "Token", "Actions"].map((text) => h("th", { scope: "col" }, text)))), body),
+    h("table", { class: "table users" }, h("thead", {}, h("tr", {}, ["Name", "Role", "Token", "Actions"].map((text) => h("th", { scope: "col" }, text)))), body),
     h("div", { class: "body" }, adder("Add user", [field("Name", name), field("Role", role)], add)));
 }
 

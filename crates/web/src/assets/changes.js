@@ -13,7 +13,7 @@ function linkName(change) {
 
 function rateText(what, bits) {
   if (bits !== null && bits !== undefined) return exactRate(bits);
-  return what === "limit" ? "as much as the maximum allows" : "no maximum";
+  return what === "limit" ? "the whole maximum" : "none";
 }
 
 const ENDS = {
@@ -37,8 +37,8 @@ function sentence(change, ofLink) {
   const who = h("b", {}, change.who);
   if (change.what === "limit" || change.what === "maximum") {
     const side = directionPhrase(change.direction);
-    return [who, ` set the ${change.what} `, ofLink ? "" : ["of ", linkName(change), " "], `${side} to `,
-      h("b", {}, rateText(change.what, change.to)), h("span", { class: "muted" }, `, from ${rateText(change.what, change.from)}`)];
+    return [who, ` set the ${change.what} `, ofLink ? "" : ["of ", linkName(change), " "], h("span", { class: "muted" }, `(${side})`),
+      `: ${rateText(change.what, change.from)} → `, h("b", {}, rateText(change.what, change.to))];
   }
   return [who, " ", ENDS[change.what]?.(change) ?? change.what];
 }

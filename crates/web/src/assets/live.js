@@ -35,7 +35,20 @@ function reload() {
   loading ??= load().catch(() => {}).finally(() => { loading = null; });
 }
 
+let lost = null;
+
+// A stream that ends is begun anew at once, as a rule: that is not worth a word.
 function online(is) {
+  if (!is) {
+    lost ??= setTimeout(() => showOnline(false), 5000);
+    return;
+  }
+  clearTimeout(lost);
+  lost = null;
+  showOnline(true);
+}
+
+function showOnline(is) {
   for (const line of document.querySelectorAll(".offline")) {
     line.textContent = is ? "" : "No connection to the server: what is shown may be old. Trying again …";
   }

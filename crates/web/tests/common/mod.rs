@@ -12,7 +12,7 @@ use hawser_coordinator::{
 };
 use hawser_http::{Listener, Token};
 use hawser_topology::IsdAsn;
-use hawser_web::{App, AppOptions, router, sample};
+use hawser_web::{App, AppOptions, Origin, router, sample};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,6 +110,15 @@ impl Server {
     }
 
     pub async fn with_connections(connections: usize) -> Self {
+        Self::with(connections, None).await
+    }
+
+    /// Behind a proxy that serves the page at this address.
+    pub async fn behind(origin: &str) -> Self {
+        Self::with(256, Some(origin.parse().unwrap())).await
+    }
+
+    async fn with(connections: usize, proxy: Option<Origin>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let coordinator = Coordinator::open(folder.path()).unwrap();
         let program = Actor::program();
@@ -156,7 +165,7 @@ impl Server {
         let kernel = Arc::new(Kernel::default());
         let options = AppOptions {
             title: "Link limits".into(),
-            ..AppOptions::default()
+            proxy,
         };
         let app = App::new(coordinator.clone(), options);
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None);
