@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, demo, fetch, get, join, key, lab, limit, man, map, paths, perf, ping, receive, run,
-    seed, send, serve, service, shim, simulate, torrent, traceroute,
+    bench, coordinator, demo, fetch, get, join, key, lab, limit, man, map, paths, perf, ping,
+    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -63,6 +63,8 @@ pub enum Command {
     Lab(lab::LabCommand),
     /// Run one AS on this machine, from the archive of its coordinator
     Join(join::JoinArgs),
+    /// Keep the ASes, links and limits of a network, and configure its machines
+    Coordinator(coordinator::CoordinatorArgs),
     /// Show multipath at work: network, seeder and downloads in one go
     Demo(demo::DemoArgs),
     /// Repeat the papers' experiments
@@ -120,6 +122,7 @@ impl Command {
             Self::Run(args) => run::run(*args),
             Self::Join(args) => join::run(args).map(done),
             Self::Limit(args) => limit::run(args).map(done),
+            Self::Coordinator(args) => coordinator::run(args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

@@ -6,6 +6,7 @@ mod bulk;
 mod choose;
 mod config;
 mod congestion;
+pub mod coordinator;
 pub mod demo;
 mod experiment;
 pub mod fetch;

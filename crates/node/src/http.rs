@@ -263,3 +263,6 @@ impl Url {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,9 @@ use crate::services::Services;
 /// Waits before limits that could not be put into force are tried again.
 const LIMITS_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
+/// Time after which limits in force are set again, as somebody else may have removed them.
+const AGAIN: Duration = Duration::from_secs(30);
+
 /// How an AS is run.
 pub struct Options {
     /// The `hawser` program, whose commands `router run` and `control run` are the services.
@@ -56,7 +59,7 @@ pub async fn run(
         follower: None,
         updates,
         deployed: watch::Sender::new(None),
-        limits: Attempt::due(),
+        limits: InForce::default(),
         limits_backoff: LIMITS_BACKOFF,
         has_been_ready: false,
     };
@@ -68,17 +71,13 @@ pub async fn run(
     result
 }
 
-/// Whether limits are in force.
-enum Attempt {
-    Done,
-    /// They are tried at this time.
-    Due(Instant),
-}
-
-impl Attempt {
-    fn due() -> Self {
-        Self::Due(Instant::now())
-    }
+/// The limits of the current configuration.
+#[derive(Default)]
+struct InForce {
+    /// Whether they are in force.
+    is: bool,
+    /// When they are set again; `None` if there are none to set.
+    again: Option<Instant>,
 }
 
 struct Node {
@@ -93,7 +92,7 @@ struct Node {
     updates: Sender<Update>,
     /// What has become of the current version, as soon as that is known.
     deployed: watch::Sender<Option<Outcome>>,
-    limits: Attempt,
+    limits: InForce,
     limits_backoff: Backoff,
     /// Whether all services have been ready once.
     has_been_ready: bool,
@@ -113,10 +112,7 @@ impl Node {
             {
                 return Err(NodeError::Service { service, reason });
             }
-            let retry = match self.limits {
-                Attempt::Done => None,
-                Attempt::Due(at) => Some(at),
-            };
+            let again = self.limits.again;
             let services = &mut self.services;
             tokio::select! {
                 Some(update) = updates.recv() => self.update(update).await,
@@ -127,7 +123,7 @@ impl Node {
                     }
                 } => {}
                 () = async {
-                    match retry {
+                    match again {
                         Some(at) => sleep_until(at).await,
                         None => std::future::pending().await,
                     }
@@ -176,7 +172,7 @@ impl Node {
     fn settle(&mut self) {
         let version = self.manifest.version;
         let ready = self.services.as_ref().is_some_and(Services::ready);
-        let in_force = ready && matches!(self.limits, Attempt::Done);
+        let in_force = ready && self.limits.is;
         self.has_been_ready |= ready;
         let outcome = Outcome {
             version,
@@ -191,7 +187,7 @@ impl Node {
     /// Puts the limits of the current configuration into force.
     async fn apply_limits(&mut self) {
         let Some(limits) = self.options.limits.clone() else {
-            self.limits = Attempt::Done;
+            self.limits.is = true;
             return;
         };
         let applied = match self.bundle.link_info() {
@@ -203,11 +199,17 @@ impl Node {
         };
         match applied {
             Ok(()) => {
-                self.limits = Attempt::Done;
+                self.limits = InForce {
+                    is: true,
+                    again: Some(Instant::now() + AGAIN),
+                };
                 self.limits_backoff.worked();
             }
             Err(error) => {
-                self.limits = Attempt::Due(Instant::now() + self.limits_backoff.failed());
+                self.limits = InForce {
+                    is: false,
+                    again: Some(Instant::now() + self.limits_backoff.failed()),
+                };
                 let reason = error.to_string();
                 self.deployed.send_replace(Some(Outcome {
                     version: self.manifest.version,

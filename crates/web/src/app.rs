@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::HeaderMap;
-use hawser_coordinator::Coordinator;
+use hawser_coordinator::{Configurations, Coordinator};
 use thiserror::Error;
 
 use crate::auth::{Attempts, Sessions};
@@ -57,6 +57,7 @@ pub struct App(Arc<Inner>);
 
 struct Inner {
     coordinator: Coordinator,
+    configurations: Option<Configurations>,
     options: AppOptions,
     sessions: Sessions,
     attempts: Attempts,
@@ -71,8 +72,24 @@ impl App {
     /// Serves the state of a coordinator.
     #[must_use]
     pub fn new(coordinator: Coordinator, options: AppOptions) -> Self {
+        Self::build(coordinator, None, options)
+    }
+
+    /// The same for a coordinator that also configures the ASes.
+    #[must_use]
+    pub fn with_configurations(configurations: Configurations, options: AppOptions) -> Self {
+        let coordinator = configurations.coordinator().clone();
+        Self::build(coordinator, Some(configurations), options)
+    }
+
+    fn build(
+        coordinator: Coordinator,
+        configurations: Option<Configurations>,
+        options: AppOptions,
+    ) -> Self {
         Self(Arc::new(Inner {
             coordinator,
+            configurations,
             options,
             sessions: Sessions::default(),
             attempts: Attempts::default(),
@@ -87,6 +104,11 @@ impl App {
     #[must_use]
     pub fn coordinator(&self) -> &Coordinator {
         &self.0.coordinator
+    }
+
+    /// What makes the configurations of ASes; `None` where only limits are set.
+    pub(crate) fn configurations(&self) -> Option<&Configurations> {
+        self.0.configurations.as_ref()
     }
 
     pub(crate) fn title(&self) -> &str {

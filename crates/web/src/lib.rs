@@ -9,6 +9,7 @@ mod api;
 mod app;
 mod auth;
 mod history;
+mod host_api;
 mod live;
 mod page;
 mod routes;

@@ -11,6 +11,7 @@ use hawser_http::JsonError;
 
 use crate::api::{ases, changes, links, metrics, openapi, session, usage, users};
 use crate::app::App;
+use crate::host_api;
 use crate::page;
 
 /// What browsers may do with the page: run and show what this server sends, and nothing else.
@@ -107,6 +108,11 @@ pub(crate) fn api() -> Routes {
         .delete("/api/v1/users/{id}", users::remove)
         .post("/api/v1/users/{id}/token", users::replace_token)
         .delete("/api/v1/users/{id}/token", users::revoke_token)
+        .get("/api/v1/ases/{isd_as}/archive", host_api::archive)
+        .get("/api/host/{id}/config", host_api::configuration)
+        .get("/api/host/{id}/segments", host_api::segments)
+        .post("/api/host/{id}/deployed_config_version", host_api::deployed)
+        .post("/api/host/{id}/usage", host_api::usage)
         .get("/metrics", metrics::metrics)
 }
 

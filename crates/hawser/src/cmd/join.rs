@@ -5,15 +5,21 @@ mod report;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use hawser_bundle::{Bundle, LARGEST_ARCHIVE};
-use hawser_node::{Folder, Options};
+use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
+use hawser_node::{Event, Folder, KernelLimits, Limits, Options};
 use hawser_topology::{IsdAsn, as_folder};
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::sleep;
 
 use self::report::{Joined, show};
 use super::{files, print, process};
 use crate::failure::{Doing, Failure};
+
+/// How long it is held back that a service ended.
+const HOLD: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
 pub struct JoinArgs {
@@ -58,9 +64,13 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
     if once {
         return Ok(());
     }
+    let limits: Option<Arc<dyn Limits>> = match current.manifest()?.role {
+        Role::AttachmentPoint => Some(Arc::new(KernelLimits::open()?)),
+        Role::User => None,
+    };
     let options = Options {
         program: process::program()?,
-        limits: None,
+        limits,
     };
     process::small_runtime()?.block_on(async {
         let (sender, mut events) = unbounded_channel();
@@ -71,15 +81,33 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
         };
         let running = hawser_node::run(folder, options, sender, stop);
         tokio::pin!(running);
+        // That a service ended may be why all ends: then it is said once.
+        let mut held: Option<Event> = None;
         let ended = loop {
             tokio::select! {
                 biased;
-                Some(event) = events.recv() => show(&event, json)?,
+                Some(event) = events.recv() => {
+                    if let Some(held) = held.take() {
+                        show(&held, json)?;
+                    }
+                    match event {
+                        Event::Ended { .. } => held = Some(event),
+                        event => show(&event, json)?,
+                    }
+                }
                 ended = &mut running => break ended,
+                () = sleep(HOLD), if held.is_some() => {
+                    if let Some(held) = held.take() {
+                        show(&held, json)?;
+                    }
+                }
             }
         };
         while let Ok(event) = events.try_recv() {
-            show(&event, json)?;
+            let is_reason = ended.is_err() && matches!(event, Event::Ended { .. });
+            if !is_reason {
+                show(&event, json)?;
+            }
         }
         Ok(ended?)
     })

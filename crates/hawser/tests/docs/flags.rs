@@ -6,7 +6,9 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 33] = [
+const DOCUMENTED: [&[&str]; 35] = [
+    &["coordinator"],
+    &["join"],
     &["get"],
     &["send"],
     &["receive"],

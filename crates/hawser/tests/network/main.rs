@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bulk;
+mod coordinator;
 mod flood;
 mod kill;
 mod lab;

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod join;
 mod keys;
 mod labs;
 mod limit;

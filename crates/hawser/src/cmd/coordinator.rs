@@ -1,0 +1,53 @@
+//! `hawser coordinator`: a network whose ASes join from archives.
+
+use std::path::PathBuf;
+
+use hawser_coordinator::{Access, Configurations};
+use hawser_web::App;
+
+use super::pages::{PagesArgs, state_folder};
+use super::process;
+use crate::failure::{Doing, Failure};
+
+#[derive(clap::Args)]
+pub struct CoordinatorArgs {
+    #[command(flatten)]
+    pages: PagesArgs,
+    /// The folder of the state and of all keys; for root /var/lib/hawser/coordinator, else
+    /// hawser/coordinator in $XDG_DATA_HOME or ~/.local/share, when not given
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The URL by which the machines of ASes reach this, as their archives have it; the one of
+    /// --listen when not given
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The file with the certificates, in PEM, by which these machines verify this; those that
+    /// their systems trust when not given
+    #[arg(long, value_name = "FILE")]
+    url_ca: Option<PathBuf>,
+}
+
+/// Serves until this process is told to end.
+pub fn run(args: &CoordinatorArgs) -> Result<(), Failure> {
+    let folder = match &args.state {
+        Some(folder) => folder.clone(),
+        None => state_folder("coordinator")?,
+    };
+    let ca = args.url_ca.as_deref().map(|path| {
+        let text = std::fs::read_to_string(path);
+        text.doing(path.display())
+    });
+    let ca = ca.transpose()?;
+    process::runtime()?.block_on(async {
+        // What is wrong with the address is said before anything is made.
+        let listener = args.pages.bind().await?;
+        let url = match &args.url {
+            Some(url) => url.clone(),
+            None => args.pages.url(&listener)?,
+        };
+        let coordinator = args.pages.open(&folder)?;
+        let configurations = Configurations::open(coordinator, &folder, Access { url, ca })?;
+        let app = App::with_configurations(configurations, args.pages.options("Coordinator"));
+        args.pages.serve(listener, app, std::future::pending()).await
+    })
+}

@@ -1,0 +1,59 @@
+//! What the machines of ASes ask for and report, below `/api/host`.
+//!
+//! As SCIONLab's host API: a machine fetches its configuration (200 with an archive, 204 while
+//! nothing is configured, 304 while it has the newest) and reports the version that it runs. A
+//! request may wait for a change. Beside it: the segments of the network, and what links carried.
+
+mod archive;
+mod configuration;
+mod machine;
+mod reports;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::archive::archive;
+pub(crate) use self::configuration::{configuration, segments};
+pub(crate) use self::reports::{deployed, usage};
+
+use axum::http::StatusCode;
+use hawser_coordinator::{ChangeError, ConfigurationError, Configurations};
+use hawser_http::JsonError;
+
+use crate::answers::refused;
+use crate::app::App;
+
+/// What makes the configurations; a server that only limits links of its machine makes none.
+fn configurations(app: &App) -> Result<&Configurations, JsonError> {
+    app.configurations().ok_or_else(|| {
+        let reason = "this server configures no ASes: `hawser coordinator` does";
+        JsonError(StatusCode::NOT_FOUND, reason.to_owned())
+    })
+}
+
+/// The answer when a configuration cannot be made.
+fn failed(error: ConfigurationError) -> JsonError {
+    let status = match error {
+        ConfigurationError::Change(error) => return refused(error),
+        ConfigurationError::Unknown(_) => StatusCode::NOT_FOUND,
+        ConfigurationError::NoAttachmentPoint(_) | ConfigurationError::NoAs => StatusCode::CONFLICT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    JsonError(status, error.to_string())
+}
+
+/// Does what blocks.
+async fn blocking<T: Send + 'static>(
+    make: impl FnOnce() -> Result<T, ConfigurationError> + Send + 'static,
+) -> Result<T, JsonError> {
+    let made = tokio::task::spawn_blocking(make).await;
+    let made =
+        made.map_err(|error| JsonError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    made.map_err(failed)
+}
+
+/// The same for a change of the state.
+async fn changing<T: Send + 'static>(
+    make: impl FnOnce() -> Result<T, ChangeError> + Send + 'static,
+) -> Result<T, JsonError> {
+    blocking(|| make().map_err(ConfigurationError::from)).await
+}

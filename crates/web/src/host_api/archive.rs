@@ -1,0 +1,39 @@
+//! The archive with which the owner of an AS brings it up.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use hawser_coordinator::Configurations;
+use hawser_http::JsonError;
+use hawser_topology::IsdAsn;
+
+use super::configuration::with_tag;
+use super::{blocking, configurations};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// `GET /api/v1/ases/{isd_as}/archive`: of a user AS for its owner, of any AS for administrators.
+pub(crate) async fn archive(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<Response, JsonError> {
+    let unknown = |_| JsonError(StatusCode::NOT_FOUND, format!("there is no AS {text:?}"));
+    let isd_as: IsdAsn = text.parse().map_err(unknown)?;
+    let (configurations, actor) = (configurations(&app)?.clone(), caller.actor());
+    let archive = blocking(move || configurations.archive_of(&actor, isd_as)).await?;
+    let body = Body::from(archive.bytes.clone());
+    let mut response = with_tag(StatusCode::OK, Some(&archive.tag), body);
+    let name = Configurations::host_name(isd_as);
+    let name = format!("attachment; filename=\"{name}.tar.gz\"");
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/gzip"),
+    );
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}

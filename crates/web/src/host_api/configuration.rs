@@ -1,0 +1,171 @@
+//! Configurations and segments, once they differ from what the machine has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use hawser_coordinator::{Configurations, Tagged};
+use hawser_http::JsonError;
+use tokio::time::{Instant, sleep_until};
+
+use super::machine::Machine;
+use super::{blocking, configurations};
+use crate::answers::Query;
+use crate::app::App;
+
+/// Longest wait for a change, in seconds: shorter than what cuts idle connections on the way.
+const MAX_WAIT: u64 = 50;
+/// The tag of the answer that nothing is configured.
+const NOTHING: &str = "\"nothing\"";
+
+/// What a machine asks for, and what it has.
+struct Asked {
+    /// The tag of what it has.
+    tag: Option<String>,
+    /// The version that it has.
+    version: Option<u64>,
+    /// When it wants an answer, whatever that is.
+    until: Instant,
+}
+
+impl Asked {
+    fn new(query: Option<&str>, headers: &HeaderMap, known: &[&str]) -> Result<Self, JsonError> {
+        let query = Query::new(query, known)?;
+        let wait = query.number("wait")?.unwrap_or(0).min(MAX_WAIT);
+        let tag = headers.get(header::IF_NONE_MATCH);
+        Ok(Self {
+            tag: tag.and_then(|tag| tag.to_str().ok()).map(str::to_owned),
+            version: match known.contains(&"version") {
+                true => query.number("version")?,
+                false => None,
+            },
+            until: Instant::now() + Duration::from_secs(wait),
+        })
+    }
+
+    /// Whether the machine has what `tag` is of.
+    fn has(&self, tag: &str) -> bool {
+        let known = self.tag.as_deref().unwrap_or_default();
+        known
+            .split(',')
+            .any(|known| known.trim() == tag || known.trim() == "*")
+    }
+}
+
+/// `GET /api/host/{id}/config`
+pub(crate) async fn configuration(
+    State(app): State<App>,
+    machine: Machine,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, JsonError> {
+    let asked = Asked::new(query.as_deref(), &headers, &["version", "wait"])?;
+    let Machine { isd_as, secret } = machine;
+    let coordinator = app.coordinator().clone();
+    let gone = || {
+        let reason = "the secret of this machine was replaced: fetch a new archive";
+        JsonError(StatusCode::UNAUTHORIZED, reason.to_owned())
+    };
+    let of_version = asked.tag.is_none();
+    wait_for(configurations(&app)?, asked, |configurations, asked| {
+        let (secret, coordinator) = (secret.clone(), coordinator.clone());
+        let known = asked.version.filter(|_| of_version);
+        async move {
+            if !coordinator.is_host(isd_as, &secret) {
+                return Err(gone());
+            }
+            let version = coordinator.state().host(isd_as).map(|host| host.version);
+            if known.is_some() && known >= version {
+                return Ok(Found::Known);
+            }
+            let found = blocking(move || configurations.for_host(isd_as, &secret)).await?;
+            Ok(found.map_or(Found::Nothing, Found::Some))
+        }
+    })
+    .await
+    .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/gzip")))
+}
+
+/// `GET /api/host/{id}/segments`
+pub(crate) async fn segments(
+    State(app): State<App>,
+    _machine: Machine,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, JsonError> {
+    let asked = Asked::new(query.as_deref(), &headers, &["wait"])?;
+    wait_for(
+        configurations(&app)?,
+        asked,
+        |configurations, _| async move {
+            let found = blocking(move || configurations.segments()).await?;
+            Ok::<_, JsonError>(Found::Some(found))
+        },
+    )
+    .await
+    .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/json")))
+}
+
+/// What there is for a machine.
+enum Found {
+    /// This, which the machine may have.
+    Some(Arc<Tagged>),
+    /// Nothing is configured.
+    Nothing,
+    /// What the machine has.
+    Known,
+}
+
+/// Waits until `find` finds what the machine does not have, or the time is over. Returns that, or
+/// the answer that there is nothing (new).
+async fn wait_for<F: Future<Output = Result<Found, JsonError>>>(
+    configurations: &Configurations,
+    asked: Asked,
+    find: impl Fn(Configurations, &Asked) -> F,
+) -> Result<Result<Response, Arc<Tagged>>, JsonError> {
+    let mut state = configurations.coordinator().subscribe();
+    let mut epoch = configurations.subscribe();
+    loop {
+        state.mark_unchanged();
+        epoch.mark_unchanged();
+        let unchanged = match find(configurations.clone(), &asked).await? {
+            Found::Some(tagged) if !asked.has(&tagged.tag) => return Ok(Err(tagged)),
+            Found::Nothing if !asked.has(NOTHING) => {
+                return Ok(Ok(empty(StatusCode::NO_CONTENT, Some(NOTHING))));
+            }
+            Found::Nothing => StatusCode::NO_CONTENT,
+            Found::Some(_) | Found::Known => StatusCode::NOT_MODIFIED,
+        };
+        tokio::select! {
+            Ok(()) = state.changed() => {}
+            Ok(()) = epoch.changed() => {}
+            () = sleep_until(asked.until) => {
+                return Ok(Ok(empty(unchanged, asked.tag.as_deref())));
+            }
+        }
+    }
+}
+
+fn empty(status: StatusCode, tag: Option<&str>) -> Response {
+    with_tag(status, tag, Body::empty())
+}
+
+fn file(tagged: &Tagged, kind: &'static str) -> Response {
+    let body = Body::from(tagged.bytes.clone());
+    let mut response = with_tag(StatusCode::OK, Some(&tagged.tag), body);
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+pub(super) fn with_tag(status: StatusCode, tag: Option<&str>, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag).ok()) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}

@@ -1,0 +1,374 @@
+//! Requests of machines, without a network.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hawser_bundle::Bundle;
+use hawser_control::Publication;
+use hawser_coordinator::{
+    Access, Actor, Configurations, Coordinator, Direction, Limits, LinkId, NewAttachmentPoint,
+    NewLink, NewUserAs, Role,
+};
+use hawser_http::Peer;
+use hawser_topology::IsdAsn;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::{App, AppOptions, router};
+
+const AP: &str = "1-ff00:0:110";
+const AP_HOST: &str = "1-ff00_0_110";
+const USER: &str = "1-ff00:0:1";
+const USER_HOST: &str = "1-ff00_0_1";
+
+/// A coordinator with an attachment point and a user's AS at it.
+struct Bed {
+    _folder: tempfile::TempDir,
+    coordinator: Coordinator,
+    router: axum::Router,
+    link: LinkId,
+    /// Tokens of an administrator, the owner of the AS, another user, and a reader.
+    tokens: [String; 4],
+}
+
+/// An answer.
+struct Answer {
+    status: u16,
+    tag: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    async fn read(response: Response<Body>) -> Self {
+        let tag = response.headers().get("etag");
+        let tag = tag.map(|tag| tag.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap();
+        let body = body.to_bytes().to_vec();
+        Self { status, tag, body }
+    }
+
+    fn error(&self) -> String {
+        let value: Value = serde_json::from_slice(&self.body).unwrap();
+        value["error"].as_str().unwrap().to_owned()
+    }
+}
+
+fn ia(text: &str) -> IsdAsn {
+    text.parse().unwrap()
+}
+
+impl Bed {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let coordinator = Coordinator::open(folder.path()).unwrap();
+        let program = Actor::program();
+        let users = [
+            ("root", Role::Admin),
+            ("owner", Role::User),
+            ("other", Role::User),
+            ("reader", Role::Reader),
+        ];
+        let users = users.map(|(name, role)| coordinator.add_user(&program, name, role).unwrap());
+        let owner = Some(users[1].0.id);
+        let tokens = users.map(|(_, token)| token.reveal().to_owned());
+        let new = NewAttachmentPoint {
+            isd_as: ia(AP),
+            label: "here".to_owned(),
+            place: None,
+            addresses: vec!["192.0.2.1".parse().unwrap()],
+            first_port: 50000,
+            device: None,
+        };
+        coordinator.add_attachment_point(&program, new).unwrap();
+        let new = NewUserAs {
+            isd_as: ia(USER),
+            owner,
+            label: "there".to_owned(),
+            place: None,
+            addresses: vec!["198.51.100.1".parse().unwrap()],
+            first_port: 50000,
+        };
+        coordinator.add_user_as(&program, new).unwrap();
+        let new = NewLink {
+            attachment_point: ia(AP),
+            user_as: ia(USER),
+            ip: None,
+            port: None,
+            device: None,
+            maximum: Limits::both(Some(10_000_000)),
+            limit: Limits::default(),
+        };
+        let link = coordinator.add_link(&program, new).unwrap().id;
+        let access = Access {
+            url: "https://coordinator.example".to_owned(),
+            ca: None,
+        };
+        let path = folder.path();
+        let made = Configurations::open(coordinator.clone(), path, access).unwrap();
+        let app = App::with_configurations(made, AppOptions::default());
+        Self {
+            _folder: folder,
+            coordinator,
+            router: router(app),
+            link,
+            tokens,
+        }
+    }
+
+    async fn send(&self, request: axum::http::request::Builder, body: Body) -> Answer {
+        let mut request = request.body(body).unwrap();
+        let address: SocketAddr = "192.0.2.9:1".parse().unwrap();
+        let peer = Peer {
+            address,
+            tls: false,
+            certificate: None,
+        };
+        request.extensions_mut().insert(peer);
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        Answer::read(response).await
+    }
+
+    async fn get(&self, path: &str, token: &str, tag: Option<&str>) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let mut request = Request::get(path).header("authorization", bearer);
+        if let Some(tag) = tag {
+            request = request.header("if-none-match", tag);
+        }
+        self.send(request, Body::empty()).await
+    }
+
+    async fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
+        let request = Request::post(path).header("authorization", format!("Bearer {token}"));
+        self.send(request, Body::from(body.to_string())).await
+    }
+
+    /// The secret of an AS's machine, from its archive.
+    async fn secret(&self, isd_as: &str) -> String {
+        let path = format!("/api/v1/ases/{isd_as}/archive");
+        let answer = self.get(&path, &self.tokens[0], None).await;
+        assert_eq!(
+            answer.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
+        let manifest = Bundle::unpack(&answer.body).unwrap().manifest().unwrap();
+        manifest.coordinator.unwrap().token
+    }
+
+    fn limit(&self, rate: u64) {
+        let limit = [(Direction::Egress, Some(rate))];
+        let program = Actor::program();
+        self.coordinator
+            .set_limit(&program, self.link, &limit)
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn archives_are_for_owners_and_administrators() {
+    let bed = Bed::new();
+    let status = async |isd_as: &str, token: &str| {
+        let path = format!("/api/v1/ases/{isd_as}/archive");
+        bed.get(&path, token, None).await.status
+    };
+    let [admin, owner, other, reader] = &bed.tokens;
+    let expected = [
+        (admin, [200, 200]),
+        (owner, [200, 403]),
+        (other, [403; 2]),
+        (reader, [403; 2]),
+    ];
+    for (token, statuses) in expected {
+        let found = [status(USER, token).await, status(AP, token).await];
+        assert_eq!(found, statuses);
+    }
+    assert_eq!(status("1-ff00:0:99", admin).await, 404);
+    assert_eq!(status("x", admin).await, 404);
+    assert_eq!(status(USER, "wrong").await, 401);
+}
+
+#[tokio::test]
+async fn a_machine_gets_what_it_does_not_have() {
+    let bed = Bed::new();
+    let secret = bed.secret(AP).await;
+    let path = format!("/api/host/{AP_HOST}/config");
+    let first = bed.get(&path, &secret, None).await;
+    assert_eq!(first.status, 200);
+    let bundle = Bundle::unpack(&first.body).unwrap();
+    let tag = first.tag.unwrap();
+    assert_eq!(tag, bundle.tag());
+    let version = bundle.manifest().unwrap().version;
+    let same = bed.get(&path, &secret, Some(&tag)).await;
+    assert_eq!((same.status, same.body.len()), (304, 0));
+    // As SCIONLab's machines ask.
+    for (known, status) in [(version, 304), (version - 1, 200)] {
+        let answer = bed
+            .get(&format!("{path}?version={known}"), &secret, None)
+            .await;
+        assert_eq!(answer.status, status);
+    }
+    bed.limit(500_000);
+    let next = bed.get(&path, &secret, Some(&tag)).await;
+    assert_eq!(next.status, 200);
+    let next = Bundle::unpack(&next.body).unwrap();
+    assert!(next.manifest().unwrap().version > version);
+    let limited = next.link_info().unwrap().0[&bed.link.to_string()].clone();
+    assert_eq!(limited.egress, Some(500));
+}
+
+#[tokio::test]
+async fn a_machine_may_wait_for_a_change() {
+    let bed = Bed::new();
+    let secret = bed.secret(AP).await;
+    let path = format!("/api/host/{AP_HOST}/config?wait=50");
+    let tag = bed.get(&path, &secret, None).await.tag.unwrap();
+    let segments = format!("/api/host/{AP_HOST}/segments?wait=50");
+    let known = bed.get(&segments, &secret, None).await.tag.unwrap();
+    let waiting = bed.get(&path, &secret, Some(&tag));
+    let of_segments = bed.get(&segments, &secret, Some(&known));
+    let change = async {
+        tokio::task::yield_now().await;
+        bed.limit(700_000);
+        // Limits change no segments, but links do.
+        bed.coordinator
+            .remove_link(&Actor::program(), bed.link)
+            .unwrap();
+    };
+    let (answer, segments, ()) = tokio::join!(waiting, of_segments, change);
+    assert_eq!(answer.status, 200);
+    assert_eq!(segments.status, 200);
+    let publication = Publication::from_json(&segments.body).unwrap();
+    assert_eq!(publication.network().links.len(), 0);
+}
+
+#[tokio::test]
+async fn without_links_a_user_as_has_nothing() {
+    let bed = Bed::new();
+    let secret = bed.secret(USER).await;
+    bed.coordinator
+        .remove_link(&Actor::program(), bed.link)
+        .unwrap();
+    let path = format!("/api/host/{USER_HOST}/config");
+    let nothing = bed.get(&path, &secret, None).await;
+    assert_eq!(nothing.status, 204);
+    let again = bed.get(&path, &secret, nothing.tag.as_deref()).await;
+    assert_eq!(again.status, 204);
+    let version = bed.get(&format!("{path}?version=0"), &secret, None).await;
+    assert_eq!(version.status, 204);
+}
+
+#[tokio::test]
+async fn only_the_machine_itself_is_answered() {
+    let bed = Bed::new();
+    let (ap, user) = (bed.secret(AP).await, bed.secret(USER).await);
+    let status = async |host: &str, token: &str| {
+        bed.get(&format!("/api/host/{host}/config"), token, None)
+            .await
+            .status
+    };
+    assert_eq!(status(AP_HOST, &ap).await, 200);
+    assert_eq!(status(USER_HOST, &user).await, 200);
+    for (host, token) in [
+        (AP_HOST, user.as_str()),
+        (USER_HOST, ap.as_str()),
+        (AP_HOST, bed.tokens[0].as_str()),
+        ("1-ff00_0_99", ap.as_str()),
+        ("x", ap.as_str()),
+    ] {
+        assert_eq!(status(host, token).await, 401, "{host}");
+    }
+    // As SCIONLab's machines say who they are.
+    let basic = BASE64_STANDARD.encode(format!("{AP_HOST}:{ap}"));
+    for (path, expected) in [(AP_HOST, 200), (USER_HOST, 401)] {
+        let request = Request::get(format!("/api/host/{path}/config"));
+        let request = request.header("authorization", format!("Basic {basic}"));
+        assert_eq!(bed.send(request, Body::empty()).await.status, expected);
+    }
+    let request = Request::get(format!("/api/host/{AP_HOST}/config"));
+    assert_eq!(bed.send(request, Body::empty()).await.status, 401);
+    // A secret that is replaced counts no more, also for who waits.
+    let path = format!("/api/host/{AP_HOST}/config?wait=50");
+    let tag = bed.get(&path, &ap, None).await.tag.unwrap();
+    let waiting = bed.get(&path, &ap, Some(&tag));
+    let replace = async {
+        tokio::task::yield_now().await;
+        bed.coordinator
+            .replace_secret(&Actor::program(), ia(AP))
+            .unwrap();
+    };
+    let (answer, ()) = tokio::join!(waiting, replace);
+    assert_eq!(answer.status, 401);
+    assert!(answer.error().contains("was replaced"));
+}
+
+#[tokio::test]
+async fn guesses_are_slowed_down() {
+    let bed = Bed::new();
+    let secret = bed.secret(AP).await;
+    let path = format!("/api/host/{AP_HOST}/config");
+    let mut statuses = Vec::new();
+    for guess in 0..12 {
+        statuses.push(bed.get(&path, &guess.to_string(), None).await.status);
+    }
+    assert_eq!(statuses[0], 401);
+    assert_eq!(statuses[11], 429);
+    assert_eq!(bed.get(&path, &secret, None).await.status, 429);
+}
+
+#[tokio::test]
+async fn reports_reach_the_state() {
+    let bed = Bed::new();
+    let secret = bed.secret(AP).await;
+    let path = format!("/api/host/{AP_HOST}/deployed_config_version");
+    let host = || bed.coordinator.state().host(ia(AP)).unwrap().clone();
+    let version = host().version;
+    let failure = json!({"version": version, "error": "no permission"});
+    assert_eq!(bed.post(&path, &secret, &failure).await.status, 200);
+    let reason = bed.coordinator.deployed(ia(AP), version).await;
+    assert_eq!(reason, Err("no permission".to_owned()));
+    let report = json!({"version": version});
+    assert_eq!(bed.post(&path, &secret, &report).await.status, 200);
+    assert_eq!(host().deployed, Some(version));
+    let refused = [
+        json!({"version": version + 1}),
+        json!({"version": -1}),
+        json!({}),
+        json!([]),
+    ];
+    for wrong in refused {
+        let answer = bed.post(&path, &secret, &wrong).await;
+        assert_eq!(answer.status, 400, "{wrong}");
+    }
+    let path = format!("/api/host/{AP_HOST}/usage");
+    let counters = json!({"bytes": 1000, "packets": 2, "drops": 1, "backlog": 0});
+    let links = [
+        json!({"link": bed.link, "egress": counters, "ingress": null}),
+        // Not a link of this machine.
+        json!({"link": 999, "egress": counters}),
+    ];
+    let report = json!({ "links": links });
+    assert_eq!(bed.post(&path, &secret, &report).await.status, 200);
+    let (_, usage) = bed.coordinator.usage()[&ia(AP)].clone();
+    assert_eq!(usage.len(), 1);
+    assert_eq!(usage[0].egress.unwrap().bytes, 1000);
+    assert_eq!(usage[0].ingress, None);
+}
+
+#[tokio::test]
+async fn a_server_of_limits_alone_configures_no_ases() {
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let router = router(App::new(coordinator, AppOptions::default()));
+    let request = Request::get(format!("/api/host/{AP_HOST}/config"));
+    let response = router
+        .oneshot(request.body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+}
