@@ -122,7 +122,7 @@ impl Command {
             Self::Run(args) => run::run(*args),
             Self::Join(args) => join::run(args).map(done),
             Self::Limit(args) => limit::run(args).map(done),
-            Self::Coordinator(args) => coordinator::run(args).map(done),
+            Self::Coordinator(args) => coordinator::run(&args).map(done),
             Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),

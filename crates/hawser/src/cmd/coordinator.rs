@@ -48,6 +48,8 @@ pub fn run(args: &CoordinatorArgs) -> Result<(), Failure> {
         let coordinator = args.pages.open(&folder)?;
         let configurations = Configurations::open(coordinator, &folder, Access { url, ca })?;
         let app = App::with_configurations(configurations, args.pages.options("Coordinator"));
-        args.pages.serve(listener, app, std::future::pending()).await
+        args.pages
+            .serve(listener, app, std::future::pending())
+            .await
     })
 }
