@@ -3,7 +3,8 @@
 //! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs;
+//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
+//! [`limit`] that on link limits;
 //! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead. Nothing here prints: an
 //! observer receives the progress as [`Event`]s.
 //!
@@ -18,6 +19,7 @@ mod cpu;
 mod cross;
 mod error;
 mod experiment;
+pub mod limit;
 mod memory;
 pub mod mptcp;
 mod network;

@@ -4,6 +4,7 @@ mod args;
 mod bulk_congested;
 mod bulk_distance;
 mod clients;
+mod limit;
 mod mptcp;
 mod scale;
 mod throughput;
@@ -18,6 +19,7 @@ use self::args::ResultArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
+use self::limit::LimitArgs;
 use self::mptcp::MptcpArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
@@ -73,6 +75,8 @@ pub enum SpeedCommand {
     BulkCongested(BulkCongestedArgs),
     /// Compare TCP programs through the shim, over 1 to 8 paths, with QUIC over the same (002)
     Mptcp(MptcpArgs),
+    /// Measure limits of links beside tc set by hand: goodput, accuracy, cost of thousands of links (004)
+    Limit(LimitArgs),
 }
 
 /// Reads an experiment's name; help and completions list them all.
@@ -104,6 +108,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
         (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
         (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
         (Some(SpeedCommand::Mptcp(args)), _) => mptcp::run(args),
+        (Some(SpeedCommand::Limit(args)), _) => limit::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),
         // The arguments do not allow it.
         (None, None) => Err(Failure::usage(

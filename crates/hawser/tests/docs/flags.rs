@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 35] = [
+const DOCUMENTED: [&[&str]; 36] = [
     &["coordinator"],
     &["join"],
     &["get"],
@@ -26,6 +26,7 @@ const DOCUMENTED: [&[&str]; 35] = [
     &["bench", "bulk-distance"],
     &["bench", "bulk-congested"],
     &["bench", "mptcp"],
+    &["bench", "limit"],
     &["perf", "serve"],
     &["perf", "send"],
     &["simulate"],

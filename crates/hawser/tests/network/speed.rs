@@ -136,3 +136,101 @@ fn tcp_programs_are_measured_over_several_paths() {
     assert!(frames.into_iter().all(|frame| *frame == 1514), "{table}");
     assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
 }
+
+/// Runs `hawser bench limit` on a few points.
+fn limits(args: &[&str]) -> Option<Value> {
+    let common = ["bench", "limit", "--ip", "4", "--only", "hawser", "--json"];
+    report(&As::default(), &[&common, args].concat())
+}
+
+#[test]
+fn limits_are_measured_by_the_size_of_datagrams() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().to_str().unwrap();
+    let args = [
+        "--part",
+        "size",
+        "--every",
+        "9",
+        "--samples",
+        "2",
+        "--plot",
+        plot,
+    ];
+    let Some(table) = limits(&args) else { return };
+    let rows = table["size"].as_array().unwrap();
+    let points: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row["datagram"].as_u64().unwrap(),
+                row["direction"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let sizes = [1000, 10_000];
+    let expected = sizes.map(|size| [(size, "egress"), (size, "ingress")]);
+    assert_eq!(points, expected.concat());
+    for row in rows {
+        let frames = row["frames_kbit"].as_f64().unwrap();
+        // What a busy machine sends too little in a short time.
+        assert!(frames > 0.0 && frames < 600.0, "{row}");
+        assert_eq!(row["samples_kbit"].as_array().unwrap().len(), 2);
+        if row["datagram"] == 1000 {
+            assert!(row["mean_kbit"].as_f64().unwrap() > 0.0, "{row}");
+        }
+        // More is offered than passes: the rest is dropped, or the sender waits.
+        assert!(
+            row["direction"] == "egress" || row["drops"].as_u64().unwrap() > 0,
+            "{row}"
+        );
+    }
+    let drawn = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(drawn, 3);
+}
+
+#[test]
+fn the_error_of_limits_is_measured() {
+    let args = [
+        "--part", "accuracy", "--rate", "10mbit", "--repeat", "1", "--time", "500ms",
+    ];
+    let Some(table) = limits(&args) else { return };
+    let rows = table["accuracy"].as_array().unwrap();
+    assert_eq!(rows.len(), 6, "{table}");
+    for row in rows {
+        assert_eq!(row["failure"], Value::Null, "{row}");
+        let goodput = row["goodput_percent"].as_f64().unwrap();
+        assert!(goodput > 0.0, "{row}");
+        assert!(row["percent"].as_f64().unwrap() < 20.0, "{row}");
+    }
+}
+
+#[test]
+fn what_many_links_cost_is_measured() {
+    let args = [
+        "--part", "links", "--links", "10,300", "--repeat", "1", "--time", "100ms",
+    ];
+    let Some(table) = limits(&args) else { return };
+    let rows = table["links"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 3, "{table}");
+    for row in rows {
+        assert!(row["gbit"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let set: Vec<_> = table["program"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["links"])
+        .collect();
+    assert_eq!(set, [10, 300]);
+    let changes = table["change"].as_array().unwrap();
+    let times = |row: &Value| row["changes"].as_u64().unwrap();
+    assert_eq!(
+        changes.iter().map(times).collect::<Vec<_>>(),
+        [0, 100, 0, 100]
+    );
+    for row in changes {
+        assert!(row["sent"].as_u64().unwrap() > 0, "{row}");
+        assert_eq!(row["ms"].is_null(), times(row) == 0, "{row}");
+    }
+}

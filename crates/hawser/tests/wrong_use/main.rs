@@ -252,6 +252,9 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["bench", "throughput", "--routers", "1"], "--routers"),
         (vec!["bench", "throughput", "--only", "x"], "--only"),
         (vec!["bench", "scale", "--only", "x"], "--only"),
+        (vec!["bench", "limit", "--part", "x"], "--part"),
+        (vec!["bench", "limit", "--links", "3"], "--links"),
+        (vec!["bench", "limit", "--plot", "no/such"], "--plot"),
         (
             vec!["bench", "clients", "--piece-length", "3"],
             "--piece-length",

@@ -1,0 +1,84 @@
+//! UDP through a limit, in samples, as the thesis measures it with iPerf3.
+
+use std::time::{Duration, Instant};
+
+use super::bed::{Bed, far};
+use super::count::Counter;
+use super::load::{Kind, Load};
+use super::names::{IpVersion, LimitTool, Way};
+use super::table::{PointRow, mean};
+use super::tool::Set;
+use crate::error::ExperimentError;
+
+/// The limit of 004, chapter 6, in bit/s.
+pub const LIMIT: u64 = 500_000;
+/// The rate that is offered while the size changes.
+pub const OFFERED: u64 = 2_000_000;
+/// Traffic before the first sample, in which the queue fills.
+const BEFORE: Duration = Duration::from_secs(2);
+
+/// A point of a figure.
+#[derive(Debug, Clone, Copy)]
+pub struct Point {
+    pub tool: LimitTool,
+    pub direction: Way,
+    pub ip: IpVersion,
+    /// Bytes of payload of a datagram.
+    pub datagram: usize,
+    /// In bit/s of payload.
+    pub offered: u64,
+}
+
+impl Point {
+    /// Takes samples of this length. To be called inside the attachment point.
+    pub fn measure(
+        self,
+        bed: &Bed,
+        samples: u16,
+        length: Duration,
+    ) -> Result<PointRow, ExperimentError> {
+        let Self {
+            tool,
+            direction,
+            ip,
+            datagram,
+            offered,
+        } = self;
+        let set = Set::new(tool, &[far(ip, 0)], LIMIT)?;
+        let kind = Kind::Udp {
+            length: datagram,
+            rate: Some(offered),
+        };
+        let load = Load::start(bed, direction, ip, 0, kind)?;
+        let mut counter = Counter::open(direction)?;
+        std::thread::sleep(BEFORE);
+        let begin = counter.read()?;
+        let mut samples_kbit = Vec::new();
+        let mut before = (Instant::now(), load.received());
+        for _ in 0..samples {
+            std::thread::sleep(length);
+            let now = (Instant::now(), load.received());
+            let bits = 8 * (now.1 - before.1);
+            samples_kbit.push(bits as f64 / 1e3 / (now.0 - before.0).as_secs_f64());
+            before = now;
+        }
+        let end = counter.read()?;
+        drop(load);
+        set.reset()?;
+        let (mean_kbit, deviation_kbit) = mean(&samples_kbit);
+        Ok(PointRow {
+            tool,
+            direction,
+            ip,
+            limit_kbit: LIMIT as f64 / 1e3,
+            datagram,
+            offered_kbit: offered as f64 / 1e3,
+            mean_kbit,
+            deviation_kbit,
+            frames_kbit: end.rate_since(&begin) / 1e3,
+            zeros: samples_kbit.iter().filter(|one| **one == 0.0).count(),
+            drops: end.drops.wrapping_sub(begin.drops),
+            samples_kbit,
+        })
+    }
+}
