@@ -87,16 +87,17 @@ impl PagesArgs {
             client_ca: None,
         });
         let tls = files.map(|files| Tls::read(&files)).transpose()?;
-        if tls.is_none() && self.behind_proxy.is_none() && !self.listen.ip().is_loopback() {
+        let is_secure = tls.is_some();
+        process::raise_file_limit();
+        let listener = Listener::bind(self.listen, tls).await;
+        let listener = listener.doing(format_args!("listening at {}", self.listen))?;
+        if !is_secure && self.behind_proxy.is_none() && !self.listen.ip().is_loopback() {
             errln!(
                 "hawser: warning: tokens pass {} unencrypted: give --tls-cert and --tls-key, or \
                  listen at a loopback address behind a proxy",
                 self.listen
             );
         }
-        process::raise_file_limit();
-        let listener = Listener::bind(self.listen, tls).await;
-        let listener = listener.doing(format_args!("listening at {}", self.listen))?;
         Ok(listener.with_connections(CONNECTIONS))
     }
 

@@ -2,7 +2,7 @@
 
 use hawser_coordinator::Coordinator;
 
-use crate::common::{hawser, refused};
+use crate::common::{failed, hawser, refused};
 
 #[test]
 fn wrong_arguments_and_a_state_in_use_are_refused() {
@@ -13,9 +13,9 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
         let state = state.to_str().unwrap();
         hawser(&[&["limit", "serve", "--state", state], args].concat())
     };
-    refused(&serve(&["--tls-cert", "a.pem"]), 2, &["--tls-key"]);
+    failed(&serve(&["--tls-cert", "a.pem"]), 2, &["--tls-key"]);
     let proxy = serve(&["--behind-proxy", "limits.example.org"]);
-    refused(&proxy, 2, &["limits.example.org", "without a path"]);
+    failed(&proxy, 2, &["limits.example.org", "without a path"]);
     refused(
         &serve(&["--listen", "192.0.2.1:80"]),
         1,
@@ -30,7 +30,7 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
         "--tls-key",
         &key,
     ]);
-    refused(&tls, 1, &["cert.pem"]);
+    refused(&tls, 1, &["cannot read", "cert.pem"]);
     assert!(!state.exists());
 
     let _there = Coordinator::open(&state).unwrap();
