@@ -88,7 +88,10 @@ fn wrong_arguments_are_wrong_use() {
     wrong(&["limit"], &["Usage"]);
     wrong(&["limit", "-b", "fast"], &["fast"]);
     wrong(&["limit", "-l", "-r"], &["-r"]);
-    wrong(&["limit", "apply", "--default", "1bit"], &["out of bounds"]);
+    wrong(
+        &["limit", "apply", "--default", "100bit"],
+        &["out of bounds"],
+    );
     wrong(&["limit", "apply", "--rate", "1mbit"], &["--from"]);
     wrong(
         &["limit", "apply", "--from", "x", "--rate", "a=1mbit"],

@@ -7,9 +7,8 @@ use hawser_experiments::limit::{
     AccuracyRow, ChangeRow, IpVersion, LimitBench, LimitProgress, LimitTable, LimitTool, Part,
     PointRow, figures,
 };
-use hawser_topology::parse_duration;
+use hawser_topology::{parse_duration, parse_rate};
 
-use super::bulk_distance::rate;
 use crate::cmd::experiment::failure;
 use crate::cmd::print;
 use crate::failure::Failure;
@@ -239,6 +238,15 @@ fn change(row: &ChangeRow) -> String {
          gap {:.2} ms",
         row.tool, row.links, row.changes, row.sent, row.lost, row.delay_ms, row.gap_ms
     )
+}
+
+/// Reads a limit that can be measured.
+fn rate(text: &str) -> Result<u64, String> {
+    match parse_rate(text) {
+        Ok(rate) if (100_000..=5_000_000_000).contains(&rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+        Ok(_) => Err("from 100kbit to 5gbit".to_owned()),
+    }
 }
 
 #[cfg(test)]
