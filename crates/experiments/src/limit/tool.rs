@@ -204,7 +204,10 @@ fn batch(program: &str, lines: &str) -> Result<(), ExperimentError> {
             Ok(written) => written.during(step()),
             Err(_) => Err("the writing thread panicked").during(step()),
         },
-        false => Err(said.lines().next().unwrap_or("failed").to_owned()).during(step()),
+        false => {
+            let mut lines = said.lines().filter(|line| !line.starts_with("Warning"));
+            Err(lines.next().unwrap_or("it failed").to_owned()).during(step())
+        }
     }
 }
 
