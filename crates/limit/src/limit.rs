@@ -27,10 +27,12 @@ impl Limit {
     pub const MAX_RATE: u64 = 100_000_000_000;
     /// How long a packet may wait, unless said otherwise.
     pub const QUEUE: Duration = Duration::from_millis(50);
-    /// Least length of a queue, unless said otherwise: what a program can hand to the kernel at once,
-    /// as a datagram or as a run of segments. Such a run counts as one packet, and a queue that is
-    /// shorter than it drops it as a whole.
-    pub const LEAST: u32 = 64 << 10;
+    /// Least length of a queue in bytes, unless said otherwise: four of the largest datagrams. What a
+    /// program hands to the kernel at once, as a datagram or as a run of segments of up to 64 KiB without
+    /// their headers, counts as one packet, and a queue that is shorter than it drops it as a whole. And
+    /// it is more than the usual buffer of a socket (`net.core.wmem_default`), so that a program on this
+    /// host waits before its packets are dropped.
+    pub const LEAST: u32 = 256 << 10;
 
     /// A limit to `rate` bit/s, with the usual queue.
     #[must_use]

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_usual_queue_holds_what_a_program_can_send_at_once() {
-        assert_eq!(shape(Limit::new(500_000)).unwrap().queue, 65_536);
+        assert_eq!(shape(Limit::new(500_000)).unwrap().queue, 262_144);
         assert_eq!(shape(Limit::new(100_000_000)).unwrap().queue, 625_000);
     }
 

@@ -46,7 +46,8 @@ const DOCUMENTED: [&[&str]; 36] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 8] = [
+    "--fail-with-body",
     "--listen-port",
     "--config",
     "--release",
