@@ -46,8 +46,9 @@ const DOCUMENTED: [&[&str]; 36] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 8] = [
+const FOREIGN: [&str; 9] = [
     "--fail-with-body",
+    "--home-dir",
     "--listen-port",
     "--config",
     "--release",

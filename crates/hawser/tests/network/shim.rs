@@ -66,7 +66,11 @@ fn check(mut stream: &TcpStream, expected: &[u8], arrived: &AtomicUsize) {
     let mut buffer = vec![0; 1 << 16];
     let mut rest = expected;
     loop {
-        let bytes = stream.read(&mut buffer).unwrap();
+        let bytes = match stream.read(&mut buffer) {
+            // The reader's thread may be interrupted at any time.
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read.unwrap(),
+        };
         if bytes == 0 {
             break;
         }

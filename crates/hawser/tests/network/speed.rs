@@ -179,11 +179,6 @@ fn limits_are_measured_by_the_size_of_datagrams() {
         if row["datagram"] == 1000 {
             assert!(row["mean_kbit"].as_f64().unwrap() > 0.0, "{row}");
         }
-        // More is offered than passes: the rest is dropped, or the sender waits.
-        assert!(
-            row["direction"] == "egress" || row["drops"].as_u64().unwrap() > 0,
-            "{row}"
-        );
     }
     let drawn = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(drawn, 3);

@@ -85,6 +85,8 @@ fn wrong_arguments_are_wrong_use() {
         1,
         &["no device hawser-none"],
     );
+    let plot = ["bench", "limit", "--plot", nowhere];
+    refused(&command(&plot).output().unwrap(), 2, &["no such folder"]);
     wrong(&["limit"], &["Usage"]);
     wrong(&["limit", "-b", "fast"], &["fast"]);
     wrong(&["limit", "-l", "-r"], &["-r"]);

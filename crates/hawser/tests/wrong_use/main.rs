@@ -254,7 +254,6 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["bench", "scale", "--only", "x"], "--only"),
         (vec!["bench", "limit", "--part", "x"], "--part"),
         (vec!["bench", "limit", "--links", "3"], "--links"),
-        (vec!["bench", "limit", "--plot", "no/such"], "--plot"),
         (
             vec!["bench", "clients", "--piece-length", "3"],
             "--piece-length",
