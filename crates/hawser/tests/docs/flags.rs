@@ -46,7 +46,9 @@ const DOCUMENTED: [&[&str]; 36] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 11] = [
+    "--now",
+    "--system",
     "--fail-with-body",
     "--home-dir",
     "--listen-port",
