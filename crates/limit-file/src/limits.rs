@@ -24,7 +24,7 @@ impl LinkFile {
         let mut devices: BTreeMap<String, DeviceLimits> = BTreeMap::new();
         let mut entries: BTreeMap<Remote, &str> = BTreeMap::new();
         for link in &self.links {
-            let remote = remote(link, topology)?;
+            let remote = link.remote(topology)?;
             let device = match &link.device {
                 Some(device) => device.clone(),
                 None => device_to(remote.address).map_err(|source| LimitsError::Device {
@@ -59,24 +59,30 @@ impl LinkFile {
     }
 }
 
-fn remote<E>(link: &Link, topology: Option<&AsTopology>) -> Result<Remote, LimitsError<E>> {
-    match link.place {
-        Place::Address(address, port) => Ok(Remote { address, port }),
-        Place::Interface(interface) => {
-            let entry = link.entry.clone();
-            let Some(topology) = topology else {
-                return Err(LimitsError::NoTopology { entry, interface });
-            };
-            let remote = topology::remote(topology, interface);
-            let remote = remote.ok_or_else(|| LimitsError::NoInterface {
-                entry,
-                interface,
-                isd_as: topology.isd_as.to_string(),
-            })?;
-            Ok(Remote {
-                address: remote.ip(),
-                port: Some(remote.port()),
-            })
+impl Link {
+    /// The far end of the link. `topology` has the interfaces that links name.
+    ///
+    /// # Errors
+    /// When the link names an interface, and there is no topology or it does not have the interface.
+    pub fn remote<E>(&self, topology: Option<&AsTopology>) -> Result<Remote, LimitsError<E>> {
+        match self.place {
+            Place::Address(address, port) => Ok(Remote { address, port }),
+            Place::Interface(interface) => {
+                let entry = self.entry.clone();
+                let Some(topology) = topology else {
+                    return Err(LimitsError::NoTopology { entry, interface });
+                };
+                let remote = topology::remote(topology, interface);
+                let remote = remote.ok_or_else(|| LimitsError::NoInterface {
+                    entry,
+                    interface,
+                    isd_as: topology.isd_as.to_string(),
+                })?;
+                Ok(Remote {
+                    address: remote.ip(),
+                    port: Some(remote.port()),
+                })
+            }
         }
     }
 }

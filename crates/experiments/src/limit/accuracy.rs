@@ -57,7 +57,7 @@ impl Case {
         let mut counter = Counter::open(direction)?;
         let times = if limit < SLOW { SLOWER } else { 1 };
         std::thread::sleep(BEFORE * times);
-        let begin = counter.after_frame()?;
+        let begin = counter.at_frame()?;
         let received = (load.received(), Instant::now());
         let (mut looks, mut waited) = (0, 0);
         while begin.time.elapsed() < window * times {
@@ -67,7 +67,7 @@ impl Case {
         }
         let goodput =
             (load.received() - received.0) as f64 * 8.0 / received.1.elapsed().as_secs_f64();
-        let end = counter.after_frame()?;
+        let end = counter.at_frame()?;
         drop(load);
         set.reset()?;
         let percent = |rate: f64| 100.0 * rate / limit as f64;

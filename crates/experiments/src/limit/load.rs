@@ -10,6 +10,7 @@ use std::{io, thread};
 
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::socket::{set_option, set_receive_buffer};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use super::bed::{Bed, ends};
 use super::names::{IpVersion, Way};
@@ -79,8 +80,7 @@ impl Load {
             Kind::Tcp => {
                 let listener = inside(to, || TcpListener::bind(target)).during(step)?;
                 let target = listener.local_addr().during(step)?;
-                let output = inside(from, || TcpStream::connect_timeout(&target, 5 * TURN * 20));
-                let output = output.during(step)?;
+                let output = inside(from, || connect(source, target)).during(step)?;
                 let (input, _) = listener.accept().during(step)?;
                 output.set_write_timeout(Some(TURN)).during(step)?;
                 input.set_read_timeout(Some(TURN)).during(step)?;
@@ -164,6 +164,19 @@ impl Drop for Load {
 
 fn inside<T: Send>(namespace: &NetNs, job: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     namespace.run(job)?
+}
+
+/// Connects from the link's own address: by itself the kernel takes any of the user's, whose limit is
+/// another's.
+fn connect(source: SocketAddr, target: SocketAddr) -> io::Result<TcpStream> {
+    let family = match source {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &source)?;
+    rustix::net::connect(&socket, &target)?;
+    Ok(socket.into())
 }
 
 fn send_stream(mut output: &TcpStream, stop: &AtomicBool) {

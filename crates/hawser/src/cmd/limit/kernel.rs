@@ -14,15 +14,22 @@ pub struct Kernel(Mutex<Inner>);
 
 struct Inner {
     limiter: Limiter,
+    /// The limits of all other traffic on devices of links.
+    default: Limits,
     /// Which links are limited where.
     devices: BTreeMap<String, BTreeMap<Remote, LinkId>>,
 }
 
 impl Kernel {
-    /// Opens the kernel's traffic control; `replace` has what others set replaced.
-    pub fn open(replace: bool) -> Result<Self, LimitError> {
+    /// Opens the kernel's traffic control; `replace` has what others set replaced,
+    /// `default` is the limit of all other traffic on devices of links, in bit/s.
+    pub fn open(replace: bool, default: Option<u64>) -> Result<Self, LimitError> {
         Ok(Self(Mutex::new(Inner {
             limiter: Limiter::open()?.with_replace(replace),
+            default: default
+                .map(Limit::new)
+                .map(Limits::both)
+                .unwrap_or_default(),
             devices: BTreeMap::new(),
         })))
     }
@@ -72,6 +79,7 @@ impl Enforcer for Kernel {
                 ingress: link.limits.ingress.map(Limit::new),
             };
             let on_device = wanted.entry(device.clone()).or_default();
+            on_device.default = inner.default;
             on_device.links.insert(remote, limits);
             let on_device = devices.entry(device).or_default();
             on_device.insert(remote, link.link);

@@ -1,20 +1,22 @@
 //! `hawser limit serve`: limits of this machine's links, set on a page and by an API.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hawser_coordinator::{
     Actor, ChangeError, Coordinator, Limits, NewAttachmentPoint, NewLink, NewUserAs,
     enforce_locally,
 };
-use hawser_limit_file::{Link, LinkFile, Place};
+use hawser_limit::{LimitError, Remote};
+use hawser_limit_file::{LimitsError, Link, LinkFile};
 use hawser_topology::IsdAsn;
 use hawser_web::App;
 
 use super::kernel::Kernel;
-use super::wanted::ReplaceArgs;
+use super::wanted::{ReplaceArgs, topology};
 use crate::cmd::pages::{PagesArgs, state_folder};
 use crate::cmd::process;
+use crate::cmd::quantity::{RateArg, limit_or_none};
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
 
@@ -32,13 +34,21 @@ pub struct ServeArgs {
     /// The file of links that the first start begins with: its rates become the links' maxima
     #[arg(long, value_name = "FILE")]
     links: Option<PathBuf>,
+    /// Find the links that the file names by interface in the topology.json of an AS
+    #[arg(long, value_name = "TOPOLOGY", requires = "links")]
+    from: Option<PathBuf>,
+    /// The limit of all other traffic together on the devices of links, as long as this runs; none
+    /// when not given
+    #[arg(long, value_name = "RATE", value_parser = limit_or_none)]
+    default: Option<RateArg>,
     #[command(flatten)]
     replace: ReplaceArgs,
 }
 
 /// Serves until this process is told to end. The limits stay in force then.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let kernel = Kernel::open(args.replace.replace)?;
+    let default = args.default.and_then(|RateArg(rate)| rate);
+    let kernel = Kernel::open(args.replace.replace, default)?;
     let folder = match &args.state {
         Some(folder) => folder.clone(),
         None => state_folder("limit")?,
@@ -47,7 +57,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         // What is wrong with the address is said before anything is made.
         let listener = args.pages.bind().await?;
         let coordinator = args.pages.open(&folder)?;
-        begin(&coordinator, args.links.as_deref())?;
+        begin(&coordinator, args)?;
         let app = App::new(coordinator.clone(), args.pages.options("Link limits"));
         let enforcing = enforce_locally(coordinator, HERE, Arc::new(kernel));
         args.pages.serve(listener, app, enforcing).await
@@ -55,34 +65,43 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Makes the attachment point at the first start, with the links of a file.
-fn begin(coordinator: &Coordinator, file: Option<&Path>) -> Result<(), Failure> {
-    if coordinator.state().attachment_points.contains_key(&HERE) {
-        return match file {
-            Some(file) => Err(Failure::usage(format_args!(
-                "--links {}: links are there already: change them on the page, or start with another --state",
-                file.display()
-            ))),
-            None => Ok(()),
+fn begin(coordinator: &Coordinator, args: &ServeArgs) -> Result<(), Failure> {
+    let has_begun = coordinator.state().attachment_points.contains_key(&HERE);
+    let Some(path) = &args.links else {
+        return match has_begun {
+            true => Ok(()),
+            false => Ok(import(coordinator, Vec::new())?),
         };
-    }
-    let links = file.map(LinkFile::read).transpose()?.unwrap_or_default();
-    if let (Some(file), Some(_)) = (file, links.default) {
-        return Err(Failure::job(format_args!(
-            "{}: a limit of all other traffic is not supported here yet: remove it, or use `hawser limit watch`",
-            file.display()
+    };
+    let shown = path.display().to_string();
+    if has_begun {
+        return Err(Failure::usage(format_args!(
+            "--links {shown}: links are there already: change them on the page, or start with another --state"
         )));
     }
-    let count = links.links.len();
-    let imported = import(coordinator, links.links);
-    imported.doing(file.map_or_else(String::new, |file| file.display().to_string()))?;
-    if let Some(file) = file {
-        outln!("{count} links from {}", file.display());
+    let file = LinkFile::read(path)?;
+    // The state has no place for it: the next start would not know it.
+    if file.default.is_some() && args.default.is_none() {
+        return Err(Failure::usage(format_args!(
+            "{shown}: say the limit of all other traffic with --default, at each start, or none: the file \
+             counts at the first one only"
+        )));
     }
+    let topology = args.from.as_deref().map(topology).transpose()?;
+    let links = file.links.into_iter().map(|link| {
+        let remote = link.remote(topology.as_ref())?;
+        Ok((link, remote))
+    });
+    let links: Result<Vec<_>, LimitsError<LimitError>> = links.collect();
+    let links = links.doing(&shown)?;
+    let count = links.len();
+    import(coordinator, links).doing(&shown)?;
+    outln!("{count} links from {shown}");
     Ok(())
 }
 
 /// Adds the links, then the attachment point that shows that all are there.
-fn import(coordinator: &Coordinator, links: Vec<Link>) -> Result<(), ChangeError> {
+fn import(coordinator: &Coordinator, links: Vec<(Link, Remote)>) -> Result<(), ChangeError> {
     let program = Actor::program();
     let here = NewAttachmentPoint {
         isd_as: HERE,
@@ -94,17 +113,7 @@ fn import(coordinator: &Coordinator, links: Vec<Link>) -> Result<(), ChangeError
     };
     let mut ases = Vec::new();
     let mut new = Vec::new();
-    for (link, number) in links.into_iter().zip(1..) {
-        let (ip, port) = match link.place {
-            Place::Address(ip, port) => (ip, port),
-            Place::Interface(interface) => {
-                let reason = format!(
-                    "{}: interface {interface} is not supported here yet: give the far end's address",
-                    link.entry
-                );
-                return Err(ChangeError::Invalid(reason));
-            }
-        };
+    for ((link, remote), number) in links.into_iter().zip(1..) {
         // Files of links number ASes as they like.
         let isd_as = IsdAsn::from_u64(number);
         let label = link.entry.trim_start_matches("entry ").trim_matches('"');
@@ -123,8 +132,8 @@ fn import(coordinator: &Coordinator, links: Vec<Link>) -> Result<(), ChangeError
         new.push(NewLink {
             attachment_point: HERE,
             user_as: isd_as,
-            ip: Some(ip),
-            port,
+            ip: Some(remote.address),
+            port: remote.port,
             device: link.device,
             maximum: Limits {
                 egress: link.rates.egress,

@@ -153,6 +153,7 @@ impl WantedArgs {
     }
 }
 
-fn topology(path: &Path) -> Result<AsTopology, Failure> {
+/// Reads the `topology.json` of an AS.
+pub fn topology(path: &Path) -> Result<AsTopology, Failure> {
     Ok(read_json(path)?)
 }
