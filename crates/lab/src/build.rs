@@ -1,6 +1,7 @@
 //! Creation of the namespaces and links of a plan.
 
 use std::net::IpAddr;
+use std::time::Duration;
 use std::{fmt, io};
 
 use hawser_kernel::interface::LOOPBACK;
@@ -17,6 +18,9 @@ const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
 /// The least MTU with which a device has IPv6 addresses (RFC 8200, section 5).
 const MIN_MTU: u32 = 1280;
+/// What passes a link's limit at once after a pause: as little as keeps the rate while the machine is not
+/// overloaded, as a link of that rate has no bursts.
+const BURST: Duration = Duration::from_millis(1);
 
 /// Adds the object that could not be created to an error.
 fn making<T, E: fmt::Display>(
@@ -226,7 +230,7 @@ pub(crate) fn set_limit(
     // A link's device carries nothing else: the limit is that of all its traffic.
     let egress = shape
         .rate
-        .map(|rate| Limit::new(rate).with_queue(shape.queue));
+        .map(|rate| Limit::new(rate).with_queue(shape.queue).with_burst(BURST));
     let wanted = DeviceLimits {
         default: Limits {
             egress,

@@ -18,6 +18,8 @@ pub struct Limit {
     pub queue: Duration,
     /// Least length of the queue in bytes.
     pub least: u32,
+    /// What passes at once after a pause: the rate of this time, at least two frames.
+    pub burst: Duration,
 }
 
 impl Limit {
@@ -34,14 +36,27 @@ impl Limit {
     /// host waits before its packets are dropped.
     pub const LEAST: u32 = 256 << 10;
 
-    /// A limit to `rate` bit/s, with the usual queue.
+    /// Time whose rate may pass at once, unless said otherwise: with a shorter one the link would idle
+    /// whenever the kernel's timer is later than that, as on a virtual machine whose processor is taken
+    /// away for some milliseconds.
+    pub const BURST: Duration = Duration::from_millis(10);
+
+    /// A limit to `rate` bit/s, with the usual queue and burst.
     #[must_use]
     pub fn new(rate: u64) -> Self {
         Self {
             rate,
             queue: Self::QUEUE,
             least: Self::LEAST,
+            burst: Self::BURST,
         }
+    }
+
+    /// Lets the rate of this time pass at once after a pause. The shorter it is, the less the rate is
+    /// exceeded then, and the less of what late timers cost is made up for.
+    #[must_use]
+    pub fn with_burst(self, burst: Duration) -> Self {
+        Self { burst, ..self }
     }
 
     /// Has a queue of this time, and no least length in bytes.

@@ -1,5 +1,7 @@
 //! A limit in the kernel's units.
 
+use std::time::Duration;
+
 use crate::error::LimitError;
 use crate::htb::{Class, ticks};
 use crate::limit::{Limit, Owner};
@@ -23,7 +25,12 @@ pub(crate) struct Shape {
 impl Shape {
     /// The limit `limit` of `owner` on `device`, whose MTU is `mtu` bytes.
     pub fn new(limit: &Limit, mtu: u32, device: &str, owner: Owner) -> Result<Self, LimitError> {
-        let &Limit { rate, queue, least } = limit;
+        let &Limit {
+            rate,
+            queue,
+            least,
+            burst,
+        } = limit;
         if rate != 0 && !(Limit::MIN_RATE..=Limit::MAX_RATE).contains(&rate) {
             return Err(LimitError::Rate {
                 device: device.to_owned(),
@@ -34,10 +41,11 @@ impl Shape {
         let frame = u64::from(mtu) + u64::from(ETHERNET_HEADER);
         // A class has no rate of 0. With the least one its queue, of no length, takes nothing.
         let bytes_per_second = rate.max(Limit::MIN_RATE) / 8;
-        let millisecond = bytes_per_second / 1000;
-        // With a longer burst the rate would be exceeded for a while after each pause; with a shorter
-        // one the link would idle whenever the kernel's timer is late.
-        let burst = ticks(millisecond.max(2 * frame), bytes_per_second);
+        let in_time = |time: Duration| {
+            let bytes = u128::from(bytes_per_second) * time.as_nanos() / 1_000_000_000;
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        let burst = ticks(in_time(burst).max(2 * frame), bytes_per_second);
         let class = Class {
             rate: bytes_per_second,
             ceil: bytes_per_second,
@@ -48,10 +56,8 @@ impl Shape {
         if rate == 0 {
             return Ok(Self { class, queue: 0 });
         }
-        let bytes = u128::from(bytes_per_second) * queue.as_nanos() / 1_000_000_000;
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let bytes = bytes
-            .max(2 * millisecond)
+        let bytes = in_time(queue)
+            .max(in_time(Duration::from_millis(2)))
             .max(2 * frame)
             .max(u64::from(least));
         let queue = u32::try_from(bytes).map_err(|_| LimitError::Queue {
@@ -74,8 +80,6 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -101,8 +105,11 @@ mod tests {
         let shape = shape_of(10_000_000, 50);
         assert_eq!(shape.class.rate, 1_250_000);
         assert_eq!(shape.class.ceil, 1_250_000);
-        // One millisecond of the rate is 1250 bytes, less than a frame.
-        assert_eq!(bytes(shape.class.burst, 1_250_000), 2 * FRAME);
+        assert_eq!(bytes(shape.class.burst, 1_250_000), 12_500);
+        let short = Limit::new(10_000_000).with_burst(Duration::from_millis(1));
+        let short = self::shape(short).unwrap();
+        // A millisecond of the rate is 1250 bytes, less than a frame.
+        assert_eq!(bytes(short.class.burst, 1_250_000), 2 * FRAME);
         assert_eq!(shape.queue, 62_500);
         assert_eq!(shape.rate(), 10_000_000);
     }
@@ -154,19 +161,25 @@ mod tests {
             milliseconds in 0..300_u64,
             mtu in 68..65_536_u32,
             least in 0..200_000_u32,
+            burst in 0..100_u64,
         ) {
             let queue = Duration::from_millis(milliseconds);
-            let limit = Limit { rate, queue, least };
+            let limit = Limit {
+                rate,
+                queue,
+                least,
+                burst: Duration::from_millis(burst),
+            };
             let shape = Shape::new(&limit, mtu, "b", Owner::Default).unwrap();
             let bytes_per_second = rate / 8;
             prop_assert_eq!(shape.class.rate, bytes_per_second);
             prop_assert_eq!(shape.rate(), rate / 8 * 8);
-            // A burst is two frames or a millisecond, but for the rounding to ticks.
-            let burst = bytes(shape.class.burst, bytes_per_second);
+            // A burst is two frames or as long as said, but for the rounding to ticks.
+            let found = bytes(shape.class.burst, bytes_per_second);
             let tick = bytes_per_second * 64 / 1_000_000_000 + 1;
             let frame = u64::from(mtu) + 14;
-            let wanted = (2 * frame).max(bytes_per_second / 1000);
-            prop_assert!(burst.abs_diff(wanted) <= tick, "{} {}", burst, wanted);
+            let wanted = (2 * frame).max(bytes_per_second * burst / 1000);
+            prop_assert!(found.abs_diff(wanted) <= tick, "{} {}", found, wanted);
             prop_assert!(u64::from(shape.queue) >= 2 * frame);
             prop_assert!(shape.queue >= least);
         }

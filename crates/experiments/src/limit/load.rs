@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use hawser_kernel::namespace::NetNs;
-use hawser_kernel::socket::{set_option, set_receive_buffer};
+use hawser_kernel::socket::{set_option, set_receive_buffer, set_send_buffer};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use super::bed::{Bed, ends};
@@ -18,7 +18,7 @@ use crate::error::{During, ExperimentError};
 
 /// Longest wait of a thread before it looks whether it is to end.
 const TURN: Duration = Duration::from_millis(50);
-/// Receive buffer of UDP sockets, in bytes, so that the receiving program loses nothing.
+/// Buffers of UDP sockets, in bytes: the receiving program loses nothing.
 const BUFFER: usize = 8 << 20;
 /// `SOL_UDP` and `UDP_SEGMENT` of udp(7), and the segments that are handed over at once.
 const SOL_UDP: i32 = 17;

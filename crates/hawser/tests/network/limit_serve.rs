@@ -129,13 +129,15 @@ fn a_limit_set_by_the_api_is_in_the_kernel_and_survives_crashes() {
     drop(server);
     bed.sh(&format!("{} limit reset", env!("CARGO_BIN_EXE_hawser")));
     assert!(!bed.classes().contains("300Kbit"));
-    let mut server = bed.serve(&[]);
+    let mut server = bed.serve(&["--default", "7mbit"]);
     let link = bed.set(&server, &token, &json!({ "limit": { "ingress": 200_000 } }));
     assert_eq!(
         (&link["in_force"], &link["error"]),
         (&json!(true), &Value::Null)
     );
-    assert!(bed.classes().contains("rate 300Kbit"), "{}", bed.classes());
+    let classes = bed.classes();
+    assert!(classes.contains("rate 300Kbit"), "{classes}");
+    assert!(classes.contains("rate 7Mbit"), "{classes}");
 
     // A link whose device vanishes is reported, and served on.
     bed.sh("ip link del ens33");

@@ -33,6 +33,20 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
     refused(&tls, 1, &["cannot read", "cert.pem"]);
     assert!(!state.exists());
 
+    let links = path("links.toml");
+    let begin = |text: &str| {
+        std::fs::write(&links, text).unwrap();
+        serve(&["--listen", "127.0.0.1:0", "--links", &links])
+    };
+    let default = begin("default = '1mbit'");
+    refused(&default, 2, &["links.toml", "--default"]);
+    let interface = begin("[[link]]\ninterface = 7\nrate = '1mbit'");
+    refused(
+        &interface,
+        1,
+        &["links.toml", "link 1", "interface 7", "--from"],
+    );
+
     let _there = Coordinator::open(&state).unwrap();
     let in_use = serve(&["--listen", "127.0.0.1:0"]);
     refused(&in_use, 1, &["is in use by another hawser", "--state"]);
