@@ -14,6 +14,9 @@ pub const LIMITS: [u64; 3] = [500_000, 10_000_000, 1_000_000_000];
 /// Below this rate windows are longer, and the traffic before them.
 const SLOW: u64 = 1_000_000;
 const SLOWER: u32 = 3;
+/// Above this rate datagrams are handed over several at once: one by one the processor does not keep the
+/// queue full.
+const FAST: u64 = 100_000_000;
 /// Traffic before a window: the burst is over.
 const BEFORE: Duration = Duration::from_secs(1);
 /// Time between two looks whether packets wait.
@@ -48,6 +51,7 @@ impl Case {
         };
         let kind = match traffic {
             Traffic::Tcp => Kind::Tcp,
+            _ if limit > FAST => Kind::UdpSegmented { length },
             _ => Kind::Udp {
                 length,
                 rate: Some(2 * limit),

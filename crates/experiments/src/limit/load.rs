@@ -102,7 +102,16 @@ impl Load {
                 input.set_read_timeout(Some(TURN)).during(step)?;
                 inside(to, || set_receive_buffer(&input, BUFFER)).during(step)?;
                 let (bytes, rate) = match kind {
-                    Kind::Udp { rate, .. } => (length, rate),
+                    Kind::Udp { rate, .. } => {
+                        if way == Way::Ingress && rate.is_some() {
+                            // Between namespaces packets that wait are still charged to the socket
+                            // that sent them, and it would wait, too. From another machine nothing
+                            // holds it back.
+                            let done = inside(from, || set_send_buffer(&output, BUFFER));
+                            done.during(step)?;
+                        }
+                        (length, rate)
+                    }
                     _ => {
                         set_option(&output, SOL_UDP, UDP_SEGMENT, length as i32).during(step)?;
                         (SEGMENTS * length, None)
