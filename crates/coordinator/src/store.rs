@@ -6,6 +6,8 @@ mod migrate;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hawser_topology::IsdAsn;
@@ -44,12 +46,22 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the file at `path`, or makes it. An older format becomes that of today.
     pub fn open(path: &Path) -> Result<(Self, State), OpenError> {
+        let unreadable = |error: &dyn Display| OpenError::Unreadable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        // Hashes of tokens and who changed what are for nobody else to read, whatever the umask.
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
+        options.open(path).map_err(|error| unreadable(&error))?;
         let database = Database::create(path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(path.to_owned()),
-            error => OpenError::Unreadable {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            },
+            error => unreadable(&error),
         })?;
         migrate::migrate(&database, path)?;
         let state = read(&database).map_err(|reason| OpenError::Damaged {

@@ -111,8 +111,10 @@ fn a_limit_set_by_the_api_is_in_the_kernel_and_survives_crashes() {
     fs::write(&file, EXAMPLE).unwrap();
     let server = bed.serve(&["--links", file.to_str().unwrap()]);
     let token = bed.folder.path().join("state/admin-token");
-    let mode = fs::metadata(&token).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    for file in [&token, &bed.folder.path().join("state/state.redb")] {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     let token = fs::read_to_string(token).unwrap().trim().to_owned();
 
     // The rates of the file are the maxima.
