@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use hawser_limit::Limit;
+
 use super::bed::{Bed, far};
 use super::count::Counter;
 use super::load::{Kind, Load};
@@ -14,8 +16,19 @@ use crate::error::ExperimentError;
 pub const LIMIT: u64 = 500_000;
 /// The rate that is offered while the size changes.
 pub const OFFERED: u64 = 2_000_000;
-/// Traffic before the first sample, in which the queue fills.
+/// Traffic before the first sample, at least.
 const BEFORE: Duration = Duration::from_secs(2);
+
+/// Traffic before the first sample: what exceeds the limit has filled the queue, and what waited when the
+/// first packet was dropped has left. Until then all that arrives was sent before there were losses.
+fn before(offered: u64) -> Duration {
+    let queue = f64::from(8 * Limit::LEAST);
+    let settles = match offered.checked_sub(LIMIT) {
+        None | Some(0) => 0.0,
+        Some(excess) => queue / excess as f64 + queue / LIMIT as f64,
+    };
+    BEFORE.max(Duration::from_secs_f64(settles + 1.0))
+}
 
 /// A point of a figure.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +64,7 @@ impl Point {
         };
         let load = Load::start(bed, direction, ip, 0, kind)?;
         let mut counter = Counter::open(direction)?;
-        std::thread::sleep(BEFORE);
+        std::thread::sleep(before(offered));
         let begin = counter.read()?;
         let mut samples_kbit = Vec::new();
         let mut before = (Instant::now(), load.received());
@@ -80,5 +93,17 @@ impl Point {
             drops: end.drops.wrapping_sub(begin.drops),
             samples_kbit,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_begin_when_the_queue_has_been_full_for_its_length() {
+        assert_eq!(before(LIMIT), BEFORE);
+        // 2.1 Mbit fill in 1.4 s, and leave in 4.2 s.
+        assert_eq!(before(OFFERED).as_secs(), 6);
     }
 }
