@@ -31,8 +31,6 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
         &key,
     ]);
     refused(&tls, 1, &["cannot read", "cert.pem"]);
-    assert!(!state.exists());
-
     let links = path("links.toml");
     let begin = |text: &str| {
         std::fs::write(&links, text).unwrap();
@@ -46,6 +44,8 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
         1,
         &["links.toml", "link 1", "interface 7", "--from"],
     );
+
+    assert!(!state.exists());
 
     let _there = Coordinator::open(&state).unwrap();
     let in_use = serve(&["--listen", "127.0.0.1:0"]);

@@ -1,6 +1,6 @@
 //! `hawser limit serve`: limits of this machine's links, set on a page and by an API.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_coordinator::{
@@ -53,38 +53,31 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         Some(folder) => folder.clone(),
         None => state_folder("limit")?,
     };
+    // What is wrong with the file is said before anything is made.
+    let links = links(args)?;
     process::runtime()?.block_on(async {
-        // What is wrong with the address is said before anything is made.
+        // The same of the address.
         let listener = args.pages.bind().await?;
         let coordinator = args.pages.open(&folder)?;
-        begin(&coordinator, args)?;
+        begin(&coordinator, links, args.links.as_deref())?;
         let app = App::new(coordinator.clone(), args.pages.options("Link limits"));
         let enforcing = enforce_locally(coordinator, HERE, Arc::new(kernel));
         args.pages.serve(listener, app, enforcing).await
     })
 }
 
-/// Makes the attachment point at the first start, with the links of a file.
-fn begin(coordinator: &Coordinator, args: &ServeArgs) -> Result<(), Failure> {
-    let has_begun = coordinator.state().attachment_points.contains_key(&HERE);
+/// The links of the file that is named, if one is.
+fn links(args: &ServeArgs) -> Result<Option<Vec<(Link, Remote)>>, Failure> {
     let Some(path) = &args.links else {
-        return match has_begun {
-            true => Ok(()),
-            false => Ok(import(coordinator, Vec::new())?),
-        };
+        return Ok(None);
     };
-    let shown = path.display().to_string();
-    if has_begun {
-        return Err(Failure::usage(format_args!(
-            "--links {shown}: links are there already: change them on the page, or start with another --state"
-        )));
-    }
     let file = LinkFile::read(path)?;
     // The state has no place for it: the next start would not know it.
     if file.default.is_some() && args.default.is_none() {
         return Err(Failure::usage(format_args!(
-            "{shown}: say the limit of all other traffic with --default, at each start, or none: the file \
-             counts at the first one only"
+            "{}: say the limit of all other traffic with --default, at each start, or none: the file \
+             counts at the first one only",
+            path.display()
         )));
     }
     let topology = args.from.as_deref().map(topology).transpose()?;
@@ -93,10 +86,29 @@ fn begin(coordinator: &Coordinator, args: &ServeArgs) -> Result<(), Failure> {
         Ok((link, remote))
     });
     let links: Result<Vec<_>, LimitsError<LimitError>> = links.collect();
-    let links = links.doing(&shown)?;
-    let count = links.len();
-    import(coordinator, links).doing(&shown)?;
-    outln!("{count} links from {shown}");
+    Ok(Some(links.doing(path.display())?))
+}
+
+/// Makes the attachment point at the first start, with these links.
+fn begin(
+    coordinator: &Coordinator,
+    links: Option<Vec<(Link, Remote)>>,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
+    let file = file.map_or_else(String::new, |file| file.display().to_string());
+    if coordinator.state().attachment_points.contains_key(&HERE) {
+        return match links {
+            Some(_) => Err(Failure::usage(format_args!(
+                "--links {file}: links are there already: change them on the page, or start with another --state"
+            ))),
+            None => Ok(()),
+        };
+    }
+    let count = links.as_ref().map(Vec::len);
+    import(coordinator, links.unwrap_or_default()).doing(&file)?;
+    if let Some(count) = count {
+        outln!("{count} links from {file}");
+    }
     Ok(())
 }
 
