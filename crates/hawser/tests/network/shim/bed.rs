@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use hawser_kernel::namespace::{enter_net, is_privileged};
+use rustix::net::sockopt;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -71,8 +72,10 @@ impl Host {
     }
 }
 
-/// Accepts a connection.
+/// Accepts a connection. If none comes, the test fails: its other threads may have failed already, and
+/// would be waited for without end.
 pub fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    sockopt::set_socket_timeout(listener, sockopt::Timeout::Recv, Some(PATIENCE)).unwrap();
     let (stream, from) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
