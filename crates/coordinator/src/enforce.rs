@@ -1,6 +1,5 @@
 //! Bringing limits into force on this machine.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::coordinator::Coordinator;
-use crate::limits::{Limits, LinkUsage};
-use crate::link::LinkId;
+use crate::limits::LinkUsage;
+use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.
 const SAMPLE: Duration = Duration::from_secs(1);
@@ -18,23 +17,6 @@ const SAMPLE: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(30);
 /// First and longest wait after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-
-/// A link as it is enforced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnforcedLink {
-    /// The link.
-    pub link: LinkId,
-    /// The AS at the far end.
-    pub user_as: IsdAsn,
-    /// The underlay address of the far end.
-    pub ip: IpAddr,
-    /// Its UDP port; `None` for all traffic with the address.
-    pub port: Option<u16>,
-    /// The network interface; `None` for that of the route to the address.
-    pub device: Option<String>,
-    /// The limits in bit/s; 0 for no traffic, `None` for no limit.
-    pub limits: Limits,
-}
 
 /// Why limits are not in force, as one line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -6,7 +6,6 @@ use thiserror::Error;
 
 use crate::access::Denied;
 use crate::limits::LimitError;
-use crate::store::SCHEMA;
 
 /// Why a stored state cannot be opened.
 #[derive(Debug, Error)]
@@ -24,12 +23,14 @@ pub enum OpenError {
     #[error("{0} is in use by another hawser: stop that one, or name another folder as --state")]
     InUse(PathBuf),
     /// It is of a newer hawser.
-    #[error("{path} has format {found}, and this hawser reads up to {SCHEMA}: use a newer hawser")]
+    #[error("{path} has format {found}, and this hawser reads up to {newest}: use a newer hawser")]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u64,
+        /// The newest format that is known.
+        newest: u64,
     },
     /// An entry cannot be read.
     #[error("{path} is damaged: {reason}; restore the file from a backup")]

@@ -1,11 +1,12 @@
 //! The whole state at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use hawser_topology::IsdAsn;
 
-use crate::enforce::EnforcedLink;
 use crate::host::{AttachmentPoint, Host, UserAs};
+use crate::limits::Limits;
 use crate::link::{CoreLink, Link, LinkId};
 use crate::user::{User, UserId};
 
@@ -24,6 +25,23 @@ pub struct State {
     pub core_links: BTreeMap<LinkId, CoreLink>,
     /// The numbers that come next.
     pub(crate) next: Next,
+}
+
+/// A link as it is enforced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnforcedLink {
+    /// The link.
+    pub link: LinkId,
+    /// The AS at the far end.
+    pub user_as: IsdAsn,
+    /// The underlay address of the far end.
+    pub ip: IpAddr,
+    /// Its UDP port; `None` for all traffic with the address.
+    pub port: Option<u16>,
+    /// The network interface; `None` for that of the route to the address.
+    pub device: Option<String>,
+    /// The limits in bit/s; 0 for no traffic, `None` for no limit.
+    pub limits: Limits,
 }
 
 /// The numbers that come next.

@@ -50,7 +50,7 @@ impl Store {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        // Hashes of tokens and who changed what are for nobody else to read, whatever the umask.
+        // Other users must not read the hashes of tokens, even if the umask lets them.
         let mut options = OpenOptions::new();
         options
             .read(true)

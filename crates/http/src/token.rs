@@ -1,4 +1,4 @@
-//! Tokens: secrets that say who asks.
+//! Tokens: secrets that authenticate a client.
 
 use std::fmt;
 use std::str::FromStr;

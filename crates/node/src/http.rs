@@ -30,7 +30,7 @@ pub(crate) struct Client {
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// Where a coordinator is, and who asks.
+/// Where a coordinator is, and the credentials for it.
 struct Url {
     /// As it was given, for messages.
     text: String,

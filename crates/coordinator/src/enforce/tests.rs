@@ -9,6 +9,7 @@ use super::*;
 use crate::access::Actor;
 use crate::coordinator::tests::{attachment_point, network};
 use crate::limits::{Counters, Direction};
+use crate::link::LinkId;
 
 /// What is in force; each call is answered as told.
 struct Kernel {

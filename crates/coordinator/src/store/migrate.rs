@@ -34,6 +34,7 @@ pub(super) fn migrate(database: &Database, path: &Path) -> Result<(), OpenError>
             return Err(OpenError::Newer {
                 path: path.to_owned(),
                 found,
+                newest: SCHEMA,
             });
         }
         _ => {}

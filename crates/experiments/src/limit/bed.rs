@@ -1,6 +1,7 @@
 //! Two network namespaces that a pair of devices joins: the attachment point, where limits are set,
 //! and its user.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -26,6 +27,8 @@ const USER: &str = "user";
 /// The user's addresses: each is the far end of a link.
 pub const USED: u8 = 4;
 const MTU: u32 = 1500;
+/// Seconds for which a namespace keeps the fragments of an IPv6 datagram.
+const FRAGMENTS_TIMEOUT: &str = "/proc/sys/net/ipv6/ip6frag_time";
 /// Hardware addresses of the attachment point and the user.
 const MAC: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
@@ -144,6 +147,9 @@ fn configure(
             .add_address(index, *address, prefix)
             .during(step())?;
     }
+    // By default the kernel gives fragments up after a minute, and says so to their sender over the link:
+    // in the middle of another measurement.
+    fs::write(FRAGMENTS_TIMEOUT, "1").during(step())?;
     // Where packets wait, or are dropped, neighbours would not be found again.
     for address in others {
         let mut message = NeighbourMessage::default();

@@ -21,7 +21,7 @@ const BEFORE: Duration = Duration::from_secs(2);
 
 /// Traffic before the first sample: what exceeds the limit has filled the queue, and what waited when the
 /// first packet was dropped has left. Until then all that arrives was sent before there were losses.
-fn before(offered: u64) -> Duration {
+fn settling_time(offered: u64) -> Duration {
     let queue = f64::from(8 * Limit::LEAST);
     let settles = match offered.checked_sub(LIMIT) {
         None | Some(0) => 0.0,
@@ -64,7 +64,7 @@ impl Point {
         };
         let load = Load::start(bed, direction, ip, 0, kind)?;
         let mut counter = Counter::open(direction)?;
-        std::thread::sleep(before(offered));
+        std::thread::sleep(settling_time(offered));
         let begin = counter.read()?;
         let mut samples_kbit = Vec::new();
         let mut before = (Instant::now(), load.received());
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn samples_begin_when_the_queue_has_been_full_for_its_length() {
-        assert_eq!(before(LIMIT), BEFORE);
+        assert_eq!(settling_time(LIMIT), BEFORE);
         // 2.1 Mbit fill in 1.4 s, and leave in 4.2 s.
-        assert_eq!(before(OFFERED).as_secs(), 6);
+        assert_eq!(settling_time(OFFERED).as_secs(), 6);
     }
 }

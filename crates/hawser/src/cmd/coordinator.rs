@@ -27,7 +27,7 @@ pub struct CoordinatorArgs {
     url_ca: Option<PathBuf>,
 }
 
-/// Serves until this process is told to end.
+/// Serves until this process gets SIGINT or SIGTERM.
 pub fn run(args: &CoordinatorArgs) -> Result<(), Failure> {
     let folder = match &args.state {
         Some(folder) => folder.clone(),

@@ -5,6 +5,7 @@ mod kernel;
 mod letters;
 mod reset;
 mod serve;
+mod settings;
 mod show;
 mod wanted;
 mod watch;

@@ -21,7 +21,7 @@ const CONNECTIONS: usize = 4096;
 const ADMIN: &str = "admin";
 /// The file with the first administrator's token, in the folder of the state.
 const ADMIN_TOKEN: &str = "admin-token";
-/// What the manager is told at the end.
+/// What the service manager receives at the end (sd_notify(3)).
 const STOPPING: &str = "STOPPING=1";
 
 /// How pages are served.
@@ -70,7 +70,7 @@ impl PagesArgs {
         Ok(coordinator)
     }
 
-    /// What the page is told.
+    /// The options of the page.
     pub fn options(&self, title: &str) -> AppOptions {
         AppOptions {
             proxy: self.behind_proxy.clone(),

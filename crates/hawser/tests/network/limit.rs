@@ -271,7 +271,7 @@ fn a_service_follows_its_file_and_repairs_what_others_change() {
     assert_eq!(rates(), [800_000; 4]);
     replace(Path::new(&path), &EXAMPLE.replace("500", "900"));
     until("right again", &|| rates() == [900_000; 4]);
-    // It ends when it is told to, and its limits stay.
+    // It ends at SIGTERM, and its limits stay.
     let pid = rustix::process::Pid::from_child(&service);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(service.wait().unwrap().success());

@@ -37,7 +37,7 @@ impl FromRequestParts<App> for Machine {
             let reason = "The machine's secret is needed: Authorization: Bearer SECRET";
             return Err(Refusal::Unauthorized(reason));
         };
-        // Which ASes there are is told to nobody without a secret.
+        // Without a secret nobody learns which ASes there are.
         let isd_as = Configurations::host_of(&name);
         let isd_as = isd_as.filter(|&isd_as| app.coordinator().is_host(isd_as, &secret));
         isd_as.map(|isd_as| Self { isd_as, secret }).ok_or_else(|| {

@@ -283,7 +283,7 @@ async fn only_the_machine_itself_is_answered() {
     ] {
         assert_eq!(status(host, token).await, 401, "{host}");
     }
-    // As SCIONLab's machines say who they are.
+    // Authenticated as SCIONLab's machines are.
     let basic = BASE64_STANDARD.encode(format!("{AP_HOST}:{ap}"));
     for (path, expected) in [(AP_HOST, 200), (USER_HOST, 401)] {
         let request = Request::get(format!("/api/host/{path}/config"));
@@ -292,7 +292,7 @@ async fn only_the_machine_itself_is_answered() {
     }
     let request = Request::get(format!("/api/host/{AP_HOST}/config"));
     assert_eq!(bed.send(request, Body::empty()).await.status, 401);
-    // A secret that is replaced counts no more, also for who waits.
+    // A secret that has been replaced is refused, for waiting requests, too.
     let path = format!("/api/host/{AP_HOST}/config?wait=50");
     let tag = bed.get(&path, &ap, None).await.tag.unwrap();
     let waiting = bed.get(&path, &ap, Some(&tag));

@@ -1,19 +1,12 @@
 //! The options of SCIONLab's bandwidth limiter (004, section 5.2): `-l -r -s -b -p`.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
-use hawser_topology::write_json;
-use serde::{Deserialize, Serialize};
-
+use super::settings::Settings;
 use super::wanted::{ReplaceArgs, WantedArgs};
 use super::{apply, reset, show};
-use crate::cmd::config;
-use crate::failure::{Doing, Failure};
-
-/// The name of the file in which `-b` and `-p` are kept.
-const SETTINGS: &str = "limit.json";
+use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub struct LetterArgs {
@@ -32,36 +25,6 @@ pub struct LetterArgs {
     /// From now on, read the links from FILE
     #[arg(short = 'p', value_name = "FILE")]
     path: Option<PathBuf>,
-}
-
-/// What is kept from one call to the next.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-    /// The limit of all other traffic in bit/s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<u64>,
-    /// The file of links.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub links: Option<PathBuf>,
-}
-
-impl Settings {
-    /// Reads them; if nothing was kept, there are none.
-    pub fn read() -> Result<Self, Failure> {
-        let path = config::folder()?.join(SETTINGS);
-        match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).doing(path.display()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).doing(format_args!("reading {}", path.display())),
-        }
-    }
-
-    fn write(&self) -> Result<(), Failure> {
-        let folder = config::folder()?;
-        fs::create_dir_all(&folder).doing(format_args!("making {}", folder.display()))?;
-        Ok(write_json(&folder.join(SETTINGS), self)?)
-    }
 }
 
 /// Does what the letters say, in the order of the thesis: settings, limits, what they are.

@@ -45,7 +45,7 @@ pub struct ServeArgs {
     replace: ReplaceArgs,
 }
 
-/// Serves until this process is told to end. The limits stay in force then.
+/// Serves until this process gets SIGINT or SIGTERM. The limits stay in force then.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let default = args.default.and_then(|RateArg(rate)| rate);
     let kernel = Kernel::open(args.replace.replace, default)?;

@@ -7,7 +7,7 @@ use hawser_limit::{DeviceLimits, Limiter, Routes};
 use hawser_limit_file::{LinkFile, Rates};
 use hawser_topology::{AsTopology, read_json};
 
-use super::letters::Settings;
+use super::settings::Settings;
 use crate::cmd::config;
 use crate::cmd::quantity::{RateArg, limit_or_none};
 use crate::failure::Failure;

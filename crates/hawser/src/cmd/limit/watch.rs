@@ -40,7 +40,7 @@ impl Stamp {
     }
 }
 
-/// Sets the limits until this process is told to end. They stay in force then.
+/// Sets the limits until this process gets SIGINT or SIGTERM. They stay in force then.
 pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
