@@ -179,6 +179,7 @@ impl Earlier {
                     path.packets += before.packets;
                     path.lost += before.lost;
                     path.rejected += before.rejected;
+                    path.failures += before.failures;
                 }
                 None => paths.push(before.clone()),
             }
@@ -253,6 +254,7 @@ mod tests {
                 packets: 1,
                 lost: 0,
                 rejected: 2,
+                failures: 1,
                 stalled: false,
                 open: true,
             }],
@@ -271,7 +273,10 @@ mod tests {
         );
         assert_eq!(summary.elapsed, Duration::from_secs(3));
         assert_eq!((summary.paths.len(), summary.paths[0].delivered), (1, 90));
-        assert_eq!(summary.paths[0].rejected, 6);
+        assert_eq!(
+            (summary.paths[0].rejected, summary.paths[0].failures),
+            (6, 3)
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Progress {
 pub struct PathProgress {
     /// The path's identity, seen from here.
     pub fingerprint: Fingerprint,
-    /// The path; `None` when it is unknown here, or not used any more.
+    /// The path; `None` when it is unknown here.
     pub path: Option<Path>,
     /// Bytes of content delivered over it.
     pub delivered: u64,
@@ -39,6 +39,8 @@ pub struct PathProgress {
     pub lost: u64,
     /// Packets received and dropped: forged, changed on the path, received before, or too old.
     pub rejected: u64,
+    /// Connections over it that failed, or that the other side closed, while content was missing.
+    pub failures: u32,
     /// Whether nothing gets through now.
     pub stalled: bool,
     /// Whether it is connected.

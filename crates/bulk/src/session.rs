@@ -384,6 +384,10 @@ impl Session {
 
     /// Ends a subflow whose path or connection failed.
     fn leave(&mut self, subflow: SubflowKey, error: String) {
+        // A source that is done closes its connections, and this may be seen before its last message.
+        if !self.part.is_complete() {
+            self.subflows.failed(subflow);
+        }
         self.remove(subflow);
         if let Some(dialer) = &mut self.dialer {
             dialer.lost(subflow, error.clone(), Instant::now());

@@ -161,6 +161,14 @@ impl Part {
         }
     }
 
+    /// Whether all content has arrived, as far as this host can tell.
+    pub(super) fn is_complete(&self) -> bool {
+        match self {
+            Self::Source { .. } => false,
+            Self::Sink { part, .. } => part.is_complete(),
+        }
+    }
+
     pub(super) fn progress(&self) -> Progress {
         match self {
             Self::Source { part, .. } => part.progress(),

@@ -23,8 +23,15 @@ pub(super) struct Subflow {
 #[derive(Default)]
 pub(super) struct Subflows {
     open: BTreeMap<SubflowKey, Subflow>,
-    /// Content delivered over subflows that have ended.
-    ended: BTreeMap<Fingerprint, Measured>,
+    /// What was done over the paths of subflows that have ended.
+    ended: BTreeMap<Fingerprint, EndedPath>,
+}
+
+#[derive(Default, Clone)]
+struct EndedPath {
+    path: Option<Path>,
+    measured: Measured,
+    failures: u32,
 }
 
 impl Subflows {
@@ -50,11 +57,19 @@ impl Subflows {
             return false;
         };
         let ended = self.ended.entry(one.fingerprint).or_default();
-        ended.delivered += one.measured.delivered;
-        ended.packets += one.measured.packets;
-        ended.lost += one.measured.lost;
-        ended.rejected += one.measured.rejected;
+        ended.path = one.path;
+        ended.measured.delivered += one.measured.delivered;
+        ended.measured.packets += one.measured.packets;
+        ended.measured.lost += one.measured.lost;
+        ended.measured.rejected += one.measured.rejected;
         true
+    }
+
+    /// Counts a failure of a subflow's path.
+    pub(super) fn failed(&mut self, key: SubflowKey) {
+        if let Some(one) = self.open.get(&key) {
+            self.ended.entry(one.fingerprint).or_default().failures += 1;
+        }
     }
 
     /// Sets the measurements of subflows.
@@ -85,9 +100,13 @@ impl Subflows {
 
     /// What each path does and did.
     pub(super) fn paths(&self) -> Vec<PathProgress> {
-        let ended = |path: &Fingerprint| self.ended.get(path).copied().unwrap_or_default();
+        let ended = |path: &Fingerprint| self.ended.get(path).cloned().unwrap_or_default();
         let open = self.open.values().map(|one| {
-            let ended = ended(&one.fingerprint);
+            let EndedPath {
+                measured: ended,
+                failures,
+                ..
+            } = ended(&one.fingerprint);
             PathProgress {
                 fingerprint: one.fingerprint,
                 path: one.path.clone(),
@@ -97,6 +116,7 @@ impl Subflows {
                 packets: one.measured.packets + ended.packets,
                 lost: one.measured.lost + ended.lost,
                 rejected: one.measured.rejected + ended.rejected,
+                failures,
                 stalled: one.stalled || !one.up,
                 open: true,
             }
@@ -105,15 +125,16 @@ impl Subflows {
         let is_open = |path: &Fingerprint| open.iter().any(|one| one.fingerprint == *path);
         let gone = self.ended.iter().filter(|(path, _)| !is_open(path));
         let gone: Vec<_> = gone
-            .map(|(path, measured)| PathProgress {
-                fingerprint: *path,
-                path: None,
-                delivered: measured.delivered,
+            .map(|(fingerprint, ended)| PathProgress {
+                fingerprint: *fingerprint,
+                path: ended.path.clone(),
+                delivered: ended.measured.delivered,
                 rtt: None,
                 rate: 0.0,
-                packets: measured.packets,
-                lost: measured.lost,
-                rejected: measured.rejected,
+                packets: ended.measured.packets,
+                lost: ended.measured.lost,
+                rejected: ended.measured.rejected,
+                failures: ended.failures,
                 stalled: false,
                 open: false,
             })

@@ -54,6 +54,8 @@ pub struct PathReport {
     pub lost: u64,
     /// Packets received and dropped: forged, changed on the path, received before, or too old.
     pub rejected: u64,
+    /// Connections over it that ended while content was missing.
+    pub failures: u32,
     /// Largest SCION packet on the path, and the bytes of the data-plane path in its header; null if
     /// this host does not know the path.
     pub mtu: Option<u16>,
@@ -124,6 +126,11 @@ impl Report {
                 let lost = 100.0 * path.lost as f64 / path.packets.max(1) as f64;
                 line += &format!("  rtt {rtt:.1} ms  lost {lost:.2} %");
             }
+            match path.failures {
+                0 => {}
+                1 => line += "  failed once",
+                times => line += &format!("  failed {times} times"),
+            }
             if !path.interfaces.is_empty() {
                 line += &format!("  {}", path.interfaces.join(" "));
             }
@@ -146,6 +153,7 @@ impl PathReport {
             packets: path.packets,
             lost: path.lost,
             rejected: path.rejected,
+            failures: path.failures,
             mtu: path.path.as_ref().map(Path::mtu),
             path_bytes: path.path.as_ref().map(|path| path.raw().len()),
         }
