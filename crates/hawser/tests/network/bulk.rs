@@ -269,6 +269,13 @@ fn folders_arrive_whatever_ends_on_the_way() {
         paths.len() == 2 && paths.iter().all(|path| bytes(path) > 0),
         "{report}"
     );
+    // The connections to the receiver that was killed, and what they went over.
+    let failures = |path: &Value| path["failures"].as_u64().unwrap();
+    let known = |path: &Value| !path["interfaces"].as_array().unwrap().is_empty();
+    assert!(
+        paths.iter().map(failures).sum::<u64>() > 0 && paths.iter().all(known),
+        "{report}"
+    );
     bed.assert_received();
 
     // All is there: nothing is sent. Then one byte changes.

@@ -62,7 +62,7 @@ fn ports(bed: &Bed) -> Vec<u16> {
     local.collect()
 }
 
-/// Asserts that a transfer used both paths to its end, and that packets were rejected where they were mangled.
+/// Asserts that a transfer used both paths to its end, and that packets were rejected on one of them.
 fn assert_rejected(report: &Value) {
     let paths = report["paths"].as_array().unwrap();
     let mut rejected: Vec<_> = paths.iter().map(|path| path["rejected"].as_u64()).collect();
@@ -75,7 +75,8 @@ fn assert_rejected(report: &Value) {
     assert!(paths.iter().all(used), "{report}");
 }
 
-/// Asserts the same of the side that chose the paths, and that it was the attacked one.
+/// Asserts [`assert_rejected`] of the side that chose the paths, and that the path with rejected
+/// packets is the attacked one.
 fn assert_attacked(report: &Value) {
     assert_rejected(report);
     for path in report["paths"].as_array().unwrap() {
