@@ -19,6 +19,10 @@ const MIRRED: &str = "mirred";
 const STOLEN: u32 = 4;
 /// `TCA_EGRESS_REDIR`.
 const REDIRECT: u32 = 1;
+/// The number of the action that redirects to an IFB is this plus the IFB's own. With a number the kernel
+/// makes one action for all filters, and removes it with the last of them; an action for each would be
+/// an eighth of the time to set thousands of limits. Numbers that the kernel chooses begin at 1.
+const FIRST_ACTION: u32 = 0x4857_0000;
 
 /// `TC_U32_TERMINAL`: the search ends here.
 const TERMINAL: u8 = 1;
@@ -65,7 +69,8 @@ pub(crate) fn write_node(to: &mut Writer, spot: Spot, keys: &[Key], then: Then, 
                     action.text(TCA_ACT_KIND, MIRRED);
                     action.nested(TCA_ACT_OPTIONS, |options| {
                         // struct tc_mirred
-                        let words = [0, 0, STOLEN, 0, 0, REDIRECT, index];
+                        let action = FIRST_ACTION.wrapping_add(index);
+                        let words = [action, 0, STOLEN, 0, 0, REDIRECT, index];
                         options.words(TCA_MIRRED_PARMS, &words);
                     });
                 });
