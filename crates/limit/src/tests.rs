@@ -219,6 +219,24 @@ fn the_kernel_has_what_is_planned() {
 }
 
 #[test]
+fn the_filters_of_an_ifb_share_an_action_that_goes_with_the_last_of_them() {
+    let Some(pair) = Pair::new() else { return };
+    let inside = || {
+        let actions = || run("tc actions list action mirred");
+        let mut limiter = Limiter::open().unwrap();
+        for count in [20, 3, 30] {
+            limiter.apply(&on("a", many(count, 1_000_000))).unwrap();
+            let actions = actions();
+            assert!(actions.contains("total acts 1"), "{actions}");
+        }
+        limiter.apply(&on("a", DeviceLimits::default())).unwrap();
+        let actions = actions();
+        assert!(!actions.contains("mirred"), "{actions}");
+    };
+    pair.here.run(inside).unwrap();
+}
+
+#[test]
 fn the_commands_of_a_plan_have_its_effect() {
     let Some(pair) = Pair::new() else { return };
     let inside = || {
