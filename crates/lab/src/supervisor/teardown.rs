@@ -56,12 +56,13 @@ mod tests {
         let ns = NetNs::create().unwrap();
         state.ases[0].net_ns = Some(ns.id().unwrap());
         dir.write_state(&state).unwrap();
-        let writes = "while mkdir -p \"$0\" && : > \"$0/$((n += 1))\"; do :; done";
+        let writes = "n=0; while mkdir -p \"$0\" && : > \"$0/$((n += 1))\"; do :; done";
         let mut service = ns
             .run(|| Command::new("sh").args(["-c", writes]).arg(&as_dir).spawn())
             .flatten()
             .unwrap();
         while std::fs::read_dir(&as_dir).unwrap().next().is_none() {
+            assert!(service.try_wait().unwrap().is_none(), "nothing writes");
             std::thread::yield_now();
         }
 
