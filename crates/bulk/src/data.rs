@@ -273,5 +273,5 @@ impl Drop for Data {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;

@@ -4,7 +4,7 @@
 //! `cargo bench -p hawser-quic --bench bottleneck [-- MBIT CONNECTIONS SECONDS]`
 #![allow(clippy::unwrap_used, reason = "a bench may fail anywhere")]
 
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 mod plain;
 #[path = "throughput/socket.rs"]
 mod socket;
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
 use std::time::{Duration, Instant};

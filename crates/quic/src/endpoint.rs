@@ -259,7 +259,7 @@ impl Endpoint {
 }
 
 #[cfg(test)]
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
 #[cfg(test)]

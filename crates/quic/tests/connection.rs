@@ -7,7 +7,7 @@ mod copies;
 mod forged;
 #[path = "connection/identity.rs"]
 mod identity;
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
 use std::net::SocketAddr;

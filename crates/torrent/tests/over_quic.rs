@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod content;
-#[path = "../../endhost/tests/toy/mod.rs"]
+#[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
 use std::net::SocketAddr;

@@ -1,12 +1,9 @@
 //! The daemon's client, against a daemon whose answers the test sets.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use connectrpc::ConnectError;
 use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
 
-use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
+use crate::toy::{Answers, PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
 #[tokio::test]
 async fn the_daemon_is_queried_over_grpc() {
@@ -57,7 +54,7 @@ async fn an_invalid_address_is_refused() {
 #[tokio::test]
 async fn refusals_and_invalid_answers_have_distinct_errors() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
-    let set = |change: fn(&mut toy::Answers)| change(&mut daemon.answers.lock().unwrap());
+    let set = |change: fn(&mut Answers)| change(&mut daemon.answers.lock().unwrap());
     set(|answers| answers.error = Some(ConnectError::permission_denied("not for you")));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
     assert!(error.ends_with("refused PortRange: not for you"), "{error}");

@@ -1,7 +1,4 @@
 //! Datagrams without QUIC over lanes of two hosts, whose ASes have two links.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,7 +12,7 @@ use hawser_endhost::socket::Socket;
 use hawser_endhost::{Endhost, Headers, Path, ScionAddr};
 use hawser_path::Interface;
 
-use self::toy::{ToyNet, own_ip, unix_now};
+use crate::toy::{MTU, ToyNet, own_ip, unix_now};
 
 /// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -91,7 +88,7 @@ async fn a_lane_ends_with_its_link_and_the_other_continues() {
     let mut hosts = hosts(1, 2).await;
     let size = usize::from(hosts.lanes[0].max_payload());
     // 36 bytes of path, common and address header, UDP.
-    assert_eq!(size, usize::from(toy::MTU) - 36 - 12 - 24 - 8);
+    assert_eq!(size, usize::from(MTU) - 36 - 12 - 24 - 8);
     let (mut to_b, mut to_a) = (hosts.a.1.sender(), hosts.b.1.sender());
     let mut back = Vec::new();
     for (at, lane) in hosts.lanes.iter().enumerate() {
@@ -229,7 +226,7 @@ fn errors(from: ScionAddr, to: ScionAddr, path: &Path, token: &[u8]) -> Vec<Vec<
     let (isd_as, id) = (near.isd_as.to_be_bytes(), u64::from(near.id).to_be_bytes());
     let down = [&[5, 0, 0, 0], &isd_as[..], &id].concat();
     let unreachable = vec![1, 0, 0, 0, 0, 0, 0, 0];
-    let inside = Path::within(from.isd_as, toy::MTU);
+    let inside = Path::within(from.isd_as, MTU);
     let back = Headers::new(from, from, &inside).unwrap();
     let errors = [down, unreachable];
     errors

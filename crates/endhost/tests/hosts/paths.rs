@@ -1,7 +1,4 @@
 //! Paths that appear, expire and fail.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +6,7 @@ use std::sync::atomic::Ordering;
 use hawser_endhost::{Outage, Path, PathsError};
 use tokio::sync::watch;
 
-use self::toy::{ToyNet, unix_now};
+use crate::toy::{ToyNet, unix_now};
 
 type Watch = watch::Receiver<Arc<Vec<Path>>>;
 

@@ -1,7 +1,4 @@
 //! Traceroute and probes, against routers that answer, stay silent or refuse.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +10,7 @@ use hawser_packet::{Body, Packet, Scmp};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-use self::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
+use crate::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
 
 /// The conduct of a router towards packets whose alert is set.
 #[derive(Clone, Copy)]

@@ -1,7 +1,4 @@
 //! A border router that stops and starts again.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,7 +8,7 @@ use hawser_endhost::{Headers, Path, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
-use self::toy::{MTU, ToyNet, own_ip};
+use crate::toy::{MTU, ToyNet, own_ip};
 
 /// Waits until `count` paths are watched.
 async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Path {

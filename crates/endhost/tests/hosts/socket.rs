@@ -1,7 +1,4 @@
 //! Sockets, echoes, and packets that must be dropped.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +11,7 @@ use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
 use hawser_endhost::{Endhost, Headers, IsdAsn, Path, ScionAddr, ScmpError, responder};
 use hawser_packet::Packet;
 
-use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
+use crate::toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
 
 fn bind(host: &Endhost, ip: IpAddr) -> Socket {
     Socket::bind(host, Some((ip, 0).into())).unwrap()

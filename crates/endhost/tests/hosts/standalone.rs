@@ -1,7 +1,4 @@
 //! A host without a daemon, with a control service that behaves well or badly.
-#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
-
-mod toy;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -18,7 +15,7 @@ use scion_protobuf::proto::control_plane::v1 as pb;
 use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
 use tokio::task::JoinHandle;
 
-use self::toy::{isd_as, unix_now};
+use crate::toy::{isd_as, unix_now};
 
 const HERE: &str = "1-ff00:0:110";
 const THERE: &str = "1-ff00:0:111";

@@ -1,9 +1,5 @@
 //! 1,000 concurrent readers of live data, on two threads: run with `--ignored --nocapture`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 
-use common::{HERE, Server};
+use crate::common::{HERE, Server};
 
 const READERS: usize = 1000;
 const LINKS: u64 = 200;

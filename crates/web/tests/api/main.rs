@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod load;
 mod usage;
 
 use serde_json::{Value, json};
