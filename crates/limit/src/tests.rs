@@ -227,7 +227,7 @@ fn the_filters_of_an_ifb_share_an_action_that_goes_with_the_last_of_them() {
         for count in [20, 3, 30] {
             limiter.apply(&on("a", many(count, 1_000_000))).unwrap();
             let actions = actions();
-            assert!(actions.contains("total acts 1"), "{actions}");
+            assert!(actions.contains("total acts 1\n"), "{actions}");
         }
         limiter.apply(&on("a", DeviceLimits::default())).unwrap();
         let actions = actions();
