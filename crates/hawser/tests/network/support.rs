@@ -225,6 +225,20 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Stops a process for `time`, as a busy machine may.
+pub fn pause(pid: i64, time: Duration) {
+    let signal = |name: &str| {
+        let script = format!("kill -{name} {pid}");
+        // The process may have ended.
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stderr(Stdio::null());
+        command.status().unwrap();
+    };
+    signal("STOP");
+    std::thread::sleep(time);
+    signal("CONT");
+}
+
 /// Kills processes with SIGKILL, and waits until they have ended.
 pub fn kill(pids: &[i64]) {
     for pid in pids {

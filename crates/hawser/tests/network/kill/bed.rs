@@ -1,5 +1,7 @@
 //! A lab with a seeder, in temporary folders.
 
+mod transfer;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -8,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+pub use self::transfer::Transfer;
 use crate::support::{As, eventually};
 
 const A: &str = "1-ff00:0:110";
@@ -89,6 +92,8 @@ impl Bed {
         let mut command = As::default().command(args);
         command.env("XDG_RUNTIME_DIR", self.path("run"));
         command.env("TMPDIR", self.path("tmp"));
+        // Keeps the user's keys out.
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         command.env(MARK, mark);
         command.stdin(Stdio::null());
         command
@@ -168,10 +173,31 @@ impl Bed {
         command.spawn().unwrap()
     }
 
+    pub fn seeder(&self) -> u32 {
+        self.seeder.as_ref().unwrap().id()
+    }
+
+    /// The process of the router or of the control service of one of the two ASes.
+    pub fn service(&self, is_router: bool, at: usize) -> i64 {
+        let status = self.status();
+        let service = match is_router {
+            true => &status["ases"][at]["routers"][0],
+            false => &status["ases"][at]["control"],
+        };
+        service["pid"].as_i64().unwrap()
+    }
+
     /// Waits for the end of a download, and compares its file with the seeded one.
     pub fn finish(&self, get: impl FnOnce(&Self) -> Child) {
         let output = get(self).wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(!log.contains("was dropped"), "{log}");
+        self.compare();
+    }
+
+    /// Asserts that the file has arrived, and removes it.
+    fn compare(&self) {
         let [sent, got] = ["data", "into/data"].map(|name| fs::read(self.path(name)).unwrap());
         assert!(sent == got, "the files differ");
         fs::remove_dir_all(self.path("into")).unwrap();
