@@ -98,7 +98,12 @@ fn random_kills_lose_nothing_and_leave_nothing() {
     };
     for round in 0..rounds.unwrap_or((KILLED.len() + PAUSED.len()) as u64) {
         let fault = Fault::of_round(round, rounds.is_some(), &mut chance);
-        let after = Duration::from_millis(chance.u64(..1200));
+        let after = match fault {
+            Fault::Kill(_) => chance.u64(..1200),
+            // By then something has been transferred.
+            Fault::Pause(..) => chance.u64(300..1200),
+        };
+        let after = Duration::from_millis(after);
         let service = chance.usize(..2);
         eprintln!("HAWSER_KILL_SEED={seed} round {round}: {fault:?} after {after:?}");
         match fault {

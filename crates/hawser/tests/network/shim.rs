@@ -4,6 +4,7 @@
 mod bed;
 mod beside;
 mod gateway;
+mod paused;
 mod quic;
 mod refused;
 mod serving;

@@ -109,6 +109,10 @@ pub struct Carrier {
 }
 
 impl Carrier {
+    pub fn pid(&self) -> i64 {
+        self.child.id().into()
+    }
+
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
