@@ -104,7 +104,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be opened, or is not reached without leaving the folder.
     pub fn read_file(&self, path: &Path) -> Result<File, StoreError> {
-        self.open_as(path, READ)
+        self.open_as("open", path, READ)
     }
 
     /// Removes the created folders that are empty.
@@ -118,18 +118,23 @@ impl Folder {
 
     /// Opens a file for reading and writing.
     pub(crate) fn open_file(&self, path: &Path) -> Result<File, StoreError> {
-        self.open_as(path, FILE)
+        self.open_as("open for writing", path, FILE)
     }
 
     /// Opens a file for reading and writing. Creates it and its folders if they do not exist.
     pub(crate) fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
-        self.open_as(path, FILE | OFlags::CREATE)
+        self.open_as("open for writing", path, FILE | OFlags::CREATE)
     }
 
-    fn open_as(&self, path: &Path, flags: OFlags) -> Result<File, StoreError> {
+    fn open_as(
+        &self,
+        action: &'static str,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<File, StoreError> {
         let file = self.open(path, flags).map(File::from);
-        file.map_err(|errno| self.error("open", path, errno))
+        file.map_err(|errno| self.error(action, path, errno))
     }
 
     /// Creates a symbolic link; its target is relative to the folder of the link. A link that
@@ -157,7 +162,7 @@ impl Folder {
 
     /// The metadata of the file at `path`; `None` if it does not exist. Changes nothing.
     pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
-        let found = match self.open_as(path, OFlags::PATH | OFlags::CLOEXEC) {
+        let found = match self.open_as("look at", path, OFlags::PATH | OFlags::CLOEXEC) {
             Err(error) if error.is_not_found() => {
                 return self.refuse_dangling_link(path).map(|()| None);
             }
