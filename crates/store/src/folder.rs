@@ -48,8 +48,7 @@ impl Folder {
         let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
         let mut created: Vec<PathBuf> = absent.map(Path::to_owned).collect();
         created.reverse();
-        std::fs::create_dir_all(path)
-            .map_err(|error| StoreError::io("create the folder", path, error))?;
+        std::fs::create_dir_all(path).map_err(|error| not_created(path, error))?;
         let mut folder = Self::existing(path)?;
         folder.created = Mutex::new(created);
         Ok(folder)
@@ -180,10 +179,10 @@ impl Folder {
         for part in path.components() {
             at.push(part);
             match at.symlink_metadata() {
-                Ok(metadata) if metadata.is_symlink() && at.metadata().is_err() => {
-                    return Err(StoreError::NotAFile(at));
-                }
-                Ok(_) => {}
+                Ok(_) => match dangling_link(&at) {
+                    Some(refused) => return Err(refused),
+                    None => {}
+                },
                 Err(_) => return Ok(()),
             }
         }
@@ -254,6 +253,30 @@ impl Folder {
             _ => StoreError::io(action, &path, io::Error::from(errno)),
         }
     }
+}
+
+/// The error of a folder that could not be created; names what is in the way.
+fn not_created(path: &Path, error: io::Error) -> StoreError {
+    // With a slash at its end, a path names what a link leads to.
+    let plain: PathBuf = path.components().collect();
+    let mut parts = plain.ancestors();
+    let blocker = parts.find(|part| part.symlink_metadata().is_ok());
+    let refused = blocker.and_then(|blocker| match blocker.is_dir() {
+        true => None,
+        false => Some(dangling_link(blocker).unwrap_or(StoreError::NotAFolder(blocker.into()))),
+    });
+    refused.unwrap_or_else(|| StoreError::io("create the folder", path, error))
+}
+
+/// The error for what is at `path`, if that is a symbolic link to nothing.
+fn dangling_link(path: &Path) -> Option<StoreError> {
+    let target = path.read_link().ok()?;
+    let is_nothing =
+        matches!(path.metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    is_nothing.then(|| StoreError::DanglingLink {
+        path: path.to_owned(),
+        target,
+    })
 }
 
 /// The folder that contains `path`, as a path that can be opened.
