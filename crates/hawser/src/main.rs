@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use hawser_lab::BoundedLog;
 
 use self::cli::Cli;
-use crate::out::errln;
+use crate::out::{errln, plain};
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -30,7 +30,10 @@ fn main() -> ExitCode {
     match cli.command.run() {
         Ok(code) => code,
         Err(failure) => {
-            errln!("hawser: {failure}");
+            // A file's name may be in it, which may have any characters.
+            let text = failure.to_string();
+            let lines: Vec<String> = text.lines().map(plain).collect();
+            errln!("hawser: {}", lines.join("\n"));
             failure.exit_code()
         }
     }

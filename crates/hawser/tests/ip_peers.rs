@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,16 +56,19 @@ impl Drop for Running {
 
 impl Running {
     fn start(args: &[&str]) -> Self {
-        let mut command = command(args);
+        Self::spawn(&mut command(args)).unwrap()
+    }
+
+    fn spawn(command: &mut Command) -> std::io::Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = command.spawn()?;
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self {
+        Ok(Self {
             child,
             stdout,
             stderr,
-        }
+        })
     }
 
     /// The next line of JSON on its standard output.
@@ -389,4 +394,96 @@ fn an_address_in_use_is_reported_in_one_line() {
     );
     assert_eq!(log.trim_end().lines().count(), 1, "{log}");
     assert!(!files.path("got").exists());
+}
+
+#[test]
+fn a_download_waits_for_peers_that_connect() {
+    let files = Files::new();
+    let mut waiting = files.get("got", &["--tcp", "127.0.0.1:0"]);
+    let address = waiting.listens();
+    fs::create_dir(files.path("whole")).unwrap();
+    fs::copy(files.path("data"), files.path("whole").join("data")).unwrap();
+    let _seeder = files.get("whole", &["--peer", &address, "--seed"]);
+    assert_eq!(waiting.json()["fetched_bytes"], SIZE);
+    waiting.end();
+    assert!(files.same("got"));
+}
+
+#[test]
+fn a_complete_copy_on_a_read_only_file_system_is_seeded() {
+    let files = Files::new();
+    fs::create_dir(files.path("got")).unwrap();
+    fs::copy(files.path("data"), files.path("got").join("data")).unwrap();
+    let script = "mount --bind \"$1\" \"$1\" && mount -o remount,ro,bind \"$1\" || exit 77
+        shift && exec \"$@\"";
+    let (torrent, folder) = (files.name("data.torrent"), files.name("got"));
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh", &folder]);
+    command.args([env!("CARGO_BIN_EXE_hawser"), "get", &torrent, "-o", &folder]);
+    command.args(["--json", "--seed", "--tcp", "127.0.0.1:0"]);
+    let Ok(mut seeder) = Running::spawn(command.stdin(Stdio::null())) else {
+        eprintln!("skipped: needs unshare");
+        return;
+    };
+    let mut line = String::new();
+    seeder.stderr.read_line(&mut line).unwrap();
+    let Some(address) = line.trim_end().strip_prefix("listening to IP peers at ") else {
+        let code = seeder.code();
+        assert!(
+            matches!(code, Some(1 | 77)) && !line.contains("hawser"),
+            "{line}"
+        );
+        eprintln!("skipped: needs mounts of its own: {line}");
+        return;
+    };
+    assert_eq!(seeder.json()["resumed_bytes"], SIZE);
+    let mut leecher = files.get("again", &["--peer", address]);
+    assert_eq!(leecher.json()["fetched_bytes"], SIZE);
+    leecher.end();
+    assert!(files.same("again"));
+    seeder.signal("INT");
+    assert_eq!(seeder.json()["ended_by"], "interrupt");
+    seeder.end();
+}
+
+#[test]
+fn names_that_are_not_text_are_seeded_and_printed_on_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join(OsStr::from_bytes(b"set\n\xff"));
+    fs::create_dir(&set).unwrap();
+    fs::write(set.join("line\nfeed"), vec![7; 50_000]).unwrap();
+    let torrent = folder.path().join("set.torrent");
+    let torrent = torrent.to_str().unwrap();
+    let mut create = command(&["torrent", "create", "-o", torrent]);
+    let output = create.arg(&set).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        output.stdout.iter().filter(|byte| **byte == b'\n').count(),
+        1
+    );
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(note.contains("hawser torrent show"), "{note}");
+    let show = command(&["torrent", "show", torrent]).output().unwrap();
+    let shown = String::from_utf8(show.stdout).unwrap();
+    assert!(
+        shown.contains("line_feed (listed as line\\nfeed)"),
+        "{shown}"
+    );
+
+    let mut seed = command(&["seed", torrent, "--json", "--no-scion"]);
+    seed.args(["--tcp", "127.0.0.1:0"]).arg(&set);
+    let mut seeder = Running::spawn(&mut seed).unwrap();
+    let ready = seeder.json();
+    let got = folder.path().join("got");
+    let (peer, to) = (text(&ready, "listening_tcp"), got.to_str().unwrap());
+    let get = command(&["get", torrent, "-o", to, "--peer", peer]).output();
+    let get = get.unwrap();
+    assert!(get.status.success(), "{get:?}");
+    assert_eq!(fs::read(got.join("set__/line_feed")).unwrap(), [7; 50_000]);
+
+    // A change is reported, whatever the name.
+    fs::write(set.join("line\nfeed"), b"other").unwrap();
+    let change = seeder.json();
+    assert!(text(&change, "file").contains("line\nfeed"), "{change}");
+    assert!(text(&change, "error").contains("line\\nfeed"), "{change}");
 }

@@ -505,10 +505,11 @@ async fn a_path_the_daemon_does_not_know_is_measured() {
 async fn a_connection_does_not_follow_its_peer_to_another_path() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
-    let idle = Duration::from_millis(400);
+    // Longer than a busy machine lets a thread wait.
+    let idle = Duration::from_secs(3);
     let config = Config {
         idle_timeout: idle,
-        keep_alive: Some(Duration::from_millis(50)),
+        keep_alive: Some(Duration::from_millis(100)),
         ..Config::default()
     };
     let pair = connect(&a, &b, config).await;

@@ -24,7 +24,7 @@ use self::common::{DST_PORT, MTU, SRC_PORT, addr, udp_between};
 /// Short intervals, and a detection time that a busy machine does not exceed.
 const QUICK: Bfd = Bfd {
     disable: false,
-    detect_mult: 20,
+    detect_mult: 100,
     desired_min_tx: Duration::from_millis(10),
     required_min_rx: Duration::from_millis(10),
 };

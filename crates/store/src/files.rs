@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,9 +28,25 @@ const TMPFS: i64 = 0x0102_1994;
 pub struct Files {
     layout: Layout,
     root: PathBuf,
-    handles: Handles,
+    handles: Handles<Handle>,
     /// `None` for reading only.
     pub(crate) writable: Option<Writable>,
+}
+
+/// An open file of an entry.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    file: File,
+    /// Whether it is open for writing, too.
+    writes: bool,
+}
+
+impl Deref for Handle {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
 }
 
 /// State needed for writing.
@@ -64,7 +80,8 @@ impl Files {
     }
 
     /// Files for writing below `root`, which is created if it does not exist. Nothing in it is
-    /// changed before the first write or [`Files::create_all`].
+    /// changed before the first write or [`Files::create_all`], and no file is opened for writing
+    /// before it is written to: complete files may be on a read-only file system.
     ///
     /// Refuses obstacles in place of a file: longer files (unless `overwrite`, which cuts them),
     /// anything that is not a file, and symbolic links that lead out of `root`.
@@ -102,9 +119,11 @@ impl Files {
         Ok(files)
     }
 
-    /// Creates every file with its full length, then the symbolic links; what exists already stays.
-    /// Space is reserved where the disk has enough; else the files are sparse until written. Files that did not have their full length get the mark of
-    /// an unfinished download. Does nothing on later calls, or if the files are for reading only.
+    /// Creates every file with its full length, then the symbolic links; what exists already stays,
+    /// and files that have their length are not opened. Space is reserved where the disk has
+    /// enough; else the files are sparse until written. Files that did not have their full length
+    /// get the mark of an unfinished download. Does nothing on later calls, or if the files are for
+    /// reading only.
     ///
     /// # Errors
     /// If the disk is full, or something else has appeared in place of a file.
@@ -125,15 +144,21 @@ impl Files {
         Ok(())
     }
 
-    /// Creates the file of an entry, and sets its length.
+    /// Creates the file of an entry if there is none, and sets its length if it has another.
     fn grow(&self, index: usize, writable: &Writable) -> Result<(), StoreError> {
         let entry = &self.layout.entries[index];
+        let fits = |length| match writable.overwrite {
+            true => length == entry.length,
+            false => length >= entry.length,
+        };
+        let found = writable.folder.metadata(&entry.path)?;
+        if found.is_some_and(|found| found.is_file() && fits(found.len())) {
+            return Ok(());
+        }
         let file = writable.folder.create_file(&entry.path)?;
         let metadata = file.metadata();
-        let length = metadata
-            .map_err(|error| self.failed("look at", index, error))?
-            .len();
-        if length < entry.length || (writable.overwrite && length > entry.length) {
+        let metadata = metadata.map_err(|error| self.failed("look at", index, error))?;
+        if !fits(metadata.len()) {
             writable.mark.put_on(&file);
             let grown = file.set_len(entry.length);
             grown.map_err(|error| self.failed("grow", index, error))?;
@@ -219,7 +244,7 @@ impl Files {
             if self.layout.entries[span.entry].padding {
                 continue;
             }
-            let file = self.handle(span.entry)?;
+            let file = self.writer(span.entry)?;
             vectored::write_all(&file, &mut parts, span.offset)
                 .map_err(|error| self.failed("write", span.entry, error))?;
         }
@@ -234,7 +259,7 @@ impl Files {
                 Err(error) if self.writable.is_some() && error.is_not_found() => continue,
                 file => file?,
             };
-            match rustix::fs::seek(&*file, SeekFrom::Data(span.offset)) {
+            match rustix::fs::seek(&**file, SeekFrom::Data(span.offset)) {
                 Ok(data) if data < span.offset + span.length => return Ok(false),
                 // ENXIO: no data from there to the end.
                 Ok(_) | Err(Errno::NXIO) => {}
@@ -254,9 +279,23 @@ impl Files {
         StoreError::io(action, &path, error)
     }
 
-    /// The open file of an entry, from the cache or opened now.
-    pub(crate) fn handle(&self, entry: usize) -> Result<Arc<File>, StoreError> {
-        self.handles.get(entry, || self.open(entry))
+    /// The open file of an entry, from the cache or opened now; for reading at least.
+    pub(crate) fn handle(&self, entry: usize) -> Result<Arc<Handle>, StoreError> {
+        self.handles.get(entry, || {
+            let file = self.open(entry)?;
+            let writes = false;
+            Ok(Handle { file, writes })
+        })
+    }
+
+    /// The file of an entry, open for reading and writing.
+    fn writer(&self, entry: usize) -> Result<Arc<Handle>, StoreError> {
+        let writes = |handle: &Handle| handle.writes;
+        self.handles.get_fitting(entry, writes, || {
+            let file = self.open_for_writing(entry)?;
+            let writes = true;
+            Ok(Handle { file, writes })
+        })
     }
 
     /// Closes the cached file of an entry: the next reader opens the file that is then at its path.
@@ -264,15 +303,29 @@ impl Files {
         self.handles.close(entry);
     }
 
-    /// Opens the file of an entry, bypassing the cache.
+    /// Closes all cached files: from now on they are only read.
+    pub(crate) fn close_all(&self) {
+        self.handles.clear();
+    }
+
+    /// Opens the file of an entry for reading, bypassing the cache.
     pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
         let path = &self.layout.entries[entry].path;
         match &self.writable {
-            Some(writable) => writable.folder.open_file(path),
+            Some(writable) => writable.folder.read_file(path),
             None => {
                 let path = self.root.join(path);
                 File::open(&path).map_err(|error| StoreError::io("open", &path, error))
             }
+        }
+    }
+
+    /// Opens the file of an entry for reading and writing, bypassing the cache. Files for reading
+    /// only are opened as such.
+    pub(crate) fn open_for_writing(&self, entry: usize) -> Result<File, StoreError> {
+        match &self.writable {
+            Some(writable) => writable.folder.open_file(&self.layout.entries[entry].path),
+            None => self.open(entry),
         }
     }
 }

@@ -48,8 +48,7 @@ impl Folder {
         let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
         let mut created: Vec<PathBuf> = absent.map(Path::to_owned).collect();
         created.reverse();
-        std::fs::create_dir_all(path)
-            .map_err(|error| StoreError::io("create the folder", path, error))?;
+        std::fs::create_dir_all(path).map_err(|error| not_created(path, error))?;
         let mut folder = Self::existing(path)?;
         folder.created = Mutex::new(created);
         Ok(folder)
@@ -104,7 +103,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be opened, or is not reached without leaving the folder.
     pub fn read_file(&self, path: &Path) -> Result<File, StoreError> {
-        self.open_as(path, READ)
+        self.open_as("open", path, READ)
     }
 
     /// Removes the created folders that are empty.
@@ -118,18 +117,23 @@ impl Folder {
 
     /// Opens a file for reading and writing.
     pub(crate) fn open_file(&self, path: &Path) -> Result<File, StoreError> {
-        self.open_as(path, FILE)
+        self.open_as("open for writing", path, FILE)
     }
 
     /// Opens a file for reading and writing. Creates it and its folders if they do not exist.
     pub(crate) fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
-        self.open_as(path, FILE | OFlags::CREATE)
+        self.open_as("open for writing", path, FILE | OFlags::CREATE)
     }
 
-    fn open_as(&self, path: &Path, flags: OFlags) -> Result<File, StoreError> {
+    fn open_as(
+        &self,
+        action: &'static str,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<File, StoreError> {
         let file = self.open(path, flags).map(File::from);
-        file.map_err(|errno| self.error("open", path, errno))
+        file.map_err(|errno| self.error(action, path, errno))
     }
 
     /// Creates a symbolic link; its target is relative to the folder of the link. A link that
@@ -157,7 +161,7 @@ impl Folder {
 
     /// The metadata of the file at `path`; `None` if it does not exist. Changes nothing.
     pub(crate) fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
-        let found = match self.open_as(path, OFlags::PATH | OFlags::CLOEXEC) {
+        let found = match self.open_as("look at", path, OFlags::PATH | OFlags::CLOEXEC) {
             Err(error) if error.is_not_found() => {
                 return self.refuse_dangling_link(path).map(|()| None);
             }
@@ -175,10 +179,10 @@ impl Folder {
         for part in path.components() {
             at.push(part);
             match at.symlink_metadata() {
-                Ok(metadata) if metadata.is_symlink() && at.metadata().is_err() => {
-                    return Err(StoreError::NotAFile(at));
-                }
-                Ok(_) => {}
+                Ok(_) => match dangling_link(&at) {
+                    Some(refused) => return Err(refused),
+                    None => {}
+                },
                 Err(_) => return Ok(()),
             }
         }
@@ -249,6 +253,30 @@ impl Folder {
             _ => StoreError::io(action, &path, io::Error::from(errno)),
         }
     }
+}
+
+/// The error of a folder that could not be created; names what is in the way.
+fn not_created(path: &Path, error: io::Error) -> StoreError {
+    // With a slash at its end, a path names what a link leads to.
+    let plain: PathBuf = path.components().collect();
+    let mut parts = plain.ancestors();
+    let blocker = parts.find(|part| part.symlink_metadata().is_ok());
+    let refused = blocker.and_then(|blocker| match blocker.is_dir() {
+        true => None,
+        false => Some(dangling_link(blocker).unwrap_or(StoreError::NotAFolder(blocker.into()))),
+    });
+    refused.unwrap_or_else(|| StoreError::io("create the folder", path, error))
+}
+
+/// The error for what is at `path`, if that is a symbolic link to nothing.
+fn dangling_link(path: &Path) -> Option<StoreError> {
+    let target = path.read_link().ok()?;
+    let is_nothing =
+        matches!(path.metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    is_nothing.then(|| StoreError::DanglingLink {
+        path: path.to_owned(),
+        target,
+    })
 }
 
 /// The folder that contains `path`, as a path that can be opened.

@@ -28,9 +28,25 @@ impl<T> Handles<T> {
         entry: usize,
         open: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<Arc<T>, StoreError> {
+        self.get_fitting(entry, |_| true, open)
+    }
+
+    /// The open file of an entry; `open` opens it if it is not in the cache, or if the one in the
+    /// cache does not fit, which is then replaced.
+    ///
+    /// # Errors
+    /// If `open` fails.
+    pub(crate) fn get_fitting(
+        &self,
+        entry: usize,
+        fits: impl FnOnce(&T) -> bool,
+        open: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<Arc<T>, StoreError> {
         let mut files = self.lock();
-        let file = match files.iter().rposition(|(of, _)| *of == entry) {
-            Some(at) => files.remove(at).1,
+        let cached = files.iter().rposition(|(of, _)| *of == entry);
+        let cached = cached.map(|at| files.remove(at).1);
+        let file = match cached.filter(|file| fits(file)) {
+            Some(file) => file,
             None => Arc::new(open()?),
         };
         if files.len() >= MAX_OPEN {
@@ -43,6 +59,11 @@ impl<T> Handles<T> {
     /// Removes an entry from the cache: the next use opens the file that is then at its path.
     pub fn close(&self, entry: usize) {
         self.lock().retain(|(of, _)| *of != entry);
+    }
+
+    /// Removes all entries from the cache.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
     }
 
     /// Number of open files.

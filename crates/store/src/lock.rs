@@ -45,7 +45,10 @@ impl Lock {
                 Err(error) if error.is_not_found() => return Ok(None),
                 file => (file?, None),
             };
-            let is_locked = lock(&file, &path)?;
+            let (file, is_locked) = match lock(&file, &path)? {
+                true => (file, true),
+                false => lock_for_writing(files, first, file)?,
+            };
             // Another download that ended has removed the file meanwhile.
             if is_locked && file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
                 continue;
@@ -63,8 +66,19 @@ impl Lock {
     }
 }
 
+/// Locks the file of an entry, which could not be locked as `file` is open for reading only: NFS
+/// locks only files that are open for writing. Returns whether it is locked; complete files may be
+/// on read-only media, which nobody else can write to either.
+fn lock_for_writing(files: &Files, entry: usize, file: File) -> Result<(File, bool), StoreError> {
+    let Ok(writes) = files.open_for_writing(entry) else {
+        return Ok((file, false));
+    };
+    let is_locked = lock(&writes, &files.path_of(entry))?;
+    Ok((writes, is_locked))
+}
+
 /// Locks the open file `file`, which is at `path`, until it is closed (flock(2)). `false` if its file
-/// system has no locks.
+/// system has no locks, or none for a file that is open like this one.
 ///
 /// # Errors
 /// [`StoreError::InUse`] if it is locked already, also by this process.
@@ -72,7 +86,9 @@ pub fn lock(file: &File, path: &Path) -> Result<bool, StoreError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Err(StoreError::InUse(path.to_owned())),
-        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
+            Ok(false)
+        }
         Err(errno) => Err(StoreError::io("lock", path, errno.into())),
     }
 }

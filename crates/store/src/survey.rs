@@ -100,6 +100,29 @@ impl Survey {
         Ok(())
     }
 
+    /// Refuses existing files that will be written to, as some range in them is not verified, but
+    /// cannot be: better now than after fetching. Others may be on a read-only file system.
+    pub fn refuse_read_only<R: Ranges>(
+        &self,
+        files: &Files,
+        ranges: &R,
+        is_verified: impl Fn(u32) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut opened_up_to = 0;
+        for index in (0..ranges.count()).filter(|index| !is_verified(*index)) {
+            for span in files.layout().spans_on_disk(ranges.range(index)) {
+                if span.entry < opened_up_to {
+                    continue;
+                }
+                opened_up_to = span.entry + 1;
+                if self.found[span.entry] > 0 {
+                    files.open_for_writing(span.entry)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether all files have their full length, and there are holes.
     fn is_unfinished(&self, files: &Files) -> Result<bool, StoreError> {
         let mut holes = false;

@@ -76,6 +76,7 @@ impl Target {
             if !self.overwrite {
                 survey.refuse_foreign(&files, ranges, |index| verified[index as usize])?;
             }
+            survey.refuse_read_only(&files, ranges, |index| verified[index as usize])?;
         }
         if lock.is_none() {
             lock = Lock::acquire(&files, true)?;
@@ -110,7 +111,12 @@ impl Files {
                     Mark::take_off(&file);
                 }
             }
+            // Nothing is written any more.
+            self.close_all();
         }
         Ok(self.stamps())
     }
 }
+
+#[cfg(test)]
+mod tests;

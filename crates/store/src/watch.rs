@@ -107,6 +107,11 @@ impl<R: Ranges> Watch<R> {
         !self.lock().withdrawn.contains(&range)
     }
 
+    /// Whether files have changed and not all of their ranges are hashed again yet.
+    pub fn is_verifying(&self) -> bool {
+        !self.lock().unproven.is_empty()
+    }
+
     /// Makes a scan under way end early.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);

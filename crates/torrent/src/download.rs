@@ -131,7 +131,7 @@ impl<T: Transport> Job<T> {
     /// # Errors
     /// The reason why the download or the seeding failed.
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
-        if self.peers.is_empty() {
+        if self.peers.is_empty() && !self.options.awaits_peers {
             return Err(DownloadError::NoPeers);
         }
         let (metainfo, options) = (self.metainfo, self.options);
@@ -164,7 +164,8 @@ impl<T: Transport> Job<T> {
             reporter,
         )?;
         let complete = async {
-            swarm.complete(options.give_up_after, &stop).await?;
+            let (give_up_after, awaits_peers) = (options.give_up_after, options.awaits_peers);
+            swarm.complete(give_up_after, awaits_peers, &stop).await?;
             // Empty files may not exist yet, and others may have been removed meanwhile.
             let stamps = tokio::task::spawn_blocking(move || files.complete()).await??;
             Ok::<_, DownloadError>(stamps)

@@ -31,6 +31,9 @@ pub enum DownloadError {
     /// Peers are connected, but none has sent a block or had a piece missing here for this long.
     #[error("gave up after {} s without progress; what was verified is kept: {}", .0.as_secs(), listed(.1))]
     NoProgress(Duration, Vec<(PeerAddr, String)>),
+    /// All peers are connected or dropped, and none has, or will ever get, the missing pieces.
+    #[error("no peer has the missing pieces; what was verified is kept: {}", listed(.0))]
+    Incomplete(Vec<(PeerAddr, String)>),
     /// All peers were dropped for breaking the protocol or sending wrong data.
     #[error("no peer is left: {}", listed(.0))]
     AllDropped(Vec<(PeerAddr, String)>),

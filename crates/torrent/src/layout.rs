@@ -1,12 +1,13 @@
 //! A torrent as the store sees it: files to lay out, pieces to verify.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hawser_store::{Hash, Layout, Ranges};
 use sha1::Sha1;
 
-use crate::metainfo::Metainfo;
+use crate::metainfo::{File, Metainfo};
 
 impl Ranges for Metainfo {
     type Hasher = Sha1;
@@ -35,7 +36,8 @@ pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
 }
 
 /// The layout of content on this disk, under any name: `path` is the single file, or the folder of
-/// several. Also returns the folder that the layout is relative to.
+/// several. The files in it have the names in the torrent byte by byte, or those that a download
+/// gives them. Also returns the folder that the layout is relative to.
 pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) {
     if !metainfo.multi_file {
         let root = match path.parent() {
@@ -45,12 +47,35 @@ pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) 
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
         return (root, Layout::new([(name, metainfo.pieces.total, false)]));
     }
+    let literal = has_literal_names(metainfo, path);
     let files = metainfo.files.iter().map(|file| {
-        // `Metainfo` prefixes every path with the name.
-        let inner = file.path.components().skip(1).collect();
+        let inner = match &file.literal {
+            Some(name) if literal => name.clone(),
+            _ => inner(file),
+        };
         (inner, file.length, file.padding)
     });
     (path.to_owned(), Layout::new(files))
+}
+
+/// The path of a file in the torrent's folder, as a download names it.
+fn inner(file: &File) -> PathBuf {
+    // `Metainfo` prefixes every path with the name.
+    file.path.components().skip(1).collect()
+}
+
+/// Whether the folder at `path` has a file whose name a download would have changed.
+fn has_literal_names(metainfo: &Metainfo, path: &Path) -> bool {
+    if metainfo.files.iter().all(|file| file.literal.is_none()) {
+        return false;
+    }
+    // The second of two files `a` is downloaded as `a.1`, and its literal name is that of the first.
+    let downloaded: HashSet<PathBuf> = metainfo.files.iter().map(inner).collect();
+    let mut literal = metainfo
+        .files
+        .iter()
+        .filter_map(|file| file.literal.as_ref());
+    literal.any(|name| !downloaded.contains(name) && path.join(name).symlink_metadata().is_ok())
 }
 
 #[cfg(test)]
@@ -73,5 +98,30 @@ mod tests {
         };
         assert_eq!((&*file.path, file.length), (Path::new("set/d/file"), 5));
         assert!(!file.padding);
+    }
+
+    #[test]
+    fn content_is_found_under_literal_names_and_under_those_of_a_download() {
+        let text = "d4:infod5:filesl\
+            d6:lengthi1e4:pathl3:a\nbee\
+            d6:lengthi2e4:pathl3:a_bee\
+            d6:lengthi3e4:pathl3:a_bee\
+            e4:name3:set12:piece lengthi16384e6:pieces20:aaaaaaaaaaaaaaaaaaaaee";
+        let metainfo = Metainfo::parse(text.as_bytes()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let names = || {
+            let (_, layout) = at_content(&metainfo, folder.path());
+            let names = layout.entries.iter();
+            names
+                .map(|file| file.path.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let downloaded = ["a_b", "a_b.1", "a_b.2"];
+        for name in downloaded {
+            std::fs::write(folder.path().join(name), "").unwrap();
+            assert_eq!(names(), downloaded);
+        }
+        std::fs::write(folder.path().join("a\nb"), "").unwrap();
+        assert_eq!(names(), ["a\nb", "a_b", "a_b"]);
     }
 }

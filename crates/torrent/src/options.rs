@@ -17,8 +17,13 @@ pub struct DownloadOptions {
     /// How the paths to each SCION peer are chosen and used; its `contact_only` follows from
     /// `select_by`.
     pub paths: PathOptions,
-    /// Time without progress, and without a peer worth waiting for, after which it gives up.
+    /// Time without progress after which it gives up, unless a connected peer that still downloads
+    /// itself is worth waiting for; [`Duration::MAX`] for never.
     pub give_up_after: Duration,
+    /// Whether peers that are not listed are expected to connect. It then needs no listed peer, and
+    /// waits for `give_up_after` also while no connected peer has, or will ever get, what is
+    /// missing; without, a few seconds.
+    pub awaits_peers: bool,
     /// Whether files in the download folder that are not the torrent's (too long, or without any
     /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
@@ -34,6 +39,7 @@ impl Default for DownloadOptions {
             select_by: SelectBy::Downloader,
             paths: PathOptions::default(),
             give_up_after: Duration::from_secs(60),
+            awaits_peers: false,
             overwrite: false,
             seed: None,
         }

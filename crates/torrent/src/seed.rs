@@ -153,11 +153,17 @@ fn verify(
 /// The path of the content: `path`, or the entry with the torrent's name in it if `path` is a
 /// download folder.
 fn locate(metainfo: &Metainfo, path: &Path) -> PathBuf {
-    let inside = path.join(&metainfo.name);
+    let names = [
+        metainfo.literal_name.as_deref(),
+        Some(metainfo.name.as_ref()),
+    ];
+    let names = names.into_iter().flatten();
     let is_it = |path: &Path| path.is_dir() == metainfo.multi_file;
-    let named_so = path.file_name() == Some(metainfo.name.as_ref());
-    if path.is_dir() && inside.exists() && is_it(&inside) && !(named_so && is_it(path)) {
-        return inside;
+    let named_so = names.clone().any(|name| path.file_name() == Some(name));
+    let mut inside = names.map(|name| path.join(name));
+    let inside = inside.find(|inside| inside.exists() && is_it(inside));
+    match inside {
+        Some(inside) if path.is_dir() && !(named_so && is_it(path)) => inside,
+        _ => path.to_owned(),
     }
-    path.to_owned()
 }

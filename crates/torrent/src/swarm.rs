@@ -94,6 +94,7 @@ impl<T: Transport> Swarm<T> {
             remotes.values_mut().for_each(|r| r.set_complete(false));
         }
         let uploads = Uploads::new(paths.clone(), now);
+        let announced_final = shared.is_final();
         let mut swarm = Self {
             picker: Picker::new(metainfo.pieces, verified, fastrand::u64(..)),
             net: Net::new(transport, Arc::clone(&shared), events),
@@ -102,6 +103,8 @@ impl<T: Transport> Swarm<T> {
             select_by,
             paths,
             give_up_after: None,
+            awaits_peers: false,
+            announced_final,
             disk,
             unannounced: Vec::new(),
             remotes,
@@ -124,16 +127,19 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Runs until everything is verified, `stop` is cancelled, or `give_up_after` has passed
-    /// without progress and without a peer worth waiting for. Connections stay open.
+    /// without progress and without a peer worth waiting for. If no peers are awaited, it ends
+    /// sooner when no connected peer will ever have what is missing. Connections stay open.
     ///
     /// # Errors
     /// The reason why it ended before everything was verified.
     pub async fn complete(
         &mut self,
         give_up_after: Duration,
+        awaits_peers: bool,
         stop: &CancellationToken,
     ) -> Result<(), DownloadError> {
         self.give_up_after = Some(give_up_after);
+        self.awaits_peers = awaits_peers;
         let result = tokio::select! {
             result = self.work() => result,
             () = stop.cancelled() => Err(DownloadError::Stopped),
@@ -252,19 +258,7 @@ impl<T: Transport> Swarm<T> {
         self.check_limits(now);
         self.settle(now);
         self.report(now, None);
-        if self.is_hopeful(now) {
-            self.alive_at = now;
-        }
-        if let Some(after) = self.give_up_after
-            && now.saturating_duration_since(self.alive_at) > after
-        {
-            let peers = self.troubles();
-            self.failure
-                .get_or_insert(match self.conns.open.is_empty() {
-                    true => DownloadError::NoPeer(after, peers),
-                    false => DownloadError::NoProgress(after, peers),
-                });
-        }
+        self.consider_giving_up(now);
     }
 
     /// Adds a session as a path-level peer. Closes it and returns `None` if the peer is banned, or
@@ -321,7 +315,7 @@ impl<T: Transport> Swarm<T> {
             request_queue: Some(peer::QUEUE as u32),
             port: self.net.transport.port(peer),
             multipath: self.is_multipath(peer).then_some(MULTIPATH),
-            upload_only: !self.shared.fetches(),
+            upload_only: self.shared.is_final(),
         };
         Message::Extended {
             id: EXTENDED_HANDSHAKE,

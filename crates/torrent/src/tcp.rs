@@ -97,6 +97,11 @@ impl TcpConnection {
     /// Connects to a peer. The error is the reason for a failure.
     pub async fn dial(peer: SocketAddr) -> Result<Self, String> {
         let stream = TcpStream::connect(peer).await.map_err(|e| why(&e))?;
+        if stream.local_addr().is_ok_and(|local| local == peer) {
+            // The system chose the very port that is dialed for this end: where nothing listens, a
+            // connection then opens to itself (RFC 9293, simultaneous open).
+            return Err("nothing listens there".into());
+        }
         Ok(Self::new(stream, peer))
     }
 

@@ -4,14 +4,16 @@
 
 mod content;
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Network, PeerAddr, Phase,
-    Seed, SeedEnd, SeedLimits, SeedOptions,
+    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Metainfo, Network, PeerAddr,
+    Phase, Seed, SeedEnd, SeedLimits, SeedOptions, create,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -425,4 +427,105 @@ async fn an_address_in_use_is_named() {
         error.contains(&addr.to_string()) && error.contains("another port"),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_recognizes_its_own_address() {
+    for host in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+        let content = content(500_000);
+        let (own, addr) = listener(host).await;
+        let network = Network::ip().with_listener(own);
+        let download = content.get_with(&[addr], network, DownloadOptions::default());
+        let error = finish(download).await.unwrap_err();
+        assert!(matches!(error, DownloadError::AllDropped(_)), "{error}");
+        let error = error.to_string();
+        let reason = format!("{addr} (this is our own address)");
+        assert!(error.contains(&reason), "{error}");
+    }
+    // Other peers are not affected.
+    let content = content(500_000);
+    let (_seed, honest) = content.seed("127.0.0.1:0").await;
+    let (own, addr) = listener("127.0.0.1:0").await;
+    let network = Network::ip().with_listener(own);
+    let download = content.get_with(&[addr, honest], network, DownloadOptions::default());
+    let from = finish(download).await.unwrap().paths;
+    assert!(from.iter().all(|path| path.peer == honest), "{from:?}");
+    content.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_without_known_peers_is_served_by_those_that_connect() {
+    let content = content(500_000);
+    let (own, addr) = listener("127.0.0.1:0").await;
+    let options = DownloadOptions {
+        awaits_peers: true,
+        ..DownloadOptions::default()
+    };
+    let download = content.get_with(&[], Network::ip().with_listener(own), options);
+    let _seeding = Download::start(
+        content.metainfo.clone(),
+        content.complete(),
+        vec![addr],
+        Network::ip(),
+        DownloadOptions {
+            seed: Some(SeedLimits::default()),
+            ..DownloadOptions::default()
+        },
+    );
+    assert_eq!(finish(download).await.unwrap().fetched_bytes, 500_000);
+    content.check();
+    // Nobody can connect, and nobody is known.
+    let error = finish(content.get(&[])).await.unwrap_err();
+    assert!(matches!(error, DownloadError::NoPeers), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_not_text_are_seeded_and_downloaded_under_safe_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join(OsStr::from_bytes(b"set\n\xff"));
+    std::fs::create_dir(&set).unwrap();
+    let names = [&b"line\nfeed"[..], b"caf\xe9", b"back\\slash", b"plain"];
+    for name in names {
+        std::fs::write(
+            set.join(OsStr::from_bytes(name)),
+            [name, &[7; 9000]].concat(),
+        )
+        .unwrap();
+    }
+    let torrent = create(&set, &CreateOptions::default(), |_, _| {}).unwrap();
+    let metainfo = Metainfo::parse(&torrent).unwrap();
+    // The content itself, then the folder that it is in; then the same of what was downloaded.
+    let got = dir.path().join("got");
+    for from in [
+        set.clone(),
+        dir.path().to_owned(),
+        got.join("set__"),
+        got.clone(),
+    ] {
+        let (own, addr) = listener("127.0.0.1:0").await;
+        let network = Network::ip().with_listener(own);
+        let options = SeedOptions::default();
+        let seed = Seed::start(metainfo.clone(), from.clone(), network, options, |_, _| {});
+        let _seed = seed
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+        let to = match from.starts_with(&got) {
+            true => dir.path().join("again"),
+            false => got.clone(),
+        };
+        let (peers, options) = (vec![addr], DownloadOptions::default());
+        let download = Download::start(metainfo.clone(), to.clone(), peers, Network::ip(), options);
+        finish(download).await.unwrap();
+        for (safe, name) in ["line_feed", "caf_", "backslash", "plain"]
+            .iter()
+            .zip(names)
+        {
+            let original = std::fs::read(set.join(OsStr::from_bytes(name))).unwrap();
+            assert!(
+                std::fs::read(to.join("set__").join(safe)).unwrap() == original,
+                "{safe}"
+            );
+        }
+        std::fs::remove_dir_all(dir.path().join("again")).ok();
+    }
 }

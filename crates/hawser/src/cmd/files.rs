@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hawser_topology::Network;
 use hawser_torrent::Metainfo;
@@ -21,6 +21,26 @@ pub fn check_input(path: &Path) -> Result<(), Failure> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(()),
         Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// Checks that a folder that `-o` names exists, or may be created.
+///
+/// # Errors
+/// Wrong use, if something else is there, or a symbolic link to nothing.
+pub fn check_output_folder(path: &Path) -> Result<(), Failure> {
+    let wrong = |why: String| Err(Failure::usage(format!("-o {}: {why}", path.display())));
+    // With a slash at its end, a path names what a link leads to.
+    let plain: PathBuf = path.components().collect();
+    match (std::fs::metadata(path), std::fs::read_link(plain)) {
+        (Ok(found), _) if !found.is_dir() => {
+            wrong("is a file: name a folder, the torrent names the files in it".to_owned())
+        }
+        (Err(error), Ok(target)) if error.kind() == ErrorKind::NotFound => wrong(format!(
+            "is a symbolic link to {}, which does not exist: create that, or name another folder",
+            target.display()
+        )),
+        _ => Ok(()),
     }
 }
 

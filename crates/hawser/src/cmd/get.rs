@@ -88,6 +88,11 @@ pub struct GetArgs {
 }
 
 impl GetArgs {
+    /// Whether peers can be told an address at which this side listens.
+    fn listens(&self) -> bool {
+        self.tcp.is_some() || self.listen.is_some()
+    }
+
     /// The options of the download, with a policy for its paths and the strategies to choose them.
     fn options(&self, select: Select, policy: Option<Policy>) -> DownloadOptions {
         let slots = SlotOptions {
@@ -112,7 +117,12 @@ impl GetArgs {
             },
             overwrite: self.force,
             seed: self.seeding.limits(),
-            ..DownloadOptions::default()
+            // Nobody can say when a peer will come that is not known yet.
+            give_up_after: match self.peer.is_empty() {
+                true => Duration::MAX,
+                false => DownloadOptions::default().give_up_after,
+            },
+            awaits_peers: self.listens(),
         }
     }
 }
@@ -132,12 +142,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     refuse_own_inputs(&args, &metainfo)?;
     let select = args.select.read()?;
     let policy = policy::read(&args.policy)?;
-    if args.output.exists() && !args.output.is_dir() {
-        return Err(Failure::usage(format!(
-            "-o {}: is a file: name a folder, the torrent names the files in it",
-            args.output.display()
-        )));
-    }
+    files::check_output_folder(&args.output)?;
     let options = args.options(select, policy);
     process::runtime()?.block_on(async {
         let (sockets, offered) = open(&args).await?;
@@ -151,7 +156,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             json: args.json,
             samples: args.samples,
         };
-        if args.tcp.is_some() || args.listen.is_some() {
+        if args.listens() {
             errln!("listening {}", job.addresses);
         }
         let network = sockets.network.clone();
@@ -178,9 +183,9 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     Ok((sockets, offered))
 }
 
-/// Refuses a download without a peer to fetch from.
+/// Refuses a download that has no peer to fetch from, and to which none can connect.
 fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
-    if !args.peer.is_empty() {
+    if !args.peer.is_empty() || args.listens() {
         return Ok(());
     }
     let sources = match (&metainfo.trackers[..], &metainfo.web_seeds[..]) {
@@ -191,7 +196,8 @@ fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     };
     Err(Failure::usage(format!(
         "{}: {sources}name at least one peer with --peer, for example --peer \
-         1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881",
+         1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881, or let peers connect with --tcp \
+         0.0.0.0:6881 or --listen",
         args.torrent.display()
     )))
 }

@@ -46,7 +46,7 @@ impl Reported {
         for file in changed.iter().filter(|file| !self.changed.contains(file)) {
             if json {
                 let object = serde_json::json!({
-                    "file": file.path,
+                    "file": file.path.to_string_lossy(),
                     "pieces": file.pieces,
                     "lost_pieces": file.lost,
                     "error": file.error,

@@ -11,7 +11,7 @@ use super::files;
 use super::quantity::size;
 use crate::failure::{Doing, Failure};
 use crate::format;
-use crate::out::outln;
+use crate::out::{errln, outln, plain};
 use crate::output::Output;
 use crate::screen::Work;
 
@@ -129,12 +129,21 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     output.write(&bytes)?;
     outln!(
         "{}: {} in {} pieces of {}, info-hash {}",
-        output.path().display(),
+        plain(&output.path().display().to_string()),
         format::bytes(metainfo.pieces.total),
         metainfo.pieces.count(),
         format::bytes(metainfo.pieces.length.into()),
         metainfo.info_hash,
     );
+    let changed = metainfo.files.iter().filter(|file| file.original.is_some());
+    let changed =
+        changed.count() + usize::from(metainfo.multi_file && metainfo.literal_name.is_some());
+    if changed > 0 {
+        errln!(
+            "names with characters that other systems refuse: {changed}; downloads replace these \
+             characters, and `hawser torrent show` lists the names"
+        );
+    }
     Ok(())
 }
 

@@ -141,6 +141,14 @@ impl Bed {
         reports.map(Result::unwrap).collect()
     }
 
+    /// Sets the rate of both links.
+    fn set_rate(&self, rate: &str) {
+        for link in ["#1", "#2"] {
+            let interface = format!("{SENDER}{link}");
+            self.lab.set(&interface, &["--rate", rate]);
+        }
+    }
+
     /// Asserts that what was sent is in the receiver's folder.
     fn assert_received(&self) {
         assert_same(
@@ -237,6 +245,8 @@ fn folders_arrive_whatever_ends_on_the_way() {
     let key = String::from_utf8(key.stdout).unwrap();
     let allow = ["--allow", key.trim()];
     let mut receiver = bed.receive(&allow);
+    // Neither transfer is over before it is disturbed.
+    bed.set_rate("40mbit");
     let mut sending = bed.send(&receiver, &[]).spawn().unwrap();
     let part = bed.folder.path().join("in/data/a");
     // Ranges of a MiB that are written; the rest of the file is a hole.
@@ -257,6 +267,7 @@ fn folders_arrive_whatever_ends_on_the_way() {
     eventually("more is verified", || written() > before);
     receiver.child.kill().unwrap();
     receiver.child.wait().unwrap();
+    bed.set_rate("300mbit");
     // The sender finds the receiver again, and continues by itself.
     let receiver = bed.receive(&[&allow[..], &["--listen", &receiver.address]].concat());
     let output = sending.wait_with_output().unwrap();

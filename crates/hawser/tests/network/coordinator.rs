@@ -44,10 +44,14 @@ fn all_pairs_reach_each_other(bed: &Bed) {
             });
         }
     }
-    let paths = bed.hawser(USERS[0].0, &["paths", USERS[4].0, "--json"]);
-    let paths: Value = serde_json::from_slice(&paths.stdout).unwrap();
     // Directly between the attachment points, and by way of the third.
-    assert_eq!(paths["paths"].as_array().unwrap().len(), 2, "{paths}");
+    eventually("there are both paths", || {
+        let paths = bed.hawser(USERS[0].0, &["paths", USERS[4].0, "--json"]);
+        let paths: Value = serde_json::from_slice(&paths.stdout).unwrap_or_default();
+        paths["paths"]
+            .as_array()
+            .is_some_and(|paths| paths.len() == 2)
+    });
 }
 
 /// The user of a link limits it, and what the AS receives goes down to that.
@@ -65,7 +69,10 @@ fn a_limit_comes_into_force(bed: &Bed, (token, link): &(String, u64)) {
     eventually("the limit is in force", || bed.rate(user) < 1.2 * LIMIT);
     let time = begun.elapsed().as_secs_f64();
     println!("the limit was in force on the wire within {time:.2} s (promised: 2 s)");
-    assert!(bed.rate(user) > 0.8 * LIMIT);
+    // A busy machine may send less for a while.
+    eventually("the limit is reached", || {
+        (0.8 * LIMIT..1.2 * LIMIT).contains(&bed.rate(user))
+    });
     // Not above the maximum, and not the link of another.
     let above = json!({"limit": {"egress": 200_000_000}});
     assert_eq!(bed.ask("PATCH", &path, token, &above).0, 400);

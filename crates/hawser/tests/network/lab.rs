@@ -291,7 +291,7 @@ fn links_that_do_not_come_up_are_named() {
         by: As::default(),
         name,
     };
-    assert!(test.answers(A, B_HOST));
+    test.assert_answers(A, B_HOST);
     test.down();
 }
 
@@ -354,7 +354,7 @@ fn a_link_goes_down_and_up_again() {
     let Some(lab) = As::default().up("fig4", "down") else {
         return;
     };
-    assert!(lab.answers(A, B_HOST));
+    lab.assert_answers(A, B_HOST);
     let both = lab.paths(A, B);
 
     lab.set("1-ff00:0:110#1", &["--down"]);
@@ -362,7 +362,7 @@ fn a_link_goes_down_and_up_again() {
     let left = lab.paths(A, B);
     assert_eq!(left.len(), 1);
     assert!(left[0].contains("\"interface\":2"), "{left:?}");
-    assert!(lab.answers(A, B_HOST));
+    lab.assert_answers(A, B_HOST);
 
     // Set at the other end; further changes leave the link down.
     lab.set("1-ff00:0:111#2", &["--down"]);
@@ -371,8 +371,8 @@ fn a_link_goes_down_and_up_again() {
 
     lab.set("1-ff00:0:111#1", &["--up"]);
     lab.set("1-ff00:0:110#2", &["--up"]);
-    assert_eq!(lab.paths(A, B).len(), both.len());
-    assert!(lab.answers(A, B_HOST));
+    lab.assert_paths(A, B, both.len());
+    lab.assert_answers(A, B_HOST);
 }
 
 /// Takes three labs down: a running one, one whose supervisor was killed, and one whose processes
@@ -446,7 +446,7 @@ fn an_ordinary_user_has_labs_too() {
     };
     assert_eq!(lab.status()["rootless"], true);
     assert_eq!(lab.paths("1-ff00:0:4", "1-ff00:0:1").len(), 3);
-    assert!(lab.answers("1-ff00:0:4", "1-ff00:0:1,10.0.1.1"));
+    lab.assert_answers("1-ff00:0:4", "1-ff00:0:1,10.0.1.1");
     lab.set("1-ff00:0:4#3", &["--rate", "3mbit", "--delay", "1ms"]);
     let status = lab.status();
     let emulators = [3, 6].map(|at| &status["ases"][at]["emulator"]["alive"]);

@@ -157,14 +157,27 @@ impl TestLab {
 
     /// The interfaces of each path that `isd_as` has to `to`.
     pub fn paths(&self, isd_as: &str, to: &str) -> Vec<String> {
-        let output = self.hawser(isd_as, &["paths", to, "--json"]);
+        let args = ["paths", to, "--json", "--no-probe", "--timeout", "60s"];
+        let output = self.hawser(isd_as, &args);
         assert!(output.status.success(), "{output:?}");
         let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
         let paths = listing["paths"].as_array().unwrap();
         paths.iter().map(|p| p["hops"].to_string()).collect()
     }
 
-    /// Whether a host answers an echo.
+    /// Waits until a host answers an echo.
+    pub fn assert_answers(&self, isd_as: &str, host: &str) {
+        let what = format!("{host} answers {isd_as}");
+        eventually(&what, || self.answers(isd_as, host));
+    }
+
+    /// Waits until `isd_as` has this number of paths to `to`.
+    pub fn assert_paths(&self, isd_as: &str, to: &str, count: usize) {
+        let what = format!("{isd_as} has {count} paths to {to}");
+        eventually(&what, || self.paths(isd_as, to).len() == count);
+    }
+
+    /// Whether a host answers an echo at once. On a busy machine it may not, though it is reached.
     pub fn answers(&self, isd_as: &str, host: &str) -> bool {
         self.hawser(isd_as, &["ping", host, "-c", "1"])
             .status

@@ -312,18 +312,25 @@ fn a_killed_download_resumes_from_the_disk() {
     }
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
-    eventually("most of it has come", || {
-        sent(&lab).iter().sum::<u64>() > 20 << 20
+    eventually("a part of it has come", || {
+        sent(&lab).iter().sum::<u64>() > 10 << 20
     });
+    // It does not complete before it is killed, however long that takes.
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "1mbit"]);
+    }
     leecher.0.kill().unwrap();
     leecher.0.wait().unwrap();
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "30mbit"]);
+    }
     let before: u64 = sent(&lab).iter().sum();
 
     let report = get(&lab, A, &files, &peer, &[]);
     let resumed = report["resumed_bytes"].as_u64().unwrap();
     let fetched = report["fetched_bytes"].as_u64().unwrap();
     // Blocks in flight or waiting for the disk are lost.
-    assert!(resumed > 5 << 20, "{report}");
+    assert!(resumed > 2 << 20, "{report}");
     assert_eq!(resumed + fetched, 30 << 20);
     // Resumed content did not cross the network again: headers are less than a fifth.
     let again = sent(&lab).iter().sum::<u64>() - before;
@@ -337,15 +344,20 @@ fn a_download_whose_files_are_removed_fails() {
         return;
     };
     let files = Files::new(&[("data", 8 << 20)]);
-    for id in ["#1", "#2"] {
-        lab.set(&format!("{A}{id}"), &["--rate", "30mbit"]);
-    }
+    let rate = |rate| {
+        for id in ["#1", "#2"] {
+            lab.set(&format!("{A}{id}"), &["--rate", rate]);
+        }
+    };
+    // It does not complete before its files are removed.
+    rate("2mbit");
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
     eventually("some of it has come", || {
-        sent(&lab).iter().sum::<u64>() > 2 << 20
+        sent(&lab).iter().sum::<u64>() > 512 << 10 && files.downloads().join("data").exists()
     });
     fs::remove_dir_all(files.downloads()).unwrap();
+    rate("100mbit");
     let mut error = String::new();
     let stderr = leecher.0.stderr.as_mut().unwrap();
     stderr.read_to_string(&mut error).unwrap();
@@ -358,36 +370,27 @@ fn delay_and_loss_are_the_requested_ones() {
     let Some(lab) = As::default().up("fig4", "shape") else {
         return;
     };
-    let ping = || {
-        let output = lab.hawser(
-            A,
-            &[
-                "ping",
-                &format!("{B},10.0.2.1"),
-                "-c",
-                "3",
-                "--interval",
-                "50ms",
-                "--json",
-            ],
-        );
+    let ping = |timeout: &str| {
+        let host = format!("{B},10.0.2.1");
+        let ping = ["ping", &host, "-c", "3", "--interval", "50ms", "--json"];
+        let output = lab.hawser(A, &[&ping[..], &["--timeout", timeout]].concat());
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         report["statistics"].clone()
     };
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--delay", "30ms"]);
     }
-    let report = ping();
+    let report = ping("60s");
     assert_eq!(report["received"], 3, "{report}");
     assert!(report["min_rtt"].as_f64().unwrap() >= 60.0, "{report}");
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--delay", "0", "--loss", "100%"]);
     }
-    assert_eq!(ping()["received"], 0);
+    assert_eq!(ping("1s")["received"], 0);
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--loss", "0"]);
     }
-    assert_eq!(ping()["received"], 3);
+    eventually("all are answered again", || ping("2s")["received"] == 3);
 }
 
 #[test]

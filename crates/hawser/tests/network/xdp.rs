@@ -10,7 +10,7 @@ use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{As, TestLab};
+use crate::support::{As, TestLab, eventually};
 
 const SENDER: &str = "1-ff00:0:110";
 const RECEIVER: &str = "1-ff00:0:111";
@@ -215,7 +215,10 @@ fn content_passes_the_kernels_stack_by() {
     );
     receiver.child.kill().unwrap();
     receiver.child.wait().unwrap();
-    assert!(!receiving.shell("ip link show card").contains("xdp"));
+    // The kernel detaches the program a moment later.
+    eventually("nothing of it is left", || {
+        !receiving.shell("ip link show card").contains("xdp")
+    });
     let receiver = Receiver::new(&receiving, folder);
 
     // By the kernel on one side.

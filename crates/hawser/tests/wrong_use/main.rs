@@ -217,6 +217,11 @@ fn local_inputs_are_checked_before_the_network() {
         2,
         &["-o", file, "is a file", "name a folder"],
     );
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    let link = link.to_str().unwrap();
+    let words = ["-o", link, "symbolic link to nowhere", "does not exist"];
+    refused(&hawser(&[&get[..5], &[link]].concat()), 2, &words);
     refused(
         &hawser(&["seed", &torrent, "nofile"]),
         2,

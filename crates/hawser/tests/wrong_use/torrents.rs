@@ -155,7 +155,7 @@ fn without_a_peer_a_download_names_unsupported_sources() {
     let announce = ["--announce", "udp://tracker.example.org:6969"];
     let web_seed = ["--web-seed", "https://example.org/data.bin"];
     for (flags, words) in [
-        (&[][..], &["--peer"][..]),
+        (&[][..], &["--peer", "--tcp"][..]),
         (&announce, &["trackers", "not asked yet", "--peer"]),
         (&web_seed, &["web seeds", "not used yet", "--peer"]),
     ] {

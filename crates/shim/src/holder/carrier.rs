@@ -23,6 +23,8 @@ use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
 /// How long the carrier may take to end, and then connections.
 const ENDED: Duration = Duration::from_secs(1);
+/// How long a carrier waits for an earlier one whose end has not been noticed yet.
+const VACATED: Duration = Duration::from_secs(1);
 /// How long a program's connection waits for a carrier and for the session with the other host.
 const WAITED: Duration = Duration::from_secs(15);
 
@@ -166,6 +168,13 @@ impl Carriers {
             }
             detached.await;
         }
+    }
+
+    /// Waits until no carrier works with the holder, but not for long: one that has just been
+    /// killed may not have been noticed yet, and another takes its place.
+    pub(super) async fn vacated(&self) {
+        // One that is still there afterwards is refused company.
+        let _ = tokio::time::timeout(VACATED, self.detached()).await;
     }
 
     /// Waits until what is mapped is captured for the first time.

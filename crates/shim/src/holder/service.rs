@@ -132,7 +132,10 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
     });
     let (request, stream) = received.await.map_err(io::Error::other)??;
     match request {
-        Request::Attach { key } => attach_carrier(holder, &key, stream),
+        Request::Attach { key } => {
+            holder.0.carriers.vacated().await;
+            attach_carrier(holder, &key, stream)
+        }
         Request::Report => rpc::send(&stream, &holder.report(), &[]),
         Request::Down => {
             // What the caller looks for afterwards is gone.

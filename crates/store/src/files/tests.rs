@@ -136,8 +136,34 @@ fn obstacles_are_left_alone() {
         "{error}"
     );
     symlink("nowhere", dir.path().join("dangling")).unwrap();
-    let error = open(&[("dangling", 4)]).unwrap_err();
-    assert!(matches!(error, StoreError::NotAFile { .. }), "{error}");
+    for path in ["dangling", "dangling/inner"] {
+        let error = open(&[(path, 4)]).unwrap_err();
+        let named = |path: &Path| path.ends_with("dangling");
+        assert!(
+            matches!(&error, StoreError::DanglingLink { path, .. } if named(path)),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_in_the_way_of_the_folder_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+    symlink("nowhere", &link).unwrap();
+    fs::write(&file, b"").unwrap();
+    for below in ["", "inner", "inner/deep"] {
+        let error = try_writable(&link.join(below), layout(&[("a", 1)])).unwrap_err();
+        let text = error.to_string();
+        let named = text.contains(link.to_str().unwrap()) && text.contains("nowhere");
+        assert!(named && text.contains("does not exist"), "{text}");
+        let error = try_writable(&file.join(below), layout(&[("a", 1)])).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::NotAFolder(path) if *path == file),
+            "{error}"
+        );
+    }
+    assert!(!dir.path().join("nowhere").exists());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Making a `.torrent` file of content on disk.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use hawser_store::{Files, Layout, StoreError, hash_ranges};
@@ -10,7 +11,6 @@ use sha1::Sha1;
 use thiserror::Error;
 
 use super::bencode::Value;
-use super::name;
 use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
 use crate::pieces::Pieces;
 
@@ -57,11 +57,9 @@ pub enum CreateError {
     /// A device, socket or pipe is at this path.
     #[error("{0} is neither a file nor a folder: leave it out")]
     Special(PathBuf),
-    /// A file at this path has a name that other systems refuse.
-    #[error(
-        "{0} cannot be in a torrent: its name is not UTF-8 or contains `\\`, control characters or others that readers replace; rename it"
-    )]
-    Name(PathBuf),
+    /// The folder at this path has no name.
+    #[error("{0} has no name that the torrent could have: choose a folder in it")]
+    NoName(PathBuf),
     /// So many pieces or files that readers refuse the torrent, which would have this many bytes.
     #[error(
         "the torrent would have {0} bytes, more than {MAX_CREATED_BYTES}: choose a larger piece length or fewer files"
@@ -74,8 +72,9 @@ pub enum CreateError {
 
 /// Makes the bytes of a `.torrent` file for the file or folder at `path`, hashing on all cores.
 /// Files of a folder are ordered by path, hidden ones included; empty folders are left out, and
-/// symbolic links to what is in the folder stay links (BEP 47). `progress` is called with bytes
-/// hashed and bytes in all.
+/// symbolic links to what is in the folder stay links (BEP 47). Names are written byte by byte,
+/// whatever they are, as other programs do; [`File::original`](super::File::original) tells which
+/// of them a download changes. `progress` is called with bytes hashed and bytes in all.
 ///
 /// # Errors
 /// [`CreateError`] when something cannot be read or cannot be in a torrent.
@@ -150,7 +149,7 @@ fn hash_all(
 
 /// What is to be shared, as it was when it was listed.
 struct Content {
-    name: String,
+    name: OsString,
     folder: bool,
     /// Where the files' paths begin.
     root: PathBuf,
@@ -167,18 +166,16 @@ struct Listed {
 
 impl Content {
     fn gather(path: &Path) -> Result<Self, CreateError> {
-        let name = path
-            .file_name()
-            .ok_or_else(|| CreateError::Name(path.into()))
-            .and_then(|name| plain_name(path, name))?
-            .to_owned();
+        let name = path.file_name();
+        let name = name.ok_or_else(|| CreateError::NoName(path.into()))?;
+        let name = name.to_owned();
         let folder = path.is_dir();
         let (root, inner) = match folder {
-            true => (path, ""),
-            false => (path.parent().unwrap_or(path), &*name),
+            true => (path, Path::new("")),
+            false => (path.parent().unwrap_or(path), Path::new(&name)),
         };
         let mut files = Vec::new();
-        list(root, Path::new(inner), &mut files)?;
+        list(root, inner, &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
         refuse_links_to_what_is_not_listed(root, &files)?;
         Ok(Self {
@@ -204,7 +201,7 @@ impl Content {
                     .then(|| Value::List(self.files.iter().map(Listed::value).collect())),
             ),
             ("length", (!self.folder).then_some(length)),
-            ("name", Some(Value::text(&self.name))),
+            ("name", Some(Value::Bytes(self.name.as_bytes()))),
             ("piece length", Some(Value::Int(piece_length.into()))),
             ("pieces", Some(Value::Bytes(hashes))),
             ("private", options.private.then_some(Value::Int(1))),
@@ -246,7 +243,7 @@ impl Listed {
 /// The components of a path.
 fn parts(path: &Path) -> Value<'_> {
     let parts = path.components().map(|part| part.as_os_str());
-    Value::texts(parts.map(OsStr::as_encoded_bytes))
+    Value::texts(parts.map(OsStr::as_bytes))
 }
 
 /// Lists the file `root`/`inner`, or the files below it.
@@ -258,8 +255,7 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
         let failed = |e| StoreError::io("list", &path, e);
         for entry in fs::read_dir(&path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            list(root, &inner.join(plain_name(&entry.path(), &name)?), files)?;
+            list(root, &inner.join(entry.file_name()), files)?;
         }
         return Ok(());
     }
@@ -274,10 +270,6 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
         target,
     });
     Ok(())
-}
-
-fn plain_name<'a>(path: &Path, file_name: &'a OsStr) -> Result<&'a str, CreateError> {
-    name::kept(file_name.as_encoded_bytes()).ok_or_else(|| CreateError::Name(path.into()))
 }
 
 /// Where the link `inner` below `root`, at `path`, leads, relative to `root`; `None` when that is

@@ -1,5 +1,7 @@
 //! The list of files in a torrent (BEP 3, BEP 47).
 
+use std::path::PathBuf;
+
 use super::bencode::{Dict, Value};
 use super::error::MetainfoError;
 use super::name::{self, MAX_PATH_BYTES, MAX_PATH_DEPTH};
@@ -14,6 +16,8 @@ pub(super) struct Listed {
     pub path: Vec<String>,
     /// The path before it was made safe, if that changed it.
     pub original: Option<String>,
+    /// The same byte by byte, if a file can have it.
+    pub literal: Option<PathBuf>,
     /// Bytes; 0 for a link.
     pub length: u64,
     pub kind: Kind,
@@ -59,6 +63,7 @@ fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
         return Err(PATH);
     }
     let (path, original) = safe_path(&elements)?;
+    let literal = original.as_ref().and_then(|_| name::literal(&elements));
     let kind = if padding || path.iter().any(|part| part.contains(BITCOMET_PADDING)) {
         Kind::Padding
     } else {
@@ -72,6 +77,7 @@ fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
     Ok(Listed {
         path,
         original,
+        literal,
         length,
         kind,
     })
@@ -126,8 +132,8 @@ fn safe_path(elements: &[&[u8]]) -> Result<(Vec<String>, Option<String>), Metain
     Ok((path, (!same).then(|| shown(elements))))
 }
 
-/// A path as it is in the torrent.
+/// A path as it is in the torrent, for people.
 fn shown(elements: &[&[u8]]) -> String {
-    let elements = elements.iter().map(|name| String::from_utf8_lossy(name));
+    let elements = elements.iter().map(|name| name::shown(name));
     elements.collect::<Vec<_>>().join("/")
 }

@@ -5,6 +5,10 @@
 //! name that a file system takes is never shortened; characters after bytes that are not UTF-8
 //! stay.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 /// Longest file name of the file systems in use, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -47,10 +51,16 @@ pub(super) fn sanitize_or_blank(element: &[u8]) -> String {
     sanitize(element).unwrap_or_else(|| "_".to_owned())
 }
 
-/// `name` as text, if readers of a torrent would not change it.
-pub(super) fn kept(name: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(name).ok()?;
-    (sanitize(name)? == text).then_some(text)
+/// A path byte by byte, as programs that make torrents take it from disk; `None` if no file can
+/// have it.
+pub(super) fn literal(elements: &[&[u8]]) -> Option<PathBuf> {
+    let elements = elements.iter().map(|element| {
+        let dots = matches!(*element, b"." | b"..");
+        let fits = (1..=MAX_NAME_BYTES).contains(&element.len());
+        let is_name = fits && !dots && !element.iter().any(|byte| matches!(byte, b'/' | b'\0'));
+        is_name.then_some(OsStr::from_bytes(element))
+    });
+    elements.collect()
 }
 
 /// Path separators, NUL, and the characters that make a name look like another by embedding,
@@ -109,6 +119,16 @@ impl Numbered {
     }
 }
 
+/// A name as it is in the torrent, for people: bytes that are not UTF-8 as escapes, `\xe9`.
+pub(super) fn shown(element: &[u8]) -> String {
+    let mut text = String::with_capacity(element.len());
+    for chunk in element.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    text
+}
+
 /// `bytes` for an error message: quoted, escaped, and never a screenful.
 pub(super) fn printable(bytes: &[u8]) -> String {
     const SHOWN: usize = 120;
@@ -149,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn literal_paths_are_those_that_files_can_have() {
+        let file = |elements: &[&[u8]]| literal(elements).map(PathBuf::into_os_string);
+        assert_eq!(file(&[b"a", b"line\nfeed"]).unwrap(), "a/line\nfeed");
+        let bytes = file(&[b"caf\xe9", b"a\\b"]).unwrap();
+        assert_eq!(bytes.as_bytes(), b"caf\xe9/a\\b");
+        for impossible in [&b""[..], b".", b"..", b"/etc", b"a/b", b"a\0", &[b'x'; 256]] {
+            assert_eq!(file(&[b"a", impossible]), None);
+        }
+    }
+
+    #[test]
     fn long_names_keep_their_extension() {
         let long = "x".repeat(300);
         let name = |text: String| sanitize(text.as_bytes()).unwrap();
@@ -177,7 +208,7 @@ mod tests {
                 prop_assert!(name != "." && name != "..");
                 prop_assert!(!name.contains(|c: char| c == '/' || c == '\\' || c.is_control()));
                 prop_assert_eq!(sanitize(name.as_bytes()), Some(name.clone()));
-                prop_assert_eq!(kept(name.as_bytes()), Some(name.as_str()));
+                prop_assert_eq!(literal(&[name.as_bytes()]), Some(PathBuf::from(&name)));
             }
         }
     }

@@ -70,11 +70,14 @@ impl Metainfo {
             hybrid::check(info, length, &listed, single)?;
         }
         let (files, links) = placed(&name, listed, multi_file);
+        let literal_name = name::literal(&[raw_name]).map(PathBuf::into_os_string);
+        let literal_name = literal_name.filter(|literal| literal != name.as_str());
 
         Ok(Self {
             info_hash,
             info_hash_v2: version_two.then(|| Sha256::digest(info.raw).into()),
             name,
+            literal_name,
             pieces: Pieces { length, total },
             piece_hashes: hashes.to_vec(),
             files,
@@ -109,10 +112,11 @@ fn version_two(info: &Dict<'_>) -> Result<bool, MetainfoError> {
 }
 
 fn single_file(info: &Dict<'_>, name: &str, raw_name: &[u8]) -> Result<Listed, MetainfoError> {
+    let is_changed = name.as_bytes() != raw_name;
     Ok(Listed {
         path: vec![name.to_owned()],
-        original: (name.as_bytes() != raw_name)
-            .then(|| String::from_utf8_lossy(raw_name).into_owned()),
+        original: is_changed.then(|| name::shown(raw_name)),
+        literal: name::literal(&[raw_name]).filter(|_| is_changed),
         length: listed::length(info, "info.length", || name::printable(raw_name))?,
         kind: Kind::Content,
     })
@@ -134,6 +138,7 @@ fn placed(name: &str, mut listed: Vec<Listed>, multi_file: bool) -> (Vec<File>, 
             Kind::Content | Kind::Padding => files.push(File {
                 path,
                 original: file.original,
+                literal: file.literal,
                 length: file.length,
                 padding: matches!(file.kind, Kind::Padding),
             }),

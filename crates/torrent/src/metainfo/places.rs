@@ -1,6 +1,7 @@
 //! A path of its own for each file of a torrent, and the targets of its symbolic links.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use super::listed::{Kind, Listed};
 use super::name::Numbered;
@@ -65,6 +66,7 @@ impl Places {
             };
             let numbered = Numbered::of(name);
             let number = numbers.entry((folder, numbered.clone())).or_default();
+            file.literal.get_or_insert_with(|| PathBuf::from(&path));
             file.original.get_or_insert(path);
             loop {
                 *number += 1;
@@ -222,6 +224,7 @@ mod tests {
         let listed = |path, kind| Listed {
             path,
             original: None,
+            literal: None,
             length: 0,
             kind,
         };

@@ -1,5 +1,6 @@
 //! A checked `.torrent` file.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -30,9 +31,12 @@ pub struct File {
     /// Its path relative to the download folder. It begins with the torrent's name and has only
     /// plain components: no `..`, no root, nothing that leaves the folder.
     pub path: PathBuf,
-    /// The path in the torrent, without the torrent's name, if it differs from `path`: no file can
-    /// have it, or another file has it.
+    /// The path in the torrent, without the torrent's name and for people to read, if it differs
+    /// from `path`: no file can or should have it, or another file has it.
     pub original: Option<String>,
+    /// The same path byte by byte, if a file on this system can have it: content is seeded under
+    /// these names, too, but a download never creates them.
+    pub literal: Option<PathBuf>,
     /// Length in bytes.
     pub length: u64,
     /// A padding file (BEP 47): zeros that align the next file, never written to disk.
@@ -62,6 +66,8 @@ pub struct Metainfo {
     pub info_hash_v2: Option<[u8; 32]>,
     /// The name of the file, or of the folder of several files, made safe.
     pub name: String,
+    /// The same name byte by byte, if it differs and a file on this system can have it.
+    pub literal_name: Option<OsString>,
     /// How the bytes of all files, padding included, are cut into pieces; at least one.
     pub pieces: Pieces,
     /// The SHA-1 of every piece, one after another.

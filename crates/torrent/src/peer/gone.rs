@@ -20,7 +20,7 @@ pub(crate) enum Gone {
     #[error("dropped: {0}")]
     Broke(#[from] WireError),
     /// The peer is this program itself.
-    #[error("it is this program itself")]
+    #[error("this is our own address")]
     Ourselves,
     /// The handshake of the peer did not arrive in time.
     #[error("no BitTorrent handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())]

@@ -88,14 +88,19 @@ async fn handshakes(
     read.read_exact(&mut theirs).await.map_err(closed)?;
     let theirs = match Handshake::decode(&theirs, shared.ours.info_hash) {
         Err(fault @ WireError::WrongInfoHash(_)) if side == Side::Accepted => {
-            refuse(&mut read, &mut write, shared)
-                .await
-                .map_err(closed)?;
+            let refusal = shared.ours.refusal();
+            let answered = answer_last(&mut read, &mut write, &refusal);
+            answered.await.map_err(closed)?;
             return Err(fault.into());
         }
         theirs => theirs?,
     };
     if theirs.peer_id == shared.ours.peer_id {
+        if side == Side::Accepted {
+            // The side that dialed learns from it that it has dialed itself.
+            let answered = answer_last(&mut read, &mut write, &shared.ours);
+            answered.await.map_err(closed)?;
+        }
         return Err(Gone::Ourselves);
     }
     write.write_all(rest).await.map_err(closed)?;
@@ -108,14 +113,14 @@ async fn handshakes(
     })
 }
 
-/// Answers a peer that requests another torrent that it is not served here, and waits until the
-/// peer ends the connection: closing it at once might discard the answer.
-async fn refuse(
+/// Answers a handshake after which the peer has no reason to stay, and waits until it ends the
+/// connection: closing it at once might discard the answer.
+async fn answer_last(
     read: &mut (impl AsyncRead + Unpin),
     write: &mut (impl AsyncWrite + Unpin),
-    shared: &Shared,
+    answer: &Handshake,
 ) -> std::io::Result<()> {
-    write.write_all(&shared.ours.refusal().encode()).await?;
+    write.write_all(&answer.encode()).await?;
     write.flush().await?;
     let mut rest = [0; 1024];
     while read.read(&mut rest).await? > 0 {}

@@ -68,6 +68,13 @@ impl Shared {
         self.offered.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the pieces that are not offered now never will be: nothing is fetched, and no file
+    /// that has changed is being verified again.
+    pub fn is_final(&self) -> bool {
+        let content = self.content.get();
+        !self.fetches() && content.is_none_or(|content| !content.is_verifying())
+    }
+
     /// Whether there are pieces to fetch.
     pub fn fetches(&self) -> bool {
         self.fetching.load(Ordering::Relaxed)

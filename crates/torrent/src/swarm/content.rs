@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_store::{Stamps, Watch};
+use hawser_store::{News, Stamps, Watch};
 
 use super::state::Swarm;
 use crate::close::CloseCode;
@@ -45,7 +45,27 @@ impl<T: Transport> Swarm<T> {
         let Some(content) = self.shared.content.get() else {
             return;
         };
-        let Some(news) = content.take_news() else {
+        // Before the news are taken: pieces that are final now are in these or earlier ones.
+        let is_final = self.shared.is_final();
+        if let Some(news) = content.take_news() {
+            self.pass_on(news);
+        }
+        if self.announced_final != is_final {
+            self.announced_final = is_final;
+            for conn in self
+                .conns
+                .open
+                .values()
+                .filter(|conn| conn.serving.extended)
+            {
+                conn.send([self.introduction(conn.connection.peer())]);
+            }
+        }
+    }
+
+    /// Informs peers and the user of changes to the files.
+    fn pass_on(&mut self, news: News) {
+        let Some(content) = self.shared.content.get() else {
             return;
         };
         // A piece may be in both lists, also more than once: its present state counts.

@@ -9,6 +9,7 @@ use super::state::Swarm;
 use super::subflow::Dialed;
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::peer::Gone;
 use crate::picker::ConnId;
 use crate::transport::Transport;
@@ -17,6 +18,10 @@ use crate::wire::Message;
 /// A connection of this age has seen the peer's bitfield and whether the peer chokes us. One that
 /// repeatedly ends sooner is no reason to wait.
 const SETTLED: Duration = Duration::from_secs(5);
+
+/// Time without progress after which a download ends if no peer has, or will get, what is missing:
+/// a seeder may be in the middle of restarting, or a file of it of being replaced.
+const FUTILE: Duration = Duration::from_secs(5);
 
 impl<T: Transport> Swarm<T> {
     /// The remote that a connection was dialed to, and its subflow.
@@ -133,10 +138,17 @@ impl<T: Transport> Swarm<T> {
         if of.is_empty() || remote.banned.is_some() {
             return remote.trouble();
         }
-        match of.iter().any(|id| self.picker.is_interesting(*id)) {
-            true => "connected, but it sends nothing".into(),
-            false => "connected, but it has none of the missing pieces".into(),
-        }
+        let mut interesting = of.iter().filter(|id| self.picker.is_interesting(**id));
+        let unchoked = |id| self.conns.open.get(id).is_some_and(|conn| conn.unchoked);
+        let text = match interesting.clone().next() {
+            Some(_) if interesting.any(unchoked) => "it sends nothing",
+            Some(_) => "it chokes this host: it answers no requests",
+            None if self.never_helps(&of) => {
+                "it has none of the missing pieces, nor will it get any"
+            }
+            None => "it has none of the missing pieces",
+        };
+        format!("connected, but {text}")
     }
 
     /// Checks the outstanding requests of every connection: frees a block that was overtaken by one
@@ -157,17 +169,62 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether a connected peer is worth waiting for: it chokes us for now, or it has nothing of
-    /// use yet and may get it.
-    pub(super) fn is_hopeful(&self, now: Instant) -> bool {
+    /// Whether a connected peer is worth waiting for: it downloads itself, and it chokes us for
+    /// now, or it has nothing of use yet. A complete peer that chokes us may do so for ever.
+    fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
             let settled = now.saturating_duration_since(conn.since) > SETTLED;
-            settled
-                && conn.stalled.is_none()
-                && match self.picker.is_interesting(*id) {
-                    true => !conn.unchoked,
-                    false => !conn.upload_only,
-                }
+            let downloads = !conn.upload_only && !self.picker.has_all(*id);
+            let waits = !conn.unchoked || !self.picker.is_interesting(*id);
+            settled && downloads && waits && conn.stalled.is_none()
         })
+    }
+
+    /// Whether the peers of these connections have announced that they have none of the missing
+    /// pieces, and will get none.
+    fn never_helps(&self, conns: &[ConnId]) -> bool {
+        let mut conns = conns.iter();
+        conns.all(|id| {
+            let conn = self.conns.open.get(id);
+            conn.is_some_and(|conn| conn.serving.introduced && conn.upload_only)
+                && !self.picker.is_interesting(*id)
+        })
+    }
+
+    /// Whether every peer is dropped, or connected and of no use for ever. Pieces that a seeder has
+    /// withdrawn come back only if somebody restores its files.
+    fn is_futile(&self) -> bool {
+        let open = &self.conns.open;
+        let is_connected = |remote: &Remote<T::Path>| {
+            let mut conns = open.values();
+            conns.any(|conn| conn.connection.peer() == remote.addr)
+        };
+        let mut remotes = self.remotes.values();
+        !self.awaits_peers
+            && !open.is_empty()
+            && remotes.all(|remote| remote.banned.is_some() || is_connected(remote))
+            && self.never_helps(&self.conns.ids())
+    }
+
+    /// Ends a download that has made no progress for too long.
+    pub(super) fn consider_giving_up(&mut self, now: Instant) {
+        if self.is_hopeful(now) {
+            self.alive_at = now;
+        }
+        let Some(after) = self.give_up_after else {
+            return;
+        };
+        let quiet = now.saturating_duration_since(self.alive_at);
+        let is_futile = quiet > after.min(FUTILE) && self.is_futile();
+        if !is_futile && quiet <= after {
+            return;
+        }
+        let peers = self.troubles();
+        let failure = match self.conns.open.is_empty() {
+            _ if is_futile => DownloadError::Incomplete(peers),
+            true => DownloadError::NoPeer(after, peers),
+            false => DownloadError::NoProgress(after, peers),
+        };
+        self.failure.get_or_insert(failure);
     }
 }

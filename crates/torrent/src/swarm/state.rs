@@ -32,6 +32,10 @@ pub(crate) struct Swarm<T: Transport> {
     /// Time without progress, and without a peer worth waiting for, after which a download ends;
     /// `None` while it only serves.
     pub(super) give_up_after: Option<Duration>,
+    /// Whether peers that are not listed are expected to connect.
+    pub(super) awaits_peers: bool,
+    /// Whether peers were told that this side never gets the pieces that it lacks (BEP 21).
+    pub(super) announced_final: bool,
     pub(super) metainfo: Arc<Metainfo>,
     /// State shared by the connections.
     pub(super) shared: Arc<Shared>,

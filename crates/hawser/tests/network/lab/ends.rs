@@ -136,6 +136,6 @@ fn up_replaces_a_lab_that_lost_its_supervisor() {
     assert!(error.contains(&lab.name), "{error}");
     assert!(!processes.into_iter().any(runs));
     assert_eq!(lab.status()["running"], true);
-    assert!(lab.answers(A, B_HOST));
+    lab.assert_answers(A, B_HOST);
     lab.down();
 }

@@ -104,7 +104,7 @@ links: [{a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 1gbit}
 
     // SCION packets are delayed by the routers only.
     lab.set(link, &["--delay", "50ms", "--jitter", "1ms"]);
-    assert!(lab.answers(A, B_HOST));
+    lab.assert_answers(A, B_HOST);
     assert_eq!(carried(&lab), [0; 3]);
     // The handshakes of TCP and TLS take two round trips.
     let (sent, received, time) = carry(&lab, "tls", "1");
@@ -117,17 +117,21 @@ links: [{a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 1gbit}
     // Packets of segmentation offload are lost one by one, and the others stay intact.
     lab.set(link, &["--delay", "1ms", "--loss", "10%"]);
     let before = carried(&lab);
-    let (sent, received, _) = carry(&lab, "udp", "200");
+    let (mut all_sent, mut all_received) = (0, 0);
+    // A busy machine sends little in this time.
+    eventually("enough is sent", || {
+        let (sent, received, _) = carry(&lab, "udp", "200");
+        let arrived = received["packets"].as_u64().unwrap();
+        assert_eq!(received["bytes"], arrived * PAYLOAD);
+        all_sent += sent / PAYLOAD;
+        all_received += arrived;
+        all_sent > 500
+    });
     let [packets, lost, dropped] = [0, 1, 2].map(|i| carried(&lab)[i] - before[i]);
-    assert_eq!(
-        received["bytes"],
-        received["packets"].as_u64().unwrap() * PAYLOAD
-    );
-    assert!(packets + dropped >= received["packets"].as_u64().unwrap());
+    assert!(packets + dropped >= all_received);
     // The sender also sends a few packets that are not counted.
     let all = packets + lost + dropped;
-    assert!(all >= sent / PAYLOAD, "{all} {sent}");
-    assert!(all > 500, "{all}");
+    assert!(all >= all_sent, "{all} {all_sent}");
     assert!(is_a_tenth(lost, all), "{lost} of {all}");
     let (sent, received, _) = carry(&lab, "tls", "100");
     assert_eq!(received["bytes"], sent);

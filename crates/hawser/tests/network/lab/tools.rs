@@ -131,7 +131,7 @@ fn captures(lab: &TestLab, folder: &Path) {
     // SCMP echoes over both links, including the captured one.
     for path in lab.paths(A, B) {
         assert!(!path.is_empty());
-        assert!(lab.answers(A, B_HOST));
+        lab.assert_answers(A, B_HOST);
     }
     let pid = child.id().to_string();
     let stopped = Command::new("kill").args(["-INT", &pid]).status();

@@ -111,11 +111,17 @@ fn connections_over_plain_ip_outlive_that_their_destination_is_mapped() {
         .unwrap();
     let datagrams = socket.local_addr().unwrap();
     let program = bed.client.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
-    program.send_to(b"datagram", datagrams).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(1)))
         .unwrap();
-    let (_, from) = socket.recv_from(&mut [0; 8]).unwrap();
+    // Datagrams may be dropped.
+    let mut from = None;
+    eventually("a datagram arrives", || {
+        program.send_to(b"datagram", datagrams).unwrap();
+        from = socket.recv_from(&mut [0; 8]).ok();
+        from.is_some()
+    });
+    let (_, from) = from.unwrap();
     assert_ne!(from.ip().to_string(), "192.168.77.1");
     bed.map(MAPPED.map(|ip| (ip, server.address.as_str())));
     eventually("new connections go over plain IP", || {
@@ -160,8 +166,11 @@ fn plain_ip_carries_on_while_no_path_works() {
         wait_for(&bed, "the paths are back", 4, 1);
     });
     let before = carried(&bed);
-    Transfer::new(&bed).run(|_| {});
-    assert!(carried(&bed) > before + 200_000, "SCION carries nothing");
+    // A lane that is replaced meanwhile takes its count with it.
+    eventually("SCION carries", || {
+        Transfer::new(&bed).run(|_| {});
+        carried(&bed) > before + 200_000
+    });
     client.kill();
 
     // The session itself begins over plain IP.

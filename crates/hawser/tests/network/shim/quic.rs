@@ -2,10 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 
-use serde_json::Value;
-
-use super::Transfer;
 use super::bed::{Bed, CLIENT, MAPPED, SERVER, accept, content, finish, read_all};
+use super::{Transfer, several_carry};
 use crate::support::eventually;
 
 const QUIC: &[&str] = &["--carrier", "quic"];
@@ -34,9 +32,7 @@ fn streams_outlive_paths_and_end_with_the_carrier() {
         eventually("QUIC carries", || carriers(&bed) == ["quic"]);
         bed.lab.set("1-ff00:0:110#2", &["--down"]);
     });
-    let lanes = bed.paths();
-    let carried = |lane: &&Value| lane["stream_bytes"].as_u64() > Some(500_000);
-    assert!(lanes.iter().filter(carried).count() >= 2, "{lanes:?}");
+    several_carry(&bed, "stream_bytes");
     eventually("the dead path is left", || bed.paths().len() == 3);
     bed.lab.set("1-ff00:0:110#2", &["--up"]);
 

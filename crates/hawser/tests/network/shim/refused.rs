@@ -17,12 +17,14 @@ fn refused(output: &Output, code: i32, words: &[&str]) {
     assert!(output.stdout.is_empty(), "{output:?}");
 }
 
-/// The latest failure of a program of the client, which connects to nowhere in particular.
+/// Waits until programs of the client, which connect to nowhere in particular, fail for this reason.
+/// The first ones may fail for an earlier one: that the other host has started again, or no longer
+/// refuses this one, is found out by connecting.
 fn failure(bed: &Bed, words: &str) {
     let to = format!("{}:9", MAPPED[0]);
-    let stream = bed.client.connect(&to);
-    assert!(std::io::Read::read(&mut &stream, &mut [0]).is_err());
     eventually(words, || {
+        let stream = bed.client.connect(&to);
+        assert!(std::io::Read::read(&mut &stream, &mut [0]).is_err());
         let failures = bed.failures(CLIENT);
         failures.last().is_some_and(|text| text.contains(words))
     });

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 use super::*;
 use crate::handover;
@@ -15,11 +15,18 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
     let (requests, received) = mpsc::unbounded_channel();
     let (end, _) = handover::pair().unwrap();
     let handover = Arc::new(HandoverSender::new(end).unwrap());
-    let carriers = Carriers(Arc::new(Inner {
+    (
+        with_carrier(Some(Attached { requests, handover })),
+        received,
+    )
+}
+
+fn with_carrier(carrier: Option<Attached>) -> Carriers {
+    Carriers(Arc::new(Inner {
         state: Mutex::new(State {
             capture: None,
             forwarded: None,
-            carrier: Some(Attached { requests, handover }),
+            carrier,
             requests: HashMap::new(),
             next_request: 0,
             live: HashMap::new(),
@@ -30,8 +37,27 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
         attached: Notify::new(),
         detached: Notify::new(),
         captured: watch::Sender::default(),
-    }));
-    (carriers, received)
+    }))
+}
+
+#[tokio::test]
+async fn a_carrier_takes_the_place_of_one_whose_end_is_not_noticed_yet() {
+    let carriers = with_carrier(None);
+    let attach = || {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (end, _) = handover::pair().unwrap();
+        let attached = carriers.attach(Link::new(ours), HandoverSender::new(end).unwrap());
+        attached.map(|()| theirs)
+    };
+    let killed = attach().unwrap();
+    drop(killed);
+    // The holder's task has had no turn since.
+    assert!(matches!(attach(), Err(HolderError::Attached)));
+    carriers.vacated().await;
+    let _lives = attach().unwrap();
+    // One that lives stays.
+    carriers.vacated().await;
+    assert!(matches!(attach(), Err(HolderError::Attached)));
 }
 
 /// What a program's connection finds when its session is refused right after the answer.

@@ -23,6 +23,8 @@ struct Script {
     queue: Option<usize>,
     /// Requests dropped so far.
     dropped: Arc<AtomicUsize>,
+    /// Never unchokes.
+    chokes: bool,
     /// Serves this torrent instead.
     other: Option<InfoHash>,
 }
@@ -73,7 +75,9 @@ impl Script {
         encode(&bitfield(&has), &mut out);
         let (id, payload) = (EXTENDED_HANDSHAKE, ours.encode().into());
         encode(&Message::Extended { id, payload }, &mut out);
-        encode(&Message::Unchoke, &mut out);
+        if !self.chokes {
+            encode(&Message::Unchoke, &mut out);
+        }
         write.write_all(&out).await?;
         let mut decoder = Decoder::new(pieces);
         let mut queue: VecDeque<Request> = VecDeque::new();
@@ -118,12 +122,33 @@ impl Script {
 
 /// A download of 100 blocks, one per piece, from one scripted seeder.
 async fn fetched_from(script: &Script) -> (Net, Stage, Result<Summary, DownloadError>) {
+    fetched_with(script, DownloadOptions::default()).await
+}
+
+async fn fetched_with(
+    script: &Script,
+    options: DownloadOptions,
+) -> (Net, Stage, Result<Summary, DownloadError>) {
     let net = Net::default();
     let stage = Stage::one_file(100 * 16384 - 5, 16384);
     net.path(1, FAST);
     script.play(net.host(1), &stage);
-    let result = finish(stage.download(&net.host(0), &[1])).await;
+    let result = finish(stage.download_with(&net.host(0), &[1], options)).await;
     (net, stage, result)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_complete_peer_that_chokes_for_ever_is_given_up() {
+    let script = Script {
+        chokes: true,
+        ..Script::default()
+    };
+    // Longer than a connection takes to settle: until then a choke is no reason to wait anyway.
+    let options = giving_up_after(Duration::from_secs(6));
+    let (_net, _stage, result) = fetched_with(&script, options).await;
+    let error = result.unwrap_err();
+    assert!(matches!(error, DownloadError::NoProgress { .. }), "{error}");
+    assert!(error.to_string().contains("it chokes this host"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
