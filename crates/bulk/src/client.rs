@@ -10,7 +10,7 @@ use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::algorithm::Algorithm;
-use crate::content::Source;
+use crate::content::{LandingOptions, Source};
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
@@ -102,7 +102,7 @@ async fn session(
     let (role, wire_role, name, offered) = match request.clone() {
         Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name, 0),
         Request::Fetch { name, destination } => (
-            Role::Sink(destination),
+            Role::Sink(destination, LandingOptions::default()),
             protocol::Role::Sink,
             name,
             own_credit,
@@ -129,7 +129,7 @@ async fn session(
         peer,
         credit: match role {
             Role::Source(_) => credit,
-            Role::Sink(_) => own_credit,
+            Role::Sink(..) => own_credit,
         },
         role,
         limit: options.limit.clone(),

@@ -20,7 +20,7 @@ use self::offer::Offer;
 use self::refusal::Refusal;
 use self::sessions::{Entry, Sessions};
 use crate::algorithm::{Algorithm, Start};
-use crate::content::{ScanOptions, Source, scan_shared};
+use crate::content::{LandingOptions, ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
@@ -244,7 +244,11 @@ impl Server {
             protocol::Role::Source => {
                 let receive = self.options.receive.clone();
                 let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
-                Role::Sink(receive.with_name(&name))
+                let options = LandingOptions {
+                    sender: key.to_string(),
+                    ..LandingOptions::default()
+                };
+                Role::Sink(receive.with_name(&name), options)
             }
             protocol::Role::Sink => {
                 let share = self.options.share.as_ref();
@@ -285,7 +289,7 @@ impl Server {
             peer,
             credit: match role {
                 Role::Source(_) => credit,
-                Role::Sink(_) => own_credit,
+                Role::Sink(..) => own_credit,
             },
             role,
             limit: self.options.limit.clone(),

@@ -18,8 +18,8 @@ pub use self::sink::Destination;
 use self::sink::SinkPart;
 use self::source::SourcePart;
 use self::subflows::{Subflow, Subflows};
-use crate::content::Source;
 use crate::content::tree::ChainingValue;
+use crate::content::{LandingOptions, Source};
 use crate::control::{Outgoing, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
@@ -54,7 +54,8 @@ enum Outcome {
 /// What this host does in a session.
 pub(crate) enum Role {
     Source(Arc<Source>),
-    Sink(Destination),
+    /// Where the content goes, and how it is written; the path is that of the destination.
+    Sink(Destination, LandingOptions),
 }
 
 /// One session, on either side.
@@ -138,10 +139,11 @@ impl Session {
                 let memory = memory.join(key, Holder::Source(part.gate()));
                 (Part::source(part), memory)
             }
-            Role::Sink(destination) => {
+            Role::Sink(destination, options) => {
                 let (key, data) = (begin.key, data.clone());
+                let goal = (destination, options);
                 let (part, prepared) =
-                    SinkPart::new(key, data.clone(), destination, begin.credit, sender);
+                    SinkPart::new(key, data.clone(), goal, begin.credit, sender);
                 let memory = memory.join(key, Holder::Sink(data));
                 (Part::sink(part, prepared, begin.limit), memory)
             }

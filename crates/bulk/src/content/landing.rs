@@ -17,6 +17,7 @@ mod parts;
 mod place;
 mod progress;
 mod survey;
+mod unfinished;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ pub struct LandingOptions {
     /// The `PATH` of `DST/PATH`, below the folder: a folder to write into, or the name for the only
     /// file or directory at the top of the manifest. Empty: into the folder itself.
     pub path: PathBuf,
+    /// Identifies the sender, as by its key. A directory that an unfinished landing of the same sender
+    /// has created at `path` is continued.
+    pub sender: String,
     /// Whether [`Landing::complete`] waits until everything is on disk.
     pub sync: bool,
 }
@@ -43,6 +47,7 @@ impl Default for LandingOptions {
     fn default() -> Self {
         Self {
             path: PathBuf::new(),
+            sender: String::new(),
             sync: true,
         }
     }
@@ -78,7 +83,7 @@ impl Landing {
         folder: &Path,
         options: LandingOptions,
     ) -> Result<Self, LandingError> {
-        let disk = Disk::prepare(&manifest, folder, &options.path)?;
+        let disk = Disk::prepare(&manifest, folder, &options)?;
         Ok(Self::new(manifest, Some(disk), options.sync))
     }
 
@@ -177,6 +182,17 @@ impl Landing {
                 .map_err(|error| self.failed(error))?;
         }
         Ok(())
+    }
+
+    /// Ends the landing once the source knows that it is complete: a directory that it created at a new
+    /// name counts as any other from now on. Until then a further attempt continues in it.
+    pub fn settle(&self) {
+        if let Some(disk) = &self.disk
+            && let Err(error) = disk.place.settle()
+        {
+            // The same directory sent again would be merged into it.
+            tracing::warn!(%error, "the mark of a finished landing stays");
+        }
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {

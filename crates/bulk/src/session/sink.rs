@@ -62,6 +62,7 @@ pub(super) struct SinkPart {
     session: SessionKey,
     data: Commands,
     destination: Destination,
+    options: LandingOptions,
     manifest: Option<ManifestBuilder>,
     prepared: UnboundedSender<Prepared>,
     landing: Option<Arc<Landing>>,
@@ -81,7 +82,7 @@ impl SinkPart {
     pub(super) fn new(
         session: SessionKey,
         data: Commands,
-        destination: Destination,
+        (destination, options): (Destination, LandingOptions),
         credit: u64,
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
@@ -95,6 +96,7 @@ impl SinkPart {
             session,
             data,
             destination,
+            options,
             manifest: Some(ManifestBuilder::default()),
             prepared,
             landing: None,
@@ -142,6 +144,7 @@ impl SinkPart {
                 let manifest = Arc::new(manifest);
                 self.progress.files = manifest.entries().len() as u64;
                 let (destination, prepared) = (self.destination.clone(), self.prepared.clone());
+                let options = self.options.clone();
                 // It ends by itself, and reports to nobody if the session has ended.
                 tokio::task::spawn_blocking(move || {
                     let mut there = BTreeMap::new();
@@ -150,7 +153,7 @@ impl SinkPart {
                         Destination::Folder { root, name } => {
                             let options = LandingOptions {
                                 path: name,
-                                sync: true,
+                                ..options
                             };
                             prepare(&manifest, &root, &options)
                         }
@@ -171,7 +174,12 @@ impl SinkPart {
             SessionMessage::Hash { range, value } => return self.expect(range, value),
             SessionMessage::Done(root) => {
                 return match self.root {
-                    Some(ours) if ours == root => Ok(Outcome::Done(root)),
+                    Some(ours) if ours == root => {
+                        if let Some(landing) = &self.landing {
+                            landing.settle();
+                        }
+                        Ok(Outcome::Done(root))
+                    }
                     _ => Err(TransferError::Mismatch),
                 };
             }

@@ -10,9 +10,9 @@ use hawser_store::{Found, FoundKind, StoreError};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::LandingError;
 use super::disk::{Disk, FITS, STALE, THERE, lock};
 use super::place::Place;
+use super::{LandingError, LandingOptions};
 use crate::content::manifest::{Kind, Manifest};
 use crate::content::scan::extents;
 
@@ -28,9 +28,10 @@ impl Disk {
     pub fn prepare(
         manifest: &Arc<Manifest>,
         folder: &Path,
-        path: &Path,
+        options: &LandingOptions,
     ) -> Result<Self, LandingError> {
-        let place = Place::resolve(Arc::clone(manifest), folder, path)?;
+        let (path, sender) = (&options.path, &options.sender);
+        let place = Place::resolve(Arc::clone(manifest), folder, path, sender)?;
         let disk = Self::new(manifest, place);
         let room = disk.room()?;
         let mut needed = Needed::default();

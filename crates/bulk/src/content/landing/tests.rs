@@ -1,5 +1,6 @@
 mod obstacles;
 mod resume;
+mod unfinished;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -344,11 +345,13 @@ fn entries_land_by_the_rule_of_scp() {
         let source = Source::open(scan(&names, ScanOptions::default()).unwrap());
         let options = LandingOptions {
             path: path.into(),
-            sync: true,
+            ..LandingOptions::default()
         };
         let landing = Landing::prepare(Arc::clone(source.manifest()), &hosts.to(""), options)?;
         send(&source, &landing, keep(&source, &landing));
-        landing.complete()
+        landing.complete()?;
+        landing.settle();
+        Ok(())
     };
     let is = |path: &str| fs::read_to_string(hosts.to(path)).unwrap_or_default();
     land(&["g"], "").unwrap();
