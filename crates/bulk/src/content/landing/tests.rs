@@ -55,6 +55,7 @@ impl Hosts {
     fn try_landing(&self, source: &Source) -> Result<Landing, LandingError> {
         let options = LandingOptions {
             sync: false,
+            strict: true,
             ..LandingOptions::default()
         };
         Landing::prepare(Arc::clone(source.manifest()), &self.to(""), options)
@@ -345,6 +346,7 @@ fn entries_land_by_the_rule_of_scp() {
         let source = Source::open(scan(&names, ScanOptions::default()).unwrap());
         let options = LandingOptions {
             path: path.into(),
+            strict: true,
             ..LandingOptions::default()
         };
         let landing = Landing::prepare(Arc::clone(source.manifest()), &hosts.to(""), options)?;

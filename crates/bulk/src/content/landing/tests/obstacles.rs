@@ -48,6 +48,7 @@ fn links_at_the_destination_are_not_followed() {
     // As the path in the destination: refused.
     let options = LandingOptions {
         path: "d/x".into(),
+        strict: true,
         ..LandingOptions::default()
     };
     let manifest = Arc::clone(source.manifest());

@@ -42,7 +42,9 @@ fn write(source: &Source, landing: &Landing, most: usize) -> usize {
 fn files(hosts: &Hosts) -> Vec<PathBuf> {
     let found = list(&hosts.to("")).into_iter();
     let paths = found.map(|(path, ..)| path);
-    paths.filter(|path| hosts.to("").join(path).is_file()).collect()
+    paths
+        .filter(|path| hosts.to("").join(path).is_file())
+        .collect()
 }
 
 /// Interrupted twice and completed; with the paths that `send DST/PATH`, `send DST`, `fetch -o DIR`
@@ -74,7 +76,10 @@ fn a_transfer_continues_where_it_began() {
         assert_eq!(write(&source, &landing, 0), 0, "{name} to {path:?}");
         landing.complete().unwrap();
         landing.settle();
-        assert_eq!(files(&hosts), at.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(
+            files(&hosts),
+            at.iter().map(PathBuf::from).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -87,7 +92,10 @@ fn what_is_finished_is_not_continued() {
         write(&source, &landing, usize::MAX);
         landing.complete().unwrap();
         landing.settle();
-        assert_eq!(files(&hosts), at.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(
+            files(&hosts),
+            at.iter().map(PathBuf::from).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -105,7 +113,10 @@ fn what_others_began_is_not_continued() {
         write(&source, &landing, usize::MAX);
         landing.complete().unwrap();
         landing.settle();
-        assert!(hosts.to(&format!("np/{name}/a")).exists(), "{name} of {sender}");
+        assert!(
+            hosts.to(&format!("np/{name}/a")).exists(),
+            "{name} of {sender}"
+        );
     }
     // It still is the first one's.
     let (source, landing) = land(&hosts, "d", "np", "me");
