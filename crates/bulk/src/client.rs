@@ -1,5 +1,6 @@
 //! A transfer that this host begins.
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,15 +11,17 @@ use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::algorithm::Algorithm;
-use crate::content::Source;
+use crate::content::{ScanError, Source};
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
-use crate::protocol;
-use crate::report::{PathProgress, Summary, TransferEvent};
-use crate::session::{Begin, Destination, Ended, Role, Session};
+use crate::protocol::{self, Wants};
+use crate::report::{PathProgress, Progress, Summary, TransferEvent};
+use crate::session::{Begin, Destination, Ended, Role, Session, landing_options};
 
+/// How often files are sent again that changed while they were read.
+const AGAIN: u32 = 2;
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.
 const FRUITLESS: u32 = 5;
@@ -53,16 +56,24 @@ pub struct TransferOptions {
     pub server: Trust,
     /// Limits the rate of content, sent or received; `None` for no limit.
     pub limit: Option<Limit>,
+    /// What happens to files that cannot be transferred, or exist. The patterns are for what is
+    /// fetched: what is sent was listed without.
+    pub wants: Wants,
 }
 
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.
 ///
 /// A server that has lost the session, as one that was started again, is asked for another one,
-/// which continues from what was verified.
+/// which continues from what was verified. Files that change while they are read are sent again at the
+/// end, as they are then, up to twice.
 ///
 /// # Errors
 /// [`TransferError`] when no path works, the server refuses, or one of the sides cannot read or
-/// write. What was verified stays, and is not sent again by the next attempt.
+/// write. What was verified stays, and is not sent again by the next attempt. Files that cannot be
+/// transferred although others can are no error, but in [`Summary::failed`], if [`Choices::STRICT`] is
+/// not chosen.
+///
+/// [`Choices::STRICT`]: crate::protocol::Choices::STRICT
 pub async fn transfer(
     node: &Node,
     peer: ScionAddr,
@@ -72,73 +83,156 @@ pub async fn transfer(
 ) -> Result<Summary, TransferError> {
     // Without any path it fails here, with the reason.
     node.host().paths(peer.isd_as).await?;
-    let agreed = Arc::default();
-    let mut earlier = Earlier::default();
-    loop {
-        let ended = session(node, peer, &request, &options, &agreed, &events).await?;
-        match &ended.result {
-            Err(TransferError::Peer { code, .. })
-                if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
-            {
-                earlier.add(ended);
-                // The caller may have dropped its end.
-                let _ = events.send(TransferEvent::Restarted);
-            }
-            _ => return earlier.summary(ended),
+    let client = Client {
+        node,
+        peer,
+        options,
+        agreed: Arc::default(),
+        events,
+    };
+    let mut summary = client.pass(&request).await?;
+    let mut request = request;
+    for _ in 0..AGAIN {
+        let again: Vec<usize> = summary.failed.iter().filter_map(|one| one.again).collect();
+        if again.is_empty() {
+            break;
         }
+        if let Request::Send { content, .. } = &mut request {
+            let before = Arc::clone(content);
+            // The disk may be slow.
+            let listed = tokio::task::spawn_blocking(move || before.again(&again)).await;
+            let listed = listed.map_err(|error| TransferError::Thread(io::Error::other(error)))?;
+            match listed.map_err(ScanError::Manifest)? {
+                Some(now) => *content = Arc::new(now),
+                None => break,
+            }
+        }
+        let whole = matches!(request, Request::Fetch { .. });
+        summary = after(summary, client.pass(&request).await?, whole);
+    }
+    Ok(summary)
+}
+
+/// What a transfer did, after another pass over the files that had failed, or, with `whole`, over all
+/// files.
+fn after(before: Summary, mut pass: Summary, whole: bool) -> Summary {
+    let moved = pass.progress.verified - pass.progress.existing;
+    let progress = match whole {
+        true => Progress {
+            existing: pass
+                .progress
+                .existing
+                .saturating_sub(before.progress.verified - before.progress.existing),
+            ..pass.progress
+        },
+        false => Progress {
+            verified: before.progress.verified + moved,
+            ..before.progress
+        },
+    };
+    if !whole {
+        let lasting = before.failed.into_iter().filter(|one| one.again.is_none());
+        pass.failed.splice(0..0, lasting);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&before.root);
+        hasher.update(&pass.root);
+        pass.root = hasher.finalize().into();
+    }
+    Summary {
+        progress,
+        elapsed: before.elapsed + pass.elapsed,
+        paths: with_paths(pass.paths, &before.paths),
+        kept: before.kept.max(pass.kept),
+        ..pass
     }
 }
 
-/// One session of a transfer.
-async fn session(
-    node: &Node,
+/// What all sessions of a transfer have in common.
+struct Client<'a> {
+    node: &'a Node,
     peer: ScionAddr,
-    request: &Request,
-    options: &TransferOptions,
-    agreed: &Arc<OnceLock<PeerKey>>,
-    events: &UnboundedSender<TransferEvent>,
-) -> Result<Ended, TransferError> {
-    let own_credit = node.memory().next_share();
-    let (role, wire_role, name, offered) = match request.clone() {
-        Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name, 0),
-        Request::Fetch { name, destination } => (
-            Role::Sink(destination),
-            protocol::Role::Sink,
+    options: TransferOptions,
+    agreed: Arc<OnceLock<PeerKey>>,
+    events: UnboundedSender<TransferEvent>,
+}
+
+impl Client<'_> {
+    /// Transfers what is requested once, in as many sessions as it takes.
+    async fn pass(&self, request: &Request) -> Result<Summary, TransferError> {
+        let mut earlier = Earlier::default();
+        loop {
+            let ended = self.session(request).await?;
+            match &ended.result {
+                Err(TransferError::Peer { code, .. })
+                    if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
+                {
+                    earlier.add(ended);
+                    // The caller may have dropped its end.
+                    let _ = self.events.send(TransferEvent::Restarted);
+                }
+                _ => return earlier.summary(ended),
+            }
+        }
+    }
+
+    /// One session of a transfer.
+    async fn session(&self, request: &Request) -> Result<Ended, TransferError> {
+        let Self {
+            node,
+            peer,
+            options,
+            agreed,
+            events,
+        } = self;
+        let (node, peer) = (*node, *peer);
+        let own_credit = node.memory().next_share();
+        let (role, wire_role, name, offered) = match request.clone() {
+            Request::Send { content, name } => {
+                (Role::Source(content), protocol::Role::Source, name, 0)
+            }
+            Request::Fetch { name, destination } => (
+                Role::Sink(
+                    destination,
+                    landing_options(options.wants.choices, String::new()),
+                ),
+                protocol::Role::Sink,
+                name,
+                own_credit,
+            ),
+        };
+        let target = Arc::new(Target {
+            node: node.clone(),
+            peer,
+            trust: options.server.clone(),
+            agreed: Arc::clone(agreed),
+            role: wire_role,
+            credit: offered,
             name,
-            own_credit,
-        ),
-    };
-    let target = Arc::new(Target {
-        node: node.clone(),
-        peer,
-        trust: options.server.clone(),
-        agreed: Arc::clone(agreed),
-        role: wire_role,
-        credit: offered,
-        name,
-        cipher: Cipher::preferred(),
-        algorithm: options.algorithm,
-        session: tokio::sync::Mutex::new(None),
-    });
-    let (joined, new_subflows) = unbounded_channel();
-    let mut dialer = Dialer::new(target, PathSet::new(options.paths.clone()), joined);
-    let credit = first_credit(&mut dialer, peer, events).await?;
-    let begin = Begin {
-        node: node.clone(),
-        key: node.session_key(),
-        peer,
-        credit: match role {
-            Role::Source(_) => credit,
-            Role::Sink(_) => own_credit,
-        },
-        role,
-        limit: options.limit.clone(),
-        dialer: Some(dialer),
-        joined: new_subflows,
-        replaced: Arc::default(),
-        events: events.clone(),
-    };
-    Ok(Session::new(begin).run().await)
+            wants: options.wants.clone(),
+            cipher: Cipher::preferred(),
+            algorithm: options.algorithm,
+            session: tokio::sync::Mutex::new(None),
+        });
+        let (joined, new_subflows) = unbounded_channel();
+        let mut dialer = Dialer::new(target, PathSet::new(options.paths.clone()), joined);
+        let credit = first_credit(&mut dialer, peer, events).await?;
+        let begin = Begin {
+            node: node.clone(),
+            key: node.session_key(),
+            peer,
+            credit: match role {
+                Role::Source(_) => credit,
+                Role::Sink(..) => own_credit,
+            },
+            role,
+            limit: options.limit.clone(),
+            dialer: Some(dialer),
+            joined: new_subflows,
+            replaced: Arc::default(),
+            events: events.clone(),
+        };
+        Ok(Session::new(begin).run().await)
+    }
 }
 
 /// What earlier sessions of the same transfer did.
@@ -165,37 +259,37 @@ impl Earlier {
         };
         self.moved += moved;
         self.elapsed += ended.elapsed;
-        self.paths = self.with_paths(ended.paths);
+        self.paths = with_paths(ended.paths, &self.paths);
         self.paths.iter_mut().for_each(|path| path.open = false);
-    }
-
-    /// What the paths did, together with what they did before.
-    fn with_paths(&self, mut paths: Vec<PathProgress>) -> Vec<PathProgress> {
-        for before in &self.paths {
-            let same = |path: &&mut PathProgress| path.fingerprint == before.fingerprint;
-            match paths.iter_mut().find(same) {
-                Some(path) => {
-                    path.delivered += before.delivered;
-                    path.packets += before.packets;
-                    path.lost += before.lost;
-                    path.rejected += before.rejected;
-                    path.failures += before.failures;
-                }
-                None => paths.push(before.clone()),
-            }
-        }
-        paths
     }
 
     /// The summary of the whole transfer, if its last session has not failed.
     fn summary(&self, mut ended: Ended) -> Result<Summary, TransferError> {
-        ended.paths = self.with_paths(ended.paths);
+        ended.paths = with_paths(ended.paths, &self.paths);
         ended.elapsed += self.elapsed;
         // What an earlier session sent was there at the beginning of the last one.
         let progress = &mut ended.progress;
         progress.existing = progress.existing.saturating_sub(self.moved);
         ended.summary()
     }
+}
+
+/// What the paths did, together with what they did before.
+fn with_paths(mut paths: Vec<PathProgress>, earlier: &[PathProgress]) -> Vec<PathProgress> {
+    for before in earlier {
+        let same = |path: &&mut PathProgress| path.fingerprint == before.fingerprint;
+        match paths.iter_mut().find(same) {
+            Some(path) => {
+                path.delivered += before.delivered;
+                path.packets += before.packets;
+                path.lost += before.lost;
+                path.rejected += before.rejected;
+                path.failures += before.failures;
+            }
+            None => paths.push(before.clone()),
+        }
+    }
+    paths
 }
 
 /// Dials until the server has accepted the session. Returns its credit.
@@ -233,7 +327,6 @@ async fn first_credit(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Progress;
 
     fn ended(existing: u64, verified: u64) -> Ended {
         Ended {
@@ -243,6 +336,7 @@ mod tests {
                 verified,
                 existing,
                 files: 1,
+                skipped: 0,
             },
             elapsed: Duration::from_secs(1),
             paths: vec![PathProgress {
@@ -258,6 +352,7 @@ mod tests {
                 stalled: false,
                 open: true,
             }],
+            failed: (Vec::new(), 0),
         }
     }
 

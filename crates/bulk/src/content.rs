@@ -8,14 +8,18 @@
 
 pub mod tree;
 
+mod exclude;
 mod landing;
 mod manifest;
 mod scan;
+mod skip;
 mod source;
 
-pub use self::landing::{Landing, LandingError, LandingOptions};
+pub use self::exclude::{Pattern, PatternError};
+pub use self::landing::{Existing, Landing, LandingError, LandingOptions};
 pub use self::manifest::{
     Entry, Extent, Kind, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
 };
 pub use self::scan::{Scan, ScanError, ScanOptions, Warning, scan, scan_shared, scan_shared_as};
+pub use self::skip::{SkipReason, Skipped};
 pub use self::source::{Source, SourceError};

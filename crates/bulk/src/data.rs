@@ -85,6 +85,8 @@ pub(crate) enum Command {
     AckInterval(SessionKey, SubflowKey, Duration),
     /// These ranges are to be sent.
     Want(SessionKey, Range<u64>),
+    /// A range is not to be sent any more; answered by [`DataEvent::Unwanted`].
+    Unwant(SessionKey, u64),
     /// A range was read.
     Loaded(SessionKey, Loaded),
     /// The sink has verified these ranges.
@@ -130,6 +132,8 @@ pub(crate) enum DataEvent {
     AckInterval(SubflowKey, Duration),
     /// Measurements, taken ten times a second, and when they were taken.
     Measured(Vec<(SubflowKey, Measured)>, Instant),
+    /// Whether a range could be left out that is not to be sent any more.
+    Unwanted(u64, bool),
     /// The content cannot be read.
     Unreadable(SourceError),
     /// The peer breaks the protocol.
@@ -274,4 +278,4 @@ impl Drop for Data {
 mod tests;
 #[cfg(test)]
 #[path = "../../endhost/tests/hosts/toy.rs"]
-mod toy;
+pub(crate) mod toy;

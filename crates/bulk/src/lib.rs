@@ -35,6 +35,9 @@ pub use self::client::{Request, TransferOptions, transfer};
 pub use self::error::TransferError;
 pub use self::limit::Limit;
 pub use self::node::Node;
-pub use self::report::{PathProgress, Progress, Summary, TransferEvent};
+pub use self::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 pub use self::server::{ServerEvent, ServerOptions, SessionNumber, serve};
 pub use self::session::Destination;
+
+#[cfg(test)]
+mod tests;

@@ -24,8 +24,8 @@ mod model;
 pub use self::ack::Ack;
 pub use self::log::{Inbox, LogError, Outbox};
 pub use self::message::{
-    ErrorCode, Framing, MAX_MESSAGE, Message, Open, Role, SESSION_ID, SessionId, SessionMessage,
-    VERSION,
+    Choices, ErrorCode, Framing, MAX_MESSAGE, Message, Open, Role, SESSION_ID, SessionId,
+    SessionMessage, SkipReason, VERSION, Wants,
 };
 pub use self::packet::{
     DATA_OVERHEAD, FORMAT, Opened, Opener, Payload, Rejected, Rejections, Sealer,

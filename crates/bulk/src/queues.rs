@@ -30,6 +30,8 @@ pub(crate) enum Job {
     Verify(Arrived),
     /// Keeps a range that was there, and is as at the source.
     Keep(u64),
+    /// Writes a range of zeros, which is not sent because its files are skipped.
+    Zeros(u64),
 }
 
 /// The queues of a session's verifier threads.

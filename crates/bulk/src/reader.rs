@@ -1,8 +1,8 @@
 //! Reads ranges of the content before they are sent, and hashes them while they are in the cache.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::{io, thread};
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,13 +17,19 @@ use crate::gate::{Gate, Loaded};
 pub(crate) enum ReaderEvent {
     /// The chaining value of a range.
     Hashed(u64, ChainingValue),
+    /// The chaining value of a range that is not sent: it is zeros.
+    Zeros(u64, ChainingValue),
     /// The content cannot be read.
     Failed(SourceError),
 }
 
 enum Job {
-    /// Reads a range, hashes it and has it sent.
+    /// Reads a range, hashes it and has it sent. If all its files are skipped, it is not to be sent.
     Send(u64),
+    /// The same, although all its files are skipped.
+    SendSkipped(u64),
+    /// Hashes the zeros that a range is because its files are skipped.
+    Zeros(u64),
     /// Reads a range and hashes it: the sink has it already.
     Hash(u64),
 }
@@ -37,7 +43,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// Starts a thread that reads `content` of `total` bytes for `session`.
     pub(crate) fn start(
-        content: Arc<Source>,
+        (content, sink_skips): (Arc<Source>, Arc<SinkSkips>),
         total: u64,
         session: SessionKey,
         gate: Arc<Gate>,
@@ -47,6 +53,7 @@ impl Reader {
         let (jobs, queue) = channel();
         let worker = Worker {
             content,
+            sink_skips,
             total,
             session,
             gate: Arc::clone(&gate),
@@ -63,6 +70,16 @@ impl Reader {
         let _ = self.jobs.send(Job::Send(range));
     }
 
+    /// Has a range read and sent although all its files are skipped.
+    pub(crate) fn send_skipped(&self, range: u64) {
+        let _ = self.jobs.send(Job::SendSkipped(range));
+    }
+
+    /// Has the zeros hashed that a range is because all its files are skipped.
+    pub(crate) fn zeros(&self, range: u64) {
+        let _ = self.jobs.send(Job::Zeros(range));
+    }
+
     /// Has a range hashed, once nothing is to be sent.
     pub(crate) fn hash(&self, range: u64) {
         let _ = self.jobs.send(Job::Hash(range));
@@ -75,8 +92,25 @@ impl Drop for Reader {
     }
 }
 
+/// The entries that the sink of one session skips.
+#[derive(Debug, Default)]
+pub(crate) struct SinkSkips(RwLock<HashSet<usize>>);
+
+impl SinkSkips {
+    pub(crate) fn add(&self, entry: usize) {
+        let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(entry);
+    }
+
+    pub(crate) fn contains(&self, entry: usize) -> bool {
+        let entries = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        entries.contains(&entry)
+    }
+}
+
 struct Worker {
     content: Arc<Source>,
+    sink_skips: Arc<SinkSkips>,
     total: u64,
     session: SessionKey,
     gate: Arc<Gate>,
@@ -96,7 +130,17 @@ impl Worker {
             };
             match next {
                 Ok(Job::Send(range)) => {
-                    to_send.push_back(range);
+                    to_send.push_back((range, false));
+                    continue;
+                }
+                Ok(Job::SendSkipped(range)) => {
+                    to_send.push_back((range, true));
+                    continue;
+                }
+                Ok(Job::Zeros(range)) => {
+                    if !self.zeros(range) {
+                        return;
+                    }
                     continue;
                 }
                 Ok(Job::Hash(range)) => {
@@ -107,7 +151,11 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => return,
             }
             let done = match (to_send.pop_front(), to_hash.front()) {
-                (Some(range), _) => self.send(range),
+                (Some((range, false)), _) if self.is_skipped(range) => {
+                    self.data.give(Command::Unwant(self.session, range));
+                    Ok(true)
+                }
+                (Some((range, _)), _) => self.send(range),
                 (None, Some(_)) => self.hash(to_hash.pop_front().unwrap_or_default()),
                 (None, None) => Ok(true),
             };
@@ -137,6 +185,19 @@ impl Worker {
         };
         let sent = self.events.send(ReaderEvent::Hashed(range, value));
         Ok(sent.is_ok().then_some(buffer))
+    }
+
+    /// Whether all files of a range are skipped.
+    fn is_skipped(&self, range: u64) -> bool {
+        let positions = tree::range(range, self.total);
+        self.content
+            .is_skipped(positions, |entry| self.sink_skips.contains(entry))
+    }
+
+    /// Hashes the zeros of a range; `false` once the session has ended.
+    fn zeros(&self, range: u64) -> bool {
+        let value = tree::zeros_value(range, self.total);
+        self.events.send(ReaderEvent::Zeros(range, value)).is_ok()
     }
 
     fn send(&self, range: u64) -> Result<bool, SourceError> {

@@ -1,5 +1,6 @@
 //! What a transfer reports.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
@@ -18,6 +19,21 @@ pub struct Progress {
     pub existing: u64,
     /// Number of files.
     pub files: u64,
+    /// Bytes that are not sent, because their files are skipped.
+    pub skipped: u64,
+}
+
+/// A file that was not transferred, although others were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedFile {
+    /// Its path, relative to what is sent.
+    pub path: PathBuf,
+    /// Why, with its path on the host where it failed.
+    pub reason: String,
+    /// Whether it failed at the source; otherwise at the sink.
+    pub at_source: bool,
+    /// Its index in the manifest, if another attempt may work.
+    pub(crate) again: Option<usize>,
 }
 
 /// How far a transfer is over one path.
@@ -71,4 +87,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// What each path delivered.
     pub paths: Vec<PathProgress>,
+    /// The files that were not transferred. If there are any, the transfer is not complete.
+    pub failed: Vec<FailedFile>,
+    /// Files that were at the sink and stayed as they were, as it was wanted.
+    pub kept: u64,
 }

@@ -20,16 +20,16 @@ use self::offer::Offer;
 use self::refusal::Refusal;
 use self::sessions::{Entry, Sessions};
 use crate::algorithm::{Algorithm, Start};
-use crate::content::{ScanOptions, Source, scan_shared};
+use crate::content::{PatternError, ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::node::{Node, datagram_keys};
-use crate::protocol::{self, ErrorCode, Message, Open};
+use crate::protocol::{self, Choices, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, Destination, Role, Session};
+use crate::session::{Begin, Destination, Role, Session, landing_options};
 
 /// Longest wait for the first message of a connection.
 const FIRST: Duration = Duration::from_secs(5);
@@ -236,6 +236,7 @@ impl Server {
             role,
             credit,
             name,
+            wants,
             ..
         } = open;
         let denied = |text: &str| Refusal(ErrorCode::NOT_ALLOWED, text.to_owned());
@@ -244,12 +245,19 @@ impl Server {
             protocol::Role::Source => {
                 let receive = self.options.receive.clone();
                 let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
-                Role::Sink(receive.with_name(&name))
+                let options = landing_options(wants.choices, key.to_string());
+                Role::Sink(receive.with_name(&name), options)
             }
             protocol::Role::Sink => {
                 let share = self.options.share.as_ref();
                 let share = share.ok_or_else(|| denied("nothing may be fetched here"))?;
-                let scan = scan_shared(share, name.as_ref(), ScanOptions::default());
+                let exclude = wants.exclude.iter().map(|text| text.parse());
+                let exclude = exclude.collect::<Result<_, PatternError>>();
+                let options = ScanOptions {
+                    strict: wants.choices.contains(Choices::STRICT),
+                    exclude: exclude.map_err(|error| denied(&error.to_string()))?,
+                };
+                let scan = scan_shared(share, name.as_ref(), options);
                 let scan =
                     scan.map_err(|error| Refusal(ErrorCode::NO_CONTENT, error.to_string()))?;
                 Role::Source(Arc::new(Source::open(scan)))
@@ -285,7 +293,7 @@ impl Server {
             peer,
             credit: match role {
                 Role::Source(_) => credit,
-                Role::Sink(_) => own_credit,
+                Role::Sink(..) => own_credit,
             },
             role,
             limit: self.options.limit.clone(),

@@ -2,6 +2,7 @@
 
 mod part;
 mod sink;
+mod skips;
 mod source;
 mod subflows;
 
@@ -16,10 +17,11 @@ use tokio::time::MissedTickBehavior;
 use self::part::{Part, PartEvent};
 pub use self::sink::Destination;
 use self::sink::SinkPart;
+pub(crate) use self::sink::landing_options;
 use self::source::SourcePart;
 use self::subflows::{Subflow, Subflows};
-use crate::content::Source;
 use crate::content::tree::ChainingValue;
+use crate::content::{LandingOptions, Source};
 use crate::control::{Outgoing, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
@@ -29,7 +31,7 @@ use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
-use crate::report::{PathProgress, Progress, Summary, TransferEvent};
+use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
@@ -54,7 +56,8 @@ enum Outcome {
 /// What this host does in a session.
 pub(crate) enum Role {
     Source(Arc<Source>),
-    Sink(Destination),
+    /// Where the content goes, and how it is written; the path is that of the destination.
+    Sink(Destination, LandingOptions),
 }
 
 /// One session, on either side.
@@ -107,6 +110,8 @@ pub(crate) struct Ended {
     pub progress: Progress,
     pub elapsed: Duration,
     pub paths: Vec<PathProgress>,
+    /// The files that failed, and how many stayed as they were at the sink.
+    pub failed: (Vec<FailedFile>, u64),
 }
 
 impl Ended {
@@ -117,6 +122,8 @@ impl Ended {
             progress: self.progress,
             elapsed: self.elapsed,
             paths: self.paths,
+            failed: self.failed.0,
+            kept: self.failed.1,
         })
     }
 }
@@ -130,7 +137,7 @@ impl Session {
         let (part, memory) = match begin.role {
             Role::Source(content) => {
                 let (key, events) = (begin.key, begin.events.clone());
-                let part = SourcePart::new(content, key, data.clone(), events);
+                let mut part = SourcePart::new(content, key, data.clone(), events);
                 part.begin(begin.credit, begin.limit, sender);
                 for message in part.manifest() {
                     outbox.push(message);
@@ -138,10 +145,10 @@ impl Session {
                 let memory = memory.join(key, Holder::Source(part.gate()));
                 (Part::source(part), memory)
             }
-            Role::Sink(destination) => {
+            Role::Sink(destination, options) => {
                 let (key, data) = (begin.key, data.clone());
-                let (part, prepared) =
-                    SinkPart::new(key, data.clone(), destination, begin.credit, sender);
+                let goal = (destination, options);
+                let (part, prepared) = SinkPart::new(key, data.clone(), goal, begin.credit, sender);
                 let memory = memory.join(key, Holder::Sink(data));
                 (Part::sink(part, prepared, begin.limit), memory)
             }
@@ -180,6 +187,7 @@ impl Session {
         self.data.give(Command::End(self.key));
         let progress = self.part.progress();
         let paths = self.subflows.paths();
+        let failed = self.part.take_failed();
         let controls = self.subflows.into_controls();
         let last = controls.map(Outgoing::finish);
         let _ = tokio::time::timeout(LAST, join_all(last)).await;
@@ -188,6 +196,7 @@ impl Session {
             progress,
             elapsed: self.began.elapsed(),
             paths,
+            failed,
         }
     }
 
@@ -346,6 +355,7 @@ impl Session {
                 }
             }
             DataEvent::Measured(all, at) => self.on_measured(all, at),
+            DataEvent::Unwanted(range, left_out) => self.part.on_unwanted(range, left_out),
             DataEvent::Unreadable(error) => return Err(error.into()),
             DataEvent::Broken(how) => return Err(TransferError::Datagrams(how)),
             DataEvent::Ended(reason) => return Err(TransferError::Data(reason)),

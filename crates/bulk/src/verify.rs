@@ -8,7 +8,7 @@ use std::{io, thread};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::content::tree::{self, ChainingValue};
-use crate::content::{Landing, LandingError};
+use crate::content::{Landing, LandingError, Skipped};
 use crate::data::{Command, Commands, SessionKey};
 use crate::queues::{Arrived, Job, Queues};
 
@@ -22,6 +22,10 @@ pub(crate) enum VerifyEvent {
     Written(u64, ChainingValue),
     /// A range that was there is kept.
     Kept,
+    /// A range of zeros is done that was not sent.
+    Zeros(u64, ChainingValue),
+    /// Entries are skipped.
+    Skipped(Vec<Skipped>),
     /// A range does not match its hash: it is to be sent again.
     Mismatch(u64),
     /// The content cannot be written.
@@ -103,6 +107,11 @@ impl Verifier {
         }
     }
 
+    /// Writes a range of zeros that is not sent.
+    pub(crate) fn zeros(&self, range: u64) {
+        self.queues().job(range, Job::Zeros(range));
+    }
+
     /// Keeps a range that was there: the source has named the same value.
     pub(crate) fn keep(&self, range: u64) {
         self.queues().job(range, Job::Keep(range));
@@ -123,10 +132,16 @@ impl Shared {
             } = match job {
                 Job::Verify(arrived) => arrived,
                 Job::Keep(range) => {
-                    let _ = self.events.send(match self.landing.keep(range) {
-                        Ok(()) => VerifyEvent::Kept,
-                        Err(error) => VerifyEvent::Failed(error),
-                    });
+                    let kept = self.landing.keep(range);
+                    self.report(kept.map(|()| VerifyEvent::Kept));
+                    continue;
+                }
+                Job::Zeros(range) => {
+                    let value = tree::zeros_value(range, self.total);
+                    let zeros = tree::range(range, self.total);
+                    let zeros = vec![0; (zeros.end - zeros.start) as usize];
+                    let written = self.landing.write_range(range, &zeros);
+                    self.report(written.map(|()| VerifyEvent::Zeros(range, value)));
                     continue;
                 }
             };
@@ -151,16 +166,22 @@ impl Shared {
             let _ = self.events.send(VerifyEvent::Mismatch(range));
             return self.data.give(Command::Again(self.session, range, bytes));
         }
-        match self.landing.write_range(range, &bytes) {
-            Ok(()) => {
-                let _ = self.events.send(VerifyEvent::Written(range, found));
-                let length = bytes.len() as u64;
-                self.data
-                    .give(Command::Written(self.session, bytes, length));
-            }
-            Err(error) => {
-                let _ = self.events.send(VerifyEvent::Failed(error));
-            }
+        let written = self.landing.write_range(range, &bytes);
+        let is_written = written.is_ok();
+        self.report(written.map(|()| VerifyEvent::Written(range, found)));
+        if is_written {
+            let length = bytes.len() as u64;
+            self.data
+                .give(Command::Written(self.session, bytes, length));
         }
+    }
+
+    /// Reports what was done, after the entries that were skipped by it.
+    fn report(&self, done: Result<VerifyEvent, LandingError>) {
+        let skipped = self.landing.take_skipped();
+        if !skipped.is_empty() {
+            let _ = self.events.send(VerifyEvent::Skipped(skipped));
+        }
+        let _ = self.events.send(done.unwrap_or_else(VerifyEvent::Failed));
     }
 }

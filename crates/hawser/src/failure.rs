@@ -18,6 +18,12 @@ impl Failure {
         Self { reason, code: 1 }
     }
 
+    /// A job that was done, but for some of its files: exit code 3.
+    pub fn partial(reason: impl fmt::Display) -> Self {
+        let reason = reason.to_string();
+        Self { reason, code: 3 }
+    }
+
     /// Wrong use with any printable reason: exit code 2.
     pub fn usage(reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();

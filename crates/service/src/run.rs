@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_bulk::protocol::Wants;
 use hawser_bulk::{
     Destination, Limit, Node, PathOptions, ServerEvent, ServerOptions, TransferError,
     TransferOptions, serve,
@@ -171,6 +172,7 @@ fn options(config: &Config) -> Result<TransferOptions, RunError> {
         server: Trust::Known(known),
         // Each transfer has that of its user.
         limit: None,
+        wants: Wants::default(),
     })
 }
 

@@ -12,11 +12,13 @@
 mod disk;
 mod error;
 mod existing;
+mod faults;
 mod finish;
 mod parts;
 mod place;
 mod progress;
 mod survey;
+mod unfinished;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +29,20 @@ use hawser_store::StoreError;
 use self::disk::Disk;
 pub use self::error::LandingError;
 use super::manifest::Manifest;
+use super::skip::Skipped;
 use super::tree::{self, ChainingValue};
+
+/// What happens to files and links that are at the sink already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// They become those of the source.
+    #[default]
+    Replace,
+    /// They stay.
+    Keep,
+    /// They stay if they are newer than those of the source.
+    KeepNewer,
+}
 
 /// How content is written.
 #[derive(Debug, Clone)]
@@ -35,15 +50,29 @@ pub struct LandingOptions {
     /// The `PATH` of `DST/PATH`, below the folder: a folder to write into, or the name for the only
     /// file or directory at the top of the manifest. Empty: into the folder itself.
     pub path: PathBuf,
+    /// Identifies the sender, as by its key. A directory that an unfinished landing of the same sender
+    /// has created at `path` is continued.
+    pub sender: String,
+    /// What happens to files that exist.
+    pub existing: Existing,
     /// Whether [`Landing::complete`] waits until everything is on disk.
     pub sync: bool,
+    /// Whether the first file that cannot be written is an error. Otherwise such files are skipped.
+    pub strict: bool,
+    /// Whether [`Landing::prepare`] fails if another transfer writes to one of the files, so that it
+    /// can be called again later. Otherwise such files are skipped.
+    pub wait_for_others: bool,
 }
 
 impl Default for LandingOptions {
     fn default() -> Self {
         Self {
             path: PathBuf::new(),
+            sender: String::new(),
+            existing: Existing::Replace,
             sync: true,
+            strict: false,
+            wait_for_others: false,
         }
     }
 }
@@ -71,14 +100,14 @@ impl Landing {
     /// manifest in it, and finds which of its files are there. No file is created or changed.
     ///
     /// # Errors
-    /// If the disk is too small, something in the folder is in the way, or another transfer writes
-    /// to one of the files.
+    /// If the disk is too small, or the folder cannot be written to. What concerns some of the files
+    /// alone, as when something is in the way, is an error only if that is to be strict.
     pub fn prepare(
         manifest: Arc<Manifest>,
         folder: &Path,
         options: LandingOptions,
     ) -> Result<Self, LandingError> {
-        let disk = Disk::prepare(&manifest, folder, &options.path)?;
+        let disk = Disk::prepare(&manifest, folder, &options)?;
         Ok(Self::new(manifest, Some(disk), options.sync))
     }
 
@@ -130,7 +159,7 @@ impl Landing {
     /// Keeps a range that [`Landing::existing`] has reported and that is the same at the source.
     ///
     /// # Errors
-    /// If a file cannot be read or written. It may be called again.
+    /// If a file cannot be read or written, and is not skipped. It may be called again.
     ///
     /// # Panics
     /// If there is no such range.
@@ -146,7 +175,7 @@ impl Landing {
     /// complete to their names. A range that was kept or written before is left as it is.
     ///
     /// # Errors
-    /// If the disk is full or a file cannot be written. It may be called again.
+    /// If the disk is full, or a file cannot be written and is not skipped. It may be called again.
     ///
     /// # Panics
     /// If there is no such range, or it has another length.
@@ -177,6 +206,33 @@ impl Landing {
                 .map_err(|error| self.failed(error))?;
         }
         Ok(())
+    }
+
+    /// The entries that were skipped here since the last call.
+    #[must_use]
+    pub fn take_skipped(&self) -> Vec<Skipped> {
+        self.disk.as_ref().map_or(Vec::new(), Disk::take_skipped)
+    }
+
+    /// Skips an entry, as the source does: nothing more of it is written.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    pub fn skip(&self, entry: usize) {
+        if let Some(disk) = &self.disk {
+            disk.skip_silently(entry);
+        }
+    }
+
+    /// Ends the landing once the source knows that it is complete: a directory that it created at a new
+    /// name counts as any other from now on. Until then a further attempt continues in it.
+    pub fn settle(&self) {
+        if let Some(disk) = &self.disk
+            && let Err(error) = disk.place.settle()
+        {
+            // The same directory sent again would be merged into it.
+            tracing::warn!(%error, "the mark of a finished landing stays");
+        }
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {

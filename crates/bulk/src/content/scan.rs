@@ -14,13 +14,17 @@ use thiserror::Error;
 pub(super) use self::extents::extents;
 pub(crate) use self::roots::Roots;
 use self::walk::Walk;
+use super::exclude::Pattern;
 use super::manifest::{Manifest, ManifestError};
 
 /// How files are listed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
-    /// Whether what cannot be read is left out, with a warning, instead of being an error.
-    pub skip_unreadable: bool,
+    /// Whether the first file that cannot be read ends the transfer, now and while it is sent.
+    /// Otherwise such files are skipped.
+    pub strict: bool,
+    /// What is left out.
+    pub exclude: Vec<Pattern>,
 }
 
 /// What is to be transferred.
@@ -30,6 +34,11 @@ pub struct Scan {
     pub manifest: Manifest,
     /// What was left out.
     pub warnings: Vec<Warning>,
+    /// Files and directories of the manifest that cannot be read.
+    pub(super) unreadable: Vec<(usize, StoreError)>,
+    /// What is no entry because it cannot be read, or has too long a path.
+    pub(super) unlisted: Vec<(PathBuf, StoreError)>,
+    pub(super) strict: bool,
     /// Where they are on disk.
     pub(super) roots: Roots,
 }
@@ -52,9 +61,6 @@ pub enum Warning {
     /// A file in which another transfer was interrupted.
     #[error("{0} is left out: it is an unfinished file of another transfer")]
     Unfinished(PathBuf),
-    /// A file or folder that cannot be read.
-    #[error("left out: {0}")]
-    Unreadable(StoreError),
 }
 
 /// Why files cannot be listed.
@@ -111,9 +117,10 @@ impl fmt::Display for Unreadable {
 /// them, links stay links.
 ///
 /// # Errors
-/// If a path does not exist, something cannot be read, or two paths have the same name.
+/// If a path does not exist, two paths have the same name, or, when that is to be strict, something
+/// cannot be read.
 pub fn scan(paths: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> {
-    let mut walk = Walk::default();
+    let mut walk = Walk::new(options);
     for path in paths {
         let metadata = path
             .metadata()
@@ -133,7 +140,7 @@ pub fn scan(paths: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> 
             None => return Err(StoreError::NotAFolder(path.clone()).into()),
         }
     }
-    walk.finish(options)
+    walk.finish()
 }
 
 /// Lists what another host wants of a shared folder, as [`scan`] does; an empty path is all of it.
@@ -143,7 +150,7 @@ pub fn scan(paths: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> 
 /// If the path leads out of the folder, and as [`scan`].
 pub fn scan_shared(shared: &Path, wanted: &Path, options: ScanOptions) -> Result<Scan, ScanError> {
     let name = wanted.file_name().filter(|_| !ends_in_slash(wanted));
-    walk_shared(shared, wanted, name)?.finish(options)
+    walk_shared(shared, wanted, name, options)?.finish()
 }
 
 /// Lists what is at a path of a shared folder, as [`scan_shared`] does, to be `name` at the
@@ -157,17 +164,22 @@ pub fn scan_shared_as(
     name: &OsStr,
     options: ScanOptions,
 ) -> Result<Scan, ScanError> {
-    walk_shared(shared, wanted, Some(name))?.finish(options)
+    walk_shared(shared, wanted, Some(name), options)?.finish()
 }
 
 /// Lists what is `wanted` of a shared folder: a directory as `name`, or only what it contains; a file
 /// as `name`, or as it is called.
-fn walk_shared(shared: &Path, wanted: &Path, name: Option<&OsStr>) -> Result<Walk, ScanError> {
+fn walk_shared(
+    shared: &Path,
+    wanted: &Path,
+    name: Option<&OsStr>,
+    options: ScanOptions,
+) -> Result<Walk, ScanError> {
     let is_plain = |component| matches!(component, Component::Normal(_) | Component::CurDir);
     if !wanted.components().all(is_plain) {
         return Err(ScanError::Outside(wanted.to_owned()));
     }
-    let mut walk = Walk::default();
+    let mut walk = Walk::new(options);
     let shared = Folder::existing(shared)?.without_links();
     let Some(real) = wanted.file_name() else {
         walk.directory(shared, name)?;

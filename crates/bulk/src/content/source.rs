@@ -1,7 +1,11 @@
 //! The source's side: bytes of the content at any position.
 
+mod again;
+mod skips;
+
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +14,10 @@ use hawser_store::{Handles, StoreError};
 use rustix::fs::Advice;
 use thiserror::Error;
 
+use self::skips::Skips;
 use super::manifest::{Entry, Extent, Kind, Manifest, ManifestError, Modified, Piece};
 use super::scan::{Roots, Scan};
+use super::skip::{self, SkipReason, Skipped};
 use super::tree::{self, ChainingValue, RANGE};
 
 /// Why content cannot be read.
@@ -19,16 +25,28 @@ use super::tree::{self, ChainingValue, RANGE};
 #[non_exhaustive]
 pub enum SourceError {
     /// A file has another length or modification time than when it was scanned.
-    #[error(
-        "{0} has changed since the transfer began: start it again to send the file as it is now"
-    )]
+    #[error("{0} changed while it was sent: send it again when nothing writes to it")]
     Changed(PathBuf),
     /// A file cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
+impl SourceError {
+    /// The reason to skip the file; `None` if the error is not one of this file alone.
+    fn reason(&self) -> Option<SkipReason> {
+        match self {
+            Self::Changed(_) => Some(SkipReason::Changed),
+            Self::Store(error) if skip::is_general(error) => None,
+            Self::Store(_) => Some(SkipReason::Failed),
+        }
+    }
+}
+
 /// The content of a transfer, read from files that were scanned. Any number of threads may read.
+///
+/// A file that cannot be read any more is skipped, if that is not to be strict: the rest of its
+/// content is zeros.
 #[derive(Debug)]
 pub struct Source {
     manifest: Arc<Manifest>,
@@ -36,6 +54,10 @@ pub struct Source {
     files: Option<Scanned>,
     /// The chaining values of ranges that were read before, for further sessions.
     values: Mutex<Vec<Option<ChainingValue>>>,
+    strict: bool,
+    skips: Skips,
+    /// What is no entry because it could not be listed, and why.
+    unlisted: Vec<(PathBuf, String)>,
 }
 
 #[derive(Debug)]
@@ -52,10 +74,24 @@ impl Source {
             roots: scan.roots,
             handles: Handles::default(),
         };
+        let skips = Skips::default();
+        for (entry, error) in scan.unreadable {
+            skips.add(Skipped {
+                entry,
+                reason: SkipReason::Failed,
+                text: error.to_string(),
+            });
+        }
+        let unlisted = scan.unlisted.into_iter();
         Self {
             manifest: Arc::new(scan.manifest),
             files: Some(files),
             values: Mutex::default(),
+            strict: scan.strict,
+            skips,
+            unlisted: unlisted
+                .map(|(path, error)| (path, error.to_string()))
+                .collect(),
         }
     }
 
@@ -79,6 +115,9 @@ impl Source {
             manifest: Arc::new(Manifest::new([entry])?),
             files: None,
             values: Mutex::default(),
+            strict: true,
+            skips: Skips::default(),
+            unlisted: Vec::new(),
         })
     }
 
@@ -86,6 +125,27 @@ impl Source {
     #[must_use]
     pub const fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// The entries that are skipped, but for the first `known` of them.
+    pub(crate) fn skipped_since(&self, known: usize) -> Vec<Skipped> {
+        self.skips.since(known)
+    }
+
+    /// Whether the files of all these positions of the content are skipped, here or, by `elsewhere`,
+    /// at the sink.
+    pub(crate) fn is_skipped(
+        &self,
+        positions: Range<u64>,
+        elsewhere: impl Fn(usize) -> bool,
+    ) -> bool {
+        let mut pieces = self.manifest.pieces(positions);
+        pieces.all(|piece| self.skips.contains(piece.entry) || elsewhere(piece.entry))
+    }
+
+    /// What is no entry because it could not be listed, and why.
+    pub(crate) fn unlisted(&self) -> &[(PathBuf, String)] {
+        &self.unlisted
     }
 
     /// The chaining value of a range that was read before.
@@ -108,7 +168,8 @@ impl Source {
     /// Fills `buffer` with the content from `position` on.
     ///
     /// # Errors
-    /// If a file cannot be read, or has changed since it was scanned.
+    /// If a file cannot be read, or has changed since it was scanned, and that is to be strict; or if
+    /// no file can be read.
     ///
     /// # Panics
     /// If the content ends before the buffer does.
@@ -125,7 +186,19 @@ impl Source {
         let mut rest = buffer;
         for piece in self.manifest.pieces(position..end) {
             let (part, behind) = rest.split_at_mut(piece.length as usize);
-            files.read(&self.manifest, piece, part)?;
+            if self.skips.contains(piece.entry) {
+                part.fill(0);
+            } else if let Err(error) = files.read(&self.manifest, piece, part) {
+                let Some(reason) = error.reason().filter(|_| !self.strict) else {
+                    return Err(error);
+                };
+                part.fill(0);
+                self.skips.add(Skipped {
+                    entry: piece.entry,
+                    reason,
+                    text: error.to_string(),
+                });
+            }
             rest = behind;
         }
         Ok(())

@@ -40,6 +40,17 @@ pub fn chaining_value(index: u64, bytes: &[u8], total: u64) -> ChainingValue {
     hasher.finish()
 }
 
+/// The chaining value of range `index` of zeros, in a content of `total` bytes.
+///
+/// # Panics
+/// If the content has no such range.
+#[must_use]
+pub fn zeros_value(index: u64, total: u64) -> ChainingValue {
+    static ZEROS: [u8; RANGE as usize] = [0; RANGE as usize];
+    let Range { start, end } = range(index, total);
+    chaining_value(index, &ZEROS[..(end - start) as usize], total)
+}
+
 /// Computes the chaining value of a range from its bytes in order. Slices of 64 KiB or more make
 /// use of the widest vector instructions.
 #[derive(Debug, Clone)]

@@ -108,6 +108,11 @@ impl Outgoing {
         self.source.want(start..end);
     }
 
+    /// Does not send a range after all. `false` if some of it was sent before.
+    pub(super) fn unwant(&mut self, range: u64) -> bool {
+        self.source.unwant(tree::range(range, self.total))
+    }
+
     /// Keeps a range that was read, until it is confirmed.
     pub(super) fn load(&mut self, loaded: Loaded) {
         self.loaded.insert(loaded.range, loaded.bytes);

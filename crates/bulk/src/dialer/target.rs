@@ -14,7 +14,7 @@ use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::node::{Node, datagram_keys};
-use crate::protocol::{ErrorCode, Message, Open, Role};
+use crate::protocol::{ErrorCode, Message, Open, Role, Wants};
 
 /// Longest wait for the server's answer to the first message.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -31,6 +31,7 @@ pub(crate) struct Target {
     /// Bytes of content that this host takes before the first acknowledgement, if it is the sink.
     pub credit: u64,
     pub name: String,
+    pub wants: Wants,
     pub cipher: Cipher,
     pub algorithm: Algorithm,
     /// The session, once the server has accepted it.
@@ -116,6 +117,7 @@ impl Target {
                 role: self.role,
                 credit: self.credit,
                 name: self.name.clone(),
+                wants: self.wants.clone(),
             }),
             Some(session) => Message::Join {
                 session,

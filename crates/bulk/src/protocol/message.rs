@@ -2,6 +2,7 @@
 
 mod framing;
 mod session;
+mod wants;
 
 use std::fmt;
 
@@ -11,10 +12,11 @@ use hawser_seal::Cipher;
 
 pub use self::framing::Framing;
 pub use self::session::SessionMessage;
+pub use self::wants::{Choices, SkipReason, Wants};
 use super::wire::{DecodeError, Reader, Writer};
 
 /// The version of the protocol.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Most bytes of a message after its length.
 pub const MAX_MESSAGE: usize = 1 << 16;
@@ -144,6 +146,8 @@ pub struct Open {
     pub credit: u64,
     /// Where the content goes, or what is wanted.
     pub name: String,
+    /// What else the client wants.
+    pub wants: Wants,
 }
 
 impl Message {
@@ -172,6 +176,7 @@ impl Message {
                 });
                 writer.varint(open.credit);
                 writer.bytes(open.name.as_bytes());
+                open.wants.encode(&mut writer);
             }
             Self::Join {
                 session,
@@ -249,6 +254,7 @@ impl Message {
                     },
                     credit: reader.varint()?,
                     name: text(&mut reader)?,
+                    wants: Wants::decode(&mut reader)?,
                 })
             }
             2 => Self::Join {

@@ -137,6 +137,17 @@ impl Source {
         self.missing.insert(range);
     }
 
+    /// None of `range` is to be sent any more. `false`, and nothing changes, if some of it was sent
+    /// before: the sink waits for the rest then.
+    pub fn unwant(&mut self, range: Range<u64>) -> bool {
+        if self.sent.overlaps(range.clone()).next().is_some() {
+            return false;
+        }
+        self.new.remove(range.clone());
+        self.missing.remove(range);
+        true
+    }
+
     /// Adds a subflow whose data packets have `per_packet` bytes of content. `rtt` is its round trip
     /// if that was measured, as by its QUIC connection.
     pub fn add_subflow(

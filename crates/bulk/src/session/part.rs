@@ -9,7 +9,7 @@ use crate::error::TransferError;
 use crate::limit::{Limit, Receiving};
 use crate::protocol::SessionMessage;
 use crate::reader::ReaderEvent;
-use crate::report::Progress;
+use crate::report::{FailedFile, Progress};
 use crate::verify::VerifyEvent;
 
 /// A session's part in its transfer.
@@ -166,6 +166,21 @@ impl Part {
         match self {
             Self::Source { .. } => false,
             Self::Sink { part, .. } => part.is_complete(),
+        }
+    }
+
+    /// Handles the answer whether a range could be left out whose files are skipped.
+    pub(super) fn on_unwanted(&self, range: u64, left_out: bool) {
+        if let Self::Source { part, .. } = self {
+            part.on_unwanted(range, left_out);
+        }
+    }
+
+    /// The files that failed, and how many stayed as they were at the sink.
+    pub(super) fn take_failed(&mut self) -> (Vec<FailedFile>, u64) {
+        match self {
+            Self::Source { part, .. } => part.take_failed(),
+            Self::Sink { part, .. } => part.take_failed(),
         }
     }
 

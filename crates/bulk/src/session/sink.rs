@@ -1,6 +1,6 @@
 //! The sink's part of a session: what is there already, what arrives, and what is verified.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,13 +9,16 @@ use hawser_store::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Outcome;
+use super::skips::{self, Skips};
 use super::source::length;
 use crate::content::tree::{self, ChainingValue};
-use crate::content::{Landing, LandingError, LandingOptions, Manifest, ManifestBuilder};
+use crate::content::{
+    Existing, Landing, LandingError, LandingOptions, Manifest, ManifestBuilder, Skipped,
+};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
-use crate::protocol::SessionMessage;
-use crate::report::Progress;
+use crate::protocol::{Choices, SessionMessage};
+use crate::report::{FailedFile, Progress};
 use crate::verify::{Verifier, VerifyEvent};
 
 /// Longest wait for files that another transfer writes to.
@@ -48,12 +51,27 @@ impl Destination {
     }
 }
 
+/// How content of `sender` is written, as the client chooses.
+pub(crate) fn landing_options(choices: Choices, sender: String) -> LandingOptions {
+    let existing = match () {
+        () if choices.contains(Choices::NO_OVERWRITE) => Existing::Keep,
+        () if choices.contains(Choices::UPDATE) => Existing::KeepNewer,
+        () => Existing::Replace,
+    };
+    LandingOptions {
+        sender,
+        existing,
+        strict: choices.contains(Choices::STRICT),
+        ..LandingOptions::default()
+    }
+}
+
 /// What the blocking work of a sink has found.
 pub(super) enum Prepared {
     /// The files can be written; these ranges are there.
     Landing(Arc<Landing>, BTreeMap<u64, ChainingValue>),
-    /// The files are complete.
-    Completed,
+    /// The files are complete, but for those that were skipped meanwhile.
+    Completed(Vec<Skipped>),
     Failed(LandingError),
 }
 
@@ -62,7 +80,13 @@ pub(super) struct SinkPart {
     session: SessionKey,
     data: Commands,
     destination: Destination,
-    manifest: Option<ManifestBuilder>,
+    options: LandingOptions,
+    builder: Option<ManifestBuilder>,
+    /// Once all of it has arrived.
+    manifest: Option<Arc<Manifest>>,
+    skips: Skips,
+    /// Entries that the source skips, until the landing is prepared.
+    skipped_before: Vec<usize>,
     prepared: UnboundedSender<Prepared>,
     landing: Option<Arc<Landing>>,
     verifier: Option<Verifier>,
@@ -70,6 +94,8 @@ pub(super) struct SinkPart {
     values: Vec<Option<ChainingValue>>,
     /// Ranges that were there, whose hash the source has not named yet.
     there: BTreeMap<u64, ChainingValue>,
+    /// Ranges of zeros that the source does not send.
+    zeroed: HashSet<u64>,
     /// Ranges that are neither written nor kept.
     missing: usize,
     completing: bool,
@@ -81,7 +107,7 @@ impl SinkPart {
     pub(super) fn new(
         session: SessionKey,
         data: Commands,
-        destination: Destination,
+        (destination, options): (Destination, LandingOptions),
         credit: u64,
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
@@ -95,12 +121,17 @@ impl SinkPart {
             session,
             data,
             destination,
-            manifest: Some(ManifestBuilder::default()),
+            options,
+            builder: Some(ManifestBuilder::default()),
+            manifest: None,
+            skips: Skips::default(),
+            skipped_before: Vec::new(),
             prepared,
             landing: None,
             verifier: None,
             values: Vec::new(),
             there: BTreeMap::new(),
+            zeroed: HashSet::new(),
             missing: 0,
             completing: false,
             root: None,
@@ -126,7 +157,7 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match message {
             SessionMessage::Entry(bytes) => {
-                let builder = self.manifest.as_mut();
+                let builder = self.builder.as_mut();
                 let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
                 builder.push(&bytes)?;
             }
@@ -135,13 +166,15 @@ impl SinkPart {
                 content,
                 hash,
             } => {
-                let builder = self.manifest.take();
+                let builder = self.builder.take();
                 let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
                 let manifest = builder.finish(entries, content, hash)?;
                 self.progress.total = content;
                 let manifest = Arc::new(manifest);
                 self.progress.files = manifest.entries().len() as u64;
+                self.manifest = Some(Arc::clone(&manifest));
                 let (destination, prepared) = (self.destination.clone(), self.prepared.clone());
+                let options = self.options.clone();
                 // It ends by itself, and reports to nobody if the session has ended.
                 tokio::task::spawn_blocking(move || {
                     let mut there = BTreeMap::new();
@@ -150,7 +183,7 @@ impl SinkPart {
                         Destination::Folder { root, name } => {
                             let options = LandingOptions {
                                 path: name,
-                                sync: true,
+                                ..options
                             };
                             prepare(&manifest, &root, &options)
                         }
@@ -169,9 +202,34 @@ impl SinkPart {
                 });
             }
             SessionMessage::Hash { range, value } => return self.expect(range, value),
+            SessionMessage::Zeros { first, count } => self.zeros(first, count)?,
+            SessionMessage::Skip {
+                entry,
+                reason,
+                text,
+            } => {
+                let manifest = self.manifest.as_ref();
+                let manifest = manifest.ok_or(TransferError::Protocol(
+                    "it skips an entry before its manifest has ended",
+                ))?;
+                let skipped = skips::named(manifest, (entry, reason, text))?;
+                match &self.landing {
+                    Some(landing) => landing.skip(skipped.entry),
+                    None => self.skipped_before.push(skipped.entry),
+                }
+                self.skips.add(manifest, skipped, true);
+            }
             SessionMessage::Done(root) => {
                 return match self.root {
-                    Some(ours) if ours == root => Ok(Outcome::Done(root)),
+                    Some(ours) if ours == root => {
+                        // One with files missing is continued where it is.
+                        if let Some(landing) = &self.landing
+                            && self.skips.is_complete()
+                        {
+                            landing.settle();
+                        }
+                        Ok(Outcome::Done(root))
+                    }
                     _ => Err(TransferError::Mismatch),
                 };
             }
@@ -184,6 +242,58 @@ impl SinkPart {
         }
         let _ = out;
         Ok(Outcome::Running)
+    }
+
+    /// Names entries that are skipped here.
+    fn skip(&mut self, skipped: Vec<Skipped>, out: &mut Vec<SessionMessage>) {
+        let Some(manifest) = self.manifest.clone() else {
+            return;
+        };
+        for skipped in skipped {
+            let entry = skipped.entry as u64;
+            out.push(SessionMessage::skip(entry, skipped.reason, &skipped.text));
+            self.skips.add(&manifest, skipped, false);
+        }
+    }
+
+    /// The files that failed, and how many stayed as they were here.
+    pub(super) fn take_failed(&mut self) -> (Vec<FailedFile>, u64) {
+        self.skips.take()
+    }
+
+    /// Takes ranges as zeros that are not sent.
+    fn zeros(&mut self, first: u64, count: u64) -> Result<(), TransferError> {
+        let verifier = self.verifier.as_ref();
+        let verifier = verifier.ok_or(TransferError::Protocol("it sent zeros too early"))?;
+        let end = first.checked_add(count);
+        let end = end.filter(|end| *end <= self.values.len() as u64);
+        let end = end.ok_or(TransferError::Protocol(
+            "it names a range that does not exist",
+        ))?;
+        for range in first..end {
+            let is_known = self.values[range as usize].is_some();
+            if is_known || !self.zeroed.insert(range) {
+                return Err(TransferError::Protocol("it sent a range twice"));
+            }
+            if self.there.remove(&range).is_some() {
+                let length = length(range, self.progress.total);
+                self.progress.verified -= length;
+                self.progress.existing -= length;
+            }
+            verifier.zeros(range);
+        }
+        Ok(())
+    }
+
+    /// Records the value of a range that is done; `false` if it was done before.
+    fn done(&mut self, range: u64, value: ChainingValue) -> bool {
+        let known = &mut self.values[range as usize];
+        if known.is_some() {
+            return false;
+        }
+        *known = Some(value);
+        self.missing -= 1;
+        true
     }
 
     /// Records the hash that a range must have.
@@ -219,7 +329,8 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match prepared {
             Prepared::Failed(error) => Err(error.into()),
-            Prepared::Completed => {
+            Prepared::Completed(skipped) => {
+                self.skip(skipped, out);
                 let values: Option<Vec<_>> = self.values.iter().copied().collect();
                 let root = tree::root(&values.unwrap_or_default(), self.progress.total);
                 self.root = Some(root);
@@ -239,8 +350,12 @@ impl SinkPart {
                 let verifier = verifier.map_err(TransferError::Thread)?;
                 self.data
                     .give(Command::Content(session, total, verifier.queues()));
-                (self.landing, self.verifier) = (Some(landing), Some(verifier));
+                (self.landing, self.verifier) = (Some(Arc::clone(&landing)), Some(verifier));
                 *verify_events = Some(receiver);
+                for entry in self.skipped_before.drain(..) {
+                    landing.skip(entry);
+                }
+                self.skip(landing.take_skipped(), out);
                 have(&there, out);
                 out.push(SessionMessage::Ready);
                 self.there = there;
@@ -265,9 +380,20 @@ impl SinkPart {
                 out.push(SessionMessage::Again(range));
                 Ok(Outcome::Running)
             }
+            VerifyEvent::Skipped(skipped) => {
+                self.skip(skipped, out);
+                Ok(Outcome::Running)
+            }
+            VerifyEvent::Zeros(range, value) => {
+                if self.done(range, value) {
+                    self.progress.skipped += length(range, self.progress.total);
+                }
+                self.complete()
+            }
             VerifyEvent::Written(range, value) => {
-                self.values[range as usize] = Some(value);
-                self.missing -= 1;
+                if !self.done(range, value) {
+                    return Ok(Outcome::Running);
+                }
                 self.progress.verified += length(range, self.progress.total);
                 match out.last_mut() {
                     Some(SessionMessage::Confirm { first, count }) if *first + *count == range => {
@@ -293,7 +419,7 @@ impl SinkPart {
             let prepared = self.prepared.clone();
             tokio::task::spawn_blocking(move || {
                 let _ = prepared.send(match landing.complete() {
-                    Ok(()) => Prepared::Completed,
+                    Ok(()) => Prepared::Completed(landing.take_skipped()),
                     Err(error) => Prepared::Failed(error),
                 });
             });
@@ -310,8 +436,13 @@ fn prepare(
 ) -> Result<Landing, LandingError> {
     let began = Instant::now();
     loop {
-        match Landing::prepare(Arc::clone(manifest), root, options.clone()) {
-            Err(LandingError::Store(StoreError::InUse { .. })) if began.elapsed() < IN_USE => {
+        let options = LandingOptions {
+            wait_for_others: began.elapsed() < IN_USE,
+            ..options.clone()
+        };
+        let waits = options.wait_for_others;
+        match Landing::prepare(Arc::clone(manifest), root, options) {
+            Err(LandingError::Store(StoreError::InUse { .. })) if waits => {
                 std::thread::sleep(IN_USE / 50);
             }
             prepared => return prepared,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Outcome;
+use super::skips::{self, Skips};
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Entry, Source};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
@@ -15,8 +16,8 @@ use crate::gate::Gate;
 use crate::limit::Limit;
 use crate::memory;
 use crate::protocol::SessionMessage;
-use crate::reader::{Reader, ReaderEvent};
-use crate::report::{Progress, TransferEvent};
+use crate::reader::{Reader, ReaderEvent, SinkSkips};
+use crate::report::{FailedFile, Progress, TransferEvent};
 
 /// The source's part of a session.
 pub(super) struct SourcePart {
@@ -31,6 +32,10 @@ pub(super) struct SourcePart {
     /// Chaining values that the sink has named before the transfer.
     there: HashMap<u64, ChainingValue>,
     confirmed: Vec<bool>,
+    /// What is skipped, the part of that which the sink skips, and how much of the rest it was told.
+    skips: Skips,
+    sink_skips: Arc<SinkSkips>,
+    announced: usize,
     /// The sink's root, if it was named before everything was read here.
     root: Option<ChainingValue>,
     progress: Progress,
@@ -55,6 +60,9 @@ impl SourcePart {
             values: vec![None; count],
             there: HashMap::new(),
             confirmed: vec![false; count],
+            skips: Skips::default(),
+            sink_skips: Arc::default(),
+            announced: 0,
             root: None,
             progress: Progress {
                 total,
@@ -65,9 +73,9 @@ impl SourcePart {
         }
     }
 
-    /// The messages that name all files.
-    pub(super) fn manifest(&self) -> Vec<SessionMessage> {
-        let manifest = self.content.manifest();
+    /// The messages that name all files, and those that are skipped already.
+    pub(super) fn manifest(&mut self) -> Vec<SessionMessage> {
+        let manifest = Arc::clone(self.content.manifest());
         let entries = manifest.entries().iter();
         let encode = |entry: &Entry| {
             let mut fields = Vec::new();
@@ -80,7 +88,47 @@ impl SourcePart {
             content: manifest.length(),
             hash: manifest.hash(),
         });
+        self.announce(&mut messages);
         messages
+    }
+
+    /// Names the files that could not be read since the last call.
+    fn announce(&mut self, out: &mut Vec<SessionMessage>) {
+        for skipped in self.content.skipped_since(self.announced) {
+            self.announced += 1;
+            let entry = skipped.entry as u64;
+            out.push(SessionMessage::skip(entry, skipped.reason, &skipped.text));
+            self.skips.add(self.content.manifest(), skipped, true);
+        }
+    }
+
+    /// The files that failed, and how many stayed as they were at the sink.
+    pub(super) fn take_failed(&mut self) -> (Vec<FailedFile>, u64) {
+        let (mut failed, kept) = self.skips.take();
+        let unlisted = self.content.unlisted().iter();
+        failed.extend(unlisted.map(|(path, reason)| FailedFile {
+            path: path.clone(),
+            reason: reason.clone(),
+            at_source: true,
+            again: None,
+        }));
+        (failed, kept)
+    }
+
+    /// Handles the answer whether a range could be left out whose files are skipped.
+    pub(super) fn on_unwanted(&self, range: u64, left_out: bool) {
+        match &self.reader {
+            Some(reader) if left_out => reader.zeros(range),
+            Some(reader) => reader.send_skipped(range),
+            None => {}
+        }
+    }
+
+    /// Whether all files of a range are skipped.
+    fn is_skipped(&self, range: u64) -> bool {
+        let positions = tree::range(range, self.progress.total);
+        self.content
+            .is_skipped(positions, |entry| self.sink_skips.contains(entry))
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -139,6 +187,7 @@ impl SourcePart {
                 for range in 0..self.values.len() as u64 {
                     match self.there.contains_key(&range) {
                         true => reader.hash(range),
+                        false if self.is_skipped(range) => reader.zeros(range),
                         false => self.send(&reader, range),
                     }
                 }
@@ -161,6 +210,16 @@ impl SourcePart {
                 }
                 self.gate.freed(freed);
                 self.data.give(Command::Confirmed(self.session, first, end));
+            }
+            SessionMessage::Skip {
+                entry,
+                reason,
+                text,
+            } => {
+                let manifest = Arc::clone(self.content.manifest());
+                let skipped = skips::named(&manifest, (entry, reason, text))?;
+                self.sink_skips.add(skipped.entry);
+                self.skips.add(&manifest, skipped, false);
             }
             SessionMessage::Rate(rate) => self.set_sink_limit(rate),
             SessionMessage::Again(range) => {
@@ -195,7 +254,7 @@ impl SourcePart {
 
     fn start_reader(&self, events: UnboundedSender<ReaderEvent>) -> io::Result<Reader> {
         Reader::start(
-            Arc::clone(&self.content),
+            (Arc::clone(&self.content), Arc::clone(&self.sink_skips)),
             self.progress.total,
             self.session,
             Arc::clone(&self.gate),
@@ -212,9 +271,29 @@ impl SourcePart {
     ) -> Result<Outcome, TransferError> {
         match event {
             ReaderEvent::Failed(error) => Err(error.into()),
+            ReaderEvent::Zeros(range, value) => {
+                let index = self.index(range)?;
+                self.values[index] = Some(value);
+                // The sink does not confirm it: it takes no memory.
+                self.confirmed[index] = true;
+                self.progress.skipped += length(range, self.progress.total);
+                self.announce(out);
+                match out.last_mut() {
+                    Some(SessionMessage::Zeros { first, count }) if *first + *count == range => {
+                        *count += 1;
+                    }
+                    _ => out.push(SessionMessage::Zeros {
+                        first: range,
+                        count: 1,
+                    }),
+                }
+                self.finish(out)
+            }
             ReaderEvent::Hashed(range, value) => {
                 let index = self.index(range)?;
                 self.values[index] = Some(value);
+                // Before the hash, so that no file is completed that could not be read.
+                self.announce(out);
                 out.push(SessionMessage::Hash { range, value });
                 if let Some(there) = self.there.remove(&range)
                     && there != value

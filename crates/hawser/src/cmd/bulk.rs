@@ -1,6 +1,7 @@
 //! What the commands of bulk transfer have in common: addresses, options, keys.
 
 pub mod display;
+pub mod files;
 pub mod report;
 pub mod xdp;
 
@@ -20,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use self::display::Display;
+use self::files::FileArgs;
 use self::report::Report;
 use self::xdp::XdpArgs;
 use super::key::KeyFileArgs;
@@ -119,6 +121,7 @@ pub fn run(
         }
         let mut interrupted = pin!(process::interrupted());
         let mut failed = Vec::new();
+        let mut partly = Vec::new();
         let mut running = places.len();
         let mut samples = vec![Vec::new(); running];
         let mut peer_limits = vec![None; running];
@@ -164,12 +167,19 @@ pub fn run(
                         true => print::json(&report)?,
                         false => report.print(&names[index], done),
                     }
+                    let prefix = match places.len() {
+                        1 => String::new(),
+                        _ => format!("{}: ", places[index]),
+                    };
+                    files::list_failed(&prefix, &summary.failed);
+                    partly.extend(files::outcome(&summary).err());
                 }
                 Err(error) => failed.push((index, error)),
             }
         }
         node.close().await;
-        report_failures(failed, &places)
+        report_failures(failed, &places)?;
+        partly.into_iter().next().map_or(Ok(()), Err)
     })
 }
 
@@ -230,6 +240,8 @@ pub struct ClientArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
+    #[command(flatten)]
+    pub files: FileArgs,
     /// Rate control of every path on which this side sends [default: auto]
     #[arg(long, value_name = "ALGORITHM")]
     pub congestion: Option<Algorithm>,
@@ -273,6 +285,7 @@ impl ClientArgs {
             },
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
+            wants: self.files.wants()?,
             server: match &self.code {
                 _ if self.any_server => Trust::Any,
                 Some(code) => Trust::Code(code.clone()),

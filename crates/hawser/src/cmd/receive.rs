@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::address::{Listen, listen};
+use super::bulk::files;
 use super::bulk::report::{Report, mbit};
 use super::bulk::xdp::{XdpArgs, XdpReport};
 use super::key::KeyFileArgs;
@@ -202,6 +203,7 @@ pub fn show(
                 true => print::json(&report)?,
                 false => report.print(&session.to_string(), "transferred"),
             }
+            files::list_failed(&format!("{session}: "), &summary.failed);
         }
         ServerEvent::Ended(session, Err(error)) => {
             peers.remove(&session);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hawser_bulk::Request;
-use hawser_bulk::content::{ScanOptions, Source, scan};
+use hawser_bulk::content::{Source, scan};
 
 use super::bulk::{self, ClientArgs, Job, Place};
 use super::network::HostArgs;
@@ -38,7 +38,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let content = match args.zeros {
         Some(bytes) => Source::zeros(bytes)?,
         None => {
-            let scan = scan(&files, ScanOptions::default())?;
+            let scan = scan(&files, args.client.files.scan_options())?;
             for warning in &scan.warnings {
                 errln!("hawser: {}", plain(&warning.to_string()));
             }

@@ -90,7 +90,7 @@ impl BulkCarrier {
             None => Attempt::Interrupted,
             Some(Ok(summary)) => {
                 progress.send_replace(summary.progress.into());
-                Attempt::Ended(Outcome::Done)
+                Attempt::Ended(failure::of_files(&summary.failed))
             }
             Some(Err(error)) => Attempt::Ended(failure::of(&error)),
         }

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use hawser_bulk::TransferError;
 use hawser_bulk::protocol::ErrorCode;
+use hawser_bulk::{FailedFile, TransferError};
 
 use crate::job::{FailureKind, JobFailure};
 use crate::queue::Outcome;
@@ -23,6 +23,23 @@ pub(super) fn of(error: &TransferError) -> Outcome {
         true => Outcome::Transient(failure),
         false => Outcome::Permanent(failure),
     }
+}
+
+/// The outcome of an attempt after which these files are missing: the next one sends them.
+pub(super) fn of_files(missing: &[FailedFile]) -> Outcome {
+    let Some(first) = missing.first() else {
+        return Outcome::Done;
+    };
+    let kind = match first.at_source {
+        true => FailureKind::Source,
+        false => FailureKind::Storage,
+    };
+    let (path, reason) = (first.path.display(), &first.reason);
+    let text = match missing.len() - 1 {
+        0 => format!("{path} was not transferred: {reason}"),
+        more => format!("{path} was not transferred: {reason}; nor were {more} others"),
+    };
+    Outcome::Transient(failed(kind, text))
 }
 
 /// The kind, and whether a later attempt may work without a change of the job or a configuration.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hawser_store::{Handles, Room, StoreError};
 
+use super::faults::Faults;
 use super::place::Place;
 use super::progress::{Progress, ranges};
 use crate::content::manifest::{Entry, Kind, Manifest};
@@ -21,6 +22,8 @@ pub(super) const FITS: u8 = 2;
 pub(super) const STALE: u8 = 4;
 /// The entry is complete.
 pub(super) const DONE: u8 = 8;
+/// The entry is skipped: nothing of it is written.
+pub(super) const SKIPPED: u8 = 16;
 
 /// The files of a landing.
 #[derive(Debug)]
@@ -37,10 +40,11 @@ pub(super) struct Disk {
     pub finals: Handles,
     /// Whether the file system was found to have no locks.
     pub without_locks: AtomicBool,
+    pub faults: Faults,
 }
 
 impl Disk {
-    pub(super) fn new(manifest: &Arc<Manifest>, place: Place) -> Self {
+    pub(super) fn new(manifest: &Arc<Manifest>, place: Place, faults: Faults) -> Self {
         let flags = manifest.entries().iter().map(|_| AtomicU8::new(0));
         Self {
             manifest: Arc::clone(manifest),
@@ -50,6 +54,7 @@ impl Disk {
             open: Mutex::default(),
             finals: Handles::default(),
             without_locks: AtomicBool::new(false),
+            faults,
         }
     }
 

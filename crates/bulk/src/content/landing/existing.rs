@@ -12,7 +12,7 @@ use std::sync::mpsc::sync_channel;
 
 use hawser_store::StoreError;
 
-use super::disk::{Disk, FITS, THERE, lock};
+use super::disk::{Disk, FITS, SKIPPED, THERE, lock};
 use super::progress::State;
 use crate::content::manifest::Piece;
 use crate::content::tree::{self, ChainingValue, RANGE};
@@ -104,15 +104,19 @@ impl Disk {
             let entry = pieces[0].entry;
             let read = match self.find(pieces) {
                 State::Missing => return Ok(false),
-                State::InBase => match self.final_file(entry)? {
-                    Some(file) => read(&file, pieces, start, bytes),
-                    None => return Ok(false),
+                State::InBase => match self.final_file(entry) {
+                    Ok(Some(file)) => read(&file, pieces, start, bytes),
+                    // One that cannot be read is replaced.
+                    Ok(None) | Err(StoreError::Io { .. }) => return Ok(false),
+                    Err(error) => return self.fault(entry, error).map(|()| false),
                 },
                 State::InPart => match self.known(entry) {
                     Some(progress) => {
                         let mut progress = lock(&progress);
-                        let file = self.part_file(entry, &mut progress)?;
-                        read(file, pieces, start, bytes)
+                        match self.part_file(entry, &mut progress) {
+                            Ok(file) => read(file, pieces, start, bytes),
+                            Err(error) => return self.fault(entry, error).map(|()| false),
+                        }
                     }
                     None => return Ok(false),
                 },
@@ -122,7 +126,8 @@ impl Disk {
                 // It has become shorter meanwhile.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
                 Err(error) => {
-                    return Err(StoreError::io("read", &self.place.path_of(entry), error));
+                    let error = StoreError::io("read", &self.place.path_of(entry), error);
+                    return self.fault(entry, error).map(|()| false);
                 }
             }
         }
@@ -133,6 +138,7 @@ impl Disk {
     fn find(&self, pieces: &[Piece]) -> State {
         let entry = pieces[0].entry;
         match self.known(entry) {
+            _ if self.is(entry, SKIPPED) => State::Missing,
             Some(progress) => lock(&progress).find(pieces),
             // All of the file is in this range.
             None if self.is(entry, FITS) => State::InBase,

@@ -60,28 +60,38 @@ impl Disk {
     /// Creates what has no content, and gives directories their modes and times, the innermost
     /// first.
     pub fn complete(&self, sync: bool) -> Result<(), StoreError> {
-        for entry in 0..self.manifest.entries().len() {
-            match &self.entry(entry).kind {
-                _ if self.is(entry, DONE) => {}
-                Kind::File { .. } if self.is(entry, FITS) => self.keep_whole(entry)?,
-                Kind::File { .. } => self.create_whole(entry, |_| Ok(()))?,
-                Kind::Link { target } => self.link(entry, target)?,
-                Kind::Directory => {}
+        let entries = self.manifest.entries().len();
+        for entry in (0..entries).filter(|entry| !self.is_over(*entry)) {
+            let completed = match &self.entry(entry).kind {
+                Kind::File { .. } if self.is(entry, FITS) => self.keep_whole(entry),
+                Kind::File { .. } => self.create_whole(entry, |_| Ok(())),
+                Kind::Link { target } => self.link(entry, target),
+                Kind::Directory => Ok(()),
+            };
+            if let Err(error) = completed {
+                self.fault(entry, error)?;
             }
         }
-        for entry in (0..self.manifest.entries().len()).rev() {
-            if matches!(self.entry(entry).kind, Kind::Directory) {
-                let folder = self.place.folder_of(entry)?;
-                let name = self.place.name_of(entry);
-                let (mode, modified) = self.status(entry);
-                folder.set_folder_mode(name, mode)?;
-                folder.set_modified(name, modified)?;
+        for entry in (0..entries).rev().filter(|entry| !self.is_over(*entry)) {
+            if matches!(self.entry(entry).kind, Kind::Directory)
+                && let Err(error) = self.finish_directory(entry)
+            {
+                self.fault(entry, error)?;
             }
         }
         match sync {
             true => self.place.root().sync(),
             false => Ok(()),
         }
+    }
+
+    /// Gives a directory its mode and time.
+    fn finish_directory(&self, entry: usize) -> Result<(), StoreError> {
+        let folder = self.place.folder_of(entry)?;
+        let name = self.place.name_of(entry);
+        let (mode, modified) = self.status(entry);
+        folder.set_folder_mode(name, mode)?;
+        folder.set_modified(name, modified)
     }
 
     /// Creates a symbolic link, in place of a file or other link.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hawser_store::{Folder, FoundKind, Handles, StoreError};
 
 use super::LandingError;
+use super::unfinished::Unfinished;
 use crate::content::manifest::{Kind, Manifest, PART_SUFFIX};
 
 /// Longest name of a file (`NAME_MAX`).
@@ -22,15 +23,19 @@ pub(super) struct Place {
     name: Option<OsString>,
     /// By entry of the directory.
     folders: Handles<Folder>,
+    /// The mark of a directory that this landing creates at a new name, until it is finished.
+    unfinished: Option<Unfinished>,
 }
 
 impl Place {
     /// Applies the rule of `scp`: into `path` if that is a folder, else as `path`. Creates the
-    /// folders that it needs.
+    /// folders that it needs. A folder that an unfinished landing of the same `sender` has created at
+    /// `path` does not count as one that was there: the landing continues in it.
     pub fn resolve(
         manifest: Arc<Manifest>,
         folder: &Path,
         path: &Path,
+        sender: &str,
     ) -> Result<Self, LandingError> {
         let is_plain = |component| matches!(component, Component::Normal(_) | Component::CurDir);
         let bytes = path.as_os_str().as_bytes();
@@ -42,6 +47,7 @@ impl Place {
             root: Arc::new(root),
             name: name.map(OsStr::to_owned),
             folders: Handles::default(),
+            unfinished: None,
         };
         let folder = Folder::create(folder)?.without_links();
         let Some(name) = path.file_name() else {
@@ -52,16 +58,41 @@ impl Place {
             (0..manifest.entries().len()).filter(|entry| manifest.parent(*entry).is_none());
         let only = (tops.next(), tops.next());
         let renamed = match only {
-            (Some(top), None) if !bytes.ends_with(b"/") => Some(&manifest.entries()[top].kind),
+            (Some(top), None) if !bytes.ends_with(b"/") => Some(&manifest.entries()[top]),
             _ => None,
         };
-        match (folder.find(name)?.map(|found| found.kind), renamed) {
+        let found = folder.find(name)?.map(|found| found.kind);
+        if let Some(top) = renamed
+            && matches!(top.kind, Kind::Directory)
+            && matches!(found, None | Some(FoundKind::Folder))
+        {
+            let unfinished = Unfinished::new(name, sender, &top.path);
+            let is_ours = match found {
+                None => unfinished.mark(&folder).map(|()| true)?,
+                Some(_) => unfinished.is_marked(&folder)?,
+            };
+            if is_ours {
+                return Ok(Self {
+                    unfinished: Some(unfinished),
+                    ..place(folder, Some(name))
+                });
+            }
+        }
+        match (found, renamed.map(|top| &top.kind)) {
             (Some(FoundKind::Folder), _) => Ok(place(folder.folder(name.as_ref())?, None)),
             (None, Some(_)) | (Some(_), Some(Kind::File { .. } | Kind::Link { .. })) => {
                 Ok(place(folder, Some(name)))
             }
             (None, None) => Ok(place(create_all(folder, name.as_ref())?, None)),
             (Some(_), _) => Err(StoreError::NotAFolder(folder.path().join(name)).into()),
+        }
+    }
+
+    /// Removes the mark of an unfinished landing: from now on the directory counts as any other.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        match &self.unfinished {
+            Some(unfinished) => unfinished.unmark(&self.root),
+            None => Ok(()),
         }
     }
 
@@ -94,17 +125,9 @@ impl Place {
         }
     }
 
-    /// The name of an entry's file while it is unfinished: `.NAME.hawser-part`.
+    /// The name of an entry's file while it is unfinished.
     pub fn part_name_of(&self, entry: usize) -> OsString {
-        let name = self.name_of(entry).as_bytes();
-        let mut part = vec![b'.'];
-        match name.len() + PART_SUFFIX.len() < MAX_NAME {
-            true => part.extend(name),
-            // Too long for a suffix.
-            false => part.extend(blake3::hash(name).to_hex().as_bytes()),
-        }
-        part.extend(PART_SUFFIX);
-        OsString::from_vec(part)
+        part_name(self.name_of(entry))
     }
 
     /// The path of an entry, for messages.
@@ -122,6 +145,19 @@ impl Place {
                 .collect(),
         }
     }
+}
+
+/// The name of a file while it is unfinished: `.NAME.hawser-part`.
+pub(super) fn part_name(name: &OsStr) -> OsString {
+    let name = name.as_bytes();
+    let mut part = vec![b'.'];
+    match name.len() + PART_SUFFIX.len() < MAX_NAME {
+        true => part.extend(name),
+        // Too long for a suffix.
+        false => part.extend(blake3::hash(name).to_hex().as_bytes()),
+    }
+    part.extend(PART_SUFFIX);
+    OsString::from_vec(part)
 }
 
 /// Opens the folder at `path` below `folder`; creates what does not exist of it.

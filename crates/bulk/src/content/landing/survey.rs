@@ -5,16 +5,19 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hawser_store::{Found, FoundKind, StoreError};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::LandingError;
-use super::disk::{Disk, FITS, STALE, THERE, lock};
+use super::disk::{Disk, FITS, SKIPPED, STALE, THERE, lock};
+use super::faults::Faults;
 use super::place::Place;
+use super::{Existing, LandingError, LandingOptions};
 use crate::content::manifest::{Kind, Manifest};
 use crate::content::scan::extents;
+use crate::content::skip::SkipReason;
 
 /// The space and files that a landing needs.
 #[derive(Debug, Default)]
@@ -28,31 +31,43 @@ impl Disk {
     pub fn prepare(
         manifest: &Arc<Manifest>,
         folder: &Path,
-        path: &Path,
+        options: &LandingOptions,
     ) -> Result<Self, LandingError> {
-        let place = Place::resolve(Arc::clone(manifest), folder, path)?;
-        let disk = Self::new(manifest, place);
+        let (path, sender) = (&options.path, &options.sender);
+        let place = Place::resolve(Arc::clone(manifest), folder, path, sender)?;
+        let faults = Faults::new(options.strict, options.wait_for_others);
+        let disk = Self::new(manifest, place, faults);
         let room = disk.room()?;
         let mut needed = Needed::default();
         // Directories that did not exist have nothing in them.
         let mut is_new = vec![false; manifest.entries().len()];
         for entry in 0..manifest.entries().len() {
-            let is_in_new = manifest.parent(entry).is_some_and(|parent| is_new[parent]);
-            if matches!(disk.entry(entry).kind, Kind::Directory) {
-                is_new[entry] = disk.create_directory(entry)?;
+            let parent = manifest.parent(entry);
+            if let Some(parent) = parent.filter(|parent| disk.is(*parent, SKIPPED)) {
+                let folder = disk.place.path_of(parent);
+                let text = format!("the folder {} is skipped", folder.display());
+                disk.skip(entry, SkipReason::Failed, text);
                 continue;
             }
-            let found = match is_in_new {
-                true => None,
-                false => disk.look_up(entry)?,
+            let is_in_new = parent.is_some_and(|parent| is_new[parent]);
+            let surveyed = match disk.entry(entry).kind {
+                Kind::Directory => disk.create_directory(entry).map(|new| is_new[entry] = new),
+                _ if is_in_new => disk.survey(entry, None, room.block, &mut needed),
+                _ => match disk.look_up(entry) {
+                    Ok(Some(found)) if disk.stays(entry, found, options.existing) => {
+                        let text = "it exists at the destination".to_owned();
+                        disk.skip(entry, SkipReason::Kept, text);
+                        continue;
+                    }
+                    found => found
+                        .and_then(|found| disk.survey(entry, Some(found), room.block, &mut needed)),
+                },
             };
-            disk.count(entry, found, room.block, &mut needed);
-            if !is_in_new && let Some(content) = disk.spanning(entry) {
-                needed.bytes = needed
-                    .bytes
-                    .saturating_sub(disk.resume(entry, &content, found)?);
+            if let Err(error) = surveyed {
+                disk.fault(entry, error)?;
             }
         }
+        disk.faults.wait_for_others.store(false, Ordering::Relaxed);
         if needed.bytes > room.bytes {
             let path = disk.place.root().path().to_owned();
             let missing = needed.bytes - room.bytes;
@@ -65,6 +80,36 @@ impl Disk {
                 Err(LandingError::TooManyFiles { path, missing })
             }
         }
+    }
+
+    /// Whether a file or link at the name of an entry is to stay as it is.
+    fn stays(&self, entry: usize, found: Found, existing: Existing) -> bool {
+        let (_, modified) = self.status(entry);
+        match existing {
+            Existing::Replace => false,
+            Existing::Keep => true,
+            Existing::KeepNewer => found.modified > modified,
+        }
+    }
+
+    /// Finds what is there of a file or link, and adds what it takes to `needed`. `found` is what is
+    /// at its name; `None` if its directory is new.
+    fn survey(
+        &self,
+        entry: usize,
+        found: Option<Option<Found>>,
+        block: u64,
+        needed: &mut Needed,
+    ) -> Result<(), StoreError> {
+        let at_name = found.flatten();
+        let takes = self.takes(entry, at_name, block);
+        let there = match (self.spanning(entry), found) {
+            (Some(content), Some(found)) => self.resume(entry, &content, found)?,
+            _ => 0,
+        };
+        needed.files += u64::from(at_name.is_none());
+        needed.bytes += takes.saturating_sub(there);
+        Ok(())
     }
 
     /// Creates a directory; `false` if it exists.
@@ -131,7 +176,8 @@ impl Disk {
         }
         let path = self.place.path_of(entry);
         let folder = self.place.folder_of(entry)?;
-        let Some(file) = folder.open_name(self.place.name_of(entry), false)? else {
+        // One that cannot be read is replaced.
+        let Ok(Some(file)) = folder.open_name(self.place.name_of(entry), false) else {
             return Ok(false);
         };
         let mut zeros = holes.into_iter().map(|hole| is_zero(&file, hole));
@@ -141,14 +187,14 @@ impl Disk {
             .map_err(|error| StoreError::io("read", &path, error))
     }
 
-    /// Adds what a file or link needs, if nothing or something else is at its name.
-    fn count(&self, entry: usize, found: Option<Found>, block: u64, needed: &mut Needed) {
-        needed.files += u64::from(found.is_none());
-        if let Kind::File { extents, .. } = &self.entry(entry).kind
-            && !self.is(entry, FITS)
-        {
-            let blocks = extents.iter().map(|extent| extent.length.div_ceil(block));
-            needed.bytes += blocks.sum::<u64>().saturating_mul(block);
+    /// The bytes on disk that a file takes, if it is not there already.
+    fn takes(&self, entry: usize, found: Option<Found>, block: u64) -> u64 {
+        match &self.entry(entry).kind {
+            Kind::File { extents, .. } if found.is_none() || !self.is(entry, FITS) => {
+                let blocks = extents.iter().map(|extent| extent.length.div_ceil(block));
+                blocks.sum::<u64>().saturating_mul(block)
+            }
+            _ => 0,
         }
     }
 

@@ -1,5 +1,6 @@
 mod obstacles;
 mod resume;
+mod unfinished;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -54,6 +55,7 @@ impl Hosts {
     fn try_landing(&self, source: &Source) -> Result<Landing, LandingError> {
         let options = LandingOptions {
             sync: false,
+            strict: true,
             ..LandingOptions::default()
         };
         Landing::prepare(Arc::clone(source.manifest()), &self.to(""), options)
@@ -344,11 +346,14 @@ fn entries_land_by_the_rule_of_scp() {
         let source = Source::open(scan(&names, ScanOptions::default()).unwrap());
         let options = LandingOptions {
             path: path.into(),
-            sync: true,
+            strict: true,
+            ..LandingOptions::default()
         };
         let landing = Landing::prepare(Arc::clone(source.manifest()), &hosts.to(""), options)?;
         send(&source, &landing, keep(&source, &landing));
-        landing.complete()
+        landing.complete()?;
+        landing.settle();
+        Ok(())
     };
     let is = |path: &str| fs::read_to_string(hosts.to(path)).unwrap_or_default();
     land(&["g"], "").unwrap();

@@ -58,26 +58,34 @@ impl Disk {
         let pieces: Vec<Piece> = self.manifest.pieces(positions).collect();
         for pieces in pieces.chunk_by(same_file) {
             let entry = pieces[0].entry;
-            if self.is(entry, DONE) {
+            if self.is_over(entry) {
                 continue;
             }
-            match self.spanning(entry) {
-                None if !self.is(entry, FITS) => return Err(self.removed(entry)),
-                None => self.keep_whole(entry)?,
-                Some(content) => {
-                    let progress = self.progress(entry, &content);
-                    let mut progress = lock(&progress);
-                    if progress.state(range) == State::Missing {
-                        match progress.find(pieces) {
-                            State::Missing => return Err(self.removed(entry)),
-                            place => progress.set(range, place),
-                        }
-                    }
-                    self.finish_if_complete(entry, &mut progress)?;
-                }
+            if let Err(error) = self.keep_pieces(range, pieces) {
+                self.fault(entry, error)?;
             }
         }
         Ok(())
+    }
+
+    /// Keeps what a range has of one file.
+    fn keep_pieces(&self, range: u64, pieces: &[Piece]) -> Result<(), StoreError> {
+        let entry = pieces[0].entry;
+        match self.spanning(entry) {
+            None if !self.is(entry, FITS) => Err(self.removed(entry)),
+            None => self.keep_whole(entry),
+            Some(content) => {
+                let progress = self.progress(entry, &content);
+                let mut progress = lock(&progress);
+                if progress.state(range) == State::Missing {
+                    match progress.find(pieces) {
+                        State::Missing => return Err(self.removed(entry)),
+                        place => progress.set(range, place),
+                    }
+                }
+                self.finish_if_complete(entry, &mut progress)
+            }
+        }
     }
 
     /// Writes the files, or parts of files, that a range has.
@@ -91,12 +99,15 @@ impl Disk {
         let pieces: Vec<Piece> = self.manifest.pieces(positions).collect();
         for pieces in pieces.chunk_by(same_file) {
             let entry = pieces[0].entry;
-            if self.is(entry, DONE) {
+            if self.is_over(entry) {
                 continue;
             }
-            match self.spanning(entry) {
-                None => self.write_whole(entry, pieces, &verified)?,
-                Some(content) => self.write_part(entry, &content, pieces, &verified)?,
+            let written = match self.spanning(entry) {
+                None => self.write_whole(entry, pieces, &verified),
+                Some(content) => self.write_part(entry, &content, pieces, &verified),
+            };
+            if let Err(error) = written {
+                self.fault(entry, error)?;
             }
         }
         Ok(())
@@ -123,7 +134,7 @@ impl Disk {
         let failed =
             |action| move |error| StoreError::io(action, &self.place.path_of(entry), error);
         if self.is(entry, FITS)
-            && let Some(file) = self.final_file(entry)?
+            && let Ok(Some(file)) = self.final_file(entry)
             && verified.is_in(&file, pieces).map_err(failed("read"))?
         {
             return self.keep_whole(entry);
@@ -172,9 +183,10 @@ impl Disk {
             // The range is here because something in it differs, perhaps in another file.
             let is_there = matches!(progress.part, Part::Absent)
                 && self.is(entry, FITS)
-                && match self.final_file(entry)? {
-                    Some(file) => verified.is_in(&file, pieces).map_err(failed("read"))?,
-                    None => false,
+                && match self.final_file(entry) {
+                    Ok(Some(file)) => verified.is_in(&file, pieces).map_err(failed("read"))?,
+                    // One that cannot be read is replaced.
+                    Ok(None) | Err(_) => false,
                 };
             if is_there {
                 progress.set(verified.range, State::InBase);

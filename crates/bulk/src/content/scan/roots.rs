@@ -3,25 +3,27 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hawser_store::{Folder, StoreError};
 
+use super::walk::look_up;
 use crate::content::manifest::Entry;
 
 /// The folders that entries are in; each has the entries from its first one to the next root's.
 #[derive(Debug, Default)]
 pub(crate) struct Roots(Vec<Root>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Root {
     /// Index of its first entry.
     first: usize,
-    folder: Folder,
+    folder: Arc<Folder>,
     names: Names,
 }
 
 /// The relation of paths in the folder to paths of entries.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Names {
     /// They are the same.
     Same,
@@ -33,7 +35,7 @@ pub(super) enum Names {
 
 impl Roots {
     /// Appends a folder, in which no link is followed.
-    pub(super) fn push(&mut self, first: usize, folder: Folder, names: Names) {
+    pub(super) fn push(&mut self, first: usize, folder: Arc<Folder>, names: Names) {
         self.0.push(Root {
             first,
             folder,
@@ -45,6 +47,36 @@ impl Roots {
     pub fn open(&self, index: usize, entry: &Entry) -> Result<File, StoreError> {
         let root = self.root(index);
         root.folder.read_file(&root.relative(entry))
+    }
+
+    /// The entry as the file at its place is now; `None` if there is no regular file.
+    pub fn look_up(&self, index: usize, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        let root = self.root(index);
+        let relative = root.relative(entry);
+        let inner = match relative.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => Some(root.folder.folder(parent)?),
+            _ => None,
+        };
+        let folder = inner.as_ref().unwrap_or(&root.folder);
+        let name = relative.file_name().unwrap_or_default();
+        look_up(folder, name, &entry.path)
+    }
+
+    /// The roots of some of the entries, ascending, as a list of its own.
+    pub fn of(&self, entries: impl IntoIterator<Item = usize>) -> Self {
+        let mut roots: Vec<Root> = Vec::new();
+        let mut last = None;
+        for (first, entry) in entries.into_iter().enumerate() {
+            let root = self.root(entry);
+            if last != Some(root.first) {
+                last = Some(root.first);
+                roots.push(Root {
+                    first,
+                    ..root.clone()
+                });
+            }
+        }
+        Self(roots)
     }
 
     /// The path of an entry, for messages.

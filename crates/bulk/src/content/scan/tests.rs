@@ -140,17 +140,21 @@ fn what_cannot_be_read_is_reported_by_name() {
     // Root reads everything.
     let is_root = rustix::process::geteuid().is_root();
     fs::set_permissions(data.join("z"), fs::Permissions::from_mode(0o0)).unwrap();
-    let error = scan(std::slice::from_ref(&data), ScanOptions::default()).unwrap_err();
+    let strict = ScanOptions {
+        strict: true,
+        ..ScanOptions::default()
+    };
+    let error = scan(std::slice::from_ref(&data), strict).unwrap_err();
     let ScanError::Unreadable(Unreadable(errors)) = &error else {
         panic!("{error}");
     };
     assert_eq!(errors.len(), if is_root { 1 } else { 2 });
     assert!(error.to_string().contains(&name), "{error}");
-    let options = ScanOptions {
-        skip_unreadable: true,
-    };
-    let scan = scan(&[data], options).unwrap();
-    assert_eq!(scan.warnings.len(), if is_root { 1 } else { 2 });
+    let scan = scan_of(&[data]);
+    assert_eq!(scan.unlisted.len(), 1);
+    let unreadable = scan.unreadable.iter().map(|(entry, _)| *entry);
+    let unreadable: Vec<_> = unreadable.map(|entry| paths(&scan)[entry]).collect();
+    assert_eq!(unreadable, if is_root { &[][..] } else { &["data/z"] });
     assert!(paths(&scan).contains(&"data/b/c/x"));
 }
 
@@ -256,7 +260,11 @@ fn files_that_change_are_detected() {
     let path = dir.path().join("data/z");
     let read = |change: &dyn Fn()| {
         fs::write(&path, "zz").unwrap();
-        let source = Source::open(scan_of(&[dir.path().join("data")]));
+        let options = ScanOptions {
+            strict: true,
+            ..ScanOptions::default()
+        };
+        let source = Source::open(scan(&[dir.path().join("data")], options).unwrap());
         let mut bytes = [0; 6];
         source.read_at(0, &mut bytes).unwrap();
         change();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hawser_store::{Folder, Found, FoundKind, StoreError};
 
@@ -16,33 +17,65 @@ use crate::content::manifest::{
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
+    options: ScanOptions,
     entries: Vec<Entry>,
     warnings: Vec<Warning>,
-    unreadable: Vec<StoreError>,
+    /// Entries that cannot be read.
+    unreadable: Vec<(usize, StoreError)>,
+    /// What cannot be read, or named, and so is no entry.
+    unlisted: Vec<(PathBuf, StoreError)>,
     roots: Roots,
 }
 
+/// Something in a directory: its path below the root, its entry, and why it cannot be read.
+struct Child {
+    below: PathBuf,
+    entry: Entry,
+    trouble: Option<StoreError>,
+}
+
 impl Walk {
+    pub fn new(options: ScanOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
     /// Adds a directory as `name` and all that it contains, or only what it contains.
     pub fn directory(&mut self, folder: Folder, name: Option<&OsStr>) -> Result<(), ScanError> {
-        let folder = folder.without_links();
+        let folder = Arc::new(folder.without_links());
         let first = self.entries.len();
         let prefix = name.map_or(PathBuf::new(), PathBuf::from);
-        if name.is_some()
-            && let Some(found) = folder.find(".".as_ref())?
-        {
-            self.entries
-                .push(entry(prefix.clone(), found, Kind::Directory));
+        if name.is_some() && self.is_excluded(&prefix, true) {
+            return Ok(());
         }
+        let top = match name {
+            Some(_) => folder.find(".".as_ref())?.map(|found| {
+                self.entries
+                    .push(entry(prefix.clone(), found, Kind::Directory));
+                first
+            }),
+            None => None,
+        };
         // Directly before what it contains: the next to be visited is at the end.
-        let mut stack = self.read(&folder, Path::new(""), &prefix)?;
-        while let Some((below, entry)) = stack.pop() {
-            let children = match entry.kind {
-                Kind::Directory => self.read(&folder, &below, &entry.path)?,
-                _ => Vec::new(),
-            };
+        let mut stack = self.read(&folder, Path::new(""), &prefix, top);
+        while let Some(Child {
+            below,
+            entry,
+            trouble,
+        }) = stack.pop()
+        {
+            let index = self.entries.len();
+            let is_directory = entry.kind == Kind::Directory;
+            let path = entry.path.clone();
             self.entries.push(entry);
-            stack.extend(children);
+            if let Some(error) = trouble {
+                self.unreadable.push((index, error));
+            }
+            if is_directory {
+                stack.extend(self.read(&folder, &below, &path, Some(index)));
+            }
         }
         let names = if name.is_some() {
             Names::Below
@@ -55,10 +88,15 @@ impl Walk {
 
     /// Adds what has the name `real` in a folder and is no directory, as `name`.
     pub fn file(&mut self, folder: Folder, real: &OsStr, name: &OsStr) -> Result<(), ScanError> {
-        let folder = folder.without_links();
+        let folder = Arc::new(folder.without_links());
         let first = self.entries.len();
-        match self.visit(&folder, real, name.into())? {
-            Some(entry) => self.entries.push(entry),
+        match self.visit(&folder, real, name.into()) {
+            Some((entry, trouble)) => {
+                self.entries.push(entry);
+                if let Some(error) = trouble {
+                    self.unreadable.push((first, error));
+                }
+            }
             None if folder.find(real)?.is_none() => {
                 let path = folder.path().join(real);
                 let error = std::io::ErrorKind::NotFound.into();
@@ -71,14 +109,17 @@ impl Walk {
     }
 
     /// All that was found.
-    pub fn finish(self, options: ScanOptions) -> Result<Scan, ScanError> {
-        let mut warnings = self.warnings;
-        match options.skip_unreadable {
-            true => warnings.extend(self.unreadable.into_iter().map(Warning::Unreadable)),
-            false if self.unreadable.is_empty() => {}
-            false => return Err(ScanError::Unreadable(Unreadable(self.unreadable))),
+    pub fn finish(self) -> Result<Scan, ScanError> {
+        let is_nothing = self.entries.is_empty();
+        let trouble = !self.unreadable.is_empty() || !self.unlisted.is_empty();
+        if trouble && (self.options.strict || is_nothing) {
+            let named = self.unreadable.into_iter().map(|(_, error)| error);
+            let others = self.unlisted.into_iter().map(|(_, error)| error);
+            return Err(ScanError::Unreadable(Unreadable(
+                named.chain(others).collect(),
+            )));
         }
-        if self.entries.is_empty() {
+        if is_nothing {
             return Err(ScanError::Nothing);
         }
         let manifest = Manifest::new(self.entries).map_err(|error| match error {
@@ -87,19 +128,28 @@ impl Walk {
         })?;
         Ok(Scan {
             manifest,
-            warnings,
+            warnings: self.warnings,
+            unreadable: self.unreadable,
+            unlisted: self.unlisted,
+            strict: self.options.strict,
             roots: self.roots,
         })
     }
 
-    /// What the directory at `below` in `folder` contains, the last name first, each with its path
-    /// in `folder`. The directory has the path `path` in the manifest.
+    fn is_excluded(&self, path: &Path, is_folder: bool) -> bool {
+        let mut patterns = self.options.exclude.iter();
+        patterns.any(|pattern| pattern.matches(path, is_folder))
+    }
+
+    /// What the directory at `below` in `folder` contains, the last name first. The directory has the
+    /// path `path` in the manifest, and is entry `index` of it.
     fn read(
         &mut self,
         folder: &Folder,
         below: &Path,
         path: &Path,
-    ) -> Result<Vec<(PathBuf, Entry)>, ScanError> {
+        index: Option<usize>,
+    ) -> Vec<Child> {
         let listed = match below.as_os_str().is_empty() {
             true => folder.names().map(|names| (None, names)),
             false => folder
@@ -109,72 +159,113 @@ impl Walk {
         let (inner, mut names) = match listed {
             Ok(listed) => listed,
             Err(error) => {
-                self.unreadable.push(error);
-                return Ok(Vec::new());
+                match index {
+                    Some(index) => self.unreadable.push((index, error)),
+                    None => self.unlisted.push((path.to_owned(), error)),
+                }
+                return Vec::new();
             }
         };
         let folder = inner.as_ref().unwrap_or(folder);
         names.sort_unstable_by(|a, b| b.cmp(a));
         let mut children = Vec::with_capacity(names.len());
         for name in names {
-            if let Some(entry) = self.visit(folder, &name, path.join(&name))? {
-                children.push((below.join(&name), entry));
+            if let Some((entry, trouble)) = self.visit(folder, &name, path.join(&name)) {
+                let below = below.join(&name);
+                children.push(Child {
+                    below,
+                    entry,
+                    trouble,
+                });
             }
         }
-        Ok(children)
+        children
     }
 
-    /// The entry for what has a name in a folder; `None` if it is left out.
+    /// The entry for what has a name in a folder, with the reason if it cannot be read; `None` if it
+    /// is left out.
     fn visit(
         &mut self,
         folder: &Folder,
         name: &OsStr,
         path: PathBuf,
-    ) -> Result<Option<Entry>, ScanError> {
-        // It may have been removed meanwhile.
-        let Some(found) = folder.find(name)? else {
-            return Ok(None);
+    ) -> Option<(Entry, Option<StoreError>)> {
+        let found = match folder.find(name) {
+            Ok(Some(found)) => found,
+            // It may have been removed meanwhile.
+            Ok(None) => return None,
+            Err(error) => {
+                self.unlisted.push((path, error));
+                return None;
+            }
         };
+        if self.is_excluded(&path, found.kind == FoundKind::Folder) {
+            return None;
+        }
         let real = || folder.path().join(name);
         if path.as_os_str().len() > MAX_PATH {
             let error = std::io::ErrorKind::InvalidFilename.into();
-            self.unreadable.push(StoreError::io("send", &real(), error));
-            return Ok(None);
+            let error = StoreError::io("send", &real(), error);
+            self.unlisted.push((path, error));
+            return None;
         }
+        let mut trouble = None;
         let kind = match found.kind {
             FoundKind::Other => {
                 self.warnings.push(Warning::Special(real()));
-                return Ok(None);
+                return None;
             }
             _ if is_part_name(name) => {
                 self.warnings.push(Warning::Unfinished(real()));
-                return Ok(None);
+                return None;
             }
             FoundKind::Folder => Kind::Directory,
-            FoundKind::Link => {
-                let target = folder.target(name)?;
-                if !stays_within(&path, &target) {
+            FoundKind::Link => match folder.target(name) {
+                Ok(target) if stays_within(&path, &target) => Kind::Link { target },
+                Ok(target) => {
                     self.warnings.push(Warning::LeadsOut {
                         path: real(),
                         target,
                     });
-                    return Ok(None);
+                    return None;
                 }
-                Kind::Link { target }
-            }
-            FoundKind::File => match extents_of(folder, name, found) {
-                Ok(extents) => Kind::File {
-                    size: found.length,
-                    extents,
-                },
                 Err(error) => {
-                    self.unreadable.push(error);
-                    return Ok(None);
+                    self.unlisted.push((path, error));
+                    return None;
                 }
             },
+            FoundKind::File => {
+                let extents = extents_of(folder, name, found).unwrap_or_else(|error| {
+                    trouble = Some(error);
+                    Vec::new()
+                });
+                Kind::File {
+                    size: found.length,
+                    extents,
+                }
+            }
         };
-        Ok(Some(entry(path, found, kind)))
+        Some((entry(path, found, kind), trouble))
     }
+}
+
+/// The entry for the regular file that has a name in a folder now; `None` if there is none.
+pub(in super::super) fn look_up(
+    folder: &Folder,
+    name: &OsStr,
+    path: &Path,
+) -> Result<Option<Entry>, StoreError> {
+    let Some(found) = folder.find(name)? else {
+        return Ok(None);
+    };
+    if found.kind != FoundKind::File {
+        return Ok(None);
+    }
+    let kind = Kind::File {
+        size: found.length,
+        extents: extents_of(folder, name, found)?,
+    };
+    Ok(Some(entry(path.to_owned(), found, kind)))
 }
 
 /// The extents of the file with a name in a folder. Opens it only if it may have holes.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::super::incoming::Incoming;
 use super::super::outgoing::Outgoing;
 use super::super::subflow::{Subflow, Subflows};
-use super::super::{Command, SessionKey};
+use super::super::{Command, DataEvent, SessionKey};
 use super::{Part, Session, Worker};
 use crate::limit::Allowance;
 
@@ -90,6 +90,14 @@ impl Worker {
             Command::Want(session, ranges) => {
                 if let Some(Part::Source(outgoing)) = self.part(session) {
                     outgoing.want(ranges);
+                }
+            }
+            Command::Unwant(session, range) => {
+                if let Some(one) = self.sessions.get_mut(&session)
+                    && let Part::Source(outgoing) = &mut one.part
+                {
+                    let left_out = outgoing.unwant(range);
+                    one.subflows.report(DataEvent::Unwanted(range, left_out));
                 }
             }
             Command::Loaded(session, loaded) => {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::super::wire::{DecodeError, Reader, Writer};
-use super::{ErrorCode, MAX_MESSAGE, cut, text};
+use super::{ErrorCode, MAX_MESSAGE, SkipReason, cut, text};
 
 /// Bytes of a BLAKE3 value.
 const HASH: usize = 32;
@@ -54,6 +54,22 @@ pub enum SessionMessage {
     Again(u64),
     /// Limits the rate at which the source sends, in bits of content per second; 0 ends the limit.
     Rate(u64),
+    /// An entry of the manifest is skipped by this side: its file does not change at the sink.
+    Skip {
+        /// The index of the entry.
+        entry: u64,
+        /// Why.
+        reason: SkipReason,
+        /// Why, for people.
+        text: String,
+    },
+    /// Ranges of zeros that are not sent: all their files are skipped.
+    Zeros {
+        /// The first range.
+        first: u64,
+        /// The number of ranges, at least one.
+        count: u64,
+    },
     /// Everything is verified and written. With BLAKE3 of the content.
     Done([u8; HASH]),
     /// The transfer failed.
@@ -85,6 +101,15 @@ impl SessionMessage {
         }
     }
 
+    /// Names an entry that is skipped. Text beyond 4096 bytes is cut off.
+    pub fn skip(entry: u64, reason: SkipReason, text: &str) -> Self {
+        Self::Skip {
+            entry,
+            reason,
+            text: cut(text).to_owned(),
+        }
+    }
+
     /// About how many bytes the message takes in memory and on a connection.
     pub(in super::super) fn size(&self) -> usize {
         const OTHERS: usize = 64;
@@ -92,7 +117,7 @@ impl SessionMessage {
             + match self {
                 Self::Entry(entry) => entry.len(),
                 Self::Have { values, .. } => values.len() * HASH,
-                Self::Fail { text, .. } => text.len(),
+                Self::Fail { text, .. } | Self::Skip { text, .. } => text.len(),
                 _ => 0,
             }
     }
@@ -137,6 +162,21 @@ impl SessionMessage {
                 writer.u8(25);
                 writer.varint(*rate);
             }
+            Self::Skip {
+                entry,
+                reason,
+                text,
+            } => {
+                writer.u8(26);
+                writer.varint(*entry);
+                writer.varint(reason.to_u64());
+                writer.bytes(text.as_bytes());
+            }
+            Self::Zeros { first, count } => {
+                writer.u8(27);
+                writer.varint(*first);
+                writer.varint(*count);
+            }
             Self::Done(hash) => {
                 writer.u8(23);
                 writer.raw(hash);
@@ -173,14 +213,21 @@ impl SessionMessage {
                 value: reader.array()?,
             },
             21 => {
-                let (first, count) = (reader.varint()?, reader.varint()?);
-                if count == 0 {
-                    return Err(DecodeError::Invalid("number of ranges"));
-                }
+                let (first, count) = ranges(&mut reader)?;
                 Self::Confirm { first, count }
             }
             22 => Self::Again(reader.varint()?),
             25 => Self::Rate(reader.varint()?),
+            26 => Self::Skip {
+                entry: reader.varint()?,
+                reason: SkipReason::from_u64(reader.varint()?)
+                    .ok_or(DecodeError::Invalid("reason"))?,
+                text: text(&mut reader)?,
+            },
+            27 => {
+                let (first, count) = ranges(&mut reader)?;
+                Self::Zeros { first, count }
+            }
             23 => Self::Done(reader.array()?),
             24 => Self::Fail {
                 code: ErrorCode(reader.varint()?),
@@ -190,5 +237,14 @@ impl SessionMessage {
         };
         reader.finish()?;
         Ok(message)
+    }
+}
+
+/// The first of a run of ranges, and their number.
+fn ranges(reader: &mut Reader<'_>) -> Result<(u64, u64), DecodeError> {
+    let (first, count) = (reader.varint()?, reader.varint()?);
+    match count {
+        0 => Err(DecodeError::Invalid("number of ranges")),
+        _ => Ok((first, count)),
     }
 }

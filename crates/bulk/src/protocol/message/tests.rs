@@ -5,6 +5,11 @@ use super::*;
 
 pub(in super::super) fn session_message() -> impl Strategy<Value = SessionMessage> {
     let number = || 0..=MAX_VARINT;
+    let reason = prop_oneof![
+        Just(SkipReason::Failed),
+        Just(SkipReason::Changed),
+        Just(SkipReason::Kept),
+    ];
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..300)
             .prop_map(|entry| SessionMessage::Entry(entry.into())),
@@ -24,9 +29,24 @@ pub(in super::super) fn session_message() -> impl Strategy<Value = SessionMessag
             .prop_map(|(first, count)| SessionMessage::Confirm { first, count }),
         number().prop_map(SessionMessage::Again),
         number().prop_map(SessionMessage::Rate),
+        (number(), reason, ".{0,50}")
+            .prop_map(|(entry, reason, text)| SessionMessage::skip(entry, reason, &text)),
+        (number(), 1..=MAX_VARINT)
+            .prop_map(|(first, count)| SessionMessage::Zeros { first, count }),
         any::<[u8; 32]>().prop_map(SessionMessage::Done),
         (number(), ".{0,50}").prop_map(|(code, text)| SessionMessage::fail(ErrorCode(code), &text)),
     ]
+}
+
+fn wants() -> impl Strategy<Value = Wants> {
+    let patterns = prop::collection::vec(".{0,20}", 0..4);
+    (any::<[bool; 3]>(), patterns).prop_map(|([strict, no_overwrite, update], exclude)| Wants {
+        choices: Choices::NONE
+            .with(Choices::STRICT, strict)
+            .with(Choices::NO_OVERWRITE, no_overwrite)
+            .with(Choices::UPDATE, update),
+        exclude,
+    })
 }
 
 pub(in super::super) fn message() -> impl Strategy<Value = Message> {
@@ -41,9 +61,10 @@ pub(in super::super) fn message() -> impl Strategy<Value = Message> {
             any::<u64>(),
             role,
             number(),
-            ".{0,50}"
+            ".{0,50}",
+            wants(),
         )
-            .prop_map(|(cipher, port, instance, role, credit, name)| {
+            .prop_map(|(cipher, port, instance, role, credit, name, wants)| {
                 Message::Open(Open {
                     cipher,
                     port,
@@ -51,6 +72,7 @@ pub(in super::super) fn message() -> impl Strategy<Value = Message> {
                     role,
                     credit,
                     name,
+                    wants,
                 })
             }),
         (session(), cipher(), any::<u16>()).prop_map(|(session, cipher, port)| Message::Join {
@@ -88,9 +110,13 @@ fn messages_have_the_specified_bytes() {
         role: Role::Sink,
         credit: 5,
         name: "a".into(),
+        wants: Wants {
+            choices: Choices::NONE.with(Choices::UPDATE, true),
+            exclude: vec!["b".into()],
+        },
     });
     let bytes = [
-        17, 1, 1, 2, 0x79, 0x18, 0, 0, 0, 0, 0, 0, 1, 2, 2, 5, 1, b'a',
+        21, 1, 2, 2, 0x79, 0x18, 0, 0, 0, 0, 0, 0, 1, 2, 2, 5, 1, b'a', 4, 1, 1, b'b',
     ];
     assert_eq!(encode(&open), bytes);
     let message = SessionMessage::Confirm {
@@ -102,23 +128,39 @@ fn messages_have_the_specified_bytes() {
     let message = SessionMessage::Rate(100_000_000);
     let ordered = Message::Ordered { number: 1, message };
     assert_eq!(encode(&ordered), [7, 6, 1, 25, 0x85, 0xf5, 0xe1, 0x00]);
+    let message = SessionMessage::skip(7, SkipReason::Changed, "x");
+    let ordered = Message::Ordered { number: 2, message };
+    assert_eq!(encode(&ordered), [7, 6, 2, 26, 7, 2, 1, b'x']);
+    let message = SessionMessage::Zeros { first: 4, count: 2 };
+    let ordered = Message::Ordered { number: 3, message };
+    assert_eq!(encode(&ordered), [5, 6, 3, 27, 4, 2]);
 }
 
 #[test]
 fn another_version_is_refused_as_such() {
     // Type, version, and whatever that version has.
-    let body = Bytes::from_static(&[1, 2, 99, 99]);
-    assert_eq!(Message::decode(&body), Err(DecodeError::UnknownVersion(2)));
+    let body = Bytes::from_static(&[1, 3, 99, 99]);
+    assert_eq!(Message::decode(&body), Err(DecodeError::UnknownVersion(3)));
 }
 
 #[test]
 fn fields_have_only_valid_values() {
-    let invalid: [(&[u8], DecodeError); 8] = [
+    let invalid: [(&[u8], DecodeError); 12] = [
         (&[99], DecodeError::UnknownType(99)),
         (&[], DecodeError::Truncated),
-        (&[1, 1, 3, 0, 0, 1, 0], DecodeError::Invalid("cipher")),
+        (&[1, 2, 3, 0, 0, 1, 0], DecodeError::Invalid("cipher")),
         (
-            &[1, 1, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0, 0],
+            &[
+                1, 2, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 0x80, 0, 0x80, 0,
+            ],
+            DecodeError::Invalid("choices"),
+        ),
+        (
+            &[1, 2, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 0, 0x44, 1],
+            DecodeError::Invalid("number of patterns"),
+        ),
+        (
+            &[1, 2, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0, 0],
             DecodeError::Invalid("role"),
         ),
         (&[7, 1, 1], DecodeError::Trailing(1)),
@@ -127,6 +169,8 @@ fn fields_have_only_valid_values() {
             DecodeError::Invalid("list of chaining values"),
         ),
         (&[6, 0, 21, 0, 0], DecodeError::Invalid("number of ranges")),
+        (&[6, 0, 27, 0, 0], DecodeError::Invalid("number of ranges")),
+        (&[6, 0, 26, 0, 4, 0], DecodeError::Invalid("reason")),
         (&[6, 0, 7, 0], DecodeError::UnknownType(7)),
     ];
     for (bytes, error) in invalid {

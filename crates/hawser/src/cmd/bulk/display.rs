@@ -141,13 +141,15 @@ impl Track {
     }
 
     fn summary(&self) -> String {
-        let share = format::share(self.progress.verified, self.progress.total);
+        let wanted = self.progress.total.saturating_sub(self.progress.skipped);
+        let share = format::share(self.progress.verified, wanted);
         format!("{}, {}", share.trim_start(), format::rate(self.rate()))
     }
 
     fn lines(&self, paint: &Paint, columns: usize) -> Vec<String> {
         let rate = self.rate();
-        let (done, total) = (self.progress.verified, self.progress.total);
+        let done = self.progress.verified;
+        let total = self.progress.total.saturating_sub(self.progress.skipped);
         let left = total.saturating_sub(done) as f64 * 8.0 / rate.max(1.0);
         let left = format::left(Duration::from_secs_f64(left.min(1e9)));
         let share = format::share(done, total);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hawser_bulk::{PathProgress, Summary, XdpUse};
+use hawser_bulk::{FailedFile, PathProgress, Summary, XdpUse};
 use hawser_endhost::Path;
 use hawser_experiments::Sample;
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes that were there before.
     pub existing_bytes: u64,
+    /// Bytes that were not sent: of files that failed, or stayed as they were.
+    pub skipped_bytes: u64,
     pub files: u64,
     pub seconds: f64,
     /// Bytes sent, over the time, in Mbit/s.
@@ -28,6 +30,11 @@ pub struct Report {
     /// BLAKE3 of the content, all files one after the other.
     pub blake3: String,
     pub cpu_seconds: f64,
+    /// Files that were not transferred.
+    pub failed: Vec<FailedReport>,
+    /// Files that stayed as they were at the destination, as wanted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kept_files: u64,
     pub paths: Vec<PathReport>,
     /// The limit that was given here, and the one that the other side asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +47,23 @@ pub struct Report {
     /// Progress about ten times a second, with `--samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+}
+
+/// A file that was not transferred.
+#[derive(Debug, Serialize)]
+pub struct FailedReport {
+    pub path: String,
+    /// `source` or `destination`.
+    pub at: &'static str,
+    pub reason: String,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What one path did.
@@ -90,6 +114,7 @@ impl Report {
             peer,
             bytes: progress.total,
             existing_bytes: progress.existing,
+            skipped_bytes: progress.skipped,
             files: progress.files,
             seconds,
             goodput_mbit: moved as f64 * 8e-6 / seconds.max(1e-9),
@@ -99,6 +124,8 @@ impl Report {
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
+            failed: summary.failed.iter().map(FailedReport::new).collect(),
+            kept_files: summary.kept,
             paths: summary.paths.iter().map(PathReport::new).collect(),
             limit_mbit: None,
             peer_limit_mbit: None,
@@ -109,7 +136,8 @@ impl Report {
 
     /// Prints it for people.
     pub fn print(&self, name: &str, done: &str) {
-        let moved = format::bytes(self.bytes - self.existing_bytes);
+        let there = self.existing_bytes + self.skipped_bytes;
+        let moved = format::bytes(self.bytes.saturating_sub(there));
         let there = match self.existing_bytes {
             0 => String::new(),
             bytes => format!(", {} were there already", format::bytes(bytes)),
@@ -119,6 +147,9 @@ impl Report {
             self.seconds,
             format::mbit(self.goodput_mbit)
         );
+        if self.kept_files > 0 {
+            outln!("  {} files stayed as they were there", self.kept_files);
+        }
         for path in &self.paths {
             let short = path.fingerprint.get(..8).unwrap_or_default();
             let mut line = format!("  {short}  {:>9}", format::bytes(path.bytes));
@@ -138,6 +169,19 @@ impl Report {
         }
         if let Some(xdp) = &self.xdp {
             outln!("{}", xdp.line());
+        }
+    }
+}
+
+impl FailedReport {
+    fn new(file: &FailedFile) -> Self {
+        Self {
+            path: file.path.to_string_lossy().into_owned(),
+            at: match file.at_source {
+                true => "source",
+                false => "destination",
+            },
+            reason: file.reason.clone(),
         }
     }
 }

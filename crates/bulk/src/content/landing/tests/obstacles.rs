@@ -48,7 +48,8 @@ fn links_at_the_destination_are_not_followed() {
     // As the path in the destination: refused.
     let options = LandingOptions {
         path: "d/x".into(),
-        sync: false,
+        strict: true,
+        ..LandingOptions::default()
     };
     let manifest = Arc::clone(source.manifest());
     let error = store(Landing::prepare(manifest, &hosts.to(""), options).unwrap_err());
