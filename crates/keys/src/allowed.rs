@@ -1,5 +1,6 @@
 //! The keys that a server allows.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::file::{self, KeysFileError};
@@ -75,6 +76,33 @@ impl Allowed {
         Ok(keys)
     }
 
+    /// The keys whose holders may go on with what they have begun: those that are allowed now, but
+    /// that a wrong line in the file does not keep the other lines from being counted. Reads the
+    /// file once, and blocks meanwhile.
+    ///
+    /// A key that is no longer in this is to lose its sessions: see
+    /// [`Revocations`](crate::Revocations).
+    ///
+    /// # Errors
+    /// [`KeysFileError`] when the file cannot be read, or others can write it: then only the given
+    /// keys count. [`StillAllowed::given`] has those.
+    pub fn still(&self) -> Result<StillAllowed, KeysFileError> {
+        let mut still = self.given();
+        if let Some(source) = &self.file {
+            match file::right_entries(&source.path, parse) {
+                Ok(keys) => still.0.extend(keys),
+                Err(error) if error.is_missing() && !source.required => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(still)
+    }
+
+    /// The keys that are allowed whatever the file says.
+    pub fn given(&self) -> StillAllowed {
+        StillAllowed(self.keys.iter().copied().collect())
+    }
+
     fn in_file(&self) -> Result<Vec<PeerKey>, KeysFileError> {
         let Some(source) = &self.file else {
             return Ok(Vec::new());
@@ -84,6 +112,17 @@ impl Allowed {
             Err(error) if error.is_missing() && !source.required => Ok(Vec::new()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The keys that were allowed when [`Allowed::still`] read them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StillAllowed(HashSet<PeerKey>);
+
+impl StillAllowed {
+    /// Whether `key` is one of them.
+    pub fn contains(&self, key: &PeerKey) -> bool {
+        self.0.contains(key)
     }
 }
 
@@ -155,6 +194,29 @@ mod tests {
         assert!(allowed.allows(&C).unwrap());
         fs::remove_file(&file).unwrap();
         assert!(!allowed.allows(&B).unwrap());
+    }
+
+    #[test]
+    fn a_wrong_line_revokes_no_other_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("allowed_keys");
+        write(&file, format!("{A}\n{B}\n"));
+        let allowed = Allowed::new([C]).with_file(&file).unwrap();
+        let still = || {
+            let still = allowed.still().unwrap();
+            [A, B, C].map(|key| still.contains(&key))
+        };
+        assert_eq!(still(), [true, true, true]);
+        write(&file, format!("wrong\n{B}\n"));
+        assert_eq!(still(), [false, true, true]);
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(allowed.still().is_err());
+        let given = [A, B, C].map(|key| allowed.given().contains(&key));
+        assert_eq!(given, [false, false, true]);
+        fs::remove_file(&file).unwrap();
+        assert!(allowed.still().is_err());
+        let optional = Allowed::new([C]).with_file_if_any(&file).unwrap();
+        assert_eq!(optional.still().unwrap(), allowed.given());
     }
 
     #[test]

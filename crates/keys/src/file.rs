@@ -78,6 +78,25 @@ pub(crate) fn entries<T>(
     path: &Path,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<(usize, T)>, KeysFileError> {
+    lines(&checked_text(path)?, parse).map_err(|(line, reason)| KeysFileError::Line {
+        path: path.to_owned(),
+        line,
+        reason,
+    })
+}
+
+/// As [`entries`], without lines that are wrong.
+pub(crate) fn right_entries<T>(
+    path: &Path,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, KeysFileError> {
+    let text = checked_text(path)?;
+    let lines = text.lines().map(str::trim);
+    Ok(lines.filter_map(|line| parse(line).ok()).collect())
+}
+
+/// The text of a file that only its owner can write.
+fn checked_text(path: &Path) -> Result<String, KeysFileError> {
     let failed = |source| KeysFileError::Read {
         path: path.to_owned(),
         source,
@@ -89,12 +108,7 @@ pub(crate) fn entries<T>(
             mode,
         });
     }
-    let text = read(file).map_err(failed)?;
-    lines(&text, parse).map_err(|(line, reason)| KeysFileError::Line {
-        path: path.to_owned(),
-        line,
-        reason,
-    })
+    read(file).map_err(failed)
 }
 
 /// Reads the entries of a text as [`entries`] does. The error is the number of a line, and what is

@@ -85,6 +85,21 @@ impl Known {
         self
     }
 
+    /// Whether `key`, which was one of `server`'s, still is. A wrong line in the file does not keep
+    /// the other lines from being counted; a file that cannot be read, or that others can write,
+    /// trusts no server. Blocks while the file is read.
+    ///
+    /// A server whose key is no longer known is to lose its sessions: see
+    /// [`Revocations`](crate::Revocations).
+    pub fn still_knows(&self, server: ScionAddr, key: PeerKey) -> bool {
+        if !self.keys.is_empty() {
+            return self.keys.contains(&key);
+        }
+        let entries = file::right_entries(&self.file, parse).unwrap_or_default();
+        let mut entries = entries.into_iter();
+        entries.any(|(host, known)| host.is(server) && known == key)
+    }
+
     /// Checks that `key` is one of `server`'s.
     ///
     /// # Errors
@@ -272,6 +287,19 @@ mod tests {
         );
         let named = format!("{}:2 names another", known.file.display());
         assert!(error.to_string().contains(&named), "{error}");
+    }
+
+    #[test]
+    fn a_server_whose_line_was_removed_is_no_longer_known() {
+        let server = addr("1-ff00:0:110,10.0.0.1:31000");
+        let (folder, known) = known(&format!("1-ff00:0:110,10.0.0.1 {A}\n"));
+        assert!(known.still_knows(server, A) && !known.still_knows(server, B));
+        let file = folder.path().join("known_hosts");
+        fs::write(&file, format!("wrong\n1-ff00:0:110,10.0.0.1 {B}\n")).unwrap();
+        assert!(known.still_knows(server, B) && !known.still_knows(server, A));
+        fs::remove_file(&file).unwrap();
+        assert!(!known.still_knows(server, B));
+        assert!(known.with_keys([A]).still_knows(server, A));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! - [`Identity`]: this host's key pair; [`KeyFile`]: where it is kept.
 //! - [`PeerKey`]: what names the key of another host. [`Allowed`] are those that a server lets
 //!   connect, [`Known`] those by which a client recognises servers.
+//! - [`Revocations`]: which keys in use are no longer among them.
 //! - [`Code`]: the short code in place of keys, and the [`Exchange`] that proves it.
 //! - [`Trust`]: which of them a client uses.
 
@@ -17,10 +18,11 @@ mod identity;
 mod key_file;
 mod known;
 mod peer_key;
+mod revocation;
 mod spake2;
 mod trust;
 
-pub use self::allowed::Allowed;
+pub use self::allowed::{Allowed, StillAllowed};
 pub use self::code::{Code, CodeError, NoRandom};
 pub use self::exchange::{CODE_EXPORTER, Confirmation, Exchange, Side, WrongCode};
 pub use self::file::KeysFileError;
@@ -29,5 +31,6 @@ pub use self::identity::{CertificateError, Identity, KeyError};
 pub use self::key_file::{KeyFile, KeyFileError};
 pub use self::known::{Known, ServerKeyError};
 pub use self::peer_key::{PeerKey, PeerKeyError};
+pub use self::revocation::Revocations;
 pub use self::spake2::ELEMENT;
 pub use self::trust::Trust;
