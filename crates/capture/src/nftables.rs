@@ -2,11 +2,13 @@
 
 mod attribute;
 mod change;
+mod list;
 mod rule;
 mod socket;
 mod table;
 
-pub(crate) use self::change::{Request, Target, changes, removal};
-pub(crate) use self::rule::{Family, Field, Statement};
+pub(crate) use self::change::{Ownership, Request, Target, changes, removal, replacement};
+pub(crate) use self::list::base_chains;
+pub(crate) use self::rule::{Family, Field, Rejection, Rule, Statement};
 pub(crate) use self::socket::{CommitError, Socket};
 pub(crate) use self::table::{Chain, Hook, Interval, Kind, Set, Table};

@@ -1,7 +1,7 @@
 //! Where a captured connection was to go.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use hawser_kernel::socket::option;
@@ -14,27 +14,38 @@ const ORIGINAL_DESTINATION: i32 = 80;
 const ADDRESS: usize = 16;
 const ADDRESS6: usize = 28;
 
-/// The destination of an accepted TCP connection before it was redirected. It is the connection's
-/// local address if the client connected to the listener itself, which a proxy must refuse, or if it
-/// was not redirected but brought to a transparent listener.
+/// The destination of an accepted TCP connection before it was redirected, or of one that was brought
+/// to a transparent listener, in canonical form: an IPv4 address is never mapped to IPv6, and there is
+/// no scope. `None` if the client connected to the listener itself, which a proxy must refuse: it would
+/// connect to itself again and again.
 ///
 /// The peer's port may differ from the client's: if two connections from one port to several
 /// destinations are redirected to one listener, the kernel gives one of them another source port.
 ///
 /// # Errors
-/// When the socket is no TCP connection over IP, or the kernel has no entry of the connection
-/// (`ENOENT`): then no rule of this network namespace translates addresses.
-pub fn original_destination(socket: impl AsFd) -> io::Result<SocketAddr> {
+/// When the socket is no TCP connection over IP.
+pub fn original_destination(socket: impl AsFd) -> io::Result<Option<SocketAddr>> {
     let local = rustix::net::getsockname(&socket)?;
-    let local = SocketAddr::try_from(local)?;
+    let local = canonical(SocketAddr::try_from(local)?);
     if option(&socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT).map(i32::from_ne_bytes)? != 0 {
-        return Ok(local);
+        return Ok(Some(local));
     }
-    // A socket of both families has an IPv4 connection's address mapped.
-    match local.ip().to_canonical().is_ipv4() {
+    let original = match local.is_ipv4() {
         true => option(&socket, libc::IPPROTO_IP, ORIGINAL_DESTINATION).map(v4),
         false => option(&socket, libc::IPPROTO_IPV6, ORIGINAL_DESTINATION).map(v6),
+    };
+    match original.map(canonical) {
+        Ok(original) => Ok(Some(original).filter(|original| *original != local)),
+        // The kernel does not track the connection, so nothing has redirected it.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+/// Without what differs between two forms of one address: a socket of both families has an IPv4
+/// address mapped, and only one of the forms of a link-local address has a scope.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// `struct sockaddr_in`: family, port, address.
@@ -47,7 +58,5 @@ fn v4(raw: [u8; ADDRESS]) -> SocketAddr {
 fn v6(raw: [u8; ADDRESS6]) -> SocketAddr {
     let mut ip = [0; 16];
     ip.copy_from_slice(&raw[8..24]);
-    let scope = u32::from_ne_bytes([raw[24], raw[25], raw[26], raw[27]]);
-    let port = u16::from_be_bytes([raw[2], raw[3]]);
-    SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, scope).into()
+    SocketAddr::from((Ipv6Addr::from(ip), u16::from_be_bytes([raw[2], raw[3]])))
 }

@@ -3,12 +3,13 @@
 mod contents;
 mod error;
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;
 
+use self::error::LONGEST_NAME;
 pub use self::error::RedirectError;
-use self::error::{LONGEST_NAME, refused};
+pub(crate) use self::error::refused;
 use crate::nftables::{Socket, Table, changes, removal};
 use crate::wanted::Wanted;
 
@@ -32,6 +33,10 @@ use crate::wanted::Wanted;
 ///         flags interval
 ///         elements = { fd01::/16 }
 ///     }
+///     chain listeners {
+///         type filter hook input priority 0; policy accept;
+///         meta l4proto tcp tcp dport 5555 ct status & dnat == 0 reject with tcp reset
+///     }
 ///     chain output {
 ///         type nat hook output priority -100; policy accept;
 ///         meta mark 0x00004857 return
@@ -46,6 +51,8 @@ use crate::wanted::Wanted;
 /// [`original_destination`](crate::original_destination) says where it was to go. The program that
 /// connects needs some route to the destination, or the kernel refuses the connection before any
 /// rule applies.
+///
+/// What connects to the listener itself is refused, before it costs a descriptor.
 ///
 /// With a scope other than [`Scope::Host`](crate::Scope::Host) the chain is called `chosen` and
 /// comes before that of a table for all programs.
@@ -62,14 +69,9 @@ impl Redirect {
     /// # Errors
     /// [`RedirectError`]; nothing is created then.
     pub fn create(name: &str, wanted: &Wanted) -> Result<Self, RedirectError> {
-        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
-            return Err(RedirectError::Name(name.to_owned()));
-        }
+        check_name(name)?;
         let contents = contents::table(wanted)?;
-        let mut socket = Socket::open().map_err(|error| match error.raw_os_error() {
-            Some(libc::EPROTONOSUPPORT) => RedirectError::NoNfTables,
-            _ => RedirectError::Netlink(error),
-        })?;
+        let mut socket = opened()?;
         let requests = changes(name, None, &contents);
         let committed = socket.commit(&requests);
         committed.map_err(|error| refused(name, &requests, error))?;
@@ -94,6 +96,22 @@ impl Redirect {
         self.contents = contents;
         Ok(!requests.is_empty())
     }
+}
+
+/// Checks that a table can have this name.
+pub(crate) fn check_name(name: &str) -> Result<(), RedirectError> {
+    match name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+        true => Err(RedirectError::Name(name.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// A socket to the calling thread's nf_tables.
+pub(crate) fn opened() -> Result<Socket, RedirectError> {
+    Socket::open().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPROTONOSUPPORT) => RedirectError::NoNfTables,
+        _ => RedirectError::Netlink(error),
+    })
 }
 
 impl Drop for Redirect {

@@ -2,6 +2,7 @@
 
 mod gateway;
 mod group;
+mod input;
 mod life;
 pub mod network;
 pub mod process;

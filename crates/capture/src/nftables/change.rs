@@ -21,6 +21,9 @@ const DELETE_ELEMENTS: u8 = 14;
 /// `NFT_TABLE_F_OWNER`: only the socket that made the table may change it, and the kernel removes
 /// the table when that socket closes. Since Linux 5.12.
 const OWNED: u32 = 2;
+/// `NFT_TABLE_F_PERSIST`: with the above, the table stays when that socket closes, and another one
+/// may own it. Since Linux 6.9.
+const PERSISTENT: u32 = 4;
 /// `NFT_SET_INTERVAL`.
 const WITH_INTERVALS: u32 = 4;
 /// `NFT_SET_ELEM_INTERVAL_END`: the element is the first address after an interval.
@@ -48,6 +51,27 @@ pub(crate) enum Target {
     Rule(Rule),
 }
 
+/// Who may change a table, and how long it stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// Only the socket that made it, with which it goes.
+    Socket,
+    /// Only the socket that made it, as long as that is open; it stays until it is removed.
+    Persistent,
+    /// Everybody; it stays until it is removed.
+    Free,
+}
+
+impl Ownership {
+    fn flags(self) -> u32 {
+        match self {
+            Self::Socket => OWNED,
+            Self::Persistent => OWNED | PERSISTENT,
+            Self::Free => 0,
+        }
+    }
+}
+
 /// The requests that turn the table `from` into `to`, in one transaction; `from` is `None` if the
 /// table does not exist. Without a difference there is no request.
 ///
@@ -60,54 +84,24 @@ pub(crate) fn changes(name: &str, from: Option<&Table>, to: &Table) -> Vec<Reque
         requests: Vec::new(),
     };
     if from.is_none() {
-        batch.add_table();
+        batch.add_table(Ownership::Socket);
     }
-    let from = from.unwrap_or(&nothing);
+    batch.change(from.unwrap_or(&nothing), to);
+    batch.requests
+}
 
-    // Rules use sets: old rules are removed before old sets, new sets are added before new rules.
-    for (name, chain) in &from.chains {
-        let kept = to.chains.get(name);
-        if kept.is_none_or(|kept| kept.rules != chain.rules) && !chain.rules.is_empty() {
-            batch.clear_chain(name);
-        }
-        if kept.is_none() {
-            batch.delete_chain(name);
-        }
-    }
-    for name in from.sets.keys().filter(|name| !to.sets.contains_key(*name)) {
-        batch.delete_set(name);
-    }
-    for (name, set) in &to.sets {
-        let old = from.sets.get(name);
-        if old.is_none() {
-            batch.add_set(name, set);
-        }
-        let old = old.map(|old| &old.intervals);
-        let before = |interval: &&Interval| old.is_some_and(|old| old.contains(interval));
-        if let Some(old) = old {
-            // Before the new elements, which may overlap them.
-            let gone: Vec<_> = old.difference(&set.intervals).copied().collect();
-            batch.elements(DELETE_ELEMENTS, name, &gone);
-        }
-        let new: Vec<_> = set
-            .intervals
-            .iter()
-            .filter(|i| !before(i))
-            .copied()
-            .collect();
-        batch.elements(NEW_ELEMENTS, name, &new);
-    }
-    for (name, chain) in &to.chains {
-        let old = from.chains.get(name);
-        if old.is_none() {
-            batch.add_chain(name, chain);
-        }
-        if old.is_none_or(|old| old.rules != chain.rules) {
-            for rule in &chain.rules {
-                batch.add_rule(name, rule);
-            }
-        }
-    }
+/// The requests that make the table `to`, in one transaction, in place of one of this name that there
+/// may be.
+pub(crate) fn replacement(name: &str, ownership: Ownership, to: &Table) -> Vec<Request> {
+    let mut batch = Batch {
+        table: name,
+        requests: Vec::new(),
+    };
+    // What is not there cannot be removed.
+    batch.ensure_table();
+    batch.requests.push(removal(name));
+    batch.add_table(ownership);
+    batch.change(&Table::default(), to);
     batch.requests
 }
 
@@ -142,10 +136,64 @@ impl Batch<'_> {
         Attributes::default().string(1, self.table)
     }
 
-    fn add_table(&mut self) {
-        let attributes = self.of_table().number(2, OWNED);
+    /// Requests what turns the contents `from` into `to`.
+    fn change(&mut self, from: &Table, to: &Table) {
+        // Rules use sets: old rules are removed before old sets, new sets are added before new rules.
+        for (name, chain) in &from.chains {
+            let kept = to.chains.get(name);
+            if kept.is_none_or(|kept| kept.rules != chain.rules) && !chain.rules.is_empty() {
+                self.clear_chain(name);
+            }
+            if kept.is_none() {
+                self.delete_chain(name);
+            }
+        }
+        for name in from.sets.keys().filter(|name| !to.sets.contains_key(*name)) {
+            self.delete_set(name);
+        }
+        for (name, set) in &to.sets {
+            let old = from.sets.get(name);
+            if old.is_none() {
+                self.add_set(name, set);
+            }
+            let old = old.map(|old| &old.intervals);
+            let before = |interval: &&Interval| old.is_some_and(|old| old.contains(interval));
+            if let Some(old) = old {
+                // Before the new elements, which may overlap them.
+                let gone: Vec<_> = old.difference(&set.intervals).copied().collect();
+                self.elements(DELETE_ELEMENTS, name, &gone);
+            }
+            let new: Vec<_> = set
+                .intervals
+                .iter()
+                .filter(|i| !before(i))
+                .copied()
+                .collect();
+            self.elements(NEW_ELEMENTS, name, &new);
+        }
+        for (name, chain) in &to.chains {
+            let old = from.chains.get(name);
+            if old.is_none() {
+                self.add_chain(name, chain);
+            }
+            if old.is_none_or(|old| old.rules != chain.rules) {
+                for rule in &chain.rules {
+                    self.add_rule(name, rule);
+                }
+            }
+        }
+    }
+
+    fn add_table(&mut self, ownership: Ownership) {
+        let attributes = self.of_table().number(2, ownership.flags());
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         self.push(NEW_TABLE, flags, Target::Table, attributes);
+    }
+
+    /// Adds the table if there is none; one that there is stays as it is.
+    fn ensure_table(&mut self) {
+        let attributes = self.of_table();
+        self.push(NEW_TABLE, libc::NLM_F_CREATE, Target::Table, attributes);
     }
 
     fn add_chain(&mut self, name: &'static str, chain: &Chain) {

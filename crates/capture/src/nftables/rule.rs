@@ -60,6 +60,12 @@ pub(crate) enum Statement {
     Group { level: u32, id: u64 },
     /// `meta l4proto tcp`.
     Tcp,
+    /// `tcp dport PORT`. It needs [`Self::Tcp`] before it.
+    ToPort(u16),
+    /// `ct status & dnat == 0`: of a connection whose destination was not translated.
+    NotRedirected,
+    /// `meta oifname NAME`: leaves by the device with this name, of at most 15 bytes.
+    ToDevice(String),
     /// `tcp flags & (fin | syn | rst | ack) == syn`: opens a connection. It needs [`Self::Tcp`] before
     /// it.
     Opens,
@@ -75,6 +81,8 @@ pub(crate) enum Statement {
     },
     /// `return`: the chain is done with the packet.
     Return,
+    /// `reject`: drops the packet, and informs its sender.
+    Reject(Rejection),
     /// `redirect to :PORT`: to this host's own address and that port.
     Redirect { port: u16 },
     /// `tproxy to :PORT meta mark set MARK accept`: to the transparent listener on that port, with
@@ -84,6 +92,15 @@ pub(crate) enum Statement {
         port: u16,
         mark: u32,
     },
+}
+
+/// How the sender of a rejected packet is informed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    /// `with tcp reset`. It needs [`Statement::Tcp`] before it.
+    Reset,
+    /// `with icmpx admin-prohibited`: "administratively prohibited" of ICMP or ICMPv6.
+    Prohibited,
 }
 
 /// Statements in order.
@@ -101,6 +118,7 @@ const ACCEPT: u32 = 1;
 
 /// `enum nft_meta_keys`.
 const META_MARK: u32 = 3;
+const META_OIFNAME: u32 = 7;
 const META_SKUID: u32 = 10;
 const META_NFPROTO: u32 = 15;
 const META_L4PROTO: u32 = 16;
@@ -110,6 +128,11 @@ const META_CGROUP: u32 = 23;
 /// connection has no other.
 const SYN: u8 = 0x02;
 const OPENING: u8 = 0x17;
+
+/// `IPS_DST_NAT`, a bit of the status of a tracked connection.
+const TRANSLATED: u32 = 1 << 5;
+/// Bytes of a device's name in a register, padded with zeros (`IFNAMSIZ`).
+const DEVICE_NAME: usize = 16;
 
 /// The expressions of a rule (`NFTA_RULE_EXPRESSIONS`).
 pub(super) fn expressions(rule: &[Statement]) -> Attributes {
@@ -126,13 +149,25 @@ type Expression = (&'static str, Attributes);
 impl Statement {
     fn expressions(&self) -> Vec<Expression> {
         match *self {
+            Self::ToDevice(ref name) => {
+                let mut padded = [0; DEVICE_NAME];
+                let length = name.len().min(DEVICE_NAME - 1);
+                padded[..length].copy_from_slice(&name.as_bytes()[..length]);
+                vec![meta(META_OIFNAME), equal(&padded)]
+            }
             // What the kernel has as a number is in the register in the host's byte order.
             Self::Mark(mark) => vec![meta(META_MARK), equal(&mark.to_ne_bytes())],
             Self::User(user) => vec![meta(META_SKUID), equal(&user.to_ne_bytes())],
             Self::Class(class) => vec![meta(META_CGROUP), equal(&class.to_ne_bytes())],
             Self::Group { level, id } => vec![group(level), equal(&id.to_ne_bytes())],
             Self::Tcp => vec![meta(META_L4PROTO), equal(&[libc::IPPROTO_TCP as u8])],
-            Self::Opens => vec![tcp_flags(), masked(OPENING), equal(&[SYN])],
+            Self::Opens => vec![tcp_flags(), masked(&[OPENING]), equal(&[SYN])],
+            Self::ToPort(port) => vec![destination_port(), equal(&port.to_be_bytes())],
+            Self::NotRedirected => vec![
+                connection_status(),
+                masked(&TRANSLATED.to_ne_bytes()),
+                equal(&[0; 4]),
+            ],
             Self::Version(family) => vec![meta(META_NFPROTO), equal(&[family.number()])],
             Self::ToThisHost => {
                 let local = u32::from(libc::RTN_LOCAL);
@@ -142,6 +177,7 @@ impl Statement {
                 vec![address(field, family), lookup(set)]
             }
             Self::Return => vec![verdict(RETURN)],
+            Self::Reject(how) => vec![reject(how)],
             Self::Redirect { port } => {
                 let redirect = Attributes::default().number(1, REGISTER);
                 vec![immediate(&port.to_be_bytes()), ("redir", redirect)]
@@ -213,6 +249,21 @@ fn tcp_flags() -> Expression {
     payload(TRANSPORT_HEADER, 13, 1)
 }
 
+/// Loads the destination port of the TCP header.
+fn destination_port() -> Expression {
+    /// `NFT_PAYLOAD_TRANSPORT_HEADER`.
+    const TRANSPORT_HEADER: u32 = 2;
+    payload(TRANSPORT_HEADER, 2, 2)
+}
+
+/// Loads the status of the tracked connection, in the host's byte order.
+fn connection_status() -> Expression {
+    /// `NFT_CT_STATUS`.
+    const STATUS: u32 = 2;
+    let data = Attributes::default().number(1, REGISTER).number(2, STATUS);
+    ("ct", data)
+}
+
 /// Loads bytes of a header.
 fn payload(header: u32, offset: u32, length: u32) -> Expression {
     let data = Attributes::default()
@@ -223,14 +274,15 @@ fn payload(header: u32, offset: u32, length: u32) -> Expression {
     ("payload", data)
 }
 
-/// Clears the bits of the first byte that are not in `mask`.
-fn masked(mask: u8) -> Expression {
+/// Clears the bits that are not in `mask`, of the register's first bytes.
+fn masked(mask: &[u8]) -> Expression {
+    let flipped = vec![0; mask.len()];
     let data = Attributes::default()
         .number(1, REGISTER)
         .number(2, REGISTER)
-        .number(3, 1)
-        .nested(4, Attributes::default().bytes(1, &[mask]))
-        .nested(5, Attributes::default().bytes(1, &[0]));
+        .number(3, mask.len() as u32)
+        .nested(4, Attributes::default().bytes(1, mask))
+        .nested(5, Attributes::default().bytes(1, &flipped));
     ("bitwise", data)
 }
 
@@ -256,6 +308,22 @@ fn immediate(value: &[u8]) -> Expression {
     let value = Attributes::default().bytes(1, value);
     let data = Attributes::default().number(1, REGISTER).nested(2, value);
     ("immediate", data)
+}
+
+/// Drops the packet, and informs its sender.
+fn reject(how: Rejection) -> Expression {
+    /// `NFT_REJECT_TCP_RST` and `NFT_REJECT_ICMPX_UNREACH`.
+    const TCP_RESET: u32 = 1;
+    const ICMPX: u32 = 2;
+    /// `NFT_REJECT_ICMPX_ADMIN_PROHIBITED`.
+    const PROHIBITED: u8 = 3;
+    let data = match how {
+        Rejection::Reset => Attributes::default().number(1, TCP_RESET),
+        Rejection::Prohibited => Attributes::default()
+            .number(1, ICMPX)
+            .bytes(2, &[PROHIBITED]),
+    };
+    ("reject", data)
 }
 
 fn verdict(code: u32) -> Expression {

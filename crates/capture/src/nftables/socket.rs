@@ -24,6 +24,8 @@ const ERROR: usize = HEADER + 4;
 const SHORT_ERRORS: i32 = 10;
 /// Bytes for a datagram from the kernel, which answers each error in one of its own.
 const ANSWER: usize = 8 << 10;
+/// Bytes for a datagram of a list: what the kernel fills at once.
+const LISTED: usize = 64 << 10;
 /// Least size of the buffers in bytes.
 const BUFFER: usize = 256 << 10;
 
@@ -48,6 +50,16 @@ pub(crate) enum CommitError {
     Invalid,
 }
 
+impl CommitError {
+    /// Whether the kernel does not know something that was requested.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Self::Request(_, Errno::OPNOTSUPP | Errno::INVAL) | Self::All(Errno::OPNOTSUPP)
+        )
+    }
+}
+
 impl Socket {
     pub fn open() -> io::Result<Self> {
         let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
@@ -60,6 +72,31 @@ impl Socket {
             socket,
             sequence: 0,
         })
+    }
+
+    /// Asks for all objects of a kind, by the message `kind`, and gives each answer, without the header
+    /// of netlink, to `take`.
+    pub fn list(&mut self, kind: u8, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let kind = SUBSYSTEM << 8 | u16::from(kind);
+        self.message(&mut bytes, kind, libc::NLM_F_DUMP as u16, &[]);
+        // struct nfgenmsg: all families.
+        bytes[HEADER] = libc::NFPROTO_UNSPEC as u8;
+        retry_on_intr(|| send(&self.socket, &bytes, SendFlags::empty()))?;
+        let mut answer = vec![0; LISTED];
+        loop {
+            let none = RecvFlags::empty();
+            let (length, _) = retry_on_intr(|| recv(&self.socket, &mut answer[..], none))?;
+            for message in messages(&answer[..length]) {
+                match message {
+                    Answer::Object(body) => take(body),
+                    Answer::Done => return Ok(()),
+                    Answer::Error(number) => {
+                        return Err(io::Error::from_raw_os_error(number.saturating_neg()));
+                    }
+                }
+            }
+        }
     }
 
     /// Another descriptor of the socket, as a child process has one until exec.
@@ -150,6 +187,36 @@ impl Socket {
     }
 }
 
+/// A message of a list.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer<'a> {
+    Object(&'a [u8]),
+    Done,
+    Error(i32),
+}
+
+/// The messages of a list in a datagram, as far as they are complete.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
+    std::iter::from_fn(move || {
+        let (header, _) = bytes.split_first_chunk::<HEADER>()?;
+        let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let kind = i32::from(u16::from_ne_bytes([header[4], header[5]]));
+        let message = bytes.get(..length.max(HEADER))?;
+        let body = &message[HEADER..];
+        bytes = bytes
+            .get(message.len().next_multiple_of(4)..)
+            .unwrap_or_default();
+        Some(match kind {
+            libc::NLMSG_DONE => Answer::Done,
+            libc::NLMSG_ERROR => {
+                let number = body.first_chunk().copied().map(i32::from_ne_bytes);
+                Answer::Error(number.unwrap_or(-libc::EBADMSG))
+            }
+            _ => Answer::Object(body),
+        })
+    })
+}
+
 /// Sequence number and error of each message in a datagram; the error is `None` for a message that
 /// is no error message. Error 0 confirms.
 fn errors(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Option<i32>)> {
@@ -180,6 +247,7 @@ mod tests {
         #[test]
         fn parsing_any_answer_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             errors(&bytes).for_each(drop);
+            messages(&bytes).for_each(drop);
         }
 
         #[test]

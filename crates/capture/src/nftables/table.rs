@@ -41,25 +41,28 @@ pub(crate) enum Kind {
     Nat,
     /// The same, before other chains: the first translation counts.
     FirstNat,
-    /// Applied to each packet.
+    /// Applied to each packet, before translation.
     Filter,
+    /// The same, after the translation of destinations.
+    LateFilter,
 }
 
 impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Nat | Self::FirstNat => "nat",
-            Self::Filter => "filter",
+            Self::Filter | Self::LateFilter => "filter",
         }
     }
 
     /// The usual place among the chains at a hook: `NF_IP_PRI_NAT_DST` for translation of
-    /// destinations, `NF_IP_PRI_MANGLE` before routing.
+    /// destinations, `NF_IP_PRI_MANGLE` before routing, `NF_IP_PRI_FILTER`.
     pub fn priority(self) -> i32 {
         match self {
             Self::Nat => -100,
             Self::FirstNat => -101,
             Self::Filter => -150,
+            Self::LateFilter => 0,
         }
     }
 }
@@ -69,6 +72,10 @@ impl Kind {
 pub(crate) enum Hook {
     /// Arriving packets, before they are routed.
     Prerouting,
+    /// Arriving packets for this host.
+    Input,
+    /// Packets that this host forwards.
+    Forward,
     /// Packets that this host sends.
     Output,
 }
@@ -78,6 +85,8 @@ impl Hook {
     pub fn number(self) -> u32 {
         match self {
             Self::Prerouting => 0,
+            Self::Input => 1,
+            Self::Forward => 2,
             Self::Output => 3,
         }
     }

@@ -1,9 +1,9 @@
 //! The table's contents for what is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::RedirectError;
-use crate::nftables::{Chain, Family, Field, Hook, Kind, Set, Statement, Table};
+use crate::nftables::{Chain, Family, Field, Hook, Kind, Rejection, Set, Statement, Table};
 use crate::prefixes;
 use crate::wanted::{Gateway, Manner, Scope, Wanted};
 
@@ -34,7 +34,7 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
             sets.insert(captured(family), Set { family, intervals });
         }
     }
-    let mut chains = BTreeMap::new();
+    let mut chains = BTreeMap::from([("listeners", listeners(wanted))]);
     if !sets.is_empty() {
         let (name, chain) = output(wanted, &sets);
         chains.insert(name, chain);
@@ -56,6 +56,28 @@ pub(super) fn table(wanted: &Wanted) -> Result<Table, RedirectError> {
         }
     }
     Ok(Table { sets, chains })
+}
+
+/// The chain that refuses what connects to the listeners itself: a listener that takes it for a
+/// captured connection would connect to itself again and again.
+fn listeners(wanted: &Wanted) -> Chain {
+    let gateway = wanted.gateway.as_ref();
+    let mut rules = Vec::new();
+    if let Some(Manner::Transparent { mark }) = gateway.map(|gateway| gateway.manner) {
+        // Its destination is the one that was wanted, whatever the port.
+        rules.push(vec![Statement::Mark(mark), Statement::Return]);
+    }
+    let ports = BTreeSet::from_iter([wanted.port].into_iter().chain(gateway.map(|one| one.port)));
+    rules.extend(ports.into_iter().map(|port| {
+        vec![
+            Statement::Tcp,
+            Statement::ToPort(port),
+            Statement::NotRedirected,
+            Statement::Reject(Rejection::Reset),
+        ]
+    }));
+    let (kind, hook) = (Kind::LateFilter, Hook::Input);
+    Chain { kind, hook, rules }
 }
 
 /// The set of captured destinations.

@@ -74,7 +74,7 @@ pub enum RedirectError {
 }
 
 /// The error of a transaction for the table `name`.
-pub(super) fn refused(name: &str, requests: &[Request], error: CommitError) -> RedirectError {
+pub(crate) fn refused(name: &str, requests: &[Request], error: CommitError) -> RedirectError {
     let table = || name.to_owned();
     match error {
         CommitError::Socket(error) => RedirectError::Netlink(error),
@@ -106,6 +106,8 @@ fn refused_request(name: &str, target: &Target, error: Errno) -> RedirectError {
                 Statement::Redirect { .. } => Some(("redirection", "nft_redir")),
                 Statement::Proxy { .. } => Some(("transparent proxying", "nft_tproxy")),
                 Statement::Group { .. } => Some(("match for control groups", "nft_socket")),
+                Statement::Reject(_) => Some(("rejection", "nft_reject_inet")),
+                Statement::NotRedirected => Some(("match for tracked connections", "nft_ct")),
                 Statement::ToThisHost => Some(("match for local addresses", "nft_fib_inet")),
                 _ => None,
             });

@@ -46,14 +46,29 @@ pub struct Packet {
     pub class: u32,
     /// Whether the destination is an address of this host.
     pub local: bool,
+    /// The destination port of TCP.
+    pub port: u16,
+    /// Whether the connection's destination was translated.
+    pub translated: bool,
+    /// The device by which it leaves.
+    pub device: &'static str,
 }
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Untouched,
-    Redirected { port: u16 },
-    Proxied { port: u16, mark: u32 },
+    Redirected {
+        port: u16,
+    },
+    Proxied {
+        port: u16,
+        mark: u32,
+    },
+    /// With a reset, or as prohibited by ICMP.
+    Rejected {
+        reset: bool,
+    },
 }
 
 /// The attributes in `bytes`.
@@ -223,6 +238,11 @@ impl Model {
                 "meta" => {
                     register = match value(2) {
                         3 => packet.mark.to_ne_bytes().to_vec(),
+                        7 => {
+                            let mut name = packet.device.as_bytes().to_vec();
+                            name.resize(16, 0);
+                            name
+                        }
                         10 => packet.user.to_ne_bytes().to_vec(),
                         15 => vec![if packet.destination.is_ipv4() { 2 } else { 10 }],
                         16 => vec![packet.protocol],
@@ -248,16 +268,45 @@ impl Model {
                     register = match value(2) {
                         1 => header(packet)[at..at + length].to_vec(),
                         2 => {
-                            assert_eq!((packet.protocol, at, length), (6, 13, 1));
-                            vec![packet.flags]
+                            assert_eq!(packet.protocol, 6);
+                            match (at, length) {
+                                (2, 2) => packet.port.to_be_bytes().to_vec(),
+                                (13, 1) => vec![packet.flags],
+                                other => panic!("{other:?} of the TCP header"),
+                            }
                         }
                         other => panic!("payload of {other}"),
                     };
                 }
                 "bitwise" => {
                     let (mask, flip) = (&map(&data[&4])[&1], &map(&data[&5])[&1]);
-                    assert_eq!((value(3), mask.len(), flip.len()), (1, 1, 1));
-                    register = vec![register[0] & mask[0] ^ flip[0]];
+                    let length = register.len();
+                    assert_eq!(
+                        (value(3) as usize, mask.len(), flip.len()),
+                        (length, length, length)
+                    );
+                    let masked = register.iter().zip(mask).zip(flip);
+                    register = masked
+                        .map(|((byte, mask), flip)| byte & mask ^ flip)
+                        .collect();
+                }
+                "ct" => {
+                    assert_eq!(value(2), 2);
+                    // Confirmed, and perhaps with its destination translated.
+                    let status: u32 = if packet.translated { 0x28 } else { 8 };
+                    register = status.to_ne_bytes().to_vec();
+                }
+                "reject" => {
+                    let reset = match value(1) {
+                        1 => true,
+                        2 => {
+                            assert_eq!(data[&2], [3]);
+                            false
+                        }
+                        other => panic!("rejection {other}"),
+                    };
+                    assert!(!reset || packet.protocol == 6);
+                    return Verdict::Done(Outcome::Rejected { reset });
                 }
                 "cmp" => {
                     assert_eq!(value(2), 0);

@@ -14,6 +14,7 @@ use crate::{Gateway, Manner, Redirect, Scope, Wanted};
 const NAME: &str = "hawser-shim";
 /// `enum nf_inet_hooks`.
 const PREROUTING: u32 = 0;
+const INPUT: u32 = 1;
 const OUTPUT: u32 = 3;
 
 fn address() -> impl Strategy<Value = IpAddr> {
@@ -80,8 +81,14 @@ fn packet() -> impl Strategy<Value = Packet> {
     // SYN, with those of RFC 3168 or alone; others of TCP.
     let flags = prop_oneof![2 => Just(0x02), 1 => Just(0xc2), 2 => any::<u8>()];
     let local = prop_oneof![3 => Just(false), 1 => Just(true)];
-    (addresses, (protocol, flags), sender, local).prop_map(
-        |((source, destination), (protocol, flags), (mark, user, groups, class), local)| Packet {
+    let route = (local, 1..5_u16, any::<bool>());
+    (addresses, (protocol, flags), sender, route).prop_map(
+        |(
+            (source, destination),
+            (protocol, flags),
+            (mark, user, groups, class),
+            (local, port, translated),
+        )| Packet {
             source,
             destination,
             protocol,
@@ -91,6 +98,9 @@ fn packet() -> impl Strategy<Value = Packet> {
             groups,
             class,
             local,
+            port,
+            translated,
+            device: "near",
         },
     )
 }
@@ -129,6 +139,22 @@ fn forwarded(wanted: &Wanted, packet: &Packet) -> Outcome {
     }
 }
 
+/// What is wanted for a packet to this host.
+fn arriving(wanted: &Wanted, packet: &Packet) -> Outcome {
+    let gateway = wanted.gateway.as_ref();
+    let proxied = gateway.and_then(|gateway| match gateway.manner {
+        Manner::Transparent { mark } => Some(mark),
+        Manner::Redirect => None,
+    });
+    let to_listener =
+        packet.port == wanted.port || gateway.is_some_and(|one| one.port == packet.port);
+    let is_direct = packet.protocol == 6 && to_listener && !packet.translated;
+    match is_direct && proxied != Some(packet.mark) {
+        true => Outcome::Rejected { reset: true },
+        false => Outcome::Untouched,
+    }
+}
+
 fn is_captured(wanted: &Wanted, packet: &Packet) -> bool {
     let mut prefixes = wanted.prefixes.iter();
     let to = &packet.destination;
@@ -154,6 +180,8 @@ proptest! {
             prop_assert_eq!(model.outcome(OUTPUT, packet), sent(&wanted, packet), "{:?}", packet);
             let expected = forwarded(&wanted, packet);
             prop_assert_eq!(model.outcome(PREROUTING, packet), expected, "{:?}", packet);
+            let expected = arriving(&wanted, packet);
+            prop_assert_eq!(model.outcome(INPUT, packet), expected, "{:?}", packet);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tests of connections that other hosts make through this one.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 
 use hawser_kernel::netlink::Netlink;
 use hawser_kernel::socket::set_option;
@@ -10,7 +11,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use super::network::{Network, PORT};
+use super::network::{LINK, Network, PORT};
 use crate::{Gateway, Manner, Redirect, Routes, Target, Wanted, original_destination};
 
 const MARK: u32 = 0x4857;
@@ -76,11 +77,7 @@ fn check(network: &Network, listener: &TcpListener) {
         let connect = || TcpStream::connect(to).unwrap();
         let stream = network.server.run(connect).unwrap();
         let (accepted, _) = listener.accept().unwrap();
-        let original = original_destination(&accepted).unwrap();
-        assert_eq!(
-            (original.ip().to_canonical(), original.port()),
-            (to.ip(), PORT)
-        );
+        assert_eq!(original_destination(&accepted).unwrap(), Some(to));
         assert_eq!(stream.peer_addr().unwrap(), to);
     }
 }
@@ -107,6 +104,61 @@ fn forwarded_connections_are_proxied() {
     let routes = Routes::new(4858, 1001, PROXY_MARK, Target::Listener);
     let apply = || assert!(routes.apply().unwrap());
     network.host.run(apply).unwrap();
+    check(&network, &listener);
+}
+
+/// The addresses of the host that the other one can dial: IPv4, IPv6, and link-local.
+fn near_addresses(network: &Network, port: u16) -> [SocketAddr; 3] {
+    let addresses = || hawser_kernel::interface::addresses().unwrap();
+    let all = network.host.run(addresses).unwrap();
+    let local = all.iter().find_map(|(_, ip)| match ip {
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => Some(*ip),
+        _ => None,
+    });
+    [
+        ("10.9.0.1".parse::<IpAddr>().unwrap(), port).into(),
+        ("fd09::1".parse::<IpAddr>().unwrap(), port).into(),
+        SocketAddrV6::new(local.unwrap(), port, 0, LINK).into(),
+    ]
+}
+
+#[test]
+fn what_dials_a_listener_itself_is_no_captured_connection() {
+    let Some(network) = network() else {
+        return;
+    };
+    // Of another listener, so that the kernel tracks connections.
+    let (listener, other) = (listener(&network), listener(&network));
+    let redirect = redirect(&network, &other, Manner::Redirect);
+    let port = listener.local_addr().unwrap().port();
+    for to in near_addresses(&network, port) {
+        let connect = || TcpStream::connect(to).unwrap();
+        let _dialed = network.server.run(connect).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(original_destination(&accepted).unwrap(), None, "{to}");
+    }
+    drop(redirect);
+}
+
+#[test]
+fn listeners_take_only_what_was_redirected() {
+    let Some(network) = network() else {
+        return;
+    };
+    let listener = listener(&network);
+    let _redirect = redirect(&network, &listener, Manner::Redirect);
+    let port = listener.local_addr().unwrap().port();
+    let near = near_addresses(&network, port);
+    let loopback = ["127.0.0.1", "::1"].map(|ip| (ip.parse::<IpAddr>().unwrap(), port).into());
+    let connect = |to: SocketAddr| move || TcpStream::connect(to).err().map(|error| error.kind());
+    for to in near {
+        let refused = network.server.run(connect(to)).unwrap();
+        assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "{to}");
+    }
+    for to in near[..2].iter().copied().chain(loopback) {
+        let refused = network.host.run(connect(to)).unwrap();
+        assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "{to}");
+    }
     check(&network, &listener);
 }
 

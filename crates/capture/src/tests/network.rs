@@ -122,7 +122,7 @@ impl Network {
         let ready = ready.unwrap();
         let (accepted, _) = all[ready].accept().unwrap();
         match ready {
-            0 | 1 => Arrived::Captured(original_destination(&accepted).unwrap()),
+            0 | 1 => Arrived::Captured(original_destination(&accepted).unwrap().unwrap()),
             _ => {
                 let local = accepted.local_addr().unwrap();
                 Arrived::Through((local.ip().to_canonical(), local.port()).into())
