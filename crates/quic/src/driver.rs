@@ -8,17 +8,16 @@
 mod address;
 mod buffer;
 mod connection;
+mod parker;
 mod task;
 mod timers;
 mod window;
-mod workers;
+pub(crate) mod workers;
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
 use hawser_endhost::lanes::{Candidate, FlowId, LaneSender, Lanes};
 use noq_proto::{
@@ -30,6 +29,7 @@ use tokio::sync::{Notify, mpsc};
 use self::address::address_of;
 pub(crate) use self::address::flow_at;
 pub(crate) use self::connection::{Connection, Lease, StreamFault};
+use self::parker::Parker;
 pub(crate) use self::task::run;
 use self::timers::Timers;
 use self::window::Budget;
@@ -46,17 +46,15 @@ pub(crate) struct Driver {
     least_send_window: u64,
     /// Connections with packets that the socket had no room for.
     blocked: Mutex<Vec<ConnectionHandle>>,
-    /// Ends the thread's wait.
-    waker: OwnedFd,
-    /// Whether the thread waits.
-    waiting: AtomicBool,
+    /// Where the thread waits.
+    parker: Parker,
     /// Notified when the last connection has begun to drain.
     drained: Notify,
 }
 
 struct Protocol {
     endpoint: Endpoint,
-    connections: HashMap<ConnectionHandle, Arc<Connection>>,
+    connections: HashMap<ConnectionHandle, Member>,
     /// Connections that are not draining.
     active: usize,
     /// No new connections.
@@ -65,6 +63,12 @@ struct Protocol {
     retired: bool,
     /// Sends what belongs to no connection.
     sender: LaneSender,
+}
+
+/// A connection of the endpoint.
+struct Member {
+    connection: Arc<Connection>,
+    is_draining: bool,
 }
 
 impl Driver {
@@ -91,8 +95,7 @@ impl Driver {
             budget: Budget::default(),
             least_send_window,
             blocked: Mutex::default(),
-            waker: task::waker()?,
-            waiting: AtomicBool::new(false),
+            parker: Parker::new()?,
             drained: Notify::new(),
         }))
     }
@@ -184,7 +187,8 @@ impl Driver {
     pub(crate) fn close(&self, code: u32, reason: &str) {
         let mut protocol = self.protocol();
         protocol.closed = true;
-        let connections: Vec<_> = protocol.connections.values().cloned().collect();
+        let members = protocol.connections.values();
+        let connections: Vec<_> = members.map(|one| Arc::clone(&one.connection)).collect();
         drop(protocol);
         for connection in connections {
             connection.close(code, reason);
@@ -200,10 +204,11 @@ impl Driver {
         protocol.active = 0;
         let connections: Vec<_> = protocol.connections.drain().collect();
         drop(protocol);
-        for (_, connection) in connections {
-            connection.abandon(reason);
+        for (_, member) in connections {
+            member.connection.abandon(reason);
         }
         self.drained.notify_waiters();
+        self.wake();
     }
 
     /// Waits until the peers of all connections are informed of the end.
@@ -225,31 +230,32 @@ impl Driver {
 
     /// Lets the thread look again at what there is to do.
     fn wake(&self) {
-        if self.waiting.swap(false, Ordering::SeqCst) {
-            // It fails only when it was written to very often and not read.
-            let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
-        }
+        self.parker.unpark();
     }
 
     /// What a connection has to tell the endpoint. Called with the connection locked.
     fn on_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
         let mut protocol = self.protocol();
-        if event.is_draining() {
-            protocol.active = protocol.active.saturating_sub(1);
-            if protocol.active == 0 {
-                self.drained.notify_waiters();
-            }
-        }
         let gone = event.is_drained();
+        if (event.is_draining() || gone) && protocol.drain(handle) {
+            self.drained.notify_waiters();
+        }
         let answer = protocol.endpoint.handle_event(handle, event);
         if gone {
             protocol.connections.remove(&handle);
-            if protocol.connections.is_empty() && protocol.retired {
+            if protocol.has_ended() {
                 drop(protocol);
                 self.wake();
             }
         }
         answer
+    }
+
+    /// Forgets a connection that cannot be worked any more.
+    fn forget(&self, handle: ConnectionHandle) {
+        if self.protocol().connections.contains_key(&handle) {
+            self.on_event(handle, EndpointEvent::drained());
+        }
     }
 
     /// Notes that the socket had no room for packets of a connection.
@@ -261,8 +267,32 @@ impl Driver {
 
 impl Protocol {
     fn add(&mut self, handle: ConnectionHandle, connection: &Arc<Connection>) {
-        self.connections.insert(handle, Arc::clone(connection));
+        let member = Member {
+            connection: Arc::clone(connection),
+            is_draining: false,
+        };
+        self.connections.insert(handle, member);
         self.active += 1;
+    }
+
+    fn connection(&self, handle: ConnectionHandle) -> Option<Arc<Connection>> {
+        let member = self.connections.get(&handle)?;
+        Some(Arc::clone(&member.connection))
+    }
+
+    /// Notes that a connection drains. Returns whether it is the last one that did not.
+    fn drain(&mut self, handle: ConnectionHandle) -> bool {
+        let member = self.connections.get_mut(&handle);
+        if !member.is_some_and(|member| !mem::replace(&mut member.is_draining, true)) {
+            return false;
+        }
+        self.active -= 1;
+        self.active == 0
+    }
+
+    /// Whether the thread has nothing to do any more.
+    fn has_ended(&self) -> bool {
+        self.retired && self.connections.is_empty()
     }
 
     /// Sends what the endpoint itself answers to a packet, whose path is `candidate` if that may
@@ -283,7 +313,8 @@ impl Protocol {
     }
 }
 
-/// Locks `mutex`. Nothing that is locked here is left half way by a panic.
+/// Locks `mutex`. A connection that a panic leaves half way is abandoned; nothing else that is locked
+/// here can be left so.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! An endpoint: one socket, many connections.
 
-mod accept;
+pub(crate) mod accept;
 
 use std::future::poll_fn;
 use std::io;
@@ -149,7 +149,7 @@ impl Endpoint {
         });
         let (sender, accepted) = mpsc::channel(accept::WAITING);
         let (begun, incoming) = mpsc::channel(HANDSHAKES);
-        let workers = Workers::start(shared.config.workers).map_err(start)?;
+        let workers = Workers::start(shared.config.workers, &driver).map_err(start)?;
         let (driver_of_thread, runtime) = (Arc::clone(&driver), Handle::current());
         thread::Builder::new()
             .name("quic".into())
@@ -260,12 +260,21 @@ impl Endpoint {
 
 #[cfg(test)]
 #[path = "../../endhost/tests/hosts/toy.rs"]
-mod toy;
+pub(crate) mod toy;
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use tokio::io::AsyncReadExt;
+
     use super::toy::{ToyDaemon, isd_as, own_ip};
     use super::*;
+
+    /// Longest wait for what must happen, far longer than it takes.
+    const LONGEST: Duration = Duration::from_secs(60);
 
     #[tokio::test(flavor = "multi_thread")]
     async fn connections_end_when_nothing_is_received_any_more() {
@@ -290,5 +299,85 @@ mod tests {
         let refused = client.connect(peer, again).await;
         assert_eq!(refused.err(), Some(ConnectError::EndpointClosed));
         client.close().await;
+    }
+
+    /// Panics when it is woken, once.
+    struct Bomb(AtomicBool);
+
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.0.swap(false, Ordering::SeqCst), "as this test wants");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_ends_only_the_connection_that_it_happens_in() {
+        let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+        let host = daemon.endhost().await;
+        let config = Config {
+            workers: 1,
+            ..Config::default()
+        };
+        let bind = |last| {
+            let listen = Some((own_ip(last), 0).into());
+            Endpoint::bind(host.clone(), listen, config.clone()).unwrap()
+        };
+        let (client, server) = (bind(1), bind(2));
+        let mut pairs = Vec::new();
+        for _ in 0..4 {
+            let path = host.paths(host.local_as()).await.unwrap().remove(0);
+            let connecting = client.connect(server.local_addr(), path);
+            let (there, here) = tokio::join!(connecting, server.accept());
+            pairs.push((there.unwrap(), here.unwrap()));
+        }
+        // Two of them are the worker's. One panics as the first packet with a stream comes.
+        let (there, here) = pairs.remove(1);
+        let bomb = Waker::from(Arc::new(Bomb(AtomicBool::new(true))));
+        let mut closed = pin!(here.closed());
+        let waits = closed.as_mut().poll(&mut Context::from_waker(&bomb));
+        assert_eq!(waits, Poll::Pending);
+        let (mut stream, _keep) = there.open_bi().await.unwrap();
+        stream.write_all(b"now").await.unwrap();
+        let others = async {
+            // Far more than a worker's queue holds.
+            let content = vec![7; 4 << 20];
+            for (there, here) in &pairs {
+                let (mut stream, _keep) = there.open_bi().await.unwrap();
+                let send = async {
+                    stream.write_all(&content).await.unwrap();
+                    stream.finish().unwrap();
+                };
+                let receive = async {
+                    let (_keep, mut stream) = here.accept_bi().await.unwrap();
+                    let mut received = Vec::new();
+                    stream.read_to_end(&mut received).await.unwrap();
+                    received
+                };
+                assert!(tokio::join!(send, receive).1 == content);
+            }
+            here.closed().await
+        };
+        let reason = tokio::time::timeout(LONGEST, others).await;
+        let reason = reason.expect("the other connections go on").to_string();
+        assert!(reason.contains("panicked"), "{reason}");
+        let closing = tokio::time::timeout(LONGEST, server.close());
+        closing.await.expect("nothing waits for it any more");
+        assert!(server.accept().await.is_none());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_thread_that_panics_ends_its_endpoint() {
+        let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+        let host = daemon.endhost().await;
+        let listen = Some((own_ip(1), 0).into());
+        let endpoint = Endpoint::bind(host, listen, Config::default()).unwrap();
+        let driver = Arc::clone(&endpoint.0.shared.driver);
+        let died = thread::spawn(move || {
+            let _thread = driver::workers::WorkerThread::new(driver);
+            panic!("as this test wants");
+        });
+        assert!(died.join().is_err());
+        let accepted = tokio::time::timeout(LONGEST, endpoint.accept()).await;
+        assert!(accepted.expect("the endpoint has ended").is_none());
     }
 }

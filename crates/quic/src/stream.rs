@@ -15,11 +15,16 @@ use crate::close::CloseReason;
 use crate::connection::inner::Inner;
 use crate::driver::StreamFault;
 
-/// The sending half of a stream. Dropping it finishes it.
+/// The sending half of a stream.
+///
+/// Dropping it before [`SendStream::finish`] resets the stream: the peer reads
+/// [`StreamError::Reset`] in place of an end, so that what a cancelled task has written is never
+/// taken for all of it. (quinn and noq finish a dropped stream.)
 #[derive(Debug)]
 pub struct SendStream {
     id: StreamId,
     connection: Arc<Inner>,
+    is_finished: bool,
 }
 
 /// The receiving half of a stream. Dropping it before the end tells the peer to stop.
@@ -59,7 +64,11 @@ impl From<StreamError> for io::Error {
 
 impl SendStream {
     pub(crate) fn new(id: StreamId, connection: Arc<Inner>) -> Self {
-        Self { id, connection }
+        Self {
+            id,
+            connection,
+            is_finished: false,
+        }
     }
 
     /// Sends all of `bytes`, waiting for room.
@@ -111,6 +120,7 @@ impl SendStream {
     /// [`StreamError::Finished`] when it was finished before.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         let finished = self.connection.quic.finish(self.id);
+        self.is_finished |= finished.is_ok();
         finished.map_err(|_| StreamError::Finished)
     }
 
@@ -154,8 +164,9 @@ fn error(connection: &Inner, fault: StreamFault) -> StreamError {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        // It fails where the stream is finished already.
-        let _ = self.finish();
+        if !self.is_finished {
+            self.connection.quic.reset(self.id);
+        }
     }
 }
 

@@ -395,6 +395,52 @@ async fn streams_end_with_their_reason() {
 }
 
 #[tokio::test]
+async fn a_sender_that_is_dropped_does_not_look_complete() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    let (mut send, _keep) = client.open_bi().await.unwrap();
+    send.write_all(b"the first half").await.unwrap();
+    let (_keep, mut receive) = server.accept_bi().await.unwrap();
+    let mut half = [0; 14];
+    receive.read_exact(&mut half).await.unwrap();
+    drop(send);
+    assert_eq!(receive.read_chunk(10).await, Err(StreamError::Reset));
+    // A finished one is complete, though it was dropped before everything had arrived.
+    let bytes = pattern(1 << 20);
+    let (mut send, _keep) = client.open_bi().await.unwrap();
+    let sent = bytes.clone();
+    let sending = tokio::spawn(async move {
+        send.write_all(&sent).await.unwrap();
+        send.finish().unwrap();
+    });
+    let (_keep, mut receive) = server.accept_bi().await.unwrap();
+    let mut received = Vec::new();
+    receive.read_to_end(&mut received).await.unwrap();
+    sending.await.unwrap();
+    assert!(received == bytes);
+}
+
+#[tokio::test]
+async fn streams_that_the_peer_stopped_are_given_back() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    // Far more than may be open at a time.
+    for _ in 0..300 {
+        let opened = tokio::time::timeout(MANY_TIMEOUT, client.open_bi());
+        let (mut send, receive) = opened.await.expect("there is room again").unwrap();
+        send.write_all(b"question").await.unwrap();
+        drop(receive);
+        let (mut answer, _question) = server.accept_bi().await.unwrap();
+        while answer.write_all(&[0; 1000]).await.is_ok() {}
+        send.finish().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_is_not_read_for_long_survives() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;

@@ -4,6 +4,7 @@ mod state;
 mod streams;
 
 use std::ops::Deref;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -15,7 +16,7 @@ use noq_proto::{
     ConnectionError, ConnectionHandle, PathId, PathStats, TransportError, TransportErrorCode,
 };
 
-use self::state::{Cause, State};
+use self::state::{After, Cause, State};
 pub(crate) use self::streams::StreamFault;
 use super::{Driver, Received, lock};
 use crate::close::NO_CODE;
@@ -49,9 +50,13 @@ impl Connection {
 
     /// Does `work`, then everything that follows from it: packets out, events, timers.
     fn update<T>(&self, now: Instant, cause: Cause, work: impl FnOnce(&mut State) -> T) -> T {
+        let panicked = Panicked(self);
         let mut state = self.lock();
         let result = work(&mut state);
-        let after = state.advance(&self.driver, self.handle, now, cause);
+        let after = match state.abandoned {
+            true => After::default(),
+            false => state.advance(&self.driver, self.handle, now, cause),
+        };
         drop(state);
         if after.blocked {
             self.driver.on_blocked(self.handle);
@@ -59,24 +64,35 @@ impl Connection {
             self.driver.wake();
         }
         after.woken.into_iter().for_each(Waker::wake);
+        mem::forget(panicked);
         result
+    }
+
+    /// Does `work` on a thread that works for other connections too, which go on if it panics.
+    fn contain(&self, work: impl FnOnce()) {
+        // The panic was reported where it happened, and has ended this connection.
+        let _ = panic::catch_unwind(AssertUnwindSafe(work));
     }
 
     /// Takes packets in, and answers them together.
     pub(super) fn receive(&self, packets: impl Iterator<Item = Received>, now: Instant) {
-        self.update(now, Cause::Packets, |state| {
-            packets.for_each(|packet| state.receive(&self.driver, packet));
+        self.contain(|| {
+            self.update(now, Cause::Packets, |state| {
+                packets.for_each(|packet| state.receive(&self.driver, packet));
+            });
         });
     }
 
     /// Acts upon the deadline `deadline`, which the timers have dropped, or sends what the socket had
     /// no room for.
     pub(super) fn fire(&self, deadline: Option<Instant>, now: Instant) {
-        self.update(now, Cause::Time, |state| {
-            // Another task may have set a new one since.
-            if deadline.is_some() && state.deadline == deadline {
-                state.deadline = None;
-            }
+        self.contain(|| {
+            self.update(now, Cause::Time, |state| {
+                // Another task may have set a new one since.
+                if deadline.is_some() && state.deadline == deadline {
+                    state.deadline = None;
+                }
+            });
         });
     }
 
@@ -128,6 +144,7 @@ impl Connection {
             let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason.into());
             state.end(error.into());
         }
+        state.abandoned = true;
         let woken = mem::take(&mut state.woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -161,6 +178,17 @@ impl Connection {
         self.update(Instant::now(), Cause::Application, |state| {
             state.quic.ping()
         });
+    }
+}
+
+/// Abandons a connection when it is dropped: a panic may have left its protocol half way.
+struct Panicked<'a>(&'a Connection);
+
+impl Drop for Panicked<'_> {
+    fn drop(&mut self) {
+        let Self(connection) = self;
+        connection.abandon("the protocol panicked; this is a defect of this program");
+        connection.driver.forget(connection.handle);
     }
 }
 

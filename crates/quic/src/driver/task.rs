@@ -1,9 +1,7 @@
 //! The thread that receives for all connections of an endpoint.
 
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use std::{io, iter, mem, thread};
 
@@ -11,7 +9,6 @@ use bytes::BytesMut;
 use hawser_endhost::lanes::{Candidate, LaneReceiver};
 use hawser_kernel::pace::{NAP, Pace};
 use noq_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple, Transmit};
-use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::connection::Connection;
@@ -34,11 +31,6 @@ struct Task {
     /// What was received for connections, in order.
     received: Vec<(ConnectionHandle, Received)>,
     response: Vec<u8>,
-}
-
-/// What ends the thread's wait: other threads write to it.
-pub(super) fn waker() -> io::Result<OwnedFd> {
-    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Receives until nothing uses the endpoint any more. Connections that peers begin go to `incoming`.
@@ -94,7 +86,7 @@ impl Task {
             if protocol.closed {
                 self.incoming = None;
             }
-            if protocol.retired && protocol.connections.is_empty() {
+            if protocol.has_ended() {
                 return Ok(());
             }
             drop(protocol);
@@ -113,21 +105,22 @@ impl Task {
             thread::sleep(time);
             return Ok(());
         }
-        self.driver.waiting.store(true, Ordering::SeqCst);
-        // What was noted before is not announced by the waker.
-        let blocked = !lock(&self.driver.blocked).is_empty();
-        let timeout = self.driver.timers.next().map(until);
+        let look = || {
+            let protocol = self.driver.protocol();
+            let news = (protocol.closed && self.incoming.is_some()) || protocol.has_ended();
+            drop(protocol);
+            let blocked = !lock(&self.driver.blocked).is_empty();
+            let timeout = self.driver.timers.next().map(until);
+            (!news).then_some((blocked, timeout))
+        };
         let socket = self.driver.lanes.socket();
-        let waited = socket.wait(self.driver.waker.as_fd(), blocked, timeout);
-        self.driver.waiting.store(false, Ordering::SeqCst);
-        let mut count = [0; 8];
-        // Nothing to read when something else ended the wait.
-        let _ = rustix::io::read(&self.driver.waker, &mut count);
-        waited
+        (self.driver.parker).park(look, |(blocked, timeout), unparked| {
+            socket.wait(unparked, blocked, timeout)
+        })
     }
 
     fn with(&self, handle: ConnectionHandle, act: impl FnOnce(&Connection, Instant)) {
-        let connection = self.driver.protocol().connections.get(&handle).cloned();
+        let connection = self.driver.protocol().connection(handle);
         if let Some(connection) = connection {
             act(&connection, Instant::now());
         }
@@ -147,7 +140,7 @@ impl Task {
         self.received.sort_by_key(|(handle, _)| *handle);
         let mut received = self.received.drain(..).peekable();
         while let Some((handle, first)) = received.next() {
-            let connection = self.driver.protocol().connections.get(&handle).cloned();
+            let connection = self.driver.protocol().connection(handle);
             let rest = iter::from_fn(|| received.next_if(|(next, _)| *next == handle));
             let packets = iter::once(first).chain(rest.map(|(_, packet)| packet));
             match connection {
@@ -202,5 +195,68 @@ impl Task {
         for (transmit, bytes, candidate) in responses {
             protocol.respond(&self.driver.lanes, &transmit, &bytes, candidate.as_deref());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_endhost::lanes::Lanes;
+    use hawser_endhost::socket::Socket;
+    use hawser_keys::Identity;
+    use noq_proto::EndpointConfig;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::congestion::Factory;
+    use crate::connection_id;
+    use crate::endpoint::accept::server_config;
+    use crate::endpoint::toy::{ToyDaemon, isd_as, own_ip};
+    use crate::reset::reset_key;
+    use crate::tls::Tls;
+    use crate::transport::{Config, MIN_MTU, Mtu};
+
+    /// Longest wait for what must happen, far longer than it takes.
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    async fn task() -> Task {
+        let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+        let host = daemon.endhost().await;
+        let socket = Socket::bind(&host, Some((own_ip(7), 0).into())).unwrap();
+        let (identity, config) = (Identity::generate().unwrap(), Config::default());
+        let tls = Tls::new(&identity, &config.alpn).unwrap();
+        let key = reset_key(&identity, &socket.local_addr());
+        let server = server_config(&tls, &config, Mtu::UpTo(MIN_MTU), Factory::default());
+        let (lanes, receiver) = Lanes::new(socket, connection_id::FORMAT);
+        let quic = EndpointConfig::new(Arc::new(key));
+        let driver = Driver::new(lanes, quic, server, config.least_send_window).unwrap();
+        Task {
+            driver,
+            receiver,
+            workers: Workers::default(),
+            incoming: Some(mpsc::channel(1).0),
+            block: BytesMut::new(),
+            received: Vec::new(),
+            response: Vec::new(),
+        }
+    }
+
+    /// `change` is made after the thread has looked and before it waits: the other thread saw no need
+    /// to wake it.
+    async fn ends_the_wait(change: impl FnOnce(&Driver)) {
+        let task = task().await;
+        change(&task.driver);
+        let waiting = tokio::task::spawn_blocking(move || task.rest(false, Instant::now()));
+        let waited = tokio::time::timeout(LONGEST, waiting).await;
+        waited.expect("the thread looks again").unwrap().unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn closing_is_noticed_at_any_time() {
+        ends_the_wait(|driver| driver.close(0, "")).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn retiring_is_noticed_at_any_time() {
+        ends_the_wait(Driver::retire).await;
     }
 }

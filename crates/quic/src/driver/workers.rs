@@ -9,7 +9,7 @@ use std::{io, mem, thread};
 use noq_proto::ConnectionHandle;
 
 use super::connection::Connection;
-use super::{Received, lock};
+use super::{Driver, Received, lock};
 
 /// Most batches that wait for a thread. The one that receives waits for more room, and the socket's
 /// buffer drops what it does not hold.
@@ -24,6 +24,7 @@ struct Batch {
 #[derive(Default)]
 struct Queue {
     batches: Vec<Batch>,
+    /// No batch is added, or the thread has ended.
     closed: bool,
 }
 
@@ -40,21 +41,21 @@ struct Worker {
 pub(crate) struct Workers(Vec<Arc<Worker>>);
 
 impl Workers {
-    /// Starts `count` threads.
-    pub(crate) fn start(count: usize) -> io::Result<Self> {
+    /// Starts `count` threads for the connections of `driver`.
+    pub(crate) fn start(count: usize, driver: &Arc<Driver>) -> io::Result<Self> {
         // If a thread cannot be started, dropping this ends those before it.
         let mut workers = Self::default();
         let runtime = tokio::runtime::Handle::current();
         for number in 1..=count {
-            let (worker, runtime) = (Arc::new(Worker::default()), runtime.clone());
-            let of_thread = Arc::clone(&worker);
+            let runtime = runtime.clone();
+            let of_thread = WorkerThread::new(Arc::clone(driver));
+            workers.0.push(Arc::clone(&of_thread.worker));
             thread::Builder::new()
                 .name(format!("quic-{number}"))
                 .spawn(move || {
                     let _runtime = runtime.enter();
                     of_thread.run();
                 })?;
-            workers.0.push(worker);
         }
         Ok(workers)
     }
@@ -76,12 +77,49 @@ impl Workers {
     }
 }
 
+/// What a thread owns. The endpoint does not outlive a thread that panics.
+pub(crate) struct WorkerThread {
+    worker: Arc<Worker>,
+    driver: Arc<Driver>,
+}
+
+impl WorkerThread {
+    pub(crate) fn new(driver: Arc<Driver>) -> Self {
+        Self {
+            worker: Arc::default(),
+            driver,
+        }
+    }
+
+    fn run(&self) {
+        self.worker.run();
+    }
+}
+
+impl Drop for WorkerThread {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.worker.close();
+            self.driver.abandon("a thread of the endpoint panicked");
+        }
+    }
+}
+
 impl Worker {
+    fn close(&self) {
+        lock(&self.queue).closed = true;
+        self.changed.notify_all();
+    }
+
     fn add(&self, batch: Batch) {
         let queue = lock(&self.queue);
-        let full = |queue: &mut Queue| queue.batches.len() >= WAITING;
+        let full = |queue: &mut Queue| queue.batches.len() >= WAITING && !queue.closed;
         let queue = self.changed.wait_while(queue, full);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        if queue.closed {
+            // The thread has ended, and the connections with it.
+            return;
+        }
         queue.batches.push(batch);
         self.changed.notify_one();
     }
@@ -112,8 +150,7 @@ impl Worker {
 impl Drop for Workers {
     fn drop(&mut self) {
         for worker in &self.0 {
-            lock(&worker.queue).closed = true;
-            worker.changed.notify_one();
+            worker.close();
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Shared {
 }
 
 /// Settings for connections that peers set up, whose path takes packets of `mtu`.
-pub(super) fn server_config(
+pub(crate) fn server_config(
     tls: &Tls,
     config: &Config,
     mtu: Mtu,

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) deadline: Option<Instant>,
     pub(super) connected: bool,
     pub(super) error: Option<ConnectionError>,
+    /// Nothing is received or sent any more, and no timer expires.
+    pub(super) abandoned: bool,
     pub(super) streams: HashMap<StreamId, StreamBuffer>,
     /// Streams that the peer opened and that were not accepted.
     pub(super) opened: VecDeque<StreamId>,
@@ -97,6 +99,7 @@ impl State {
             deadline: None,
             connected: false,
             error: None,
+            abandoned: false,
             streams: HashMap::new(),
             opened: VecDeque::new(),
             window: ReceiveWindow::new(now),

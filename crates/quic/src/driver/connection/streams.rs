@@ -9,6 +9,7 @@ use tokio::io::ReadBuf;
 
 use super::Connection;
 use super::state::{Cause, State};
+use crate::close::NO_CODE;
 use crate::driver::buffer::{End, StreamBuffer};
 
 /// Why a stream cannot be used.
@@ -176,6 +177,16 @@ impl Connection {
         self.update(Instant::now(), Cause::Application, |state| {
             state.quic.send_stream(id).finish()
         })
+    }
+
+    /// Gives a stream up: what the peer has not received is not sent any more.
+    pub(crate) fn reset(&self, id: StreamId) {
+        self.update(Instant::now(), Cause::Application, |state| {
+            if state.error.is_none() {
+                // It fails only when all was delivered.
+                let _ = state.quic.send_stream(id).reset(VarInt::from_u32(NO_CODE));
+            }
+        });
     }
 
     /// Waits until everything written to a stream that was finished is acknowledged, or the peer

@@ -21,11 +21,21 @@ const TICK: Duration = Duration::from_millis(20);
 #[derive(Debug, Error)]
 enum PathError {
     #[error(transparent)]
-    Stream(#[from] StreamError),
+    Stream(StreamError),
     #[error("the other side ended the frames of the path")]
     End,
     #[error(transparent)]
     Receive(#[from] ReceiveError),
+}
+
+impl From<StreamError> for PathError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            // Frames of streams that have ended are not delivered any more.
+            StreamError::Reset => Self::End,
+            error => Self::Stream(error),
+        }
+    }
 }
 
 impl From<Violation> for PathError {
