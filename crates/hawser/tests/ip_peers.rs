@@ -420,7 +420,14 @@ fn a_complete_copy_on_a_read_only_file_system_is_seeded() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh", &folder]);
     command.args([env!("CARGO_BIN_EXE_hawser"), "get", &torrent, "-o", &folder]);
-    command.args(["--json", "--seed", "--tcp", "127.0.0.1:0"]);
+    command.args([
+        "--json",
+        "--seed",
+        "--tcp",
+        "127.0.0.1:0",
+        "--peer",
+        "127.0.0.1:1",
+    ]);
     let Ok(mut seeder) = Running::spawn(command.stdin(Stdio::null())) else {
         eprintln!("skipped: needs unshare");
         return;
