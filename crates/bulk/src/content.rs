@@ -20,6 +20,8 @@ pub use self::landing::{Existing, Landing, LandingError, LandingOptions};
 pub use self::manifest::{
     Entry, Extent, Kind, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
 };
-pub use self::scan::{Scan, ScanError, ScanOptions, Warning, scan, scan_shared, scan_shared_as};
+pub use self::scan::{
+    Metadata, Scan, ScanError, ScanOptions, Warning, scan, scan_shared, scan_shared_as,
+};
 pub use self::skip::{SkipReason, Skipped};
 pub use self::source::{Source, SourceError};

@@ -33,6 +33,10 @@ pub struct Found {
     pub modified: (i64, u32),
     /// Device and inode.
     pub identity: (u64, u64),
+    /// Numbers of the user and group that own it.
+    pub owner: (u32, u32),
+    /// Names that it has in all folders.
+    pub links: u64,
 }
 
 /// The kind of a [`Found`].
@@ -63,6 +67,12 @@ impl From<Stat> for Found {
             mode: stat.st_mode & 0o7777,
             modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
             identity: (stat.st_dev, stat.st_ino),
+            owner: (stat.st_uid, stat.st_gid),
+            #[allow(
+                clippy::useless_conversion,
+                reason = "its size differs between machines"
+            )]
+            links: stat.st_nlink.into(),
         }
     }
 }
@@ -233,17 +243,6 @@ impl Folder {
         }
     }
 
-    /// Sets the permission bits of a folder.
-    ///
-    /// # Errors
-    /// If they cannot be set, or no folder is at the name.
-    pub fn set_folder_mode(&self, name: &OsStr, mode: u32) -> Result<(), StoreError> {
-        let flags = FLAGS | OFlags::RDONLY | OFlags::DIRECTORY;
-        rustix::fs::openat(&self.fd, name, flags, Mode::empty())
-            .and_then(|fd| rustix::fs::fchmod(fd, Mode::from_raw_mode(mode)))
-            .map_err(|errno| self.error("set the permissions of", name.as_ref(), errno))
-    }
-
     /// Refuses a file or folder that this user may not read.
     ///
     /// # Errors
@@ -251,17 +250,6 @@ impl Folder {
     pub fn check_readable(&self, name: &OsStr) -> Result<(), StoreError> {
         rustix::fs::accessat(&self.fd, name, Access::READ_OK, AtFlags::EACCESS)
             .map_err(|errno| self.error("read", name.as_ref(), errno))
-    }
-
-    /// Waits until all that was written to the file system of this folder is on disk.
-    ///
-    /// # Errors
-    /// If something could not be written, also earlier.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.fd, ".", flags, Mode::empty())
-            .and_then(rustix::fs::syncfs)
-            .map_err(|errno| StoreError::io("write everything in", &self.path, errno.into()))
     }
 
     /// The room for new files.

@@ -1,6 +1,7 @@
 //! The source's side: files and folders listed as a manifest.
 
 mod extents;
+mod metadata;
 mod roots;
 mod walk;
 
@@ -58,9 +59,47 @@ pub enum Warning {
         /// What it leads to.
         target: PathBuf,
     },
+    /// What is not carried of some files and directories.
+    #[error("{metadata} of {count} files or folders will be missing, as of {}", first.display())]
+    Missing {
+        /// What is missing.
+        metadata: Metadata,
+        /// Of how many.
+        count: u64,
+        /// The first of them.
+        first: PathBuf,
+    },
     /// A file in which another transfer was interrupted.
     #[error("{0} is left out: it is an unfinished file of another transfer")]
     Unfinished(PathBuf),
+}
+
+/// What files and directories have besides content, permissions and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Metadata {
+    /// Another owner than the user that sends.
+    Owner,
+    /// Set-uid or set-gid.
+    SetId,
+    /// An ACL. Without it the owning group gets what the ACL gives it, and not what the mode shows.
+    Acl,
+    /// Extended attributes of users.
+    Attributes,
+    /// Further names: each becomes a file of its own.
+    HardLinks,
+}
+
+impl fmt::Display for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Owner => "the owners",
+            Self::SetId => "set-uid and set-gid",
+            Self::Acl => "the ACLs",
+            Self::Attributes => "the extended attributes",
+            Self::HardLinks => "the hard links",
+        })
+    }
 }
 
 /// Why files cannot be listed.

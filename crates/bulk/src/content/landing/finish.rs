@@ -63,7 +63,10 @@ impl Disk {
         let entries = self.manifest.entries().len();
         for entry in (0..entries).filter(|entry| !self.is_over(*entry)) {
             let completed = match &self.entry(entry).kind {
-                Kind::File { .. } if self.is(entry, FITS) => self.keep_whole(entry),
+                // One that cannot be opened is replaced.
+                Kind::File { .. } if self.is(entry, FITS) => self
+                    .keep_whole(entry)
+                    .or_else(|_| self.create_whole(entry, |_| Ok(()))),
                 Kind::File { .. } => self.create_whole(entry, |_| Ok(())),
                 Kind::Link { target } => self.link(entry, target),
                 Kind::Directory => Ok(()),
@@ -90,7 +93,7 @@ impl Disk {
         let folder = self.place.folder_of(entry)?;
         let name = self.place.name_of(entry);
         let (mode, modified) = self.status(entry);
-        folder.set_folder_mode(name, mode)?;
+        folder.set_mode(name, mode)?;
         folder.set_modified(name, modified)
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
 use hawser_store::{Folder, Found, StoreError};
@@ -73,7 +74,15 @@ impl Disk {
             return Ok((file, true));
         }
         let in_use = || StoreError::InUse(path());
-        let file = folder.open_name(name, true)?.ok_or_else(in_use)?;
+        let opened = match folder.open_name(name, true) {
+            // It got its last permissions, and not its name.
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                folder.set_mode(name, 0o600)?;
+                folder.open_name(name, true)
+            }
+            opened => opened,
+        };
+        let file = opened?.ok_or_else(in_use)?;
         self.lock_part(&file, entry)?;
         // Another transfer may have completed the file before it was locked here.
         let found = Found::of(&file, &path())?;

@@ -125,7 +125,7 @@ impl Disk {
             Some(found) if found.kind == FoundKind::Folder => {
                 // An earlier transfer may have completed it as read-only.
                 if found.mode & 0o700 != 0o700 {
-                    folder.set_folder_mode(name, found.mode | 0o700)?;
+                    folder.set_mode(name, found.mode | 0o700)?;
                 }
                 Ok(false)
             }

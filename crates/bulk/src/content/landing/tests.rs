@@ -1,4 +1,5 @@
 mod obstacles;
+mod ordinary;
 mod resume;
 mod unfinished;
 
@@ -187,7 +188,7 @@ fn set_uid_and_set_gid_are_cleared() {
     let hosts = Hosts::new();
     fs::write(hosts.from("program"), "x").unwrap();
     fs::set_permissions(hosts.from("program"), fs::Permissions::from_mode(0o6755)).unwrap();
-    let source = hosts.source();
+    let source = Source::open(scan(&[hosts.from("")], ScanOptions::default()).unwrap());
     let landing = hosts.landing(&source);
     send(&source, &landing, vec![0]);
     landing.complete().unwrap();

@@ -158,6 +158,68 @@ fn what_cannot_be_read_is_reported_by_name() {
     assert!(paths(&scan).contains(&"data/b/c/x"));
 }
 
+/// Whether the file system of a folder has ACLs; sets that of a file.
+fn set_acl(path: &Path, acl: &str) -> bool {
+    let set = std::process::Command::new("setfacl")
+        .args(["-m", acl])
+        .arg(path)
+        .output();
+    set.is_ok_and(|output| output.status.success())
+}
+
+/// With an ACL the group bits of a mode are the most that it gives to anybody.
+#[test]
+fn rights_of_an_acl_are_not_given_to_the_group() {
+    let dir = tree();
+    let (file, folder) = (dir.path().join("data/z"), dir.path().join("data/b"));
+    for (path, mode) in [(&file, 0o600), (&folder, 0o750)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    if !set_acl(&file, "u:12345:rw") || !set_acl(&folder, "u:12345:rwx") {
+        eprintln!("skipped: there is no setfacl, or the file system has no ACLs");
+        return;
+    }
+    let shown = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((shown(&file), shown(&folder)), (0o660, 0o770));
+    let scan = scan_of(&[dir.path().join("data")]);
+    let mode = |path: &str| {
+        let mut entries = scan.manifest.entries().iter();
+        entries
+            .find(|entry| entry.path == Path::new(path))
+            .unwrap()
+            .mode
+    };
+    assert_eq!((mode("data/z"), mode("data/b")), (0o600, 0o750));
+    let missing = scan.warnings.iter().map(Warning::to_string);
+    let missing: Vec<_> = missing.collect();
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert!(
+        missing[0].starts_with("the ACLs of 2 files or folders"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn what_is_not_carried_is_named_once() {
+    let dir = tree();
+    let at = |name: &str| dir.path().join("data").join(name);
+    fs::hard_link(at("z"), at("z2")).unwrap();
+    fs::set_permissions(at("a"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let scan = scan_of(&[dir.path().join("data")]);
+    let warnings: Vec<_> = scan.warnings.iter().map(Warning::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("set-uid and set-gid of 1 files"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].starts_with("the hard links of 2 files"),
+        "{warnings:?}"
+    );
+    // Of each folder the last name is found first.
+    assert!(warnings[1].ends_with("data/z2"), "{warnings:?}");
+}
+
 #[test]
 fn nothing_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use hawser_store::{Folder, Found, FoundKind, StoreError};
 
 use super::extents::extents;
+use super::metadata::Missing;
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
-    Entry, Extent, Kind, MAX_PATH, MODE, Manifest, ManifestError, Modified, is_part_name,
-    stays_within,
+    Entry, Extent, Kind, MAX_PATH, Manifest, ManifestError, Modified, is_part_name, stays_within,
 };
 
 /// What was found so far.
@@ -24,6 +24,7 @@ pub(super) struct Walk {
     unreadable: Vec<(usize, StoreError)>,
     /// What cannot be read, or named, and so is no entry.
     unlisted: Vec<(PathBuf, StoreError)>,
+    missing: Missing,
     roots: Roots,
 }
 
@@ -51,11 +52,15 @@ impl Walk {
             return Ok(());
         }
         let top = match name {
-            Some(_) => folder.find(".".as_ref())?.map(|found| {
-                self.entries
-                    .push(entry(prefix.clone(), found, Kind::Directory));
-                first
-            }),
+            Some(_) => match folder.find(".".as_ref())? {
+                Some(found) => {
+                    let mode = self.missing.mode(&folder, ".".as_ref(), found)?;
+                    let top = entry(prefix.clone(), (found, mode), Kind::Directory);
+                    self.entries.push(top);
+                    Some(first)
+                }
+                None => None,
+            },
             None => None,
         };
         // Directly before what it contains: the next to be visited is at the end.
@@ -128,7 +133,9 @@ impl Walk {
         })?;
         Ok(Scan {
             manifest,
-            warnings: self.warnings,
+            warnings: (self.warnings.into_iter())
+                .chain(self.missing.warnings())
+                .collect(),
             unreadable: self.unreadable,
             unlisted: self.unlisted,
             strict: self.options.strict,
@@ -245,7 +252,14 @@ impl Walk {
                 }
             }
         };
-        Some((entry(path, found, kind), trouble))
+        let mode = match self.missing.mode(folder, name, found) {
+            Ok(mode) => mode,
+            Err(error) => {
+                self.unlisted.push((path, error));
+                return None;
+            }
+        };
+        Some((entry(path, (found, mode), kind), trouble))
     }
 }
 
@@ -265,7 +279,9 @@ pub(in super::super) fn look_up(
         size: found.length,
         extents: extents_of(folder, name, found)?,
     };
-    Ok(Some(entry(path.to_owned(), found, kind)))
+    // It was counted before.
+    let mode = Missing::default().mode(folder, name, found)?;
+    Ok(Some(entry(path.to_owned(), (found, mode), kind)))
 }
 
 /// The extents of the file with a name in a folder. Opens it only if it may have holes.
@@ -285,7 +301,7 @@ fn extents_of(folder: &Folder, name: &OsStr, found: Found) -> Result<Vec<Extent>
     extents(&file, size).map_err(|errno| StoreError::io("find the holes of", &path, errno.into()))
 }
 
-fn entry(path: PathBuf, found: Found, kind: Kind) -> Entry {
+fn entry(path: PathBuf, (found, mode): (Found, u32), kind: Kind) -> Entry {
     let (seconds, nanoseconds) = found.modified;
     let modified = Modified {
         seconds,
@@ -293,7 +309,7 @@ fn entry(path: PathBuf, found: Found, kind: Kind) -> Entry {
     };
     Entry {
         path,
-        mode: found.mode & MODE,
+        mode,
         modified,
         kind,
     }
