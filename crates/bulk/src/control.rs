@@ -106,6 +106,8 @@ impl Control {
             mut receive,
             mut framing,
         } = self;
+        // Both sides know each other by now, and manifests may be long.
+        connection.expect_data();
         let (messages, mut queue) = mpsc::unbounded_channel::<Bytes>();
         // Both tasks end with the connection; the session closes it by dropping the sender.
         let writer = tokio::spawn(async move {

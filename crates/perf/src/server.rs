@@ -107,6 +107,7 @@ impl Server {
         let cpu = cpu_time();
         let mut received = match request {
             Request::Stream => {
+                connection.expect_data();
                 let (_, data) = connection.accept_bi().await?;
                 count_stream(data, samples).await?
             }

@@ -85,6 +85,7 @@ async fn send(connection: Connection) {
 }
 
 async fn receive(connection: Connection, received: Arc<AtomicU64>) {
+    connection.expect_data();
     let (_keep, mut stream) = connection.accept_bi().await.unwrap();
     while let Ok(Some(chunk)) = stream.read_chunk(1 << 20).await {
         received.fetch_add(chunk.len() as u64, Ordering::SeqCst);

@@ -118,6 +118,7 @@ async fn run(mtu: u16, time: Duration) -> Run {
 }
 
 async fn receive(connection: Connection) -> u64 {
+    connection.expect_data();
     let (_keep, mut stream) = connection.accept_bi().await.unwrap();
     let mut bytes = 0;
     while let Some(chunk) = stream.read_chunk(CHUNK).await.unwrap() {

@@ -92,6 +92,7 @@ impl Copy {
 
     /// Fetches chunks over a connection until all are here.
     async fn fetch(&self, connection: &Connection, flow: &Shared) -> Result<(), AnyError> {
+        connection.expect_data();
         while !self.is_complete() {
             let held = flow.held.load(Ordering::Relaxed);
             let Some(offset) = (!held).then(|| self.take()).flatten() else {

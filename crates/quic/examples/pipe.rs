@@ -53,6 +53,7 @@ async fn listen(endpoint: Endpoint) -> Result<(), Box<dyn Error>> {
 
 async fn drain(connection: &Connection) -> u64 {
     let mut bytes = 0;
+    connection.expect_data();
     if let Ok((_keep, mut stream)) = connection.accept_bi().await {
         while let Ok(Some(chunk)) = stream.read_chunk(1 << 20).await {
             bytes += chunk.len() as u64;

@@ -8,8 +8,12 @@ use noq_proto::ConnectionError;
 use thiserror::Error;
 
 /// The application error code (RFC 9000, 20.2) of a close that the application did not request. The
-/// application defines the other codes.
+/// application defines the other codes, below 0xffff_ff00.
 pub const NO_CODE: u32 = 0;
+
+/// The application error code with which a connection is closed whose peer sends its data in so many
+/// small pieces with gaps that they take far more memory than their bytes.
+pub const TOO_FRAGMENTED: u32 = 0xffff_ff01;
 
 /// The reason that both sides see when an endpoint is closed.
 pub(crate) const ENDPOINT_CLOSED: &str = "the endpoint was closed";

@@ -42,6 +42,8 @@ pub struct Stats {
     pub lost: u64,
     /// Size of a full QUIC packet, in bytes.
     pub mtu: u16,
+    /// What data takes that arrived and was not read, in bytes of memory.
+    pub held: u64,
 }
 
 impl Connection {
@@ -129,7 +131,17 @@ impl Connection {
             packets_sent: all.sent_packets,
             lost: all.lost_packets,
             mtu: path.current_mtu,
+            held: self.0.quic.held() as u64,
         }
+    }
+
+    /// Lets the peer have as much under way as the path holds, up to 256 MiB, as the application
+    /// reads. Before this, and where the application never asks for it, the peer may send 64 KiB
+    /// ahead of what is read: what it costs is a fixed sum.
+    ///
+    /// To be called once the application knows who the peer is, or that it wants data from it.
+    pub fn expect_data(&self) {
+        self.0.quic.expect_data();
     }
 
     /// Closes the connection at once. The peer receives `code`, for programs, and `reason`, for

@@ -63,6 +63,7 @@ async fn transfer(from: &Connection, to: &Connection, bytes: &[u8]) -> Vec<u8> {
         stream.delivered().await.unwrap();
     };
     let receive = async {
+        to.expect_data();
         let (_keep, mut stream) = to.accept_bi().await.unwrap();
         let mut received = Vec::new();
         stream.read_to_end(&mut received).await.unwrap();

@@ -59,6 +59,10 @@ impl Connection for QuicConnection {
         Some(self.connection.stats().congestion)
     }
 
+    fn expect_data(&self) {
+        self.connection.expect_data();
+    }
+
     fn close(&self, code: CloseCode, text: &str) {
         self.connection.close(code as u32, text);
     }

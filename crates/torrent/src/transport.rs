@@ -105,6 +105,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
         None
     }
 
+    /// Notes that blocks are expected over it, so that the peer may have many under way.
+    fn expect_data(&self) {}
+
     /// Closes it at once. Over QUIC the peer receives `code` and `text`, over TCP nothing.
     fn close(&self, code: CloseCode, text: &str);
 

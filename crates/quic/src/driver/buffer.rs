@@ -2,27 +2,47 @@
 //!
 //! The protocol crate is drained at every receive, gaps and all: it keeps at most 1024 pieces of a
 //! stream and ends the connection at more, while a path of 1 Gbit/s and 200 ms brings 18,000 packets
-//! before a lost one is repaired.
+//! before a lost one is repaired. So the bound is kept here, by what the pieces take in memory: they
+//! are copied out of the packets that brought them, which would stay whole for a single byte, and
+//! joined to runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use noq_proto::VarInt;
+
+/// Most bytes of a run that grows. What arrives together is read together.
+const MAX_RUN: usize = 16 << 10;
+/// Shorter runs are copied when the gap before them is filled, so that those in order are few.
+const SHORT_RUN: usize = 1 << 10;
+/// What a run takes beside its bytes: its place in the map here and in the protocol crate's list of
+/// received ranges, both of which may be half empty, and the allocator's header.
+const RUN_COST: usize = 256;
 
 /// What arrived on one stream, in order as far as nothing is missing.
 #[derive(Debug, Default)]
 pub(super) struct StreamBuffer {
-    /// Where the pieces in order end.
+    /// Where the bytes in order end.
     next: u64,
-    ready: VecDeque<Bytes>,
-    /// Pieces behind a gap, by offset. None overlaps another: the protocol crate sees to that.
-    later: BTreeMap<u64, Bytes>,
+    ready: VecDeque<Run>,
+    /// Runs behind a gap, by offset. None overlaps another: the protocol crate sees to that.
+    later: BTreeMap<u64, Run>,
     /// Bytes in both.
     len: usize,
+    /// What the runs take, in bytes of memory.
+    held: usize,
     end: Option<End>,
-    /// Woken when a piece is ready, or the end is known.
+    /// Woken when something can be read.
     pub(super) reader: Option<Waker>,
+}
+
+/// Bytes that follow one another.
+#[derive(Debug)]
+struct Run {
+    bytes: BytesMut,
+    /// What `bytes` takes, however much of it was read.
+    allocated: usize,
 }
 
 /// How a stream ended.
@@ -34,26 +54,78 @@ pub(super) enum End {
     Reset(VarInt),
 }
 
-impl StreamBuffer {
-    /// Puts `bytes`, which begin at `offset`, where they belong.
-    pub(super) fn insert(&mut self, offset: u64, bytes: Bytes) {
-        self.len += bytes.len();
-        if offset != self.next {
-            self.later.insert(offset, bytes);
-            return;
-        }
-        self.append(bytes);
-        while let Some(piece) = self.later.first_entry()
-            && *piece.key() == self.next
-        {
-            let bytes = piece.remove();
-            self.append(bytes);
+impl Run {
+    /// A run of `bytes`, with room up to `capacity`.
+    fn new(bytes: &[u8], capacity: usize) -> Self {
+        let mut run = BytesMut::with_capacity(capacity.max(bytes.len()));
+        run.extend_from_slice(bytes);
+        Self {
+            allocated: run.capacity(),
+            bytes: run,
         }
     }
 
-    fn append(&mut self, bytes: Bytes) {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.capacity() - self.bytes.len() >= bytes
+    }
+
+    fn cost(&self) -> usize {
+        self.allocated + RUN_COST
+    }
+}
+
+impl StreamBuffer {
+    /// Puts `bytes`, which begin at `offset`, where they belong.
+    pub(super) fn insert(&mut self, offset: u64, bytes: &[u8]) {
+        self.len += bytes.len();
+        if offset != self.next {
+            self.insert_later(offset, bytes);
+            return;
+        }
+        self.append(bytes);
+        while let Some(first) = self.later.first_entry()
+            && *first.key() == self.next
+        {
+            let run = first.remove();
+            if run.bytes.len() < SHORT_RUN {
+                self.held -= run.cost();
+                self.append(&run.bytes);
+            } else {
+                self.next += run.bytes.len() as u64;
+                self.ready.push_back(run);
+            }
+        }
+    }
+
+    /// Puts bytes behind a gap, or behind bytes that are behind one.
+    fn insert_later(&mut self, offset: u64, bytes: &[u8]) {
+        if let Some((start, run)) = self.later.range_mut(..offset).next_back()
+            && start + run.bytes.len() as u64 == offset
+            && run.bytes.len() + bytes.len() <= MAX_RUN
+        {
+            let before = run.allocated;
+            run.bytes.extend_from_slice(bytes);
+            run.allocated = run.bytes.capacity();
+            self.held += run.allocated - before;
+            return;
+        }
+        let run = Run::new(bytes, bytes.len());
+        self.held += run.cost();
+        self.later.insert(offset, run);
+    }
+
+    /// Adds bytes that nothing is missing before.
+    fn append(&mut self, bytes: &[u8]) {
         self.next += bytes.len() as u64;
-        self.ready.push_back(bytes);
+        match self.ready.back_mut() {
+            Some(last) if last.has_room(bytes.len()) => last.bytes.extend_from_slice(bytes),
+            _ => {
+                // As much as waits already: a reader that keeps up gets what came, without waste.
+                let run = Run::new(bytes, self.len.min(MAX_RUN));
+                self.held += run.cost();
+                self.ready.push_back(run);
+            }
+        }
     }
 
     /// Notes the end. Nothing arrives after it.
@@ -61,7 +133,7 @@ impl StreamBuffer {
         self.end = Some(end);
     }
 
-    /// Whether something is to be read: a piece, or the end.
+    /// Whether something is to be read: bytes, or the end.
     pub(super) fn is_readable(&self) -> bool {
         !self.ready.is_empty() || self.end.is_some()
     }
@@ -69,12 +141,27 @@ impl StreamBuffer {
     /// The next bytes in order, at most `max`.
     pub(super) fn take(&mut self, max: usize) -> Option<Bytes> {
         let first = self.ready.front_mut()?;
-        let taken = match first.len() > max {
-            true => Some(first.split_to(max)),
-            false => self.ready.pop_front(),
+        let taken = match first.bytes.len() > max {
+            true => first.bytes.split_to(max),
+            false => {
+                self.held -= first.cost();
+                self.ready.pop_front()?.bytes
+            }
         };
-        self.len -= taken.as_ref().map_or(0, Bytes::len);
-        taken
+        self.len -= taken.len();
+        self.shrink();
+        Some(taken.freeze())
+    }
+
+    /// Copies the rest of a run that was read in part, once it is less than half.
+    fn shrink(&mut self) {
+        if let Some(first) = self.ready.front_mut()
+            && first.bytes.len() * 2 < first.allocated
+        {
+            self.held -= first.cost();
+            *first = Run::new(&first.bytes, 0);
+            self.held += first.cost();
+        }
     }
 
     /// How the stream ended, once everything before is read.
@@ -82,9 +169,14 @@ impl StreamBuffer {
         self.end.filter(|_| self.ready.is_empty())
     }
 
-    /// Bytes held.
+    /// Bytes that arrived and were not read.
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// What they take, in bytes of memory.
+    pub(super) fn held(&self) -> usize {
+        self.held
     }
 }
 
@@ -94,20 +186,54 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn single_bytes_behind_gaps_are_accounted_by_what_they_take() {
+        let mut buffer = StreamBuffer::default();
+        for offset in 1..=1000 {
+            buffer.insert(offset * 2, b"x");
+        }
+        assert_eq!(buffer.len(), 1000);
+        assert!(buffer.held() >= 1000 * RUN_COST);
+        // The gaps are filled: what is in order takes little more than its bytes.
+        for offset in 0..=1000 {
+            let (at, bytes) = match offset {
+                0 => (0, &b"xx"[..]),
+                offset => (offset * 2 + 1, &b"x"[..]),
+            };
+            buffer.insert(at, bytes);
+        }
+        assert_eq!(buffer.len(), 2002);
+        assert!(buffer.held() < 16 * 1024, "{}", buffer.held());
+    }
+
+    #[test]
+    fn pieces_that_follow_one_another_are_joined_behind_a_gap() {
+        let mut buffer = StreamBuffer::default();
+        let piece = [7; 1000];
+        for number in 1..=100 {
+            buffer.insert(number * 1000, &piece);
+        }
+        let most = buffer.len() / MAX_RUN + 1;
+        assert!(buffer.later.len() <= most, "{}", buffer.later.len());
+        assert!(buffer.held() <= 2 * buffer.len() + most * RUN_COST);
+    }
+
     proptest! {
-        /// Pieces in any order come out as the bytes they were cut from.
+        /// Pieces in any order come out as the bytes they were cut from, and what they take is
+        /// accounted.
         #[test]
         fn pieces_come_out_in_order(
-            cuts in prop::collection::vec(1usize..40, 1..60),
+            cuts in prop::collection::vec(1usize..3000, 1..60),
             order in prop::collection::vec(any::<prop::sample::Index>(), 60),
-            max in 1usize..50,
+            max in 1usize..5000,
+            reads in 0usize..4,
         ) {
             let total: usize = cuts.iter().sum();
             let content: Vec<u8> = (0..total).map(|at| at as u8).collect();
             let mut pieces = Vec::new();
             let mut at = 0;
             for cut in &cuts {
-                pieces.push((at as u64, Bytes::copy_from_slice(&content[at..at + cut])));
+                pieces.push((at as u64, &content[at..at + cut]));
                 at += cut;
             }
             let (mut buffer, mut read, mut inserted) = (StreamBuffer::default(), Vec::new(), 0);
@@ -119,15 +245,27 @@ mod tests {
                 inserted += bytes.len();
                 buffer.insert(offset, bytes);
                 prop_assert_eq!(buffer.len(), inserted - read.len());
-                while let Some(bytes) = buffer.take(max) {
+                prop_assert!(buffer.held() >= buffer.len());
+                for _ in 0..reads {
+                    let Some(bytes) = buffer.take(max) else {
+                        break;
+                    };
                     prop_assert!(!bytes.is_empty() && bytes.len() <= max);
                     read.extend(bytes);
                 }
+                let runs = || buffer.ready.iter().chain(buffer.later.values());
+                prop_assert_eq!(buffer.held(), runs().map(Run::cost).sum::<usize>());
+                let most = 4 * buffer.len() + runs().count() * RUN_COST + MAX_RUN;
+                prop_assert!(buffer.held() <= most, "{} of {most}", buffer.held());
+            }
+            while let Some(bytes) = buffer.take(max) {
+                read.extend(bytes);
             }
             prop_assert_eq!(buffer.ended(), None);
             buffer.end(End::Finished);
             prop_assert_eq!(buffer.ended(), Some(End::Finished));
             prop_assert_eq!(read, content);
+            prop_assert_eq!((buffer.len(), buffer.held()), (0, 0));
         }
     }
 }

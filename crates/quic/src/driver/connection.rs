@@ -173,6 +173,18 @@ impl Connection {
         (state.quic.stats(), path)
     }
 
+    /// What unread data takes, in bytes of memory.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().held
+    }
+
+    /// Lets the receive window grow.
+    pub(crate) fn expect_data(&self) {
+        self.update(Instant::now(), Cause::Application, |state| {
+            state.window.grow(&self.driver.budget);
+        });
+    }
+
     /// Asks the peer for an acknowledgement.
     pub(crate) fn ping(&self) {
         self.update(Instant::now(), Cause::Application, |state| {

@@ -17,8 +17,11 @@ use super::{Begun, BegunSender, Driver, Received, address_of, lock};
 
 /// Receives before connections may answer. More would only fill the caches.
 const ROUNDS: usize = 4;
-/// Payloads are copied into blocks of this size, in bytes.
-const BLOCK: usize = 64 << 10;
+/// Payloads are copied into blocks of this size, in bytes. A whole block is kept for what the protocol
+/// keeps of one of them; stream data is copied out at once, so that is little.
+const BLOCK: usize = 16 << 10;
+/// The bit of the first byte that long headers have (RFC 9000, 17.2).
+const LONG_HEADER: u8 = 0x80;
 
 struct Task {
     driver: Arc<Driver>,
@@ -26,11 +29,32 @@ struct Task {
     workers: Workers,
     /// `None` once the endpoint is closed.
     incoming: Option<BegunSender>,
-    /// Where payloads are copied to, many to one allocation.
-    block: BytesMut,
+    blocks: Blocks,
     /// What was received for connections, in order.
     received: Vec<(ConnectionHandle, Received)>,
     response: Vec<u8>,
+}
+
+/// Where payloads are copied to, many to one allocation.
+#[derive(Default)]
+struct Blocks(BytesMut);
+
+impl Blocks {
+    fn copy(&mut self, payload: &[u8]) -> BytesMut {
+        let Self(block) = self;
+        // What sets connections up may be kept for long, and comes from anybody.
+        if payload
+            .first()
+            .is_some_and(|first| first & LONG_HEADER != 0)
+        {
+            return BytesMut::from(payload);
+        }
+        if block.capacity() < payload.len() {
+            block.reserve(BLOCK.max(payload.len()));
+        }
+        block.extend_from_slice(payload);
+        block.split()
+    }
 }
 
 /// Receives until nothing uses the endpoint any more. Connections that peers begin go to `incoming`.
@@ -48,7 +72,7 @@ pub(crate) fn run(
         receiver,
         workers,
         incoming: Some(incoming),
-        block: BytesMut::new(),
+        blocks: Blocks::default(),
         received: Vec::new(),
         response: Vec::new(),
     };
@@ -156,11 +180,7 @@ impl Task {
         let mut responses: Vec<(Transmit, Vec<u8>, Option<Arc<Candidate>>)> = Vec::new();
         let mut protocol = self.driver.protocol();
         for datagram in self.receiver.batch() {
-            if self.block.capacity() < datagram.payload.len() {
-                self.block.reserve(BLOCK.max(datagram.payload.len()));
-            }
-            self.block.extend_from_slice(datagram.payload);
-            let data = self.block.split();
+            let data = self.blocks.copy(datagram.payload);
             let path = FourTuple::from_remote(address_of(datagram.flow));
             let ecn = EcnCodepoint::from_bits(datagram.ecn);
             let candidate = datagram.candidate;
@@ -234,7 +254,7 @@ mod tests {
             receiver,
             workers: Workers::default(),
             incoming: Some(mpsc::channel(1).0),
-            block: BytesMut::new(),
+            blocks: Blocks::default(),
             received: Vec::new(),
             response: Vec::new(),
         }

@@ -1,18 +1,30 @@
-//! How much the peer of a connection may send: what its path holds, within a budget that all
-//! connections of an endpoint share.
+//! How much the peer of a connection may send, and what that may take in memory.
+//!
+//! Every connection has a small window. Once the application expects more data than that of the peer,
+//! the window grows to what the path holds, within a budget that all connections of an endpoint
+//! share. It grows by what the application reads: data that nothing can be done with earns nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Receive window of a new connection, in bytes. Every connection has this much.
-pub(crate) const LEAST: u64 = 1 << 20;
+/// Receive window of a new connection, in bytes: messages and requests fit. Every connection has this
+/// much.
+pub(crate) const LEAST: u64 = 64 << 10;
+/// Receive window of a connection that data is expected from, in bytes: more than a sender's first
+/// flights.
+const EXPECTING: u64 = 512 << 10;
 /// Largest receive window, in bytes: 10 Gbit/s over 200 ms.
 pub(crate) const LARGEST: u64 = 256 << 20;
 /// What all connections of an endpoint may have beyond [`LEAST`], in bytes.
 const BUDGET: u64 = 512 << 20;
-/// The window, in units of what arrives in a round trip. A sender doubles its rate every round trip
+/// The window, in units of what is read in a round trip. A sender doubles its rate every round trip
 /// when it starts, and what follows a lost packet is held for a round trip more.
 const ROUND_TRIPS: u64 = 4;
+/// What a window may take in memory: some bytes for each of its own, as buffers grow by doubling and
+/// packets have a place each; and some runs of few bytes, as packets with short messages are lost,
+/// too.
+const MEMORY: u64 = 4;
+const SHORT_RUNS: u64 = 64 << 10;
 /// A window is announced again when it has grown by this part of its size.
 const STEP: u64 = 8;
 
@@ -45,12 +57,14 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     size: u64,
+    /// Whether it may grow.
+    grows: bool,
     /// Bytes that arrived and that the application has not read.
     unread: u64,
     /// What the protocol grants the peer at present.
     granted: u64,
-    /// Bytes that arrived since `since`.
-    arrived: u64,
+    /// Bytes that the application has read since `since`.
+    read: u64,
     since: Instant,
 }
 
@@ -58,22 +72,40 @@ impl ReceiveWindow {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             size: LEAST,
+            grows: false,
             unread: 0,
             granted: LEAST,
-            arrived: 0,
+            read: 0,
             since: now,
+        }
+    }
+
+    /// Lets the window grow.
+    pub(super) fn grow(&mut self, budget: &Budget) {
+        if !std::mem::replace(&mut self.grows, true) {
+            self.size += budget.reserve(EXPECTING - self.size);
         }
     }
 
     /// Notes `bytes` that arrived.
     pub(super) fn on_received(&mut self, bytes: u64) {
         self.unread += bytes;
-        self.arrived += bytes;
     }
 
-    /// Notes `bytes` that the application has read or will never read.
+    /// Notes `bytes` that the application has read.
     pub(super) fn on_read(&mut self, bytes: u64) {
         self.unread -= bytes;
+        self.read += bytes;
+    }
+
+    /// Notes `bytes` that the application will never read.
+    pub(super) fn on_discarded(&mut self, bytes: u64) {
+        self.unread -= bytes;
+    }
+
+    /// The most memory that unread bytes may take, in bytes.
+    pub(super) fn memory(&self) -> u64 {
+        MEMORY * self.size + SHORT_RUNS
     }
 
     fn wanted(&self) -> u64 {
@@ -85,7 +117,7 @@ impl ReceiveWindow {
         self.wanted() >= self.granted + self.size / STEP
     }
 
-    /// Adapts the window to what arrives in a round trip. Returns how much beyond what it has read the
+    /// Adapts the window to what is read in a round trip. Returns how much beyond what it has read the
     /// protocol should allow the peer from now on, when that changes.
     pub(super) fn update(
         &mut self,
@@ -94,12 +126,12 @@ impl ReceiveWindow {
         budget: &Budget,
     ) -> Option<u64> {
         let elapsed = now.saturating_duration_since(self.since);
-        if elapsed >= round_trip {
+        if self.grows && elapsed >= round_trip {
             let share = round_trip.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-            let wanted = (self.arrived as f64 * share) as u64 * ROUND_TRIPS;
+            let wanted = (self.read as f64 * share) as u64 * ROUND_TRIPS;
             let missing = wanted.min(LARGEST).saturating_sub(self.size);
             self.size += budget.reserve(missing);
-            (self.arrived, self.since) = (0, now);
+            (self.read, self.since) = (0, now);
         }
         let wanted = self.wanted();
         if wanted < self.granted || self.is_due() {
@@ -128,6 +160,7 @@ mod tests {
     fn after(rounds: u32, bytes: u64, budget: &Budget) -> (ReceiveWindow, Option<u64>) {
         let start = Instant::now();
         let mut window = ReceiveWindow::new(start);
+        window.grow(budget);
         let mut granted = None;
         for round in 1..=rounds {
             window.on_received(bytes);
@@ -140,9 +173,29 @@ mod tests {
     #[test]
     fn a_window_grows_to_four_round_trips() {
         let budget = Budget::default();
-        assert_eq!(after(3, 1000, &budget).1, None);
+        assert_eq!(after(3, 1000, &budget).1, Some(EXPECTING));
         assert_eq!(after(3, 25 << 20, &budget).1, Some(100 << 20));
         assert_eq!(after(3, 200 << 20, &budget).1, Some(LARGEST));
+    }
+
+    #[test]
+    fn a_window_does_not_grow_by_what_is_not_read_or_not_expected() {
+        let (budget, start) = (Budget::default(), Instant::now());
+        let mut window = ReceiveWindow::new(start);
+        for round in 1..10 {
+            window.on_received(LEAST);
+            window.on_read(LEAST);
+            window.update(start + RTT * round, RTT, &budget);
+            assert_eq!(window.size, LEAST, "it is not expected");
+        }
+        let mut window = ReceiveWindow::new(start);
+        window.grow(&budget);
+        for round in 1..10 {
+            window.on_received(EXPECTING);
+            window.on_discarded(EXPECTING);
+            window.update(start + RTT * round, RTT, &budget);
+            assert_eq!(window.size, EXPECTING, "it is not read");
+        }
     }
 
     #[test]
@@ -166,6 +219,7 @@ mod tests {
             let budget = Budget::default();
             let mut now = Instant::now();
             let mut window = ReceiveWindow::new(now);
+            window.grow(&budget);
             for (received, read, millis) in steps {
                 now += Duration::from_millis(millis);
                 window.on_received(received.min(window.granted));

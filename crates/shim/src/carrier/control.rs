@@ -106,6 +106,8 @@ impl Control {
         mut outgoing: UnboundedReceiver<Message>,
         received: UnboundedSender<(LaneKey, Message)>,
     ) {
+        // Both sides know each other by now.
+        self.connection.expect_data();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut watch = Watch::new(Arc::clone(&lane));

@@ -81,6 +81,9 @@ impl<T: Transport> Swarm<T> {
             && known.interested != interesting
         {
             known.interested = interesting;
+            if interesting {
+                known.connection.expect_data();
+            }
             known.send([if interesting {
                 Message::Interested
             } else {

@@ -7,11 +7,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
+use bytes::Bytes;
 use hawser_endhost::lanes::{Flow, FlowId, LaneSender};
 use noq_proto::{
-    ConnectionError, ConnectionHandle, Event, PathId, ReadError, StreamEvent, StreamId, VarInt,
+    ConnectionError, ConnectionHandle, Event, PathId, ReadError, StreamEvent, StreamId,
+    TransportError, TransportErrorCode, VarInt,
 };
 
+use crate::close::TOO_FRAGMENTED;
 use crate::driver::buffer::{End, StreamBuffer};
 use crate::driver::window::ReceiveWindow;
 use crate::driver::{Driver, Received};
@@ -48,6 +51,8 @@ pub(super) struct State {
     /// Streams that the peer opened and that were not accepted.
     pub(super) opened: VecDeque<StreamId>,
     pub(super) window: ReceiveWindow,
+    /// What unread data of all streams takes, in bytes of memory.
+    pub(super) held: usize,
     send_window: u64,
     pub(super) writers: HashMap<StreamId, Waker>,
     pub(super) finishing: HashMap<StreamId, Waker>,
@@ -103,6 +108,7 @@ impl State {
             streams: HashMap::new(),
             opened: VecDeque::new(),
             window: ReceiveWindow::new(now),
+            held: 0,
             send_window: 0,
             writers: HashMap::new(),
             finishing: HashMap::new(),
@@ -152,6 +158,9 @@ impl State {
             }
             while let Some(event) = self.quic.poll() {
                 self.on_event(event);
+            }
+            if self.held as u64 > self.window.memory() && self.error.is_none() {
+                self.refuse_fragments(now);
             }
             self.set_windows(driver, now);
             let pause = (cause == Cause::Packets)
@@ -270,11 +279,11 @@ impl State {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let before = stream.len();
+        let (before, held) = (stream.len(), stream.held());
         if let Ok(mut chunks) = self.quic.recv_stream(id).read(false) {
             loop {
                 match chunks.next(usize::MAX) {
-                    Ok(Some(chunk)) => stream.insert(chunk.offset, chunk.bytes),
+                    Ok(Some(chunk)) => stream.insert(chunk.offset, &chunk.bytes),
                     Ok(None) => break stream.end(End::Finished),
                     Err(ReadError::Reset(code)) => break stream.end(End::Reset(code)),
                     Err(ReadError::Blocked) => break,
@@ -284,9 +293,27 @@ impl State {
             self.window.on_received((stream.len() - before) as u64);
             let _ = chunks.finalize();
         }
+        self.held = self.held + stream.held() - held;
         if stream.is_readable() {
             self.woken.extend(stream.reader.take());
         }
+    }
+
+    /// Ends the connection: what arrived takes more memory than its bytes can account for.
+    fn refuse_fragments(&mut self, now: Instant) {
+        let reason = "the peer's data arrives in too many pieces";
+        (self.quic).close(
+            now,
+            TOO_FRAGMENTED.into(),
+            Bytes::from_static(reason.as_bytes()),
+        );
+        let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason.into());
+        self.end(error.into());
+        for stream in self.streams.values_mut() {
+            self.window.on_discarded(stream.len() as u64);
+            *stream = StreamBuffer::default();
+        }
+        self.held = 0;
     }
 
     /// Sets how much may be under way, in both directions.

@@ -97,7 +97,10 @@ impl Connection {
         let Some(stream) = streams.get_mut(&id) else {
             return Poll::Ready(Err(StreamFault::Finished));
         };
+        let held = stream.held();
         if let Some((read, taken)) = take(stream) {
+            let freed = held - stream.held();
+            state.held -= freed;
             state.window.on_read(read as u64);
             let due = state.window.is_due();
             drop(state);
@@ -121,7 +124,8 @@ impl Connection {
     pub(crate) fn stop(&self, id: StreamId) {
         self.update(Instant::now(), Cause::Application, |state| {
             if let Some(stream) = state.streams.remove(&id) {
-                state.window.on_read(stream.len() as u64);
+                state.held -= stream.held();
+                state.window.on_discarded(stream.len() as u64);
                 // It fails only when all has arrived.
                 let _ = state.quic.recv_stream(id).stop(VarInt::from_u32(0));
             }

@@ -1,0 +1,70 @@
+//! What a hostile peer can make an endpoint keep.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+#[path = "../examples/hostile/attack.rs"]
+#[allow(dead_code, reason = "the example uses all of it")]
+mod attack;
+
+use std::net::SocketAddr;
+
+use hawser_endhost::Endhost;
+use hawser_quic::{Config, Endpoint, TOO_FRAGMENTED};
+use tokio::sync::mpsc;
+
+use self::attack::Attacker;
+
+/// Most memory that a connection may keep from which the application expects no data, in bytes.
+const MOST: u64 = 350 << 10;
+/// More than such a connection may keep.
+const EACH: u64 = 2000;
+
+fn local() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_bytes_behind_gaps_cost_little_memory() {
+    let host = Endhost::on_plain_ip(None);
+    let server = Endpoint::bind(host.clone(), Some(local()), Config::default()).unwrap();
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let (peer, alpn) = (server.local_addr(), Config::default().alpn);
+    let mut attacker = Attacker::new(&host, local(), peer, &path, &alpn).unwrap();
+    let attack = tokio::task::spawn_blocking(move || attacker.fragment(EACH, EACH).unwrap());
+    let connection = server.accept().await.unwrap();
+    // The application reads nothing, as a server that waits for something else.
+    let (sender, mut ended) = mpsc::channel::<()>(1);
+    let watched = connection.clone();
+    let watch = tokio::spawn(async move {
+        let mut most = 0;
+        while !sender.is_closed() {
+            most = most.max(watched.stats().held);
+            tokio::task::yield_now().await;
+        }
+        most
+    });
+    let outcome = attack.await.unwrap();
+    ended.close();
+    let most = watch.await.unwrap();
+    assert!(most > 0, "nothing arrived");
+    assert!(most <= MOST, "{most} bytes were kept");
+    assert_eq!((outcome.connections, outcome.closed), (1, 1), "{outcome:?}");
+    assert_eq!(outcome.code, Some(TOO_FRAGMENTED.into()));
+    let reason = connection.closed().await.to_string();
+    assert!(reason.contains("in too many pieces"), "{reason}");
+    assert_eq!(connection.stats().held, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_only_begun_leave_room_for_others() {
+    let host = Endhost::on_plain_ip(None);
+    let server = Endpoint::bind(host.clone(), Some(local()), Config::default()).unwrap();
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let (peer, alpn) = (server.local_addr(), Config::default().alpn);
+    let mut attacker = Attacker::new(&host, local(), peer, &path, &alpn).unwrap();
+    let attack = tokio::task::spawn_blocking(move || attacker.begin(600).unwrap());
+    attack.await.unwrap();
+    let client = Endpoint::bind(host, Some(local()), Config::default()).unwrap();
+    let (there, here) = tokio::join!(client.connect(peer, path), server.accept());
+    there.unwrap();
+    assert!(here.is_some());
+}
