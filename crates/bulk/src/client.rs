@@ -1,7 +1,10 @@
 //! A transfer that this host begins.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+mod retry;
+mod trust;
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
 use hawser_keys::{PeerKey, Trust};
@@ -9,15 +12,17 @@ use hawser_manager::{PathOptions, PathSet};
 use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use self::retry::Retry;
 use crate::algorithm::Algorithm;
 use crate::content::Source;
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
+use crate::notice::Notice;
 use crate::protocol;
 use crate::report::{PathProgress, Summary, TransferEvent};
-use crate::session::{Begin, Destination, Ended, Role, Session};
+use crate::session::{Begin, Destination, Ended, KEPT, Role, Session};
 
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.
@@ -53,12 +58,16 @@ pub struct TransferOptions {
     pub server: Trust,
     /// Limits the rate of content, sent or received; `None` for no limit.
     pub limit: Option<Limit>,
+    /// How long a server that was reached before is tried again once it cannot be reached; zero for
+    /// never. A session without a connection is kept for 30 s whatever this says.
+    pub retry: Duration,
 }
 
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.
 ///
 /// A server that has lost the session, as one that was started again, is asked for another one,
-/// which continues from what was verified.
+/// which continues from what was verified. So is one that could not be reached for a while, for as
+/// long as [`TransferOptions::retry`] says.
 ///
 /// # Errors
 /// [`TransferError`] when no path works, the server refuses, or one of the sides cannot read or
@@ -70,75 +79,176 @@ pub async fn transfer(
     options: TransferOptions,
     events: UnboundedSender<TransferEvent>,
 ) -> Result<Summary, TransferError> {
-    // Without any path it fails here, with the reason.
-    node.host().paths(peer.isd_as).await?;
-    let agreed = Arc::default();
     let mut earlier = Earlier::default();
+    let mut retry = Retry::new(options.retry);
+    let mut attempt = Attempt {
+        node,
+        peer,
+        request: &request,
+        options: &options,
+        agreed: Arc::default(),
+        instance: node.instance(),
+        patience: KEPT,
+        events: &events,
+    };
+    let report = |event| {
+        // The caller may have dropped its end.
+        let _ = events.send(event);
+    };
     loop {
-        let ended = session(node, peer, &request, &options, &agreed, &events).await?;
-        match &ended.result {
-            Err(TransferError::Peer { code, .. })
-                if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
-            {
-                earlier.add(ended);
-                // The caller may have dropped its end.
-                let _ = events.send(TransferEvent::Restarted);
+        let began = Instant::now();
+        let (result, since) = match attempt.run(&mut retry).await {
+            Err(error) => (Err(error), began),
+            Ok(ended) => {
+                let now = Instant::now();
+                // Without a connection a session is kept for a while.
+                let since = now.checked_sub(KEPT).unwrap_or(now);
+                match &ended.result {
+                    Err(TransferError::Peer { code, .. })
+                        if *code == protocol::ErrorCode::NO_SESSION
+                            && earlier.may_retry(&ended) =>
+                    {
+                        earlier.add(ended);
+                        attempt.instance = fastrand::u64(..);
+                        report(TransferEvent::Restarted);
+                        continue;
+                    }
+                    _ => (Ok(ended), since),
+                }
             }
-            _ => return earlier.summary(ended),
+        };
+        let error = match &result {
+            Err(error) => Some(error),
+            Ok(ended) => ended.result.as_ref().err(),
+        };
+        let reason = error
+            .filter(|error| is_outage(error))
+            .map(ToString::to_string);
+        let now = Instant::now();
+        let again = reason.and_then(|reason| Some((reason, retry.failed(since, now)?)));
+        let Some((reason, again)) = again else {
+            let summary = result.and_then(|ended| earlier.summary(ended));
+            return summary.map_err(|error| lost_for(error, retry.lost_for(now)));
+        };
+        if let Ok(ended) = result {
+            earlier.add(ended);
         }
+        if again.is_first {
+            let left = again.left;
+            report(TransferEvent::Waiting { reason, left });
+        }
+        tokio::time::sleep(again.pause).await;
+        attempt.instance = fastrand::u64(..);
+        attempt.patience = again.left.min(KEPT);
     }
 }
 
-/// One session of a transfer.
-async fn session(
-    node: &Node,
-    peer: ScionAddr,
-    request: &Request,
-    options: &TransferOptions,
-    agreed: &Arc<OnceLock<PeerKey>>,
-    events: &UnboundedSender<TransferEvent>,
-) -> Result<Ended, TransferError> {
-    let own_credit = node.memory().next_share();
-    let (role, wire_role, name, offered) = match request.clone() {
-        Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name, 0),
-        Request::Fetch { name, destination } => (
-            Role::Sink(destination),
-            protocol::Role::Sink,
-            name,
-            own_credit,
-        ),
-    };
-    let target = Arc::new(Target {
-        node: node.clone(),
-        peer,
-        trust: options.server.clone(),
-        agreed: Arc::clone(agreed),
-        role: wire_role,
-        credit: offered,
-        name,
-        cipher: Cipher::preferred(),
-        algorithm: options.algorithm,
-        session: tokio::sync::Mutex::new(None),
-    });
-    let (joined, new_subflows) = unbounded_channel();
-    let mut dialer = Dialer::new(target, PathSet::new(options.paths.clone()), joined);
-    let credit = first_credit(&mut dialer, peer, events).await?;
-    let begin = Begin {
-        node: node.clone(),
-        key: node.session_key(),
-        peer,
-        credit: match role {
-            Role::Source(_) => credit,
-            Role::Sink(_) => own_credit,
+/// Whether the server may be reached again without any change to either side.
+fn is_outage(error: &TransferError) -> bool {
+    matches!(
+        error,
+        TransferError::Unreachable { .. } | TransferError::NoPath { .. } | TransferError::Paths(_)
+    )
+}
+
+/// Has an error say for how long the server could not be reached in all.
+fn lost_for(error: TransferError, lost: Duration) -> TransferError {
+    match error {
+        TransferError::Unreachable {
+            peer,
+            after,
+            reason,
+        } => TransferError::Unreachable {
+            peer,
+            after: after.max(lost),
+            reason,
         },
-        role,
-        limit: options.limit.clone(),
-        dialer: Some(dialer),
-        joined: new_subflows,
-        replaced: Arc::default(),
-        events: events.clone(),
-    };
-    Ok(Session::new(begin).run().await)
+        error => error,
+    }
+}
+
+/// What the sessions of a transfer have in common.
+struct Attempt<'a> {
+    node: &'a Node,
+    peer: ScionAddr,
+    request: &'a Request,
+    options: &'a TransferOptions,
+    /// The key of the server that knew the code.
+    agreed: Arc<OnceLock<PeerKey>>,
+    instance: u64,
+    /// Longest wait for the first connection.
+    patience: Duration,
+    events: &'a UnboundedSender<TransferEvent>,
+}
+
+impl Attempt<'_> {
+    /// One session.
+    ///
+    /// # Errors
+    /// When the server has accepted none.
+    async fn run(&self, retry: &mut Retry) -> Result<Ended, TransferError> {
+        let (node, peer, options) = (self.node, self.peer, self.options);
+        // Without any path it fails here, with the reason.
+        node.host().paths(peer.isd_as).await?;
+        let own_credit = node.memory().next_share();
+        let (role, wire_role, name, offered) = match self.request.clone() {
+            Request::Send { content, name } => {
+                (Role::Source(content), protocol::Role::Source, name, 0)
+            }
+            Request::Fetch { name, destination } => (
+                Role::Sink(destination),
+                protocol::Role::Sink,
+                name,
+                own_credit,
+            ),
+        };
+        let target = Arc::new(Target {
+            node: node.clone(),
+            peer,
+            trust: options.server.clone(),
+            agreed: Arc::clone(&self.agreed),
+            shown: Mutex::default(),
+            instance: self.instance,
+            role: wire_role,
+            credit: offered,
+            name,
+            cipher: Cipher::preferred(),
+            algorithm: options.algorithm,
+            session: tokio::sync::Mutex::new(None),
+        });
+        let (joined, new_subflows) = unbounded_channel();
+        let paths = PathSet::new(options.paths.clone());
+        let mut dialer = Dialer::new(Arc::clone(&target), paths, joined);
+        let credit = first_credit(&mut dialer, peer, self.patience, self.events).await?;
+        if retry.is_waiting() {
+            let _ = self.events.send(TransferEvent::Continued);
+        }
+        retry.reached();
+        let notice = Arc::<Notice>::default();
+        let begin = Begin {
+            node: node.clone(),
+            key: node.session_key(),
+            peer,
+            credit: match role {
+                Role::Source(_) => credit,
+                Role::Sink(_) => own_credit,
+            },
+            role,
+            limit: options.limit.clone(),
+            dialer: Some(dialer),
+            joined: new_subflows,
+            notice: Arc::clone(&notice),
+            events: self.events.clone(),
+        };
+        let mut ended = tokio::select! {
+            ended = Session::new(begin).run() => ended,
+            never = trust::end_revoked(Arc::clone(&target), notice) => match never {},
+        };
+        if let (Err(TransferError::Revoked), Trust::Known(known)) = (&ended.result, &target.trust) {
+            ended.result = Err(trust::reason(&target, known));
+        }
+        Ok(ended)
+    }
 }
 
 /// What earlier sessions of the same transfer did.
@@ -202,6 +312,7 @@ impl Earlier {
 async fn first_credit(
     dialer: &mut Dialer,
     peer: ScionAddr,
+    patience: Duration,
     events: &UnboundedSender<TransferEvent>,
 ) -> Result<u64, TransferError> {
     let first = async {
@@ -218,11 +329,11 @@ async fn first_credit(
             }
         }
     };
-    match tokio::time::timeout(crate::session::KEPT, first).await {
+    match tokio::time::timeout(patience, first).await {
         Ok(first) => first,
         Err(_) => Err(TransferError::Unreachable {
             peer,
-            after: crate::session::KEPT,
+            after: patience,
             reason: dialer
                 .trouble()
                 .unwrap_or_else(|| "no path is connected".to_owned()),

@@ -272,6 +272,3 @@ impl Drop for Data {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-#[path = "../../endhost/tests/hosts/toy.rs"]
-mod toy;
