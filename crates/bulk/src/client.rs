@@ -1,8 +1,11 @@
 //! A transfer that this host begins.
 
+mod retry;
+mod trust;
+
 use std::io;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
 use hawser_keys::{PeerKey, Trust};
@@ -10,18 +13,21 @@ use hawser_manager::{PathOptions, PathSet};
 use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use self::retry::Retry;
 use crate::algorithm::Algorithm;
 use crate::content::{ScanError, Source};
 use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
+use crate::notice::Notice;
 use crate::protocol::{self, Wants};
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
-use crate::session::{Begin, Destination, Ended, Role, Session, landing_options};
+use crate::session::{Begin, Destination, Ended, KEPT, Role, Session, landing_options};
 
 /// How often files are sent again that changed while they were read.
 const AGAIN: u32 = 2;
+
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.
 const FRUITLESS: u32 = 5;
@@ -56,6 +62,9 @@ pub struct TransferOptions {
     pub server: Trust,
     /// Limits the rate of content, sent or received; `None` for no limit.
     pub limit: Option<Limit>,
+    /// How long a server that was reached before is tried again once it cannot be reached; zero for
+    /// never. A session without a connection is kept for 30 s whatever this says.
+    pub retry: Duration,
     /// What happens to files that cannot be transferred, or exist. The patterns are for what is
     /// fetched: what is sent was listed without.
     pub wants: Wants,
@@ -64,16 +73,13 @@ pub struct TransferOptions {
 /// Transfers content to or from the server at `peer`; what happens goes to `events`.
 ///
 /// A server that has lost the session, as one that was started again, is asked for another one,
-/// which continues from what was verified. Files that change while they are read are sent again at the
-/// end, as they are then, up to twice.
+/// which continues from what was verified. So is one that could not be reached for a while, for as
+/// long as [`TransferOptions::retry`] says. Files that change while they are read are sent again at
+/// the end, as they are then, up to twice.
 ///
 /// # Errors
 /// [`TransferError`] when no path works, the server refuses, or one of the sides cannot read or
-/// write. What was verified stays, and is not sent again by the next attempt. Files that cannot be
-/// transferred although others can are no error, but in [`Summary::failed`], if [`Choices::STRICT`] is
-/// not chosen.
-///
-/// [`Choices::STRICT`]: crate::protocol::Choices::STRICT
+/// write. What was verified stays, and is not sent again by the next attempt.
 pub async fn transfer(
     node: &Node,
     peer: ScionAddr,
@@ -81,16 +87,8 @@ pub async fn transfer(
     options: TransferOptions,
     events: UnboundedSender<TransferEvent>,
 ) -> Result<Summary, TransferError> {
-    // Without any path it fails here, with the reason.
-    node.host().paths(peer.isd_as).await?;
-    let client = Client {
-        node,
-        peer,
-        options,
-        agreed: Arc::default(),
-        events,
-    };
-    let mut summary = client.pass(&request).await?;
+    let pass = async |request: &Request| pass(node, peer, request, &options, &events).await;
+    let mut summary = pass(&request).await?;
     let mut request = request;
     for _ in 0..AGAIN {
         let again: Vec<usize> = summary.failed.iter().filter_map(|one| one.again).collect();
@@ -108,7 +106,7 @@ pub async fn transfer(
             }
         }
         let whole = matches!(request, Request::Fetch { .. });
-        summary = after(summary, client.pass(&request).await?, whole);
+        summary = after(summary, pass(&request).await?, whole);
     }
     Ok(summary)
 }
@@ -147,46 +145,127 @@ fn after(before: Summary, mut pass: Summary, whole: bool) -> Summary {
     }
 }
 
-/// What all sessions of a transfer have in common.
-struct Client<'a> {
-    node: &'a Node,
+/// Transfers what is requested once, in as many sessions as it takes.
+async fn pass(
+    node: &Node,
     peer: ScionAddr,
-    options: TransferOptions,
-    agreed: Arc<OnceLock<PeerKey>>,
-    events: UnboundedSender<TransferEvent>,
+    request: &Request,
+    options: &TransferOptions,
+    events: &UnboundedSender<TransferEvent>,
+) -> Result<Summary, TransferError> {
+    let mut earlier = Earlier::default();
+    let mut retry = Retry::new(options.retry);
+    let mut attempt = Attempt {
+        node,
+        peer,
+        request,
+        options,
+        agreed: Arc::default(),
+        instance: node.instance(),
+        patience: KEPT,
+        events,
+    };
+    let report = |event| {
+        // The caller may have dropped its end.
+        let _ = events.send(event);
+    };
+    loop {
+        let began = Instant::now();
+        let (result, since) = match attempt.run(&mut retry).await {
+            Err(error) => (Err(error), began),
+            Ok(ended) => {
+                let now = Instant::now();
+                // Without a connection a session is kept for a while.
+                let since = now.checked_sub(KEPT).unwrap_or(now);
+                match &ended.result {
+                    Err(TransferError::Peer { code, .. })
+                        if *code == protocol::ErrorCode::NO_SESSION
+                            && earlier.may_retry(&ended) =>
+                    {
+                        earlier.add(ended);
+                        attempt.instance = fastrand::u64(..);
+                        report(TransferEvent::Restarted);
+                        continue;
+                    }
+                    _ => (Ok(ended), since),
+                }
+            }
+        };
+        let error = match &result {
+            Err(error) => Some(error),
+            Ok(ended) => ended.result.as_ref().err(),
+        };
+        let reason = error
+            .filter(|error| is_outage(error))
+            .map(ToString::to_string);
+        let now = Instant::now();
+        let again = reason.and_then(|reason| Some((reason, retry.failed(since, now)?)));
+        let Some((reason, again)) = again else {
+            let summary = result.and_then(|ended| earlier.summary(ended));
+            return summary.map_err(|error| lost_for(error, retry.lost_for(now)));
+        };
+        if let Ok(ended) = result {
+            earlier.add(ended);
+        }
+        if again.is_first {
+            let left = again.left;
+            report(TransferEvent::Waiting { reason, left });
+        }
+        tokio::time::sleep(again.pause).await;
+        attempt.instance = fastrand::u64(..);
+        attempt.patience = again.left.min(KEPT);
+    }
 }
 
-impl Client<'_> {
-    /// Transfers what is requested once, in as many sessions as it takes.
-    async fn pass(&self, request: &Request) -> Result<Summary, TransferError> {
-        let mut earlier = Earlier::default();
-        loop {
-            let ended = self.session(request).await?;
-            match &ended.result {
-                Err(TransferError::Peer { code, .. })
-                    if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
-                {
-                    earlier.add(ended);
-                    // The caller may have dropped its end.
-                    let _ = self.events.send(TransferEvent::Restarted);
-                }
-                _ => return earlier.summary(ended),
-            }
-        }
-    }
+/// Whether the server may be reached again without any change to either side.
+fn is_outage(error: &TransferError) -> bool {
+    matches!(
+        error,
+        TransferError::Unreachable { .. } | TransferError::NoPath { .. } | TransferError::Paths(_)
+    )
+}
 
-    /// One session of a transfer.
-    async fn session(&self, request: &Request) -> Result<Ended, TransferError> {
-        let Self {
-            node,
+/// Has an error say for how long the server could not be reached in all.
+fn lost_for(error: TransferError, lost: Duration) -> TransferError {
+    match error {
+        TransferError::Unreachable {
             peer,
-            options,
-            agreed,
-            events,
-        } = self;
-        let (node, peer) = (*node, *peer);
+            after,
+            reason,
+        } => TransferError::Unreachable {
+            peer,
+            after: after.max(lost),
+            reason,
+        },
+        error => error,
+    }
+}
+
+/// What the sessions of a transfer have in common.
+struct Attempt<'a> {
+    node: &'a Node,
+    peer: ScionAddr,
+    request: &'a Request,
+    options: &'a TransferOptions,
+    /// The key of the server that knew the code.
+    agreed: Arc<OnceLock<PeerKey>>,
+    instance: u64,
+    /// Longest wait for the first connection.
+    patience: Duration,
+    events: &'a UnboundedSender<TransferEvent>,
+}
+
+impl Attempt<'_> {
+    /// One session.
+    ///
+    /// # Errors
+    /// When the server has accepted none.
+    async fn run(&self, retry: &mut Retry) -> Result<Ended, TransferError> {
+        let (node, peer, options) = (self.node, self.peer, self.options);
+        // Without any path it fails here, with the reason.
+        node.host().paths(peer.isd_as).await?;
         let own_credit = node.memory().next_share();
-        let (role, wire_role, name, offered) = match request.clone() {
+        let (role, wire_role, name, offered) = match self.request.clone() {
             Request::Send { content, name } => {
                 (Role::Source(content), protocol::Role::Source, name, 0)
             }
@@ -204,7 +283,9 @@ impl Client<'_> {
             node: node.clone(),
             peer,
             trust: options.server.clone(),
-            agreed: Arc::clone(agreed),
+            agreed: Arc::clone(&self.agreed),
+            shown: Mutex::default(),
+            instance: self.instance,
             role: wire_role,
             credit: offered,
             name,
@@ -214,8 +295,14 @@ impl Client<'_> {
             session: tokio::sync::Mutex::new(None),
         });
         let (joined, new_subflows) = unbounded_channel();
-        let mut dialer = Dialer::new(target, PathSet::new(options.paths.clone()), joined);
-        let credit = first_credit(&mut dialer, peer, events).await?;
+        let paths = PathSet::new(options.paths.clone());
+        let mut dialer = Dialer::new(Arc::clone(&target), paths, joined);
+        let credit = first_credit(&mut dialer, peer, self.patience, self.events).await?;
+        if retry.is_waiting() {
+            let _ = self.events.send(TransferEvent::Continued);
+        }
+        retry.reached();
+        let notice = Arc::<Notice>::default();
         let begin = Begin {
             node: node.clone(),
             key: node.session_key(),
@@ -228,10 +315,17 @@ impl Client<'_> {
             limit: options.limit.clone(),
             dialer: Some(dialer),
             joined: new_subflows,
-            replaced: Arc::default(),
-            events: events.clone(),
+            notice: Arc::clone(&notice),
+            events: self.events.clone(),
         };
-        Ok(Session::new(begin).run().await)
+        let mut ended = tokio::select! {
+            ended = Session::new(begin).run() => ended,
+            never = trust::end_revoked(Arc::clone(&target), notice) => match never {},
+        };
+        if let (Err(TransferError::Revoked), Trust::Known(known)) = (&ended.result, &target.trust) {
+            ended.result = Err(trust::reason(&target, known));
+        }
+        Ok(ended)
     }
 }
 
@@ -296,6 +390,7 @@ fn with_paths(mut paths: Vec<PathProgress>, earlier: &[PathProgress]) -> Vec<Pat
 async fn first_credit(
     dialer: &mut Dialer,
     peer: ScionAddr,
+    patience: Duration,
     events: &UnboundedSender<TransferEvent>,
 ) -> Result<u64, TransferError> {
     let first = async {
@@ -312,11 +407,11 @@ async fn first_credit(
             }
         }
     };
-    match tokio::time::timeout(crate::session::KEPT, first).await {
+    match tokio::time::timeout(patience, first).await {
         Ok(first) => first,
         Err(_) => Err(TransferError::Unreachable {
             peer,
-            after: crate::session::KEPT,
+            after: patience,
             reason: dialer
                 .trouble()
                 .unwrap_or_else(|| "no path is connected".to_owned()),

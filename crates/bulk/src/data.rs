@@ -276,6 +276,3 @@ impl Drop for Data {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-#[path = "../../endhost/tests/hosts/toy.rs"]
-pub(crate) mod toy;

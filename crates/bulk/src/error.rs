@@ -98,6 +98,9 @@ pub enum TransferError {
     /// The peer has gone and begun another session.
     #[error("the other side has gone, and began again")]
     Replaced,
+    /// The peer's key was allowed or known at the beginning, and no longer is.
+    #[error("the key of the other side is no longer trusted here")]
+    Revoked,
     /// The transfer was cancelled here.
     #[error("cancelled")]
     Cancelled,
@@ -111,6 +114,10 @@ impl TransferError {
             Self::Landing(LandingError::Full { .. }) => ErrorCode::DISK_FULL,
             Self::Landing(_) | Self::Scan(_) | Self::Source(_) | Self::Thread(_) => {
                 ErrorCode::STORAGE
+            }
+            Self::Revoked => {
+                let text = "the key is no longer allowed here".to_owned();
+                return Some((ErrorCode::KEY, text));
             }
             Self::Manifest(_) => ErrorCode::MANIFEST,
             Self::Mismatch => ErrorCode::MISMATCH,

@@ -12,6 +12,7 @@ mod client;
 pub mod content;
 mod control;
 mod data;
+mod destination;
 mod dialer;
 mod error;
 mod gate;
@@ -19,12 +20,18 @@ mod joined;
 mod limit;
 mod memory;
 mod node;
+mod notice;
 pub mod protocol;
 mod queues;
 mod reader;
 mod report;
 mod server;
 mod session;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+#[path = "../../endhost/tests/hosts/toy.rs"]
+mod toy;
 mod verify;
 
 pub use hawser_endhost::socket::{XdpError, XdpHook, XdpUse};
@@ -32,12 +39,10 @@ pub use hawser_manager::PathOptions;
 
 pub use self::algorithm::Algorithm;
 pub use self::client::{Request, TransferOptions, transfer};
+pub use self::destination::{FolderError, check_shared};
 pub use self::error::TransferError;
 pub use self::limit::Limit;
-pub use self::node::Node;
+pub use self::node::{Node, Sockets};
 pub use self::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
-pub use self::server::{ServerEvent, ServerOptions, SessionNumber, serve};
+pub use self::server::{Clients, ServerEvent, ServerOptions, SessionNumber, serve};
 pub use self::session::Destination;
-
-#[cfg(test)]
-mod tests;

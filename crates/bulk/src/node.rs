@@ -1,11 +1,12 @@
 //! This host in bulk transfers: its key, its connections, its data socket.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hawser_endhost::socket::{Socket, XdpUse};
+use hawser_endhost::socket::{BindError, Socket, XdpUse};
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::{Identity, PeerKey, Side};
 use hawser_quic::{CloseReason, Config, Connection, Endpoint};
@@ -20,6 +21,20 @@ const ALPN: &[u8] = b"hawser-bulk/1";
 /// How long a connection stays open without a packet from the peer. Content takes other packets, and
 /// whether it gets through shows earlier; this ends what no router reports.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// Where the sockets of a [`Node`] are bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sockets {
+    /// The address for connections; `None`, or port 0, for the first free port that routers deliver
+    /// to.
+    pub listen: Option<SocketAddr>,
+    /// The port for content, at the same IP address; `None` for the last free one that routers
+    /// deliver to.
+    pub data_port: Option<u16>,
+    /// The network device on which content passes the kernel's stack by, as far as that is possible
+    /// (AF_XDP).
+    pub xdp: Option<String>,
+}
 
 /// This host in bulk transfers. Cloning shares it.
 #[derive(Clone)]
@@ -36,38 +51,15 @@ struct Inner {
 }
 
 impl Node {
-    /// Binds sockets at `listen`, or at free dispatched ports of this host's address: one for
-    /// connections, and one for content, at any free port. Must be called inside a tokio runtime.
+    /// Binds sockets: one for connections, and one for content. Must be called inside a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// When a socket cannot be bound.
+    /// When a socket cannot be bound, or the device for AF_XDP cannot be used so.
     pub fn bind(
         host: Endhost,
-        listen: Option<SocketAddr>,
+        sockets: &Sockets,
         identity: Identity,
-    ) -> Result<Self, TransferError> {
-        Self::bind_with(host, listen, identity, None)
-    }
-
-    /// Binds sockets as [`Node::bind`] does. The datagrams with content pass the kernel's stack by, in
-    /// and out of the network device called `xdp` (AF_XDP), as far as that is possible.
-    ///
-    /// # Errors
-    /// As [`Node::bind`], and when the device cannot be used so.
-    pub fn bind_xdp(
-        host: Endhost,
-        listen: Option<SocketAddr>,
-        identity: Identity,
-        xdp: &str,
-    ) -> Result<Self, TransferError> {
-        Self::bind_with(host, listen, identity, Some(xdp))
-    }
-
-    fn bind_with(
-        host: Endhost,
-        listen: Option<SocketAddr>,
-        identity: Identity,
-        xdp: Option<&str>,
     ) -> Result<Self, TransferError> {
         let config = Config {
             alpn: ALPN.to_vec(),
@@ -75,12 +67,12 @@ impl Node {
             identity: Some(identity),
             ..Config::default()
         };
-        let quic = Endpoint::bind(host.clone(), listen, config)?;
+        let quic = Endpoint::bind(host.clone(), sockets.listen, config)?;
         let failed = |error: &dyn std::fmt::Display| TransferError::DataSocket(error.to_string());
         let ip = quic.local_addr().host.ip();
-        let any = Some(SocketAddr::new(ip, 0));
-        let mut socket = Socket::bind_blocking(&host, any).map_err(|error| failed(&error))?;
-        if let Some(device) = xdp {
+        let socket = bind_data(&host, ip, sockets.data_port);
+        let mut socket = socket.map_err(|error| failed(&error))?;
+        if let Some(device) = &sockets.xdp {
             socket = socket.with_xdp(device)?;
         }
         let data = Data::start(socket).map_err(|error| failed(&error))?;
@@ -105,7 +97,7 @@ impl Node {
         self.0.quic.key()
     }
 
-    /// How the datagrams with content use AF_XDP; `None` unless bound by [`Node::bind_xdp`].
+    /// How the datagrams with content use AF_XDP; `None` without [`Sockets::xdp`].
     pub fn xdp(&self) -> Option<XdpUse> {
         self.0.data.xdp()
     }
@@ -144,6 +136,24 @@ impl Node {
     pub(crate) fn subflow_key(&self) -> SubflowKey {
         SubflowKey(self.0.subflows.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Binds the socket for content at `port`, or at the last free port. The first ones are those that
+/// people name for other servers of this host.
+fn bind_data(host: &Endhost, ip: IpAddr, port: Option<u16>) -> Result<Socket, BindError> {
+    let bind = |port| Socket::bind_blocking(host, Some(SocketAddr::new(ip, port)));
+    if let Some(port) = port {
+        return bind(port);
+    }
+    // Without dispatched ports the range has port 0 alone, which is any.
+    for port in host.port_range().rev() {
+        match bind(port) {
+            Err(BindError::Refused { source, .. }) if source.kind() == ErrorKind::AddrInUse => {}
+            bound => return bound,
+        }
+    }
+    let range = host.port_range();
+    Err(BindError::NoFreePort { ip, range })
 }
 
 /// The keys of the datagrams beside `connection`, on this `side` of it.

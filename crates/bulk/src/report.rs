@@ -70,6 +70,15 @@ pub enum TransferEvent {
     Progress(Progress, Vec<PathProgress>, Instant),
     /// The server has lost the session, and another one continues.
     Restarted,
+    /// The server can no longer be reached, and is tried again for some time.
+    Waiting {
+        /// Why it cannot be reached.
+        reason: String,
+        /// Time that is left.
+        left: Duration,
+    },
+    /// The server is reached again after [`Waiting`](Self::Waiting).
+    Continued,
     /// The sink limits the rate at which this host sends, in bit/s; `None`: it no longer does.
     Limited(Option<u64>),
     /// The decision about a path changed.

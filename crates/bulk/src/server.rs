@@ -1,21 +1,23 @@
 //! Sessions that other hosts begin.
 
+mod clients;
 mod offer;
 mod refusal;
 mod sessions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
-use hawser_keys::{Code, PeerKey, Side};
+use hawser_keys::{Code, KeysFileError, PeerKey, Revocations, Side};
 use hawser_quic::Connection;
 use hawser_seal::Cipher;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
+pub use self::clients::Clients;
 use self::offer::Offer;
 use self::refusal::Refusal;
 use self::sessions::{Entry, Sessions};
@@ -27,6 +29,7 @@ use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::node::{Node, datagram_keys};
+use crate::notice::Notice;
 use crate::protocol::{self, Choices, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, Role, Session, landing_options};
@@ -37,9 +40,10 @@ const FIRST: Duration = Duration::from_secs(5);
 /// What others may do here.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Decides by its key whether a host may connect.
-    pub allows: Arc<dyn Fn(&PeerKey) -> bool + Send + Sync>,
-    /// The code of a host that may connect although its key is not allowed: one host, which has one try.
+    /// The hosts that may connect.
+    pub clients: Clients,
+    /// The code of a host that may connect although its key is not allowed: one host, until one of its
+    /// transfers is complete. After three wrong codes the offer has ended.
     pub code: Option<Code>,
     /// Where others may write; `None` for nowhere.
     pub receive: Option<Destination>,
@@ -68,6 +72,10 @@ pub enum ServerEvent {
         /// Why.
         reason: String,
     },
+    /// As many codes were wrong as are allowed: nobody can use the code any more.
+    OfferEnded,
+    /// The file with the keys of those who may connect cannot be used: once for each reason.
+    Keys(KeysFileError),
     /// A session begins.
     Began {
         /// Its number.
@@ -106,6 +114,7 @@ pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<
         events,
     });
     let mut tasks = JoinSet::new();
+    tasks.spawn(Arc::clone(&server).end_revoked());
     loop {
         tokio::select! {
             connection = node.quic().accept() => match connection {
@@ -147,9 +156,12 @@ impl Server {
                 let next = match agreed.await {
                     Ok(Ok(())) => tokio::time::timeout(FIRST, control.read()).await,
                     Ok(Err(Refusal(code, text))) => {
-                        return self
-                            .refuse(control, refused(text.clone()), code, &text)
+                        self.refuse(control, refused(text.clone()), code, &text)
                             .await;
+                        if self.offer.take_end() {
+                            self.report(ServerEvent::OfferEnded);
+                        }
+                        return;
                     }
                     Err(elapsed) => Err(elapsed),
                 };
@@ -165,7 +177,8 @@ impl Server {
         if let Message::Open(Open { port, .. }) | Message::Join { port, .. } = &message {
             remote.host.set_port(*port);
         }
-        let answer = match self.allows(&key) {
+        let is_first = matches!(message, Message::Open(_));
+        let answer = match self.allows(&key, is_first) {
             false => {
                 let text = format!("the key {key} is not allowed here");
                 Err(Refusal(ErrorCode::KEY, text))
@@ -204,7 +217,7 @@ impl Server {
                 }
                 drop(joined);
                 if let Some(session) = session {
-                    self.run(id, *session).await;
+                    self.run(id, key, *session).await;
                 }
             }
             Err(Refusal(code, text)) => {
@@ -224,8 +237,49 @@ impl Server {
         let _ = tokio::time::timeout(FIRST, answer).await;
     }
 
-    fn allows(&self, key: &PeerKey) -> bool {
-        self.offer.is_taken_by(key) || (self.options.allows)(key)
+    /// Whether the host with `key` may begin a session, or join one.
+    fn allows(&self, key: &PeerKey, begins: bool) -> bool {
+        let by_code = match begins {
+            true => self.offer.is_taken_by(key),
+            false => self.offer.is_known(key),
+        };
+        by_code
+            || self.options.clients.allows(key).unwrap_or_else(|error| {
+                self.report(ServerEvent::Keys(error));
+                false
+            })
+    }
+
+    /// Ends the sessions of hosts that are no longer allowed, as long as the server runs.
+    async fn end_revoked(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(Revocations::<PeerKey>::INTERVAL);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut revocations = Revocations::default();
+        let mut reported = None;
+        loop {
+            interval.tick().await;
+            let held = self.sessions.keys();
+            if held.is_empty() {
+                continue;
+            }
+            let clients = self.options.clients.clone();
+            let Ok((still, error)) = tokio::task::spawn_blocking(move || clients.still()).await
+            else {
+                // It cannot panic; without an answer nobody is known to be allowed or not.
+                continue;
+            };
+            let text = error.as_ref().map(ToString::to_string);
+            if text != reported {
+                error
+                    .into_iter()
+                    .for_each(|error| self.report(ServerEvent::Keys(error)));
+                reported = text;
+            }
+            let trusted = |key: &PeerKey| self.offer.is_known(key) || still.allows(key);
+            for key in revocations.look(held, trusted) {
+                self.sessions.revoke(key);
+            }
+        }
     }
 
     /// Begins a session.
@@ -264,12 +318,12 @@ impl Server {
             }
         };
         let (joined, new_subflows) = unbounded_channel();
-        let replaced = Arc::new(AtomicBool::new(false));
+        let notice = Arc::<Notice>::default();
         let entry = Entry {
             instance,
             key,
             joined: joined.clone(),
-            replaced: Arc::clone(&replaced),
+            notice: Arc::clone(&notice),
         };
         let id = self.sessions.insert(entry, self.options.sessions)?;
         let number = self.node.session_key();
@@ -299,7 +353,7 @@ impl Server {
             limit: self.options.limit.clone(),
             dialer: None,
             joined: new_subflows,
-            replaced,
+            notice,
             events,
         };
         Ok(Accepted {
@@ -332,7 +386,7 @@ impl Server {
         })
     }
 
-    async fn run(&self, id: SessionId, (begin, mut received): Beginning) {
+    async fn run(&self, id: SessionId, key: PeerKey, (begin, mut received): Beginning) {
         let number = begin.key.0;
         let ended = {
             let session = async { Session::new(begin).run().await.summary() };
@@ -347,6 +401,9 @@ impl Server {
             }
         };
         self.sessions.remove(id);
+        if ended.is_ok() {
+            self.offer.complete(key);
+        }
         while let Ok(event) = received.try_recv() {
             self.report(ServerEvent::Session(number, event));
         }

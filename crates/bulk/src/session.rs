@@ -7,7 +7,6 @@ mod source;
 mod subflows;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
@@ -30,6 +29,7 @@ use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
+use crate::notice::Notice;
 use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
 use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 
@@ -80,8 +80,8 @@ pub(crate) struct Session {
     /// When the last connection ended; `None` while there is one.
     alone_since: Option<Instant>,
     last_error: Option<String>,
-    /// Whether the peer has begun another session.
-    replaced: Arc<AtomicBool>,
+    /// What ends it from outside.
+    notice: Arc<Notice>,
     /// Bytes received over connections, and when the last of them came.
     arrived: (u64, Instant),
 }
@@ -98,8 +98,8 @@ pub(crate) struct Begin {
     pub limit: Option<Limit>,
     pub dialer: Option<Dialer>,
     pub joined: mpsc::UnboundedReceiver<Joined>,
-    /// Set when the peer begins another session.
-    pub replaced: Arc<AtomicBool>,
+    /// What ends the session from outside.
+    pub notice: Arc<Notice>,
     pub events: UnboundedSender<TransferEvent>,
 }
 
@@ -170,7 +170,7 @@ impl Session {
             began: Instant::now(),
             alone_since: Some(Instant::now()),
             last_error: None,
-            replaced: begin.replaced,
+            notice: begin.notice,
             arrived: (0, Instant::now()),
         }
     }
@@ -435,7 +435,10 @@ impl Session {
         if bytes != self.arrived.0 {
             self.arrived = (bytes, Instant::now());
         }
-        if self.replaced.load(Ordering::Relaxed) && self.arrived.1.elapsed() >= SILENT {
+        if self.notice.is_revoked() {
+            return Err(TransferError::Revoked);
+        }
+        if self.notice.is_replaced() && self.arrived.1.elapsed() >= SILENT {
             return Err(TransferError::Replaced);
         }
         if let Some(dialer) = &mut self.dialer {

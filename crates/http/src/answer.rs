@@ -1,8 +1,14 @@
 //! Answers to requests.
 
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, Limited};
 use serde::Serialize;
+
+/// Most bytes of the text of an error.
+const MAX_REASON: usize = 1 << 14;
 
 /// An error as JSON: `{"error": "..."}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +24,40 @@ impl IntoResponse for JsonError {
     fn into_response(self) -> Response {
         json(self.0, &ErrorBody { error: &self.1 })
     }
+}
+
+/// Has errors that are answered as text, as by extractors and routers, answered as JSON; for
+/// [`from_fn`](axum::middleware::from_fn).
+pub async fn json_errors(request: Request, next: Next) -> Response {
+    let answer = next.run(request).await;
+    let status = answer.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_error || is_json {
+        return answer;
+    }
+    let (head, body) = answer.into_parts();
+    let text = match Limited::new(body, MAX_REASON).collect().await {
+        Ok(text) => String::from_utf8_lossy(&text.to_bytes()).trim().to_owned(),
+        Err(_) => String::new(),
+    };
+    let reason = match (text.is_empty(), status) {
+        (false, _) => text,
+        (true, StatusCode::METHOD_NOT_ALLOWED) => "this path does not have this method".to_owned(),
+        (true, status) => status
+            .canonical_reason()
+            .unwrap_or("refused")
+            .to_lowercase(),
+    };
+    let mut answer = JsonError(status, reason).into_response();
+    // Such as `Allow` and `WWW-Authenticate`.
+    for (name, value) in &head.headers {
+        if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+            answer.headers_mut().append(name, value.clone());
+        }
+    }
+    answer
 }
 
 /// A value as JSON, with a line break at its end.

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::answer::JsonError;
+use crate::explain::explain;
 
 /// Longest wait for a whole body: 64 KiB take less over any line that still works.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,8 +28,8 @@ pub enum BodyError {
     /// It broke off.
     #[error("the body broke off: {0}")]
     Broken(String),
-    /// It is not what is expected.
-    #[error("the body is not as expected: {0}")]
+    /// It is not what is expected: which field, and what to write instead.
+    #[error("the body: {0}")]
     Malformed(String),
 }
 
@@ -76,7 +77,8 @@ pub async fn read_body(body: Body, max: usize) -> Result<Bytes, BodyError> {
 /// [`BodyError`] when it cannot be read, or is no such value.
 pub async fn read_json<T: DeserializeOwned>(body: Body, max: usize) -> Result<T, BodyError> {
     let bytes = read_body(body, max).await?;
-    serde_json::from_slice(&bytes).map_err(|error| BodyError::Malformed(error.to_string()))
+    serde_json::from_slice(&bytes)
+        .map_err(|error| BodyError::Malformed(explain::<T>(&bytes, &error)))
 }
 
 #[cfg(test)]

@@ -5,16 +5,18 @@
 //! - [`Tls`]: TLS by files, with certificates of clients where wanted.
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
-//! - [`JsonError`], [`json`]: answers.
+//! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
 mod answer;
 mod body;
+mod explain;
 mod listener;
 mod tls;
 mod token;
 
-pub use self::answer::{JsonError, json, prometheus};
+pub use self::answer::{JsonError, json, json_errors, prometheus};
 pub use self::body::{BodyError, read_body, read_json};
+pub use self::explain::plain_words;
 pub use self::listener::{Listener, Peer};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use hawser_packet::ScionAddr;
 use sciparse::identifier::isd_asn::IsdAsn;
@@ -16,9 +17,11 @@ use crate::peer_key::PeerKey;
 ///
 /// A line of the file is `ADDRESS KEY`, then a comment. The address is `ISD-AS,IP` or, for one port
 /// only, `ISD-AS,IP:PORT`. A server with several lines may show any of their keys.
+///
+/// Cloning shares the keys that are given.
 #[derive(Debug, Clone)]
 pub struct Known {
-    keys: Vec<PeerKey>,
+    keys: Arc<RwLock<Vec<PeerKey>>>,
     file: PathBuf,
 }
 
@@ -74,15 +77,30 @@ impl Known {
     /// Knows what is in `file`, which need not exist.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self {
-            keys: Vec::new(),
+            keys: Arc::default(),
             file: file.into(),
         }
     }
 
     /// Trusts `keys` at any address. If there are any, the file is not used.
-    pub fn with_keys(mut self, keys: impl IntoIterator<Item = PeerKey>) -> Self {
-        self.keys.extend(keys);
+    pub fn with_keys(self, keys: impl IntoIterator<Item = PeerKey>) -> Self {
+        self.keys_mut().extend(keys);
         self
+    }
+
+    /// Trusts `keys` from now on in place of those that were given, here and in all clones.
+    pub fn set_keys(&self, keys: impl IntoIterator<Item = PeerKey>) {
+        *self.keys_mut() = keys.into_iter().collect();
+    }
+
+    fn keys_mut(&self) -> RwLockWriteGuard<'_, Vec<PeerKey>> {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `key` is one of those that were given; `None` if there are none.
+    fn is_given(&self, key: PeerKey) -> Option<bool> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        (!keys.is_empty()).then(|| keys.contains(&key))
     }
 
     /// Whether `key`, which was one of `server`'s, still is. A wrong line in the file does not keep
@@ -92,8 +110,8 @@ impl Known {
     /// A server whose key is no longer known is to lose its sessions: see
     /// [`Revocations`](crate::Revocations).
     pub fn still_knows(&self, server: ScionAddr, key: PeerKey) -> bool {
-        if !self.keys.is_empty() {
-            return self.keys.contains(&key);
+        if let Some(given) = self.is_given(key) {
+            return given;
         }
         let entries = file::right_entries(&self.file, parse).unwrap_or_default();
         let mut entries = entries.into_iter();
@@ -105,8 +123,7 @@ impl Known {
     /// # Errors
     /// [`ServerKeyError`] when it is not, or when that cannot be found out.
     pub fn check(&self, server: ScionAddr, key: PeerKey) -> Result<(), ServerKeyError> {
-        if !self.keys.is_empty() {
-            let given = self.keys.contains(&key);
+        if let Some(given) = self.is_given(key) {
             return given
                 .then_some(())
                 .ok_or(ServerKeyError::NotGiven { server, key });
@@ -299,7 +316,11 @@ mod tests {
         assert!(known.still_knows(server, B) && !known.still_knows(server, A));
         fs::remove_file(&file).unwrap();
         assert!(!known.still_knows(server, B));
-        assert!(known.with_keys([A]).still_knows(server, A));
+        let known = known.with_keys([A]);
+        let shared = known.clone();
+        assert!(shared.still_knows(server, A));
+        known.set_keys([B]);
+        assert!(!shared.still_knows(server, A) && shared.still_knows(server, B));
     }
 
     #[test]

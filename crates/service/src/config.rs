@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hawser_bulk::{Algorithm, PathOptions};
-use hawser_http::{Tls, TlsError, TlsFiles, TokenHash};
+use hawser_http::{Tls, TlsError, TlsFiles, TokenHash, plain_words};
 use hawser_keys::PeerKey;
 use serde::Deserialize;
 use thiserror::Error;
@@ -24,6 +26,11 @@ const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// The file, and its text.
+    #[serde(skip)]
+    pub(crate) path: PathBuf,
+    #[serde(skip)]
+    pub(crate) text: String,
     /// The folder with the jobs.
     pub state: PathBuf,
     /// The file with this host's private key, which is made if it does not exist; `None` for that of
@@ -32,9 +39,12 @@ pub struct Config {
     /// Most transfers that run at once.
     #[serde(default = "running")]
     pub running: usize,
-    /// Attempts in a row that may fail without delivering anything, before a transfer fails.
-    #[serde(default = "attempts")]
-    pub attempts: u32,
+    /// How long a transfer is tried again while nothing is delivered, before it fails.
+    #[serde(default = "retry", deserialize_with = "text::retry")]
+    pub retry: Duration,
+    /// Attempts in a row that may fail without delivering anything, before a transfer fails; `None`
+    /// for as many as there is time for.
+    pub attempts: Option<u32>,
     /// How long transfers are listed after their end, in days.
     #[serde(default = "keep_days")]
     pub keep_days: u32,
@@ -86,6 +96,8 @@ pub struct TransfersConfig {
     pub server_keys: Vec<PeerKey>,
     /// The file with the keys of servers; `None` for that of the user.
     pub known_hosts: Option<PathBuf>,
+    /// The port for content, which all transfers share then; `None` for a free one each.
+    pub data_port: Option<NonZeroU16>,
 }
 
 /// The HTTP API without TLS.
@@ -133,6 +145,8 @@ pub struct ReceiveConfig {
     pub folder: PathBuf,
     /// The address for connections; `None` for any port that routers deliver to.
     pub listen: Option<SocketAddr>,
+    /// The port for content; `None` for a free one.
+    pub data_port: Option<NonZeroU16>,
     /// Keys that may send.
     #[serde(default, deserialize_with = "text::list")]
     pub allow: Vec<PeerKey>,
@@ -182,8 +196,8 @@ const fn running() -> usize {
     4
 }
 
-const fn attempts() -> u32 {
-    10
+const fn retry() -> Duration {
+    Duration::from_secs(3600)
 }
 
 const fn keep_days() -> u32 {
@@ -218,6 +232,7 @@ impl Default for TransfersConfig {
             rate: None,
             server_keys: Vec::new(),
             known_hosts: None,
+            data_port: None,
         }
     }
 }
@@ -279,7 +294,8 @@ impl Config {
             let before = text.as_bytes().get(..at).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let content = text.lines().nth(line - 1).unwrap_or_default().trim();
-            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            let message = error.message().lines().map(plain_words);
+            let message = message.collect::<Vec<_>>().join("; ");
             ConfigError::Line {
                 path: path.to_owned(),
                 line,
@@ -295,7 +311,13 @@ impl Config {
                 anonymous: None,
             });
         }
-        config.resolve(path.parent().unwrap_or(Path::new("")));
+        // From the root, so that users can name their files from there.
+        let absolute = std::path::absolute(path).map_err(|source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        config.resolve(absolute.parent().unwrap_or(Path::new("/")));
+        (config.path, config.text) = (absolute, text.to_owned());
         check::check(&config).map_err(|(key, reason)| ConfigError::Value {
             path: path.to_owned(),
             key,
@@ -318,6 +340,7 @@ impl Config {
         Limits {
             running: self.running,
             attempts: self.attempts,
+            retry: self.retry.as_secs(),
             users: users.collect(),
         }
     }

@@ -13,6 +13,8 @@ use crate::job::Job;
 pub enum ServiceEvent {
     /// Requests are answered.
     Ready(Addresses),
+    /// The configuration's file was read again after a change.
+    Configured,
     /// A job is new, or has changed.
     Job(Box<Job>),
     /// Another host sends something here.

@@ -7,7 +7,6 @@ mod transfers;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
@@ -15,7 +14,7 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
-use hawser_http::{JsonError, Tls, prometheus};
+use hawser_http::{JsonError, Tls, json_errors, prometheus};
 
 use self::caller::Caller;
 use crate::service::Service;
@@ -23,18 +22,20 @@ use crate::service::Service;
 /// A socket on which the API is served.
 pub struct Listener {
     inner: hawser_http::Listener,
-    anonymous: Option<Arc<str>>,
+    /// Whether requests may do without a token, if there is a user for that.
+    may_be_anonymous: bool,
 }
 
 impl Listener {
-    /// Binds a socket at `address` for plain HTTP; requests without a token act for `anonymous`.
+    /// Binds a socket at `address` for plain HTTP. With `may_be_anonymous`, requests without a token
+    /// act for the user that the service has for them.
     ///
     /// # Errors
     /// When the socket cannot be bound.
-    pub async fn http(address: SocketAddr, anonymous: Option<&str>) -> io::Result<Self> {
+    pub async fn http(address: SocketAddr, may_be_anonymous: bool) -> io::Result<Self> {
         Ok(Self {
             inner: hawser_http::Listener::bind(address, None).await?,
-            anonymous: anonymous.map(Arc::from),
+            may_be_anonymous,
         })
     }
 
@@ -45,7 +46,7 @@ impl Listener {
     pub async fn https(address: SocketAddr, tls: Tls) -> io::Result<Self> {
         Ok(Self {
             inner: hawser_http::Listener::bind(address, Some(tls)).await?,
-            anonymous: None,
+            may_be_anonymous: false,
         })
     }
 
@@ -80,21 +81,19 @@ impl Listener {
             }
         };
         let router = Router::new().route("/metrics", get(metrics));
-        self.serve_router(router.fallback(transfers::nothing)).await;
+        let router = router.fallback(transfers::nothing);
+        self.serve_router(router.layer(from_fn(json_errors))).await;
     }
 
     async fn serve_router(self, router: Router) {
-        let anonymous = self.anonymous;
-        let checked = move |mut request: Request, next: Next| {
-            let anonymous = anonymous.clone();
-            async move {
-                let caller = Caller::new(request.extensions().get(), anonymous);
-                if let Some(refusal) = caller.refusal(&request) {
-                    return refusal;
-                }
-                request.extensions_mut().insert(caller);
-                next.run(request).await
+        let may_be_anonymous = self.may_be_anonymous;
+        let checked = move |mut request: Request, next: Next| async move {
+            let caller = Caller::new(request.extensions().get(), may_be_anonymous);
+            if let Some(refusal) = caller.refusal(&request) {
+                return refusal;
             }
+            request.extensions_mut().insert(caller);
+            next.run(request).await
         };
         self.inner.serve(router.layer(from_fn(checked))).await;
     }
@@ -102,12 +101,14 @@ impl Listener {
 
 /// Which function answers what.
 fn router(service: Service) -> Router {
-    Router::new()
+    // Its errors are text, as its other answers are.
+    let hercules = Router::new()
         .route("/submit", any(hercules::submit))
         .route("/status", any(hercules::status))
         .route("/cancel", any(hercules::cancel))
         .route("/stat", any(hercules::stat))
-        .route("/server", any(hercules::server))
+        .route("/server", any(hercules::server));
+    Router::new()
         .route("/transfers", get(transfers::list).post(transfers::submit))
         .route(
             "/transfers/{id}",
@@ -117,6 +118,8 @@ fn router(service: Service) -> Router {
         )
         .route("/metrics", get(transfers::metrics))
         .fallback(transfers::nothing)
+        .layer(from_fn(json_errors))
+        .merge(hercules)
         .with_state(service)
 }
 

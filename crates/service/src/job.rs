@@ -50,6 +50,9 @@ pub struct Job {
     pub state: JobState,
     /// Attempts that failed since content was last delivered.
     pub failed_attempts: u32,
+    /// When the first of these failed, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<u64>,
     /// Why the last attempt failed, or the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<JobFailure>,

@@ -10,6 +10,7 @@
 mod carrier;
 mod config;
 mod event;
+mod follow;
 mod http;
 mod job;
 mod log;

@@ -20,8 +20,11 @@ const LONGEST_WAIT: u64 = 600;
 pub struct Limits {
     /// Most jobs that run at once.
     pub running: usize,
-    /// Attempts in a row that may fail without delivering anything, before the job fails.
-    pub attempts: u32,
+    /// Attempts in a row that may fail without delivering anything, before the job fails; `None` for
+    /// as many as there is time for.
+    pub attempts: Option<u32>,
+    /// How long a job is tried again while nothing is delivered, in seconds.
+    pub retry: u64,
     /// The users. Jobs of others do not run.
     pub users: HashMap<String, UserLimits>,
 }
@@ -107,6 +110,11 @@ impl Queue {
         queue
     }
 
+    /// Sets other limits. Jobs that run already go on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The jobs, in the order of their numbers.
     pub fn jobs(&self) -> impl DoubleEndedIterator<Item = &Job> {
         self.jobs.values()
@@ -166,6 +174,7 @@ impl Queue {
             submission,
             state: JobState::Queued,
             failed_attempts: 0,
+            failing_since: None,
             error: None,
             progress: JobProgress::default(),
             submitted: now,
@@ -229,11 +238,19 @@ impl Queue {
             Outcome::Done => (JobState::Done, None),
             Outcome::Permanent(failure) => (JobState::Failed, Some(failure)),
             Outcome::Transient(failure) => {
-                job.failed_attempts = if sent { 1 } else { job.failed_attempts + 1 };
-                let state = match job.failed_attempts >= self.limits.attempts {
+                if sent {
+                    (job.failed_attempts, job.failing_since) = (0, None);
+                }
+                job.failed_attempts += 1;
+                let since = *job.failing_since.get_or_insert(now);
+                // Seconds that are left; the last attempt is at their end.
+                let left = self.limits.retry.saturating_sub(now.saturating_sub(since));
+                let attempts = self.limits.attempts;
+                let is_last = attempts.is_some_and(|most| job.failed_attempts >= most);
+                let state = match is_last || left == 0 {
                     true => JobState::Failed,
                     false => JobState::Waiting {
-                        until: now + wait(job.failed_attempts),
+                        until: now + wait(job.failed_attempts).min(left),
                     },
                 };
                 (state, Some(failure))

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_bulk::protocol::Wants;
 use hawser_bulk::{
-    Destination, Limit, Node, PathOptions, ServerEvent, ServerOptions, TransferError,
-    TransferOptions, serve,
+    Clients, Destination, FolderError, Limit, Node, PathOptions, ServerEvent, ServerOptions,
+    Sockets, TransferError, TransferOptions, check_shared, serve,
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
 use hawser_http::TlsError;
@@ -15,10 +18,12 @@ use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use crate::carrier::BulkCarrier;
 use crate::config::{Config, HttpsConfig, ReceiveConfig};
 use crate::event::{Addresses, ServiceEvent};
+use crate::follow::{self, Follower};
 use crate::http::Listener;
 use crate::log::{JobLog, JobLogError};
 use crate::notify::{self, notify};
@@ -55,6 +60,9 @@ pub enum RunError {
         /// The system's error.
         source: io::Error,
     },
+    /// A folder for transfers from others cannot be used.
+    #[error("receive: {0}")]
+    Folder(#[from] FolderError),
     /// The socket for transfers from others cannot be bound.
     #[error(transparent)]
     Receive(#[from] TransferError),
@@ -78,7 +86,9 @@ pub async fn run(
     };
     let identity = identity.open()?;
     let tls = config.https.as_ref().map(HttpsConfig::tls).transpose()?;
-    let options = options(config)?;
+    let known = known(config)?;
+    let options = options(config, known.clone());
+    let receive_folder = config.receive.as_ref().map(receive_folder).transpose()?;
     let host = Endhost::bootstrap(&Bootstrap {
         daemon: config.network.sciond.clone(),
         config_dir: config.network.config_dir.clone(),
@@ -92,7 +102,7 @@ pub async fn run(
     let mut listeners = Vec::new();
     if let Some(http) = &config.http {
         let address = http.listen;
-        let listener = Listener::http(address, http.anonymous.as_deref()).await;
+        let listener = Listener::http(address, http.anonymous.is_some()).await;
         let listener = listener.map_err(|source| RunError::Listen { address, source })?;
         addresses.http = listener.local_addr().ok();
         listeners.push(listener);
@@ -105,14 +115,25 @@ pub async fn run(
         listeners.push(listener);
     }
     let mut receiving = None;
-    if let Some(receive) = &config.receive {
-        let allowed = allowed(receive)?;
-        let node = Node::bind(host.clone(), receive.listen, identity.clone())?;
+    let mut clients = None;
+    if let (Some(receive), Some(folder)) = (&config.receive, receive_folder) {
+        let allowed = Clients::allowed(allowed(receive)?);
+        let sockets = Sockets {
+            listen: receive.listen,
+            data_port: receive.data_port.map(NonZeroU16::get),
+            xdp: None,
+        };
+        let node = Node::bind(host.clone(), &sockets, identity.clone())?;
         addresses.receive = Some(node.local_addr());
-        let options = server_options(receive, allowed, config, events.clone());
+        let options = server_options(receive, folder, allowed.clone(), config);
         receiving = Some((node, options));
+        clients = Some(allowed);
     }
-    let carrier = Arc::new(BulkCarrier::new(host, identity, options));
+    let mut carrier = BulkCarrier::new(host, identity, options);
+    if let Some(port) = config.transfers.data_port {
+        carrier = carrier.with_data_port(port.get())?;
+    }
+    let carrier = Arc::new(carrier);
     let receive = addresses.receive.zip(config.receive.as_ref());
     let receive = receive.map(|(address, receive)| Receive {
         address,
@@ -138,6 +159,8 @@ pub async fn run(
         ));
         node
     });
+    let following = follow(Follower::new(config), service.clone(), known, clients);
+    tasks.spawn(following);
     report(ServiceEvent::Ready(addresses));
     let manager = |state| {
         if let Err(error) = notify(state) {
@@ -156,14 +179,18 @@ pub async fn run(
     Ok(())
 }
 
-fn options(config: &Config) -> Result<TransferOptions, RunError> {
-    let transfers = &config.transfers;
-    let known = match &transfers.known_hosts {
+/// The keys of servers.
+fn known(config: &Config) -> Result<Known, NoFolder> {
+    let known = match &config.transfers.known_hosts {
         Some(path) => path.clone(),
         None => hawser_keys::folder()?.join(Known::FILE),
     };
-    let known = Known::new(known).with_keys(transfers.server_keys.iter().copied());
-    Ok(TransferOptions {
+    Ok(Known::new(known).with_keys(config.transfers.server_keys.iter().copied()))
+}
+
+fn options(config: &Config, known: Known) -> TransferOptions {
+    let transfers = &config.transfers;
+    TransferOptions {
         paths: PathOptions {
             subflows: transfers.paths,
             ..PathOptions::default()
@@ -173,7 +200,9 @@ fn options(config: &Config) -> Result<TransferOptions, RunError> {
         // Each transfer has that of its user.
         limit: None,
         wants: Wants::default(),
-    })
+        // The queue tries again, and lets others run meanwhile.
+        retry: Duration::ZERO,
+    }
 }
 
 fn allowed(receive: &ReceiveConfig) -> Result<Allowed, KeysFileError> {
@@ -184,29 +213,72 @@ fn allowed(receive: &ReceiveConfig) -> Result<Allowed, KeysFileError> {
     }
 }
 
+/// Checks the folders of what is received before anybody can send.
+fn receive_folder(receive: &ReceiveConfig) -> Result<Destination, FolderError> {
+    let folder = Destination::Folder {
+        root: receive.folder.clone(),
+        name: PathBuf::new(),
+    };
+    folder.check()?;
+    receive.share.as_deref().map(check_shared).transpose()?;
+    Ok(folder)
+}
+
 fn server_options(
     receive: &ReceiveConfig,
-    allowed: Allowed,
+    folder: Destination,
+    clients: Clients,
     config: &Config,
-    events: UnboundedSender<ServiceEvent>,
 ) -> ServerOptions {
     ServerOptions {
-        allows: Arc::new(move |key| match allowed.allows(key) {
-            Ok(allows) => allows,
-            Err(error) => {
-                let _ = events.send(ServiceEvent::Trouble(error.to_string()));
-                false
-            }
-        }),
+        clients,
         code: None,
-        receive: Some(Destination::Folder {
-            root: receive.folder.clone(),
-            name: std::path::PathBuf::new(),
-        }),
+        receive: Some(folder),
         share: receive.share.clone(),
         sessions: receive.sessions,
         algorithm: config.transfers.congestion,
         limit: receive.rate.map(|rate| Limit::new(rate, None)),
+    }
+}
+
+/// Takes changes of the configuration's file in, as far as they are followed: users and limits of the
+/// queue, the keys of servers, and the keys that may send. Never ends.
+async fn follow(mut follower: Follower, service: Service, known: Known, clients: Option<Clients>) {
+    let mut interval = tokio::time::interval(follow::INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let looked = tokio::task::spawn_blocking(move || (follower.look(), follower)).await;
+        let changed = match looked {
+            Ok((changed, looked)) => {
+                follower = looked;
+                changed
+            }
+            // It cannot panic.
+            Err(_) => return service.trouble("the configuration is no longer followed"),
+        };
+        let config = match changed {
+            None => continue,
+            Some(Ok(config)) => config,
+            Some(Err(error)) => {
+                let kept = "what was read before stays in force";
+                service.trouble(format_args!("{error}: {kept}"));
+                continue;
+            }
+        };
+        known.set_keys(config.transfers.server_keys.iter().copied());
+        if let (Some(clients), Some(receive)) = (&clients, &config.receive) {
+            match allowed(receive) {
+                Ok(allowed) => clients.set(allowed),
+                Err(error) => {
+                    // The file may be there later: the keys that are not in it count at once.
+                    clients.set(Allowed::new(receive.allow.iter().copied()));
+                    service.trouble(error);
+                }
+            }
+        }
+        service.configure(config).await;
+        service.report(ServiceEvent::Configured);
     }
 }
 
@@ -225,6 +297,10 @@ async fn receive_from_others(
                 service
                     .counters()
                     .received(progress.verified.saturating_sub(progress.existing));
+            }
+            if let ServerEvent::Keys(error) = &event {
+                service.trouble(error);
+                continue;
             }
             if !matches!(event, ServerEvent::Session(..)) {
                 let _ = events.send(ServiceEvent::Receive(Box::new(event)));

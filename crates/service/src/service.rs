@@ -1,11 +1,12 @@
 //! The service: the queue, its file, and the attempts that run.
 
 mod api;
+mod configure;
 mod counters;
 mod runner;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::ScionAddr;
@@ -31,7 +32,7 @@ struct Inner {
     /// There may be a job to start.
     wake: Notify,
     carrier: Arc<dyn Carrier>,
-    users: Users,
+    users: RwLock<Arc<Users>>,
     receive: Option<Receive>,
     /// How long ended jobs are kept, in seconds.
     keep: u64,
@@ -74,7 +75,7 @@ impl Service {
             }),
             wake: Notify::new(),
             carrier,
-            users: Users::new(config),
+            users: RwLock::new(Arc::new(Users::new(config))),
             receive,
             keep: u64::from(config.keep_days) * 24 * 3600,
             counters: Counters::default(),
@@ -82,10 +83,11 @@ impl Service {
         }))
     }
 
-    /// The users.
+    /// The users, as they are now.
     #[must_use]
-    pub fn users(&self) -> &Users {
-        &self.0.users
+    pub fn users(&self) -> Arc<Users> {
+        let users = self.0.users.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&users)
     }
 
     /// What this host receives; `None` for nothing.
@@ -119,12 +121,12 @@ impl Service {
         blocking(move || work(&service, &mut service.core())).await
     }
 
-    fn report(&self, event: ServiceEvent) {
+    pub(crate) fn report(&self, event: ServiceEvent) {
         // The caller may have dropped its end: then nothing is reported.
         let _ = self.0.events.send(event);
     }
 
-    fn trouble(&self, what: impl std::fmt::Display) {
+    pub(crate) fn trouble(&self, what: impl std::fmt::Display) {
         self.report(ServiceEvent::Trouble(what.to_string()));
     }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
-use hawser_topology::parse_rate;
+use hawser_topology::{parse_rate, parse_retry};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
@@ -37,6 +38,12 @@ where
 pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_rate(&text).map(Some).map_err(D::Error::custom)
+}
+
+/// Reads a time for which something is tried again.
+pub(crate) fn retry<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_retry(&text).map_err(D::Error::custom)
 }
 
 /// Reads several values.

@@ -10,8 +10,14 @@ use thiserror::Error;
 use crate::config::Config;
 
 /// The users of a service.
-#[derive(Debug, Clone)]
-pub struct Users(Vec<User>);
+#[derive(Debug, Clone, Default)]
+pub struct Users {
+    all: Vec<User>,
+    /// What the transfers of all keep to together.
+    limit: Option<Limit>,
+    /// The user that requests without a token act for.
+    anonymous: Option<String>,
+}
 
 /// A user.
 #[derive(Debug, Clone)]
@@ -23,6 +29,8 @@ pub struct User {
     token: Option<TokenHash>,
     certificate: Option<String>,
     folders: Vec<PathBuf>,
+    /// The user's own rate, in bit/s; `None` for that of all.
+    rate: Option<u64>,
     limit: Option<Limit>,
 }
 
@@ -60,25 +68,54 @@ impl Users {
     /// The users of a configuration.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let all = config.transfers.rate.map(|rate| Limit::new(rate, None));
+        Self::default().renewed(config)
+    }
+
+    /// The users of a configuration that takes the place of the one that these are of. Limits that
+    /// stay the same are shared with transfers that run.
+    #[must_use]
+    pub fn renewed(&self, config: &Config) -> Self {
+        let rate = config.transfers.rate;
+        let is_same = rate == self.limit.as_ref().map(Limit::rate);
+        let limit = match is_same {
+            true => self.limit.clone(),
+            false => rate.map(|rate| Limit::new(rate, None)),
+        };
+        let own = |name: &str, rate: u64| {
+            let before = self.by_name(name).filter(|_| is_same);
+            let before = before.filter(|before| before.rate == Some(rate));
+            let kept = before.and_then(|before| before.limit.clone());
+            kept.unwrap_or_else(|| Limit::new(rate, limit.clone()))
+        };
         let users = config.users.iter().map(|(name, user)| User {
             name: name.clone(),
             admin: user.admin,
             token: user.token_sha256,
             certificate: user.certificate.clone(),
             folders: user.folders.clone(),
+            rate: user.rate,
             limit: match user.rate {
-                Some(rate) => Some(Limit::new(rate, all.clone())),
-                None => all.clone(),
+                Some(rate) => Some(own(name, rate)),
+                None => limit.clone(),
             },
         });
-        Self(users.collect())
+        Self {
+            all: users.collect(),
+            anonymous: config.http.as_ref().and_then(|http| http.anonymous.clone()),
+            limit: limit.clone(),
+        }
+    }
+
+    /// The user that requests without a token act for; `None` to refuse them.
+    #[must_use]
+    pub fn anonymous(&self) -> Option<&User> {
+        self.by_name(self.anonymous.as_deref()?)
     }
 
     /// The user of this name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&User> {
-        self.0.iter().find(|user| user.name == name)
+        self.all.iter().find(|user| user.name == name)
     }
 
     /// The user whose token this is. The time that it takes says nothing about tokens.
@@ -86,7 +123,7 @@ impl Users {
     pub fn by_token(&self, token: &str) -> Option<&User> {
         let hash = TokenHash::of(token);
         let mut found = None;
-        for user in &self.0 {
+        for user in &self.all {
             let is_it = user.token == Some(hash);
             found = if is_it { Some(user) } else { found };
         }
@@ -97,7 +134,7 @@ impl Users {
     #[must_use]
     pub fn by_certificate(&self, subject: &str) -> Option<&User> {
         let is_it = |user: &&User| user.certificate.as_deref() == Some(subject);
-        self.0.iter().find(is_it)
+        self.all.iter().find(is_it)
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::json_file::{FileError, read_json, write_json};
 pub use self::load::TopologyError;
 pub use self::network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use self::quantity::{
-    QuantityError, format_duration, format_loss, format_rate, parse_duration, parse_loss,
-    parse_rate,
+    QuantityError, format_duration, format_loss, format_rate, parse_duration, parse_long_duration,
+    parse_loss, parse_rate, parse_retry,
 };
 pub use self::topology_json::{AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkTo};

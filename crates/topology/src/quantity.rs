@@ -71,6 +71,42 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` like
+/// [`parse_duration`].
+///
+/// # Errors
+/// When `text` is not a time.
+pub fn parse_long_duration(text: &str) -> Result<Duration, QuantityError> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+    ];
+    let mut units = UNITS.into_iter();
+    let number = units.find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let number = number.filter(|(text, _)| digits(text));
+    let time = number.and_then(|(text, scale)| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number * scale).ok()
+    });
+    time.ok_or_else(|| not_a("time: write for example 30m, 1.5h or 90s", text))
+}
+
+/// Reads how long something is tried again: a time as [`parse_long_duration`] reads it, or `0` for
+/// never.
+///
+/// # Errors
+/// When `text` is neither.
+pub fn parse_retry(text: &str) -> Result<Duration, QuantityError> {
+    match text {
+        "0" => Ok(Duration::ZERO),
+        text => parse_long_duration(text),
+    }
+}
+
 /// Reads a loss, such as `0.1%`, `100%` or `0`, as a fraction between 0 and 1.
 ///
 /// # Errors
@@ -131,6 +167,16 @@ pub fn format_loss(loss: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trying_again_takes_a_time_or_0() {
+        assert_eq!(parse_retry("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_retry("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_retry("1.5h"), Ok(Duration::from_secs(5400)));
+        for wrong in ["", "5", "-1m", "forever"] {
+            assert!(parse_retry(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn rates_are_decimal_bits() {

@@ -89,24 +89,53 @@ impl Live {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A stream of events: each sample as it is made.
-    pub fn stream(&self) -> Response {
+    /// A stream of events: each sample as it is made, as long as its reader `may_read`. That is looked
+    /// at before each sample, and when the state of the coordinator changes, as `changes` report it.
+    pub fn stream(
+        &self,
+        changes: watch::Receiver<u64>,
+        may_read: impl Fn() -> bool + Clone + Send + 'static,
+    ) -> Response {
         let end = Instant::now() + STREAM;
         // The last event is sent at once: a page need not wait for its first data.
         let mut events = self.event.subscribe();
         events.mark_changed();
-        let next = move |mut events: watch::Receiver<Bytes>| async move {
-            timeout_at(end, events.changed()).await.ok()?.ok()?;
-            let event = events.borrow_and_update().clone();
-            Some((Ok::<_, Infallible>(event), events))
-        };
+        let next =
+            move |(mut events, mut changes): (watch::Receiver<Bytes>, watch::Receiver<u64>)| {
+                let may_read = may_read.clone();
+                async move {
+                    loop {
+                        let is_event = tokio::select! {
+                            event = timeout_at(end, events.changed()) => {
+                                event.ok()?.ok()?;
+                                true
+                            }
+                            change = changes.changed() => {
+                                change.ok()?;
+                                false
+                            }
+                        };
+                        if !may_read() {
+                            return None;
+                        }
+                        if is_event {
+                            let event = events.borrow_and_update().clone();
+                            return Some((Ok::<_, Infallible>(event), (events, changes)));
+                        }
+                    }
+                }
+            };
         let head = [
             (header::CONTENT_TYPE, "text/event-stream"),
             (header::CACHE_CONTROL, "no-store"),
             // Proxies of the nginx family pass events on only then.
             (header::HeaderName::from_static("x-accel-buffering"), "no"),
         ];
-        (head, Body::from_stream(stream::unfold(events, next))).into_response()
+        (
+            head,
+            Body::from_stream(stream::unfold((events, changes), next)),
+        )
+            .into_response()
     }
 
     fn publish(&self, at: u64, revision: u64, used: Vec<Use>) {

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use hawser_http::JsonError;
+use hawser_http::{JsonError, json_errors};
 
 use crate::api::{ases, changes, links, metrics, openapi, session, usage, users};
 use crate::app::App;
@@ -125,6 +125,7 @@ pub fn router(app: App) -> Router {
     router
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn(json_errors))
         .layer(from_fn(secure))
         .with_state(app)
 }

@@ -6,10 +6,10 @@ use hawser_endhost::lanes::{FlowId, LaneReceiver, LaneSender};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::toy::{ToyNet, own_ip, unix_now};
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::protocol::{Opener, Payload, Sealer};
+use crate::toy::{ToyNet, own_ip, unix_now};
 
 /// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -1,7 +1,8 @@
 //! One dial of a session: connects over a path, and begins the session or joins it.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hawser_endhost::{Path, ScionAddr};
@@ -26,6 +27,10 @@ pub(crate) struct Target {
     pub trust: Trust,
     /// The key of the server that knew the code.
     pub agreed: Arc<OnceLock<PeerKey>>,
+    /// Keys that the server has shown and that were trusted.
+    pub shown: Mutex<BTreeSet<PeerKey>>,
+    /// Tells this session's process, or its attempt, from earlier ones with the same key.
+    pub instance: u64,
     /// What this host is, and what the first message names.
     pub role: Role,
     /// Bytes of content that this host takes before the first acknowledgement, if it is the sink.
@@ -66,6 +71,8 @@ impl Target {
             (Trust::Known(known), _) => {
                 let checked = known.check(peer, key);
                 checked.map_err(|error| DialError::Fatal(error.into()))?;
+                let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                shown.insert(key);
             }
             (Trust::Code(_), Some(agreed)) if *agreed != key => {
                 return Err(DialError::Fatal(TransferError::OtherServer { peer, key }));
@@ -113,7 +120,7 @@ impl Target {
             None => Message::Open(Open {
                 cipher,
                 port,
-                instance: self.node.instance(),
+                instance: self.instance,
                 role: self.role,
                 credit: self.credit,
                 name: self.name.clone(),
@@ -159,6 +166,12 @@ impl Target {
 }
 
 impl Target {
+    /// The keys that the server has shown and that were trusted.
+    pub(crate) fn shown_keys(&self) -> Vec<PeerKey> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().copied().collect()
+    }
+
     /// Shows that this host knows the code, and lets the server do so.
     async fn agree(&self, control: &mut Control, code: &Code) -> Result<(), DialError> {
         let failed = |error: ControlError| DialError::Path(error.to_string());

@@ -1,7 +1,6 @@
 //! The sessions that run at a server.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hawser_keys::PeerKey;
@@ -11,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::refusal::Refusal;
 use crate::data::SessionId;
 use crate::joined::Joined;
+use crate::notice::Notice;
 use crate::protocol::{ErrorCode, SESSION_ID};
 
 /// The sessions that run at a server.
@@ -25,8 +25,8 @@ pub(super) struct Entry {
     pub key: PeerKey,
     /// Where further connections go.
     pub joined: UnboundedSender<Joined>,
-    /// Set when another process of the client begins a session.
-    pub replaced: Arc<AtomicBool>,
+    /// What ends the session from outside.
+    pub notice: Arc<Notice>,
 }
 
 impl Sessions {
@@ -50,7 +50,7 @@ impl Sessions {
         // process may run side by side.
         let is_before = |one: &&Entry| one.key == entry.key && one.instance != entry.instance;
         for before in sessions.values().filter(is_before) {
-            before.replaced.store(true, Ordering::Relaxed);
+            before.notice.replace();
         }
         sessions.insert(id, entry);
         Ok(id)
@@ -69,6 +69,19 @@ impl Sessions {
         Ok(entry.ok_or_else(none)?.joined.clone())
     }
 
+    /// The keys of the hosts that have sessions.
+    pub(super) fn keys(&self) -> Vec<PeerKey> {
+        self.lock().values().map(|entry| entry.key).collect()
+    }
+
+    /// Ends the sessions of the host with `key`.
+    pub(super) fn revoke(&self, key: PeerKey) {
+        let sessions = self.lock();
+        for entry in sessions.values().filter(|entry| entry.key == key) {
+            entry.notice.revoke();
+        }
+    }
+
     pub(super) fn remove(&self, session: SessionId) {
         self.lock().remove(&session);
     }
@@ -80,15 +93,15 @@ mod tests {
 
     use super::*;
 
-    fn entry(key: u8, instance: u64) -> (Entry, Arc<AtomicBool>) {
-        let replaced = Arc::new(AtomicBool::new(false));
+    fn entry(key: u8, instance: u64) -> (Entry, Arc<Notice>) {
+        let notice = Arc::<Notice>::default();
         let entry = Entry {
             instance,
             key: PeerKey([key; 32]),
             joined: unbounded_channel().0,
-            replaced: Arc::clone(&replaced),
+            notice: Arc::clone(&notice),
         };
-        (entry, replaced)
+        (entry, notice)
     }
 
     #[test]
@@ -106,12 +119,29 @@ mod tests {
     #[test]
     fn another_process_of_a_client_replaces_its_sessions() {
         let sessions = Sessions::default();
-        let (first, replaced) = entry(1, 1);
+        let (first, notice) = entry(1, 1);
         sessions.insert(first, 9).ok().unwrap();
         sessions.insert(entry(1, 1).0, 9).ok().unwrap();
         sessions.insert(entry(2, 2).0, 9).ok().unwrap();
-        assert!(!replaced.load(Ordering::Relaxed));
+        assert!(!notice.is_replaced());
         sessions.insert(entry(1, 2).0, 9).ok().unwrap();
-        assert!(replaced.load(Ordering::Relaxed));
+        assert!(notice.is_replaced() && !notice.is_revoked());
+    }
+
+    #[test]
+    fn a_key_that_is_revoked_loses_all_its_sessions() {
+        let sessions = Sessions::default();
+        let (notices, others): (Vec<_>, Vec<_>) = [(1, 1), (1, 2), (2, 3)]
+            .map(|(key, instance)| {
+                let (entry, notice) = entry(key, instance);
+                sessions.insert(entry, 9).ok().unwrap();
+                (key, notice)
+            })
+            .into_iter()
+            .partition(|(key, _)| *key == 1);
+        assert_eq!(sessions.keys().len(), 3);
+        sessions.revoke(PeerKey([1; 32]));
+        assert!(notices.iter().all(|(_, notice)| notice.is_revoked()));
+        assert!(!others.iter().any(|(_, notice)| notice.is_revoked()));
     }
 }

@@ -3,12 +3,12 @@
 pub mod display;
 pub mod files;
 pub mod report;
-pub mod xdp;
+pub mod sockets;
 
 use std::fmt;
 use std::pin::pin;
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hawser_bulk::{
     Algorithm, Limit, Node, PathOptions, Request, Summary, TransferError, TransferEvent,
@@ -16,14 +16,14 @@ use hawser_bulk::{
 };
 use hawser_endhost::ScionAddr;
 use hawser_keys::{Code, Known, PeerKey, Trust};
-use hawser_topology::parse_rate;
+use hawser_topology::{parse_rate, parse_retry};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use self::display::Display;
 use self::files::FileArgs;
 use self::report::Report;
-use self::xdp::XdpArgs;
+use self::sockets::SocketArgs;
 use super::key::KeyFileArgs;
 use super::network::HostArgs;
 use super::policy::{self, PolicyArgs};
@@ -32,6 +32,9 @@ use super::{print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, plain};
+
+/// How long people's transfers wait for a host that was lost.
+pub const RETRY: &str = "5m";
 
 /// A server, and a path in its folder: `1-ff00:0:111,10.0.2.1:31000/data`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +95,12 @@ pub fn run(
 ) -> Result<(), Failure> {
     let began = Instant::now();
     let options = client.options()?;
+    for job in &jobs {
+        // Before a code is spent.
+        if let Request::Fetch { destination, .. } = &job.request {
+            destination.check()?;
+        }
+    }
     let identity = client.key.file()?.open()?;
     let names = jobs.iter().map(|job| match jobs.len() {
         1 => job.name.clone(),
@@ -99,7 +108,7 @@ pub fn run(
     });
     let names: Vec<_> = names.collect();
     process::runtime()?.block_on(async {
-        let node = client.xdp.bind(host.join().await?, None, identity)?;
+        let node = client.sockets.bind(host.join().await?, None, identity)?;
         if let Some(used) = node.xdp() {
             errln!("hawser: AF_XDP on {}", used.status);
         }
@@ -261,7 +270,10 @@ pub struct ClientArgs {
     #[command(flatten)]
     pub key: KeyFileArgs,
     #[command(flatten)]
-    pub xdp: XdpArgs,
+    pub sockets: SocketArgs,
+    /// How long a server that was reached, and no longer is, is tried again: 30s, 5m, 2h; 0 for never
+    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry)]
+    pub retry: Duration,
     /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
@@ -286,6 +298,7 @@ impl ClientArgs {
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
             wants: self.files.wants()?,
+            retry: self.retry,
             server: match &self.code {
                 _ if self.any_server => Trust::Any,
                 Some(code) => Trust::Code(code.clone()),

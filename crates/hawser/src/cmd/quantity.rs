@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
 use hawser_limit::Limit;
-use hawser_topology::{QuantityError, parse_rate};
+use hawser_topology::{QuantityError, parse_long_duration, parse_rate};
 
 /// A rate, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,27 +33,9 @@ pub fn limit_or_none(text: &str) -> Result<RateArg, String> {
     }
 }
 
-/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` like
-/// [`parse_duration`].
-///
-/// [`parse_duration`]: hawser_topology::parse_duration
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, `90s` or `500ms`.
 pub fn long_duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("d", 86_400.0),
-    ];
-    let mut units = UNITS.into_iter();
-    let number = units.find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
-    let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let number = number.filter(|(text, _)| digits(text));
-    let time = number.and_then(|(text, scale)| {
-        let number: f64 = text.parse().ok()?;
-        Duration::try_from_secs_f64(number * scale).ok()
-    });
-    time.ok_or_else(|| format!("{text:?} is not a time: write for example 30m, 1.5h or 90s"))
+    parse_long_duration(text).map_err(|error| error.to_string())
 }
 
 /// Reads the lifetime of path segments.

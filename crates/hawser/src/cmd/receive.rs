@@ -1,23 +1,25 @@
 //! `hawser receive`: take what other hosts send, and share a folder with them.
 
-use std::collections::HashMap;
+mod tally;
+
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hawser_bulk::{
-    Algorithm, Destination, Limit, ServerEvent, ServerOptions, SessionNumber, TransferEvent,
-    XdpUse, serve,
+    Algorithm, Clients, Destination, Limit, Node, ServerEvent, ServerOptions, TransferEvent,
+    XdpUse, check_shared, serve,
 };
 use hawser_endhost::ScionAddr;
 use hawser_keys::{Allowed, Code, PeerKey};
-use hawser_topology::parse_rate;
+use hawser_topology::{parse_rate, parse_retry};
 use serde_json::json;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use self::tally::{Tally, Transfer};
 use super::address::{Listen, listen};
-use super::bulk::files;
 use super::bulk::report::{Report, mbit};
-use super::bulk::xdp::{XdpArgs, XdpReport};
+use super::bulk::sockets::{SocketArgs, XdpReport};
+use super::bulk::{RETRY, files};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
 use super::{print, process};
@@ -39,19 +41,15 @@ pub struct ReceiveArgs {
     /// Let others fetch what is in this folder
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// A host that may connect, by its key as `hawser key` prints it; may be given several times
-    /// [default: those in hawser/allowed_keys of the user's configuration folder]
-    #[arg(long, value_name = "KEY")]
-    pub allow: Vec<PeerKey>,
-    /// Let every host connect that can reach this one
-    #[arg(long, conflicts_with = "allow")]
-    pub allow_any: bool,
-    /// Make a code, let the one host connect that is given it with --code, and end after its transfer
-    #[arg(long, conflicts_with_all = ["allow", "allow_any", "count"])]
-    pub once: bool,
-    /// End after this many transfers
-    #[arg(long, value_name = "N")]
+    #[command(flatten)]
+    pub clients: ClientsArgs,
+    /// End after this many transfers; exit code 1 if one of them failed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// How long a sender that was lost may take to continue, before its transfer counts as failed
+    /// (--count, --once): 30s, 5m, 2h; 0 for no time
+    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry)]
+    pub retry: Duration,
     /// Most transfers at once
     #[arg(long, value_name = "N", default_value_t = SESSIONS, value_parser = clap::value_parser!(u16).range(1..))]
     pub sessions: u16,
@@ -68,7 +66,7 @@ pub struct ReceiveArgs {
     #[command(flatten)]
     pub key: KeyFileArgs,
     #[command(flatten)]
-    pub xdp: XdpArgs,
+    pub sockets: SocketArgs,
     /// Print JSON: one object when listening, and one for each transfer
     #[arg(long)]
     pub json: bool,
@@ -76,27 +74,39 @@ pub struct ReceiveArgs {
     pub host: HostArgs,
 }
 
+/// Which hosts may connect.
+#[derive(clap::Args)]
+pub struct ClientsArgs {
+    /// A host that may connect, by its key as `hawser key` prints it; may be given several times
+    /// [default: those in hawser/allowed_keys of the user's configuration folder]
+    #[arg(long, value_name = "KEY")]
+    pub allow: Vec<PeerKey>,
+    /// Let every host connect that can reach this one
+    #[arg(long, conflicts_with = "allow")]
+    pub allow_any: bool,
+    /// Make a code, let the one host connect that is given it with --code, and end after its transfer
+    #[arg(long, conflicts_with_all = ["allow", "allow_any", "count"])]
+    pub once: bool,
+}
+
+impl ClientsArgs {
+    fn read(&self) -> Result<Clients, Failure> {
+        if self.allow_any {
+            return Ok(Clients::any());
+        }
+        let allowed = Allowed::new(self.allow.clone());
+        let file = hawser_keys::folder()?.join(Allowed::FILE);
+        Ok(Clients::allowed(match self.once {
+            true => allowed,
+            false => allowed.with_file_if_any(file)?,
+        }))
+    }
+}
+
 /// Runs `hawser receive`.
 pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let identity = args.key.file()?.open()?;
-    let code = args.once.then(Code::generate).transpose()?;
-    let allows: Arc<dyn Fn(&PeerKey) -> bool + Send + Sync> = match args.allow_any {
-        true => Arc::new(|_| true),
-        false => {
-            let file = hawser_keys::folder()?.join(Allowed::FILE);
-            let mut allowed = Allowed::new(args.allow.clone());
-            if !args.once {
-                allowed = allowed.with_file_if_any(file)?;
-            }
-            Arc::new(move |key| match allowed.allows(key) {
-                Ok(allows) => allows,
-                Err(error) => {
-                    errln!("hawser: {error}");
-                    false
-                }
-            })
-        }
-    };
+    let code = args.clients.once.then(Code::generate).transpose()?;
     let receive = match args.discard {
         true => Destination::Discard,
         false => Destination::Folder {
@@ -104,8 +114,11 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
             name: PathBuf::new(),
         },
     };
+    // Before anything is offered.
+    let free = receive.check()?;
+    args.share.as_deref().map(check_shared).transpose()?;
     let options = ServerOptions {
-        allows,
+        clients: args.clients.read()?,
         code: code.clone(),
         receive: Some(receive),
         share: args.share.clone(),
@@ -116,59 +129,121 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         let host = args.host.join().await?;
         let listen = listen_address(args.listen, &host)?;
-        let node = args.xdp.bind(host, listen, identity)?;
-        let (address, key) = (node.local_addr().to_string(), node.key().to_string());
-        let code = code.map(|code| code.to_string());
-        match (args.json, &code) {
-            (true, code) => {
-                let xdp = node.xdp().as_ref().map(XdpReport::new);
-                let limit = args.limit.map(mbit);
-                let listening = json!({
-                    "listening": address, "key": key, "code": code, "limit_mbit": limit, "xdp": xdp,
-                });
-                print::json(&listening)?;
-            }
-            (false, None) => outln!("receiving at {address}\nkey {key}"),
-            (false, Some(code)) => outln!("receiving at {address}\ncode {code}"),
-        }
-        if let (Some(rate), false) = (args.limit, args.json) {
-            outln!("limited to {}", format::limit(rate));
-        }
-        if let Some(used) = node.xdp()
-            && !args.json
-        {
-            outln!("AF_XDP on {}", used.status);
-        }
-        let (events, mut received) = unbounded_channel();
-        let mut ended = 0;
-        let mut peers = HashMap::new();
-        let serving = serve(&node, options, events);
-        tokio::pin!(serving);
-        let interrupted = process::interrupted();
-        tokio::pin!(interrupted);
-        let count = args.count.or_else(|| args.once.then_some(1));
-        while count.is_none_or(|count| ended < count) {
-            tokio::select! {
-                () = &mut serving => break,
-                Some(event) = received.recv() => {
-                    ended += u64::from(matches!(event, ServerEvent::Ended(..)));
-                    show(event, &mut peers, node.xdp(), args.json)?;
-                }
-                signal = &mut interrupted => {
-                    signal?;
-                    break;
-                }
-            }
-        }
+        let node = args.sockets.bind(host, listen, identity)?;
+        offer(&args, &node, code.map(|code| code.to_string()), free)?;
+        let (events, received) = unbounded_channel();
+        let wanted = args.count.or_else(|| args.clients.once.then_some(1));
+        let mut tally = Tally::new(wanted, args.clients.once, args.retry);
+        let ended = tokio::select! {
+            () = serve(&node, options, events) => Ok(()),
+            ended = count(&mut tally, received, &node, args.json) => ended,
+            signal = process::interrupted() => signal,
+        };
         node.close().await;
-        Ok(())
+        ended?;
+        tally.outcome()
     })
 }
 
-/// Prints what happens at a server; `peers` are the hosts of the sessions that run.
+/// Prints where this host receives, and what a sender needs to know. `free` is the space in the folder
+/// in bytes.
+fn offer(
+    args: &ReceiveArgs,
+    node: &Node,
+    code: Option<String>,
+    free: Option<u64>,
+) -> Result<(), Failure> {
+    let (address, key) = (node.local_addr().to_string(), node.key().to_string());
+    if args.json {
+        let xdp = node.xdp().as_ref().map(XdpReport::new);
+        let limit = args.limit.map(mbit);
+        return print::json(&json!({
+            "listening": address, "key": key, "code": code, "limit_mbit": limit,
+            "free_bytes": free, "xdp": xdp,
+        }));
+    }
+    match code {
+        None => outln!("receiving at {address}\nkey {key}"),
+        Some(code) => outln!("receiving at {address}\ncode {code}"),
+    }
+    if let Some(free) = free {
+        outln!(
+            "writing to {}: {} are free",
+            plain(&args.output.display().to_string()),
+            format::bytes(free)
+        );
+    }
+    if let Some(rate) = args.limit {
+        outln!("limited to {}", format::limit(rate));
+    }
+    if let Some(used) = node.xdp() {
+        outln!("AF_XDP on {}", used.status);
+    }
+    Ok(())
+}
+
+/// Shows and counts what happens, until the receiver is to end.
+async fn count(
+    tally: &mut Tally,
+    mut received: UnboundedReceiver<ServerEvent>,
+    node: &Node,
+    json: bool,
+) -> Result<(), Failure> {
+    while !tally.is_over() {
+        let lost = async {
+            match tally.next() {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let event = tokio::select! {
+            event = received.recv() => event,
+            () = lost => {
+                tally.tick(Instant::now());
+                continue;
+            }
+        };
+        let Some(event) = event else {
+            return Ok(());
+        };
+        let mut peer = None;
+        match &event {
+            ServerEvent::Began {
+                session,
+                peer,
+                key,
+                sends,
+                name,
+            } => {
+                let transfer = Transfer {
+                    peer: *peer,
+                    key: *key,
+                    sends: *sends,
+                    name: name.clone(),
+                };
+                tally.began(*session, transfer);
+            }
+            ServerEvent::Ended(session, result) => {
+                peer = tally.peer(*session);
+                let error = result.as_ref().err();
+                if tally.ended(*session, error, Instant::now()) && tally.next().is_some() {
+                    errln!("hawser: {session}: waiting for its host to continue it");
+                }
+            }
+            ServerEvent::OfferEnded => {
+                tally.offer_ended("too many codes were wrong: the code cannot be used any more");
+            }
+            _ => {}
+        }
+        show(event, peer, node.xdp(), json)?;
+    }
+    Ok(())
+}
+
+/// Prints what happens at a server; `peer` is the host of a session that has ended.
 pub fn show(
     event: ServerEvent,
-    peers: &mut HashMap<SessionNumber, ScionAddr>,
+    peer: Option<ScionAddr>,
     xdp: Option<XdpUse>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -176,6 +251,9 @@ pub fn show(
         ServerEvent::Refused { peer, reason, .. } => {
             errln!("hawser: {peer} was refused: {}", plain(&reason));
         }
+        // The command ends with it.
+        ServerEvent::OfferEnded => {}
+        ServerEvent::Keys(error) => errln!("hawser: {error}"),
         ServerEvent::Began {
             session,
             peer,
@@ -183,7 +261,6 @@ pub fn show(
             name,
             ..
         } => {
-            peers.insert(session, peer);
             if !json {
                 let does = if sends { "sends" } else { "fetches" };
                 outln!("{session}: {peer} {does} {}", plain(&name));
@@ -197,7 +274,7 @@ pub fn show(
         }
         ServerEvent::Session(..) => {}
         ServerEvent::Ended(session, Ok(summary)) => {
-            let peer = peers.remove(&session).map(|peer| peer.to_string());
+            let peer = peer.map(|peer| peer.to_string());
             let report = Report::new(&summary, peer.unwrap_or_default(), xdp);
             match json {
                 true => print::json(&report)?,
@@ -206,7 +283,6 @@ pub fn show(
             files::list_failed(&format!("{session}: "), &summary.failed);
         }
         ServerEvent::Ended(session, Err(error)) => {
-            peers.remove(&session);
             errln!("hawser: {session}: {}", plain(&error.to_string()));
         }
     }

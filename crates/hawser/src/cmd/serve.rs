@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use hawser_bulk::SessionNumber;
+use hawser_bulk::{ServerEvent, SessionNumber};
 use hawser_endhost::ScionAddr;
 use hawser_service::{Addresses, Config, Job, JobState, ServiceEvent, run as run_service};
 use tokio::sync::mpsc::unbounded_channel;
@@ -27,7 +27,7 @@ pub struct ServeArgs {
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = Config::read(&args.config).map_err(Failure::usage)?;
     if args.check {
-        outln!("{} is right", args.config.display());
+        outln!("{} is valid", args.config.display());
         return Ok(());
     }
     process::runtime()?.block_on(async {
@@ -63,8 +63,16 @@ fn show(
             ready(&addresses);
             show_limits(config);
         }
+        ServiceEvent::Configured => outln!("the configuration was read again"),
         ServiceEvent::Job(job) => show_job(&job),
-        ServiceEvent::Receive(event) => receive::show(*event, senders, None, false)?,
+        ServiceEvent::Receive(event) => {
+            let peer = match &*event {
+                ServerEvent::Began { session, peer, .. } => senders.insert(*session, *peer),
+                ServerEvent::Ended(session, _) => senders.remove(session),
+                _ => None,
+            };
+            receive::show(*event, peer, None, false)?;
+        }
         ServiceEvent::Trouble(text) => errln!("hawser: {}", plain(&text)),
     }
     Ok(())

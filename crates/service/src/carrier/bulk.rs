@@ -4,7 +4,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use hawser_bulk::content::{ScanOptions, Source, scan_shared_as};
-use hawser_bulk::{Node, Progress, Request, TransferEvent, TransferOptions, transfer};
+use hawser_bulk::{
+    Node, Progress, Request, Sockets, TransferError, TransferEvent, TransferOptions, transfer,
+};
 use hawser_endhost::Endhost;
 use hawser_keys::Identity;
 use tokio::sync::mpsc::unbounded_channel;
@@ -14,9 +16,12 @@ use super::{Attempt, Carrier, Task};
 use crate::job::{FailureKind, JobProgress};
 use crate::queue::Outcome;
 
-/// Does jobs by bulk transfer. Each has sockets and a thread of its own.
+/// Does jobs by bulk transfer. Each has sockets and a thread of its own, unless a port for content is
+/// named.
 #[derive(Clone)]
 pub struct BulkCarrier {
+    /// The sockets of all jobs.
+    node: Option<Node>,
     host: Endhost,
     identity: Identity,
     options: TransferOptions,
@@ -27,10 +32,25 @@ impl BulkCarrier {
     #[must_use]
     pub const fn new(host: Endhost, identity: Identity, options: TransferOptions) -> Self {
         Self {
+            node: None,
             host,
             identity,
             options,
         }
+    }
+
+    /// Has all jobs send content from `port`.
+    ///
+    /// # Errors
+    /// When a socket cannot be bound.
+    pub fn with_data_port(mut self, port: u16) -> Result<Self, TransferError> {
+        let sockets = Sockets {
+            data_port: Some(port),
+            ..Sockets::default()
+        };
+        let (host, identity) = (self.host.clone(), self.identity.clone());
+        self.node = Some(Node::bind(host, &sockets, identity)?);
+        Ok(self)
     }
 
     async fn attempt(self, task: Task) -> Attempt {
@@ -58,7 +78,12 @@ impl BulkCarrier {
                 return Attempt::Ended(Outcome::Permanent(failed(FailureKind::Other, error)));
             }
         };
-        let node = match Node::bind(self.host, None, self.identity) {
+        let is_shared = self.node.is_some();
+        let node = match self.node {
+            Some(node) => Ok(node),
+            None => Node::bind(self.host, &Sockets::default(), self.identity),
+        };
+        let node = match node {
             Ok(node) => node,
             Err(error) => return Attempt::Ended(failure::of(&error)),
         };
@@ -85,7 +110,9 @@ impl BulkCarrier {
                 }
             }
         };
-        node.close().await;
+        if !is_shared {
+            node.close().await;
+        }
         match ended {
             None => Attempt::Interrupted,
             Some(Ok(summary)) => {

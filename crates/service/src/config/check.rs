@@ -12,7 +12,7 @@ pub(super) fn check(config: &Config) -> Result<(), Wrong> {
     if config.running == 0 {
         return wrong("running", "0 transfers at once is none: write 1 or more");
     }
-    if config.attempts == 0 {
+    if config.attempts == Some(0) {
         return wrong("attempts", "0 attempts is none: write 1 or more");
     }
     if config.transfers.paths == 0 {

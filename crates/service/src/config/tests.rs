@@ -45,6 +45,38 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
 }
 
 #[test]
+fn relative_paths_are_from_the_root() {
+    let config = Config::parse(Path::new("site/serve.toml"), RIGHT).unwrap();
+    let folder = std::env::current_dir().unwrap().join("site");
+    assert_eq!(config.state, folder.join("state"));
+    assert_eq!(config.users["alice"].folders[0], folder.join("data"));
+    // So that users can name their files by their whole path.
+    let users = crate::users::Users::new(&config);
+    let alice = users.by_name("alice").unwrap();
+    let run = folder.join("data/run");
+    assert_eq!(
+        alice.place(run.to_str().unwrap()).unwrap().root,
+        folder.join("data")
+    );
+    assert_eq!(config.path, folder.join("serve.toml"));
+}
+
+#[test]
+fn trying_again_takes_an_hour_unless_something_else_is_said() {
+    let hour = Duration::from_secs(3600);
+    let config = parse(RIGHT).unwrap();
+    assert_eq!((config.retry, config.attempts), (hour, None));
+    let config = parse("state = 's'\nretry = '30m'\nattempts = 5\n").unwrap();
+    assert_eq!((config.retry, config.attempts), (hour / 2, Some(5)));
+    let error = parse("state = 's'\nretry = 5\n").unwrap_err().to_string();
+    assert!(error.contains("line 2"), "{error}");
+    let error = parse("state = 's'\nreceive.data_port = 0\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("line 2"), "{error}");
+}
+
+#[test]
 fn a_right_one_is_read() {
     let config = parse(RIGHT).unwrap();
     assert_eq!(config.state, Path::new("/etc/hawser/state"));
@@ -76,7 +108,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         (
             "running = 3",
             "runing = 3",
-            "serve.toml, line 3: `runing = 3`: unknown field `runing`, expected one of `state`",
+            "serve.toml, line 3: `runing = 3`: `runing` is not known: write one of `state`",
         ),
         (
             "running = 3",
@@ -95,7 +127,11 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
             "`rate = \"0\"`: \"0\" is not a rate: write for example 10mbit",
         ),
         ("2.5gbit", "-1mbit", "\"-1mbit\" is not a rate"),
-        ("\"1Gbit/s\"", "100", "`rate = 100`: invalid type: integer"),
+        (
+            "\"1Gbit/s\"",
+            "100",
+            "`rate = 100`: a text is expected, not 100",
+        ),
         (
             "\"bbr\"",
             "\"warp\"",
@@ -131,7 +167,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
             "\"../data\"",
             "users.alice.folders: `..` is not allowed",
         ),
-        ("state = \"state\"", "", "missing field `state`"),
+        ("state = \"state\"", "", "`state` is missing"),
         (
             "[users.bob]",
             "[users.bob",

@@ -1,7 +1,5 @@
 //! The user that a request comes from.
 
-use std::sync::Arc;
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -17,16 +15,16 @@ use crate::users::User;
 pub(super) struct Caller {
     /// The subject of its certificate.
     certificate: Option<String>,
-    /// The user that it acts for without a token.
-    anonymous: Option<Arc<str>>,
+    /// Whether it may do without a token, if there is a user for that.
+    may_be_anonymous: bool,
 }
 
 impl Caller {
-    /// Of a request from `peer`, to a socket where requests without a token act for `anonymous`.
-    pub fn new(peer: Option<&Peer>, anonymous: Option<Arc<str>>) -> Self {
+    /// Of a request from `peer`, to a socket where requests may do without a token, or may not.
+    pub fn new(peer: Option<&Peer>, may_be_anonymous: bool) -> Self {
         Self {
             certificate: peer.and_then(|peer| peer.certificate.clone()),
-            anonymous,
+            may_be_anonymous,
         }
     }
 
@@ -38,7 +36,7 @@ impl Caller {
         let crossed = !matches!(site, None | Some(b"none" | b"same-origin"));
         // A page whose name was made to lead here sends its own name. Only without a token is
         // nothing else asked for.
-        let foreign = self.anonymous.is_some() && !names_this_host(headers);
+        let foreign = self.may_be_anonymous && !names_this_host(headers);
         let from_page = crossed || headers.contains_key(header::ORIGIN) || foreign;
         let text = "Requests from web pages are refused\n".to_owned();
         from_page.then(|| TextError(StatusCode::FORBIDDEN, text).into_response())
@@ -99,8 +97,7 @@ fn user(service: &Service, caller: &Caller, headers: &HeaderMap) -> Result<User,
             .cloned()
             .ok_or_else(|| format!("No user has the certificate {subject}"));
     }
-    let anonymous = caller.anonymous.as_deref();
-    let user = anonymous.and_then(|name| users.by_name(name));
+    let user = users.anonymous().filter(|_| caller.may_be_anonymous);
     user.cloned()
         .ok_or_else(|| "A token is needed: Authorization: Bearer TOKEN".to_owned())
 }

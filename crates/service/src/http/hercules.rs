@@ -45,10 +45,12 @@ pub(super) async fn submit(
     let (Ok(server), Ok(priority), Ok(_)) = (server.parse(), priority, payload) else {
         return Err(bad("parse err\n"));
     };
+    // The server's folder is what the root is for the monitor.
+    let relative = destination.trim_start_matches('/');
     let new = NewJob {
         source,
         server,
-        destination,
+        destination: relative.to_owned(),
         priority,
     };
     let job = service.submit(&user, new).await.map_err(failed)?;
@@ -121,7 +123,7 @@ fn failed(error: RequestError) -> TextError {
             StatusCode::UNAUTHORIZED,
             "Source file does not exist or insufficient permissions\n".to_owned(),
         ),
-        RequestError::Destination(_) => {
+        RequestError::Destination(_) | RequestError::Absolute(_) => {
             return bad("destfile is no path below the server's folder\n");
         }
         RequestError::Submit(error) => (StatusCode::TOO_MANY_REQUESTS, format!("{error}\n")),

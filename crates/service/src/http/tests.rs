@@ -1,5 +1,6 @@
 //! The API on loopback, request by request.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rcgen::{
@@ -31,10 +32,11 @@ struct Api {
 
 impl Api {
     async fn start(ends: Ends, anonymous: Option<&str>) -> Self {
-        let bed = Bed::new();
+        let mut bed = Bed::new();
+        bed.config.http.as_mut().unwrap().anonymous = anonymous.map(Into::into);
         let carrier = Told::new(ends);
         let (service, happened) = bed.service(Arc::clone(&carrier) as _);
-        let listener = Listener::http(bed.config.http.clone().unwrap().listen, anonymous);
+        let listener = Listener::http(bed.config.http.clone().unwrap().listen, anonymous.is_some());
         let listener = listener.await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(listener.serve(service.clone()));
@@ -106,6 +108,105 @@ fn ok(text: &str) -> (u16, String) {
 
 fn bad(text: &str) -> (u16, String) {
     (400, text.to_owned())
+}
+
+#[tokio::test]
+async fn all_errors_of_the_json_api_are_json_that_names_the_field() {
+    let api = Api::start(Ends::Never, None).await;
+    let error = async |first: &str, body: &str| {
+        let (status, value) = api.json(first, body).await;
+        (status, value["error"].as_str().unwrap().to_owned())
+    };
+    for (first, status) in [
+        ("PUT /transfers", 405),
+        ("POST /transfers/1", 405),
+        ("DELETE /metrics", 405),
+        ("GET /transfers/%ff", 400),
+        ("GET /transfers/none", 404),
+        ("GET /nothing", 404),
+    ] {
+        assert_eq!(error(first, "").await.0, status, "{first}");
+    }
+    let method = api.alice("PUT /transfers", "").await;
+    assert!(method.1.contains("does not have this method"), "{method:?}");
+    let server = "\"server\":\"1-ff00:0:111,10.0.2.1:31000\"";
+    for (body, words) in [
+        ("{".to_owned(), "it is not JSON"),
+        (
+            "[]".to_owned(),
+            "an object with fields is expected, not a list",
+        ),
+        (format!("{{{server}}}"), "`source` is missing"),
+        (
+            format!("{{{server},\"source\":5}}"),
+            "`source`: a text is expected, not 5",
+        ),
+        (
+            format!("{{{server},\"source\":\"a\",\"to\":\"b\"}}"),
+            "`to` is not known: write one of",
+        ),
+        (
+            "{\"source\":\"a\",\"server\":\"b\"}".to_owned(),
+            "`server`: \"b\": ",
+        ),
+        (
+            format!("{{{server},\"source\":\"a\",\"priority\":1000}}"),
+            "`priority`: a whole number from -128 to 127 is expected, not 1000",
+        ),
+        (
+            format!("{{{server},\"source\":\"a\",\"destination\":\"/b\"}}"),
+            "destination: \"/b\" is absolute: write it relative to the server's folder",
+        ),
+    ] {
+        let (status, text) = error("POST /transfers", &body).await;
+        assert_eq!(status, 400, "{body}: {text}");
+        assert!(text.contains(words), "{body}: {text}");
+        assert!(!text.contains("struct"), "{body}: {text}");
+    }
+    let large = "x".repeat(70_000);
+    assert_eq!(error("POST /transfers", &large).await.0, 413);
+}
+
+/// Changes the configuration of a service.
+async fn configure(api: &Api, change: impl FnOnce(&mut Config)) {
+    let mut config = api.bed.config.clone();
+    change(&mut config);
+    api.service.configure(config).await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_is_refused_from_then_on() {
+    let api = Api::start(Ends::Never, Some("bob")).await;
+    // A connection that was opened with the token.
+    let mut stream = TcpStream::connect(api.address).await.unwrap();
+    let ask = async |stream: &mut TcpStream| {
+        let request = format!(
+            "GET /stat?file=a HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        String::from_utf8(answer.to_vec()).unwrap()
+    };
+    assert_eq!(ask(&mut stream).await, "HTTP/1.1 200");
+    // The rest of the answer.
+    let mut rest = Vec::new();
+    while !rest.ends_with(b"OK 1 10\n") {
+        rest.push(stream.read_u8().await.unwrap());
+    }
+    configure(&api, |config| {
+        config.users.get_mut("alice").unwrap().token_sha256 = Some(hawser_http::TokenHash([7; 32]));
+    })
+    .await;
+    assert_eq!(ask(&mut stream).await, "HTTP/1.1 401");
+    assert_eq!(api.alice("GET /transfers", "").await.0, 401);
+    // And who needed none.
+    assert_eq!(api.ask("GET /transfers", "", "").await.0, 200);
+    configure(&api, |config| {
+        config.http.as_mut().unwrap().anonymous = None
+    })
+    .await;
+    assert_eq!(api.ask("GET /transfers", "", "").await.0, 401);
 }
 
 const DEST: &str = "dest=1-ff00:0:111,[10.0.2.1]:31000";
@@ -445,7 +546,7 @@ async fn users_show_certificates_over_tls() {
 
 #[tokio::test]
 async fn metrics_are_served_alone() {
-    let listener = Listener::http("127.0.0.1:0".parse().unwrap(), None);
+    let listener = Listener::http("127.0.0.1:0".parse().unwrap(), false);
     let listener = listener.await.unwrap();
     let address = listener.local_addr().unwrap();
     let (is_there, reader) = watch::channel(true);

@@ -50,7 +50,9 @@ fn refused(reason: RequestError) -> JsonError {
         }
         RequestError::Submit(SubmitError::Full(_)) => StatusCode::TOO_MANY_REQUESTS,
         RequestError::Submit(_) => StatusCode::FORBIDDEN,
-        RequestError::Source(_) | RequestError::Destination(_) => StatusCode::BAD_REQUEST,
+        RequestError::Source(_) | RequestError::Destination(_) | RequestError::Absolute(_) => {
+            StatusCode::BAD_REQUEST
+        }
         RequestError::Log(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     JsonError(status, reason.to_string())

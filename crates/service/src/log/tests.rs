@@ -18,6 +18,7 @@ fn job(id: u64, state: JobState, text: &str) -> Job {
         },
         state,
         failed_attempts: 1,
+        failing_since: None,
         error: None,
         progress: JobProgress {
             bytes: u64::MAX,
@@ -177,7 +178,8 @@ fn what_ran_when_the_service_was_killed_is_queued_again() {
     };
     let limits = Limits {
         running: 1,
-        attempts: 1,
+        attempts: Some(1),
+        retry: 0,
         users: [("alice".to_owned(), user)].into(),
     };
     let queue = Queue::new(limits, loaded.jobs, loaded.next);

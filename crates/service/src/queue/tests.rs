@@ -15,7 +15,8 @@ fn limits() -> Limits {
     };
     Limits {
         running: 3,
-        attempts: 3,
+        attempts: Some(3),
+        retry: 3600,
         users: HashMap::from([
             ("alice".to_owned(), limits(2, 4, 5)),
             ("bob".to_owned(), limits(1, 3, 0)),
@@ -215,4 +216,47 @@ fn an_attempt_that_delivers_begins_the_count_anew() {
     }
     let job = queue.job(id).unwrap();
     assert_eq!((job.state, job.failed_attempts), (JobState::Failed, 3));
+}
+
+#[test]
+fn what_delivers_nothing_is_tried_again_until_its_time_is_over() {
+    let limits = Limits {
+        attempts: None,
+        ..limits()
+    };
+    let mut queue = Queue::new(limits, [], JobId(1));
+    let job = queue.submit(submission("alice", 0), 0).unwrap();
+    let id = job.id;
+    queue.put(job);
+    let fail = |queue: &mut Queue, now: u64, verified_bytes: u64| {
+        queue.put(queue.start(now).unwrap());
+        let progress = JobProgress {
+            bytes: 10,
+            verified_bytes,
+            ..JobProgress::default()
+        };
+        let failed = queue.end(id, Outcome::Transient(failure()), progress, now);
+        let failed = failed.unwrap();
+        queue.put(failed.clone());
+        failed.state
+    };
+    let mut now = 0;
+    let mut attempts = 0;
+    while let JobState::Waiting { until } = fail(&mut queue, now, 0) {
+        assert!(until > now && until <= 3600, "{until}");
+        now = until;
+        attempts += 1;
+        if attempts == 5 {
+            // Something was delivered: the time begins again.
+            let state = fail(&mut queue, now, 1);
+            assert_eq!(state, JobState::Waiting { until: now + 5 });
+            break;
+        }
+    }
+    let since = now;
+    now += 5;
+    while let JobState::Waiting { until } = fail(&mut queue, now, 0) {
+        now = until;
+    }
+    assert_eq!(now, since + 3600);
 }

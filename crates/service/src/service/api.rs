@@ -44,6 +44,11 @@ pub enum RequestError {
     /// The source may not be sent.
     #[error("source: {0}")]
     Source(#[from] PlaceError),
+    /// The destination is named from the root, which is not the server's folder.
+    #[error(
+        "destination: {0:?} is absolute: write it relative to the server's folder, without `/` before it"
+    )]
+    Absolute(String),
     /// The destination is no name.
     #[error("destination: {0:?} is no path below the server's folder: write one without `..`")]
     Destination(String),
@@ -202,8 +207,8 @@ fn destination(text: &str, source: &Place) -> Result<String, RequestError> {
     for component in Path::new(text).components() {
         match component {
             Component::Normal(name) => names.push(name.to_str().ok_or_else(wrong)?),
-            // The server's folder is what the root is elsewhere.
-            Component::RootDir | Component::CurDir => {}
+            Component::CurDir => {}
+            Component::RootDir => return Err(RequestError::Absolute(text.to_owned())),
             _ => return Err(wrong()),
         }
     }

@@ -89,7 +89,8 @@ impl Service {
     /// Makes an attempt, and takes note of its end.
     async fn attempt(self, job: Job, stop: oneshot::Receiver<()>) {
         let submission = &job.submission;
-        let user = self.0.users.by_name(&submission.user);
+        let users = self.users();
+        let user = users.by_name(&submission.user);
         // The configuration may have changed since.
         let source = match user.map(|user| user.place(&submission.source)) {
             Some(Ok(source)) => source,

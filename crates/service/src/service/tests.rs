@@ -234,6 +234,43 @@ async fn failures_that_may_pass_are_tried_again_and_panics_are_not() {
 }
 
 #[tokio::test]
+async fn transfers_end_when_their_user_or_its_folder_is_removed() {
+    for (removed, reason) in [
+        ("user", "is no user any more"),
+        ("folder", "has no folders"),
+    ] {
+        let bed = Bed::new();
+        let carrier = Told::new(Ends::Never);
+        let (service, mut happened) = bed.service(Arc::clone(&carrier) as Arc<dyn Carrier>);
+        let alice = service.users().by_name("alice").unwrap().clone();
+        let running = service.clone();
+        tokio::spawn(async move { running.run(std::future::pending::<()>()).await });
+        let job = service.submit(&alice, new_job("a")).await.unwrap();
+        until(&mut happened, "running").await;
+        while carrier.begun.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        // What changes nothing for it leaves it alone.
+        service.configure(bed.config.clone()).await;
+        let state = service.job(&alice, job.id).await.unwrap().state;
+        assert_eq!(state, JobState::Running);
+        let mut config = bed.config.clone();
+        match removed {
+            "user" => drop(config.users.remove("alice")),
+            _ => config.users.get_mut("alice").unwrap().folders.clear(),
+        }
+        service.configure(config).await;
+        let failed = until(&mut happened, "failed").await;
+        assert_eq!(failed.id, job.id);
+        let error = failed.error.unwrap().text;
+        assert!(error.contains(reason), "{error}");
+        while carrier.interrupted.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_the_users_is_refused() {
     let bed = Bed::new();
     let (service, _happened) = bed.service(Told::new(Ends::Never));
@@ -248,21 +285,22 @@ async fn what_is_not_the_users_is_refused() {
     }
     let error = service.submit(&bob, new_job("a")).await.unwrap_err();
     assert!(matches!(error, RequestError::Source(_)), "{error}");
-    for destination in ["..", "a/../../b", "/", "."] {
+    for destination in ["..", "a/../../b", "/", "/x/y", "."] {
         let mut new = new_job("a");
         new.destination = destination.into();
-        let job = service.submit(&alice, new).await;
-        match destination {
-            // The server's folder itself, with the name of the file.
-            "/" => assert_eq!(job.unwrap().submission.destination, "a"),
-            _ => assert!(
-                matches!(job, Err(RequestError::Destination(_))),
-                "{destination}"
-            ),
-        }
+        let error = service.submit(&alice, new).await.unwrap_err();
+        let is_absolute = matches!(error, RequestError::Absolute(_));
+        assert_eq!(is_absolute, destination.starts_with('/'), "{error}");
+        assert!(
+            is_absolute || matches!(error, RequestError::Destination(_)),
+            "{error}"
+        );
     }
+    // The server's folder itself, with the name of the file.
+    let job = service.submit(&alice, new_job("a")).await.unwrap();
+    assert_eq!(job.submission.destination, "a");
     let mut new = new_job("a");
-    new.destination = "/x/y/".into();
+    new.destination = "x/y/".into();
     let job = service.submit(&alice, new).await.unwrap();
     assert_eq!(job.submission.destination, "x/y/a");
     let theirs = service.job(&bob, job.id).await;

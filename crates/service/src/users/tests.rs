@@ -14,6 +14,7 @@ fn user(folders: &[&Path]) -> User {
         token: None,
         certificate: None,
         folders: folders.iter().map(|path| (*path).to_owned()).collect(),
+        rate: None,
         limit: None,
     }
 }
@@ -108,7 +109,10 @@ fn tokens_and_certificates_identify_users() {
     let mut bob = user(&[]);
     bob.name = "bob".into();
     bob.certificate = Some("CN=bob,O=site".into());
-    let users = Users(vec![alice, bob]);
+    let users = Users {
+        all: vec![alice, bob],
+        ..Users::default()
+    };
     let name = |user: Option<&User>| user.map(|user| user.name.clone());
     assert_eq!(name(users.by_token("secret")).as_deref(), Some("alice"));
     for wrong in ["", "secre", "secret ", "Secret"] {
@@ -119,6 +123,36 @@ fn tokens_and_certificates_identify_users() {
         Some("bob")
     );
     assert_eq!(name(users.by_certificate("")), None);
+}
+
+#[test]
+fn limits_that_stay_the_same_are_shared_with_what_runs() {
+    let parse = |all: &str, alice: &str| {
+        let text = format!(
+            "state = 'state'
+            transfers.rate = '{all}'
+            [users.alice]
+            token_sha256 = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
+            rate = '{alice}'
+            [users.bob]
+            token_sha256 = '3bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'"
+        );
+        Config::parse(Path::new("serve.toml"), &text).unwrap()
+    };
+    let limit = |users: &Users, name: &str| users.by_name(name).unwrap().limit().cloned().unwrap();
+    let before = Users::new(&parse("50mbit", "10mbit"));
+    // Limits are within each other if they are the same one.
+    let is_same = |after: &Users, name: &str| {
+        let (before, after) = (limit(&before, name), limit(after, name));
+        before.is_within(&after) && after.is_within(&before)
+    };
+    let after = before.renewed(&parse("50mbit", "10mbit"));
+    assert!(is_same(&after, "alice") && is_same(&after, "bob"));
+    let after = before.renewed(&parse("50mbit", "20mbit"));
+    assert!(!is_same(&after, "alice") && is_same(&after, "bob"));
+    assert!(limit(&after, "alice").is_within(&limit(&before, "bob")));
+    let after = before.renewed(&parse("60mbit", "10mbit"));
+    assert!(!is_same(&after, "alice") && !is_same(&after, "bob"));
 }
 
 #[test]

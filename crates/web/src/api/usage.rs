@@ -26,7 +26,10 @@ pub(crate) async fn now(State(app): State<App>, caller: Caller) -> Result<Respon
 /// `GET /api/v1/live`: events.
 pub(crate) async fn live(State(app): State<App>, caller: Caller) -> Result<Response, JsonError> {
     check(&caller, Action::Read)?;
-    Ok(app.live().stream())
+    // The stream lasts for minutes: whoever loses the right to it loses the stream.
+    let of = app.clone();
+    let may_read = move || caller.is_still(&of) && check(&caller, Action::Read).is_ok();
+    Ok(app.live().stream(app.coordinator().subscribe(), may_read))
 }
 
 /// `GET /api/v1/links/{id}/history?span=SECONDS`

@@ -17,6 +17,7 @@ use crate::app::App;
 const PAGE_HEADER: &str = "x-hawser-page";
 
 /// The user that a request comes from.
+#[derive(Clone)]
 pub(crate) struct Caller {
     pub user: User,
     /// What the session's cookie says, if it came by one.
@@ -26,6 +27,19 @@ pub(crate) struct Caller {
 impl Caller {
     pub fn actor(&self) -> Actor {
         Actor::of(&self.user)
+    }
+}
+
+impl Caller {
+    /// Whether what the request has shown still stands for the same user in the same role: the user
+    /// was not removed or given another role, the token not replaced or revoked, and the session not
+    /// ended.
+    pub fn is_still(&self, app: &App) -> bool {
+        let state = app.coordinator().state();
+        let same = |user: &User| (user.token, user.role) == (self.user.token, self.user.role);
+        let mut cookies = self.cookie.iter();
+        state.users.get(&self.user.id).is_some_and(same)
+            && cookies.all(|cookie| app.sessions().is_open(cookie, app.now()))
     }
 }
 

@@ -72,6 +72,13 @@ impl Sessions {
         }
     }
 
+    /// Whether a session goes on. Does not count as a request of it.
+    pub fn is_open(&self, cookie: &str, now: Duration) -> bool {
+        let sessions = self.lock();
+        let session = sessions.get(&TokenHash::of(cookie).0);
+        session.is_some_and(|session| now < session.seen + LIFETIME)
+    }
+
     /// Ends a session.
     pub fn end(&self, cookie: &str) {
         self.lock().remove(&TokenHash::of(cookie).0);

@@ -65,17 +65,13 @@ pub(crate) async fn configuration(
     let asked = Asked::new(query.as_deref(), &headers, &["version", "wait"])?;
     let Machine { isd_as, secret } = machine;
     let coordinator = app.coordinator().clone();
-    let gone = || {
-        let reason = "the secret of this machine was replaced: fetch a new archive";
-        JsonError(StatusCode::UNAUTHORIZED, reason.to_owned())
-    };
     let of_version = asked.tag.is_none();
     wait_for(configurations(&app)?, asked, |configurations, asked| {
         let (secret, coordinator) = (secret.clone(), coordinator.clone());
         let known = asked.version.filter(|_| of_version);
         async move {
             if !coordinator.is_host(isd_as, &secret) {
-                return Err(gone());
+                return Err(replaced());
             }
             let version = coordinator.state().host(isd_as).map(|host| host.version);
             if known.is_some() && known >= version {
@@ -92,21 +88,29 @@ pub(crate) async fn configuration(
 /// `GET /api/host/{id}/segments`
 pub(crate) async fn segments(
     State(app): State<App>,
-    _machine: Machine,
+    machine: Machine,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, JsonError> {
     let asked = Asked::new(query.as_deref(), &headers, &["wait"])?;
-    wait_for(
-        configurations(&app)?,
-        asked,
-        |configurations, _| async move {
+    wait_for(configurations(&app)?, asked, |configurations, _| {
+        let is_it = (app.coordinator()).is_host(machine.isd_as, &machine.secret);
+        async move {
+            if !is_it {
+                return Err(replaced());
+            }
             let found = blocking(move || configurations.segments()).await?;
             Ok::<_, JsonError>(Found::Some(found))
-        },
-    )
+        }
+    })
     .await
     .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/json")))
+}
+
+/// The answer to a machine whose secret no longer counts.
+fn replaced() -> JsonError {
+    let reason = "the secret of this machine was replaced: fetch a new archive";
+    JsonError(StatusCode::UNAUTHORIZED, reason.to_owned())
 }
 
 /// What there is for a machine.

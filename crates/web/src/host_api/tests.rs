@@ -248,6 +248,29 @@ async fn a_machine_may_wait_for_a_change() {
 }
 
 #[tokio::test]
+async fn a_machine_that_waits_is_refused_once_its_secret_is_replaced() {
+    let bed = Bed::new();
+    let secret = bed.secret(AP).await;
+    for what in ["config", "segments"] {
+        let path = format!("/api/host/{AP_HOST}/{what}?wait=50");
+        let known = bed.get(&path, &secret, None).await.tag.unwrap();
+        let waiting = bed.get(&path, &secret, Some(&known));
+        let replace = async {
+            tokio::task::yield_now().await;
+            let program = Actor::program();
+            bed.coordinator.replace_secret(&program, ia(AP)).unwrap();
+        };
+        let (answer, ()) = tokio::join!(waiting, replace);
+        assert_eq!(answer.status, 401, "{what}");
+        assert!(answer.error().contains("was replaced"), "{what}");
+        let hash = hawser_http::TokenHash::of(&secret);
+        bed.coordinator
+            .set_secret(&Actor::program(), ia(AP), hash)
+            .unwrap();
+    }
+}
+
+#[tokio::test]
 async fn without_links_a_user_as_has_nothing() {
     let bed = Bed::new();
     let secret = bed.secret(USER).await;

@@ -1,5 +1,6 @@
 //! What links carry, as the API shows it.
 
+use hawser_coordinator::Actor;
 use serde_json::Value;
 
 use crate::LIMIT;
@@ -76,6 +77,15 @@ impl Events {
         }
     }
 
+    /// Waits for the end of the stream.
+    async fn ends(&mut self) {
+        use tokio::io::AsyncReadExt;
+        let mut rest = String::new();
+        self.stream.read_to_string(&mut rest).await.unwrap();
+        // The last chunk: it did not break off.
+        assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
+    }
+
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         use tokio::io::AsyncBufReadExt;
         loop {
@@ -89,6 +99,69 @@ impl Events {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_right_to_it() {
+    let server = Server::start().await;
+    let state = server.coordinator.state();
+    let id = |name: &str| {
+        state
+            .users
+            .values()
+            .find(|user| user.name == name)
+            .unwrap()
+            .id
+    };
+    let open = async |credential: &str| {
+        let head = format!("{credential}\r\nConnection: close\r\n");
+        let mut events = Events::open(&server, &head).await;
+        events.until(|_| true).await;
+        events
+    };
+    let bearer = |name: &str| format!("Authorization: Bearer {}", server.token(name));
+    let program = Actor::program();
+    let [mut revoked, mut replaced, mut removed] = [
+        open(&bearer("eve")).await,
+        open(&bearer("bob")).await,
+        open(&bearer("alice")).await,
+    ];
+    // A browser that logs out elsewhere.
+    let login = format!("{{\"token\":\"{}\"}}", server.token("root"));
+    let page = format!("Origin: http://{}\r\nX-Hawser-Page: 1\r\n", server.address);
+    let answer = server.ask("POST /api/v1/session", &page, &login).await;
+    let cookie = answer
+        .header("set-cookie")
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let mut logged_out = open(&format!("Cookie: {cookie}")).await;
+    let mut unchanged = open(&bearer("root")).await;
+
+    server
+        .coordinator
+        .revoke_token(&program, id("eve"))
+        .unwrap();
+    revoked.ends().await;
+    server
+        .coordinator
+        .replace_token(&program, id("bob"))
+        .unwrap();
+    replaced.ends().await;
+    server
+        .coordinator
+        .remove_user(&program, id("alice"))
+        .unwrap();
+    removed.ends().await;
+    let head = format!("{page}Cookie: {cookie}\r\n");
+    assert_eq!(
+        server.ask("DELETE /api/v1/session", &head, "").await.status,
+        204
+    );
+    logged_out.ends().await;
+    unchanged.until(|_| true).await;
 }
 
 #[tokio::test]

@@ -72,6 +72,11 @@ impl Display {
             TransferEvent::Restarted => {
                 errln!("{prefix}the server has lost the session; another one continues");
             }
+            TransferEvent::Waiting { reason, left } => {
+                let left = format::left(left);
+                errln!("{prefix}{}: trying again, {left}", plain(&reason));
+            }
+            TransferEvent::Continued => errln!("{prefix}reached again: the transfer continues"),
             TransferEvent::Limited(Some(rate)) => {
                 // It changes with the number of transfers there.
                 let before = track.peer_limit.replace(rate);

@@ -8,7 +8,7 @@ use hawser_endhost::Path;
 use hawser_experiments::Sample;
 use serde::Serialize;
 
-use super::xdp::XdpReport;
+use super::sockets::XdpReport;
 use crate::format;
 use crate::out::outln;
 

@@ -59,7 +59,7 @@ pub fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Binds the socket on which metrics are served.
 pub async fn metrics_listener(address: SocketAddr) -> Result<Listener, Failure> {
-    let bound = Listener::http(address, None).await;
+    let bound = Listener::http(address, false).await;
     bound.map_err(|error| Failure::job(format!("cannot serve metrics at {address}: {error}")))
 }
 

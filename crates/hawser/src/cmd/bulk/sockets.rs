@@ -1,24 +1,29 @@
-//! `--xdp DEVICE`: content past the kernel's stack.
+//! The sockets of bulk transfer: `--data-port PORT`, and `--xdp DEVICE`, content past the kernel's
+//! stack.
 
 use std::net::SocketAddr;
 
-use hawser_bulk::{Node, TransferError, XdpHook, XdpUse};
+use hawser_bulk::{Node, Sockets, TransferError, XdpHook, XdpUse};
 use hawser_endhost::Endhost;
 use hawser_keys::Identity;
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The option `--xdp`.
+/// How content leaves and arrives.
 #[derive(clap::Args)]
-pub struct XdpArgs {
+pub struct SocketArgs {
+    /// The UDP port for content on this host, for firewalls; the last free one that routers deliver to
+    /// when not given
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub data_port: Option<u16>,
     /// Send and receive content past the kernel's network stack, by AF_XDP on this network card; needs
     /// root, or some capabilities
     #[arg(long, value_name = "DEVICE")]
     pub xdp: Option<String>,
 }
 
-impl XdpArgs {
+impl SocketArgs {
     /// Binds the sockets of this host.
     ///
     /// # Errors
@@ -29,17 +34,23 @@ impl XdpArgs {
         listen: Option<SocketAddr>,
         identity: Identity,
     ) -> Result<Node, Failure> {
-        let Some(device) = &self.xdp else {
-            return Ok(Node::bind(host, listen, identity)?);
+        let sockets = Sockets {
+            listen,
+            data_port: self.data_port,
+            xdp: self.xdp.clone(),
         };
-        match Node::bind_xdp(host, listen, identity, device) {
-            Err(TransferError::Xdp(error)) if error.is_wrong_device() => {
+        let device = self.xdp.as_deref().unwrap_or_default();
+        match (Node::bind(host, &sockets, identity), self.data_port) {
+            (Err(TransferError::Xdp(error)), _) if error.is_wrong_device() => {
                 Err(Failure::usage(format_args!("--xdp {device}: {error}")))
             }
-            Err(TransferError::Xdp(error)) => {
+            (Err(TransferError::Xdp(error)), _) => {
                 Err(Failure::job(format_args!("--xdp {device}: {error}")))
             }
-            bound => Ok(bound?),
+            (Err(error @ TransferError::DataSocket(_)), Some(port)) => {
+                Err(Failure::job(format_args!("--data-port {port}: {error}")))
+            }
+            (bound, _) => Ok(bound?),
         }
     }
 }

@@ -1,0 +1,400 @@
+//! Transfers between two hosts of this process: who may transfer, for how long, and how often it is
+//! tried.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hawser_endhost::ScionAddr;
+use hawser_keys::{Allowed, Code, Identity, Known, PeerKey, ServerKeyError, Trust};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use crate::content::Source;
+use crate::protocol::{ErrorCode, Wants};
+use crate::toy::{ToyNet, own_ip};
+use crate::{
+    Algorithm, Clients, Destination, Limit, Node, PathOptions, Request, ServerEvent, ServerOptions,
+    Sockets, Summary, TransferError, TransferEvent, TransferOptions, serve, transfer,
+};
+
+/// Bytes of content that take long at [`SLOW`], so that a session is surely running.
+const LARGE: u64 = 64 << 20;
+/// Bytes of content that arrive at once.
+const SMALL: u64 = 1000;
+/// A rate in bit/s.
+const SLOW: u64 = 8_000_000;
+
+/// Two hosts in a network, and a folder for files.
+struct Bed {
+    net: ToyNet,
+    folder: tempfile::TempDir,
+    /// The host of its address, so that tests do not meet.
+    host: u8,
+    client: Identity,
+}
+
+/// A server at work.
+struct Server {
+    node: Node,
+    events: UnboundedReceiver<ServerEvent>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Server {
+    fn address(&self) -> ScionAddr {
+        self.node.local_addr()
+    }
+
+    /// Waits for an event that `wanted` takes.
+    async fn event<T>(&mut self, mut wanted: impl FnMut(ServerEvent) -> Option<T>) -> T {
+        loop {
+            let event = self.events.recv().await.unwrap();
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> Result<Summary, TransferError> {
+        self.event(|event| match event {
+            ServerEvent::Ended(_, result) => Some(result),
+            _ => None,
+        })
+        .await
+    }
+}
+
+/// A transfer at work.
+struct Sending {
+    events: UnboundedReceiver<TransferEvent>,
+    task: JoinHandle<Result<Summary, TransferError>>,
+}
+
+impl Sending {
+    /// Waits until content was delivered.
+    async fn delivers(&mut self) {
+        loop {
+            if let TransferEvent::Progress(now, ..) = self.events.recv().await.unwrap()
+                && now.verified > 0
+            {
+                return;
+            }
+        }
+    }
+
+    async fn waits(&mut self) -> String {
+        loop {
+            if let TransferEvent::Waiting { reason, .. } = self.events.recv().await.unwrap() {
+                return reason;
+            }
+        }
+    }
+}
+
+impl Bed {
+    async fn new(host: u8) -> Self {
+        Self {
+            net: ToyNet::start().await,
+            folder: tempfile::tempdir().unwrap(),
+            host,
+            client: Identity::generate().unwrap(),
+        }
+    }
+
+    fn listen(&self, port: u16) -> Option<SocketAddr> {
+        Some(SocketAddr::new(own_ip(self.host), port))
+    }
+
+    /// The addresses of the client, beside those of the server.
+    fn sockets(&self, ip: u8) -> Sockets {
+        Sockets {
+            listen: Some(SocketAddr::new(own_ip(ip), 0)),
+            ..Sockets::default()
+        }
+    }
+
+    async fn serve(&self, clients: Clients, code: Option<Code>) -> Server {
+        let host = self.net.b.endhost().await;
+        let identity = Identity::generate().unwrap();
+        let node = Node::bind(host, &self.sockets(self.host), identity).unwrap();
+        let options = ServerOptions {
+            clients,
+            code,
+            receive: Some(Destination::Discard),
+            share: None,
+            sessions: 4,
+            algorithm: Algorithm::default(),
+            limit: None,
+        };
+        let (events, received) = unbounded_channel();
+        let serving = node.clone();
+        let serving = tokio::spawn(async move { serve(&serving, options, events).await });
+        Server {
+            node,
+            events: received,
+            serving,
+        }
+    }
+
+    /// A server for whoever knows `code`.
+    async fn offer(&self, code: &Code) -> Server {
+        self.serve(Clients::allowed(Allowed::new([])), Some(code.clone()))
+            .await
+    }
+
+    async fn node(&self) -> Node {
+        self.node_of(self.client.clone()).await
+    }
+
+    async fn node_of(&self, identity: Identity) -> Node {
+        let host = self.net.a.endhost().await;
+        Node::bind(host, &self.sockets(self.host + 1), identity).unwrap()
+    }
+
+    /// Sends `bytes` slowly.
+    fn send(&self, node: &Node, to: ScionAddr, bytes: u64, server: Trust) -> Sending {
+        let options = TransferOptions {
+            paths: PathOptions::default(),
+            algorithm: Algorithm::default(),
+            server,
+            limit: Some(Limit::new(SLOW, None)),
+            retry: Duration::from_secs(300),
+            wants: Wants::default(),
+        };
+        let request = Request::Send {
+            content: Arc::new(Source::zeros(bytes).unwrap()),
+            name: String::new(),
+        };
+        let (events, received) = unbounded_channel();
+        let node = node.clone();
+        Sending {
+            events: received,
+            task: tokio::spawn(async move { transfer(&node, to, request, options, events).await }),
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Writes a file that only its owner can write, in place, as editors do.
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+}
+
+fn is_refused(result: &Result<Summary, TransferError>, text: &str) -> bool {
+    matches!(
+        result,
+        Err(TransferError::Peer { code: ErrorCode::KEY, text: said }) if said.contains(text)
+    )
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_longer_allowed_loses_its_session_and_no_other_does() {
+    let bed = Bed::new(10).await;
+    let file = bed.file("allowed_keys");
+    let (mine, other) = (bed.client.key(), Identity::generate().unwrap());
+    write(&file, &format!("{mine}\n{}\n", other.key()));
+    let allowed = Allowed::new([]).with_file(&file).unwrap();
+    let mut server = bed.serve(Clients::allowed(allowed), None).await;
+    let nodes = [bed.node().await, bed.node_of(other.clone()).await];
+    let mut sending = nodes
+        .each_ref()
+        .map(|node| bed.send(node, server.address(), LARGE, Trust::Any));
+    for one in &mut sending {
+        one.delivers().await;
+    }
+    // A wrong line beside it does not keep the key from being revoked.
+    write(&file, &format!("wrong\n{}\n", other.key()));
+    let ended = server.ended().await;
+    assert!(matches!(ended, Err(TransferError::Revoked)), "{ended:?}");
+    let [mine, mut other] = sending;
+    let result = mine.task.await.unwrap();
+    assert!(is_refused(&result, "no longer allowed"), "{result:?}");
+    // Events from now on.
+    while other.events.try_recv().is_ok() {}
+    other.delivers().await;
+    assert!(!other.task.is_finished());
+    other.task.abort();
+}
+
+#[tokio::test]
+async fn those_allowed_can_be_changed_while_a_server_runs() {
+    let bed = Bed::new(12).await;
+    let clients = Clients::allowed(Allowed::new([bed.client.key()]));
+    let mut server = bed.serve(clients.clone(), None).await;
+    let node = bed.node().await;
+    let mut sending = bed.send(&node, server.address(), LARGE, Trust::Any);
+    sending.delivers().await;
+    clients.set(Allowed::new([PeerKey([7; 32])]));
+    let ended = server.ended().await;
+    assert!(matches!(ended, Err(TransferError::Revoked)), "{ended:?}");
+    let result = sending.task.await.unwrap();
+    assert!(is_refused(&result, "no longer allowed"), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_longer_known_loses_its_session() {
+    let bed = Bed::new(14).await;
+    let mut server = bed.serve(Clients::any(), None).await;
+    let file = bed.file("known_hosts");
+    let address = server.address();
+    let line = |key: PeerKey| format!("{},{} {key}\n", address.isd_as, address.host.ip());
+    write(&file, &line(server.node.key()));
+    let node = bed.node().await;
+    let trust = Trust::Known(Known::new(&file));
+    let mut sending = bed.send(&node, address, LARGE, trust);
+    sending.delivers().await;
+    write(&file, &line(PeerKey([7; 32])));
+    let result = sending.task.await.unwrap();
+    let Err(TransferError::ServerKey(ServerKeyError::Changed { .. })) = result else {
+        panic!("{result:?}");
+    };
+    let ended = server.ended().await;
+    assert!(ended.is_err(), "{ended:?}");
+}
+
+#[tokio::test]
+async fn after_wrong_codes_the_right_one_still_works() {
+    let bed = Bed::new(16).await;
+    let [code, wrong] = [(); 2].map(|()| Code::generate().unwrap());
+    let mut server = bed.offer(&code).await;
+    let node = bed.node().await;
+    for left in [2, 1] {
+        let trust = Trust::Code(wrong.clone());
+        let sending = bed.send(&node, server.address(), SMALL, trust);
+        let result = sending.task.await.unwrap();
+        let said = match left {
+            1 => "one more can be tried".to_owned(),
+            left => format!("{left} more can be tried"),
+        };
+        assert!(is_refused(&result, &said), "{result:?}");
+    }
+    let sending = bed.send(&node, server.address(), SMALL, Trust::Code(code));
+    sending.task.await.unwrap().unwrap();
+    server.ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn too_many_wrong_codes_end_the_offer_and_that_is_reported() {
+    let bed = Bed::new(18).await;
+    let [code, wrong] = [(); 2].map(|()| Code::generate().unwrap());
+    let mut server = bed.offer(&code).await;
+    let node = bed.node().await;
+    for _ in 0..3 {
+        let trust = Trust::Code(wrong.clone());
+        let sending = bed.send(&node, server.address(), SMALL, trust);
+        let result = sending.task.await.unwrap();
+        assert!(is_refused(&result, "the code is wrong"), "{result:?}");
+    }
+    let ended = |event| matches!(event, ServerEvent::OfferEnded).then_some(());
+    server.event(ended).await;
+    let sending = bed.send(&node, server.address(), SMALL, Trust::Code(code));
+    let result = sending.task.await.unwrap();
+    assert!(
+        is_refused(&result, "too many codes were wrong"),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_sender_that_was_killed_continues_by_the_same_code_and_others_cannot() {
+    let bed = Bed::new(20).await;
+    let code = Code::generate().unwrap();
+    let mut server = bed.offer(&code).await;
+    let node = bed.node().await;
+    let trust = || Trust::Code(code.clone());
+    let mut sending = bed.send(&node, server.address(), LARGE, trust());
+    sending.delivers().await;
+    sending.task.abort();
+    node.close().await;
+    drop(node);
+    // Another host that has the code.
+    let stranger = bed.node_of(Identity::generate().unwrap()).await;
+    let sending = bed.send(&stranger, server.address(), SMALL, trust());
+    let result = sending.task.await.unwrap();
+    assert!(
+        is_refused(&result, "another host uses the code"),
+        "{result:?}"
+    );
+    // The same host, started again.
+    let node = bed.node().await;
+    let sending = bed.send(&node, server.address(), SMALL, trust());
+    sending.task.await.unwrap().unwrap();
+    while server.ended().await.is_err() {}
+    // Its transfer is complete.
+    let sending = bed.send(&node, server.address(), SMALL, trust());
+    let result = sending.task.await.unwrap();
+    assert!(
+        is_refused(&result, "the transfer of this code is complete"),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn content_takes_the_given_port_or_one_that_is_in_nobodys_way() {
+    let bed = Bed::new(22).await;
+    let host = bed.net.b.endhost().await;
+    let bind = |sockets: Sockets| {
+        let identity = Identity::generate().unwrap();
+        Node::bind(host.clone(), &sockets, identity)
+    };
+    let at = |listen| Sockets {
+        listen: bed.listen(listen),
+        ..Sockets::default()
+    };
+    // The next receiver takes the next port.
+    let nodes = [31000, 31001, 31002].map(|port| bind(at(port)).unwrap());
+    let ports = nodes
+        .each_ref()
+        .map(|node| node.data().local_addr().host.port());
+    assert_eq!(ports, [32767, 32766, 32765]);
+    let given = Sockets {
+        data_port: Some(31500),
+        ..at(31003)
+    };
+    let node = bind(given.clone()).unwrap();
+    assert_eq!(node.data().local_addr().host.port(), 31500);
+    let taken = Sockets {
+        listen: bed.listen(31004),
+        ..given
+    };
+    let error = bind(taken).err().unwrap().to_string();
+    assert!(error.contains(":31500: Address already in use"), "{error}");
+    let outside = Sockets {
+        data_port: Some(5000),
+        ..at(31005)
+    };
+    let error = bind(outside).err().unwrap().to_string();
+    assert!(error.contains("port 5000 is outside the ports"), "{error}");
+}
+
+/// Takes half a minute: so long a session is kept without a connection before it counts as lost.
+#[tokio::test]
+async fn an_outage_of_all_paths_is_waited_for() {
+    let bed = Bed::new(24).await;
+    let mut server = bed.serve(Clients::any(), None).await;
+    let node = bed.node().await;
+    let mut sending = bed.send(&node, server.address(), 8 << 20, Trust::Any);
+    sending.delivers().await;
+    bed.net.conduct.silent.store(true, Ordering::SeqCst);
+    let reason = sending.waits().await;
+    assert!(reason.contains("could not be reached for 30 s"), "{reason}");
+    bed.net.conduct.silent.store(false, Ordering::SeqCst);
+    let summary = sending.task.await.unwrap().unwrap();
+    assert_eq!(summary.progress.verified, 8 << 20);
+    while server.ended().await.is_err() {}
+}

@@ -1,0 +1,99 @@
+//! The configuration's file, followed while the service runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::{Config, ConfigError};
+
+/// Time between two looks at the file: what is revoked there has ended well within a second.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Reads a configuration again when its file has changed.
+///
+/// The text itself is compared, because the times of files do not show every change. A new one counts
+/// once two looks in a row have found it: files are often written in place.
+#[derive(Debug, Clone)]
+pub(crate) struct Follower {
+    path: PathBuf,
+    /// What counts now, and what the last look found; `None` where it could not be read.
+    current: Option<String>,
+    found: Option<String>,
+}
+
+impl Follower {
+    /// Follows the file that `config` was read from.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            path: config.path.clone(),
+            current: Some(config.text.clone()),
+            found: Some(config.text.clone()),
+        }
+    }
+
+    /// Looks at the file, and blocks meanwhile. Returns the configuration after a change.
+    ///
+    /// # Errors
+    /// When it cannot be used: once for each change. The former one should stay in force.
+    pub fn look(&mut self) -> Option<Result<Config, ConfigError>> {
+        let (text, error) = match std::fs::read_to_string(&self.path) {
+            Ok(text) => (Some(text), None),
+            Err(source) => (None, Some(source)),
+        };
+        let is_settled = text == self.found;
+        self.found = text;
+        if !is_settled || self.found == self.current {
+            return None;
+        }
+        self.current = self.found.clone();
+        let path = &self.path;
+        Some(match (&self.current, error) {
+            (Some(text), _) => Config::parse(path, text),
+            (None, Some(source)) => Err(ConfigError::Read {
+                path: path.clone(),
+                source,
+            }),
+            // Without a text there is an error.
+            (None, None) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_change_is_read_once_and_only_when_it_is_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.toml");
+        let text = |running: u8| format!("state = 'state'\nrunning = {running}\n");
+        fs::write(&path, text(1)).unwrap();
+        let mut follower = Follower::new(&Config::read(&path).unwrap());
+        assert!(follower.look().is_none());
+        // Of the same length, and within the same tick of the clock.
+        fs::write(&path, text(2)).unwrap();
+        assert!(follower.look().is_none());
+        assert_eq!(follower.look().unwrap().unwrap().running, 2);
+        assert!(follower.look().is_none());
+        // Empty for a moment.
+        fs::write(&path, "").unwrap();
+        assert!(follower.look().is_none());
+        fs::write(&path, text(2)).unwrap();
+        assert!(follower.look().is_none() && follower.look().is_none());
+        fs::write(&path, "state = 5").unwrap();
+        assert!(follower.look().is_none());
+        let error = follower.look().unwrap().unwrap_err().to_string();
+        assert!(error.contains("line 1"), "{error}");
+        assert!(follower.look().is_none());
+        fs::remove_file(&path).unwrap();
+        assert!(follower.look().is_none());
+        let error = follower.look().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("cannot read"), "{error}");
+        assert!(follower.look().is_none());
+        fs::write(&path, text(3)).unwrap();
+        assert!(follower.look().is_none());
+        assert_eq!(follower.look().unwrap().unwrap().running, 3);
+    }
+}
