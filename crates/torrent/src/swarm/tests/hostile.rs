@@ -194,18 +194,32 @@ async fn piece_that_does_not_exist() {
     is_dropped_with(Rogue::Then(have), "named piece 1000").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn block_that_was_not_requested() {
+/// A block of the first piece.
+fn block() -> Vec<u8> {
     let mut body = vec![0; 8];
     body.extend_from_slice(&[1; BLOCK as usize]);
-    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+    framed(7, &body)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_that_were_not_requested_are_waste_and_no_offence() {
+    let blocks = block().repeat(3);
+    let (stage, result, said) = beside_a_good_one(Rogue::Then(blocks)).await;
+    assert!(result.unwrap().wasted_bytes >= 3 * u64::from(BLOCK));
+    stage.check();
+    assert_eq!(said, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_blocks_that_were_not_requested() {
+    is_dropped_with(Rogue::Then(block().repeat(4200)), "flooded").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn block_out_of_range() {
     let mut body = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff].to_vec();
     body.extend_from_slice(&[1; 100]);
-    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+    is_dropped_with(Rogue::Then(framed(7, &body)), "past the end").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
