@@ -281,6 +281,26 @@ async fn a_download_from_hostile_peers_only_fails_and_names_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_lied_over_its_own_connection_is_named_with_the_reason() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let path = net.between(0, 101, 2, FAST, None);
+    let liar = net.host(2);
+    net.remove_host(2);
+    let download = stage.download(&net.host(0), &[2]);
+    let connection = liar.dial(addr(0), path).await.unwrap();
+    let (read, write) = connection.stream().await.unwrap();
+    let lied = Rogue::Liar(1).speak(read, write, stage.metainfo.clone());
+    // Ends when the engine closes the connection.
+    let _ = tokio::time::timeout(PATIENCE, lied).await.unwrap();
+    // Only now it can be dialed.
+    Rogue::Stingy.play(net.host(2), stage.metainfo.clone());
+    let error = finish(download).await.unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
+    assert!(error.to_string().contains("wrong data"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn absent_peers_hold_nothing_up_and_are_named_in_the_error() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 65536);
