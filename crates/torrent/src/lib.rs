@@ -26,6 +26,7 @@ mod pipeline;
 mod progress;
 mod quic;
 mod reason;
+mod requests;
 mod seed;
 mod swarm;
 mod tcp;

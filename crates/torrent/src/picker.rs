@@ -13,11 +13,11 @@ mod rarity;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use self::begun::Begun;
-use self::conn::{Asked, Conn};
+use self::conn::{Asked, Conn, Expected};
 use self::piece::{Block, BlockRef};
 pub(crate) use self::piece::{ConnId, GroupId};
 use self::rarity::Rarity;
@@ -36,24 +36,30 @@ pub(crate) struct Picker {
     untouched: u64,
     begun: Begun,
     conns: HashMap<ConnId, Conn>,
-    /// Connections that may have late blocks.
-    late: BTreeSet<ConnId>,
     rng: fastrand::Rng,
+}
+
+/// A request over a connection.
+pub(crate) type Placed = (ConnId, Request);
+
+/// Blocks chosen to be requested over a connection.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Picked {
+    pub requests: Vec<Request>,
+    /// Requests for the same blocks over stalled connections, to be cancelled.
+    pub cancel: Vec<Placed>,
 }
 
 /// What to do with a block that arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// A new block: write it. `cancel` lists requests over other connections that are no longer
-    /// needed; `complete` means that the block was the last one of its piece.
-    New {
-        cancel: Vec<(ConnId, Request)>,
-        complete: bool,
-    },
-    /// The block was received before or is no longer wanted: drop it.
-    Duplicate,
-    /// The block was never requested over this connection.
-    Unrequested,
+    /// A new block: write it. `cancel` lists requests that are no longer needed, or were forgotten
+    /// by the peer; `complete` means that the block was the last one of its piece.
+    New { cancel: Vec<Placed>, complete: bool },
+    /// The block was received before, is no longer wanted, or was never requested: drop it.
+    Surplus,
+    /// The peer sends far more than was requested of it: these bytes so far. Drop the peer.
+    Flood(u64),
 }
 
 impl Picker {
@@ -71,7 +77,6 @@ impl Picker {
             untouched,
             begun: Begun::default(),
             conns: HashMap::new(),
-            late: BTreeSet::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -81,7 +86,7 @@ impl Picker {
         &self.verified
     }
 
-    /// Number of blocks neither received nor requested.
+    /// Number of blocks neither received nor requested over a connection that delivers.
     pub fn free_blocks(&self) -> u64 {
         self.begun.free() + self.untouched
     }
@@ -100,7 +105,6 @@ impl Picker {
     /// Removes a connection; the blocks requested over it are free again.
     pub fn remove_conn(&mut self, conn: ConnId) {
         self.release(conn);
-        self.late.remove(&conn);
         let Some(gone) = self.conns.remove(&conn) else {
             return;
         };
@@ -182,16 +186,17 @@ impl Picker {
         self.conns.get(&conn).map_or(0, |c| c.asked.len())
     }
 
-    /// Chooses up to `most` blocks to request over `conn`, and counts them as requested.
-    pub fn pick(&mut self, conn: ConnId, most: usize) -> Vec<Request> {
-        let mut picked = Vec::new();
+    /// Chooses up to `most` blocks to request over `conn`, and counts them as requested. Blocks
+    /// requested over stalled connections come last: those may recover and deliver them.
+    pub fn pick(&mut self, conn: ConnId, most: usize) -> Picked {
+        let mut picked = Picked::default();
         let Some(known) = self.conns.get_mut(&conn) else {
             return picked;
         };
         if known.wanted == 0 {
             return picked;
         }
-        while picked.len() < most {
+        while picked.requests.len() < most {
             let piece = match self.begun.first_open(&known.has, known.group) {
                 Some(open) => open,
                 None if known.exhausted => break,
@@ -212,14 +217,33 @@ impl Picker {
                     new
                 }
             };
-            while picked.len() < most
+            while picked.requests.len() < most
                 && let Some(block) = self.begun.take(piece, conn, known.group)
             {
-                known.ask((piece, block));
-                picked.push(request(self.pieces, (piece, block)));
+                let request = request(self.pieces, (piece, block));
+                known.ask((piece, block), request.length);
+                picked.requests.push(request);
             }
         }
+        self.pick_suspended(conn, most, &mut picked);
         picked
+    }
+
+    /// Adds blocks requested over stalled connections to `picked`, up to `most` in all.
+    fn pick_suspended(&mut self, conn: ConnId, most: usize, picked: &mut Picked) {
+        while picked.requests.len() < most
+            && let Some(known) = self.conns.get(&conn)
+            && let Some(piece) = self.begun.first_suspended(&known.has, known.group)
+            && let Some((block, holder)) = self.begun.take_suspended(piece, conn, known.group)
+        {
+            let block = (piece, block);
+            let request = request(self.pieces, block);
+            picked.cancel.extend(self.withdraw(holder, block));
+            picked.requests.push(request);
+            if let Some(known) = self.conns.get_mut(&conn) {
+                known.ask(block, request.length);
+            }
+        }
     }
 
     /// Chooses a block requested over another connection and counts it as requested over `conn`
@@ -244,76 +268,79 @@ impl Picker {
         });
         let (_, chosen) = candidates.max_by(|a, b| a.0.total_cmp(&b.0))?;
         self.begun.share(chosen, conn)?;
-        self.conns.get_mut(&conn)?.ask(chosen);
-        Some(request(self.pieces, chosen))
+        let request = request(self.pieces, chosen);
+        self.conns.get_mut(&conn)?.ask(chosen, request.length);
+        Some(request)
     }
 
-    /// Takes note of a block that arrived over `conn`.
+    /// Takes note of a block that arrived over `conn`. It need not be one that is expected: a peer
+    /// may answer late, twice, or to a request that was cancelled while the answer was under way.
     pub fn receive(&mut self, conn: ConnId, arrived: Request, now: Instant) -> Arrival {
         let block = (arrived.piece, arrived.begin / BLOCK);
         let Some(known) = self.conns.get_mut(&conn) else {
-            return Arrival::Unrequested;
+            return Arrival::Surplus;
         };
-        if arrived.piece >= self.pieces.count() || request(self.pieces, block) != arrived {
-            return Arrival::Unrequested;
+        known.received_bytes += u64::from(arrived.length);
+        if known.is_flooding() {
+            return Arrival::Flood(known.received_bytes);
         }
-        // Peers answer in order, so it is nearly always the first one.
-        let late = match known.asked.iter().position(|asked| asked.block == block) {
-            Some(at) => {
-                known.pass(at, now);
-                known.asked.remove(at).is_none()
-            }
-            None if known.take_late(block) => {
-                if known.late.is_empty() {
-                    self.late.remove(&conn);
-                }
-                true
-            }
-            None if known.forgot => return Arrival::Duplicate,
-            None => return Arrival::Unrequested,
+        if arrived.piece >= self.pieces.count() || request(self.pieces, block) != arrived {
+            return Arrival::Surplus;
+        }
+        let was_suspended = self.begun.is_suspended(conn, block);
+        let (before, expected) = match known.take(block, now) {
+            Some(Expected::Asked { before }) => (before, true),
+            Some(Expected::Suspended) => (0, was_suspended),
+            None if known.late.contains(&block) => (0, false),
+            None => return Arrival::Surplus,
         };
+        let is_answered_probe = known.probe == Some(block);
         let group = known.group;
-        let Some((before, complete)) = self.begun.receive(block, group, late) else {
-            return Arrival::Duplicate;
+        let Some((state, complete)) = self.begun.receive(block, group, !expected) else {
+            return Arrival::Surplus;
         };
-        let cancel = match before {
-            Block::Asked(holder) if holder == conn && self.late.is_empty() => Vec::new(),
-            Block::Asked(holder) => self.call_off(conn, block, &[holder]),
+        let mut cancel = match state {
+            Block::Asked(holder) | Block::Suspended(holder) => {
+                self.call_off(conn, block, &[holder])
+            }
             Block::Shared(holders) => self.call_off(conn, block, &holders),
-            Block::Free | Block::Received(_) => self.call_off(conn, block, &[]),
+            Block::Free | Block::Received(_) => Vec::new(),
         };
+        if is_answered_probe {
+            cancel.extend(self.answered_probe(conn, before));
+        }
         Arrival::New { cancel, complete }
     }
 
+    /// The peer answered the probe. It was requested last, so the `before` blocks requested earlier
+    /// that have not arrived were forgotten by the peer: they are free again. Returns the requests.
+    fn answered_probe(&mut self, conn: ConnId, before: usize) -> Vec<Placed> {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return Vec::new();
+        };
+        known.probe = None;
+        let forgotten: Vec<BlockRef> = known.asked.iter().take(before).map(|a| a.block).collect();
+        let released = self.release_where(conn, |_, asked| forgotten.contains(&asked.block));
+        let released = released.into_iter();
+        released.map(|request| (conn, request)).collect()
+    }
+
     /// Cancels the requests for `block` over every connection except `conn`, and returns them.
-    fn call_off(
-        &mut self,
-        conn: ConnId,
-        block: BlockRef,
-        holders: &[ConnId],
-    ) -> Vec<(ConnId, Request)> {
-        let mut cancel = Vec::new();
-        let late = self.late.iter().copied();
-        let late = late.filter(|other| {
-            let known = self.conns.get(other);
-            known.is_some_and(|known| known.late.contains_key(&block))
-        });
-        let late: Vec<ConnId> = late.collect();
-        let others = holders
-            .iter()
-            .chain(late.iter().filter(|it| !holders.contains(it)));
-        for &other in others.filter(|other| **other != conn) {
-            let Some(known) = self.conns.get_mut(&other) else {
-                continue;
-            };
-            if holders.contains(&other) {
-                known.asked.retain(|asked| asked.block != block);
-                known.remember_late(block);
-                self.late.insert(other);
-            }
-            cancel.push((other, request(self.pieces, block)));
+    fn call_off(&mut self, conn: ConnId, block: BlockRef, holders: &[ConnId]) -> Vec<Placed> {
+        let others = holders.iter().copied().filter(|other| *other != conn);
+        others
+            .filter_map(|other| self.withdraw(other, block))
+            .collect()
+    }
+
+    /// Withdraws the request for `block` over `conn`, and returns it, to be cancelled.
+    fn withdraw(&mut self, conn: ConnId, block: BlockRef) -> Option<Placed> {
+        let known = self.conns.get_mut(&conn)?;
+        if !known.withdraw(block) {
+            return None;
         }
-        cancel
+        known.remember_late(block, |block| self.begun.is_missing(block));
+        Some((conn, request(self.pieces, block)))
     }
 
     /// Frees the blocks requested over `conn` for other connections. Blocks that arrive all the
@@ -338,12 +365,62 @@ impl Picker {
         self.release_where(conn, |_, asked| overdue(asked))
     }
 
-    /// A block that was once requested over `conn`, never arrived, and is free now.
-    pub fn unanswered(&self, conn: ConnId) -> Option<Request> {
-        let known = self.conns.get(&conn)?;
-        let mut late = known.late.keys();
-        let block = late.find(|block| self.begun.is_free(**block, known.group))?;
-        Some(request(self.pieces, *block))
+    /// Suspends the requests over `conn`, which has stalled: they stay with the peer, which may be
+    /// paused only, and other connections may request the blocks too. Returns the requests to be
+    /// cancelled: those for blocks that others have requested already.
+    pub fn suspend(&mut self, conn: ConnId) -> Vec<Request> {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return Vec::new();
+        };
+        let mut cancel = Vec::new();
+        for Asked { block, .. } in std::mem::take(&mut known.asked) {
+            if self.begun.suspend(conn, block) {
+                known.suspended.push_back(block);
+            } else {
+                known.remember_late(block, |block| self.begun.is_missing(block));
+                cancel.push(request(self.pieces, block));
+            }
+        }
+        self.begun.restart_waiting_for(known.group);
+        cancel
+    }
+
+    /// Expects the suspended blocks over `conn` again, except those that other connections have
+    /// requested meanwhile: the peer still has the requests.
+    pub fn resume(&mut self, conn: ConnId) {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return;
+        };
+        for block in std::mem::take(&mut known.suspended) {
+            if self.begun.resume(conn, block) {
+                let passed = None;
+                known.asked.push_back(Asked { block, passed });
+            } else {
+                known.remember_late(block, |block| self.begun.is_missing(block));
+            }
+        }
+    }
+
+    /// Chooses a block to request over a stalled connection, to see whether the peer answers again:
+    /// the last that was requested, so that an answer shows whether it forgot those before.
+    pub fn probe(&mut self, conn: ConnId) -> Picked {
+        let known = self.conns.get(&conn);
+        let mut suspended = known.into_iter().flat_map(|known| &known.suspended).rev();
+        let last = suspended.find(|block| self.begun.is_suspended(conn, **block));
+        let Some(block) = last.copied() else {
+            let picked = self.pick(conn, 1);
+            self.suspend(conn);
+            return picked;
+        };
+        let request = request(self.pieces, block);
+        if let Some(known) = self.conns.get_mut(&conn) {
+            known.probe = Some(block);
+            known.requested_bytes += u64::from(request.length);
+        }
+        Picked {
+            requests: vec![request],
+            cancel: Vec::new(),
+        }
     }
 
     /// Frees and returns the requests for which `which` (given the pieces of the peer) is true.
@@ -358,8 +435,7 @@ impl Picker {
         let given_back = known.take_asked(which);
         // The block freed last is taken first: keep the order in which they were requested.
         for block in given_back.iter().rev() {
-            known.remember_late(*block);
-            self.late.insert(conn);
+            known.remember_late(*block, |block| self.begun.is_missing(block));
             self.begun.give_back(conn, *block);
         }
         self.begun.restart_waiting_for(known.group);

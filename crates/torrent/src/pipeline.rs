@@ -19,10 +19,14 @@ pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
 
 /// Blocks requested before anything has arrived: 1 MiB, what slow start sends in its first seven
 /// round trips.
-const INITIAL_DEPTH: usize = 64;
+pub(crate) const INITIAL_DEPTH: usize = 64;
 
 /// Fewest blocks requested on a connection that delivers: one arriving, one behind it.
-const MIN_DEPTH: usize = 2;
+pub(crate) const MIN_DEPTH: usize = 2;
+
+/// A block that arrives less than this many seconds after the others is not worth a duplicate:
+/// rates measured over [`WINDOW`] are no more exact.
+const HELD_UP: f64 = 0.1;
 
 /// Rates are measured over this window, in bins: a path that stalls has no rate half a second
 /// later.
@@ -119,9 +123,14 @@ pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: us
     let Some(peak) = peak else {
         return INITIAL_DEPTH.min(limit);
     };
-    let time = rtt + rtt.max(slack);
+    let time = time(rtt, slack);
     let blocks = (peak * time.as_secs_f64() / f64::from(BLOCK)).ceil() as usize;
     blocks.max(MIN_DEPTH).min(limit.max(1))
+}
+
+/// The time that the requested blocks cover.
+pub(crate) fn time(rtt: Duration, slack: Duration) -> Duration {
+    rtt + rtt.max(slack)
 }
 
 /// Shares out the remaining blocks among all connections that deliver.
@@ -179,11 +188,12 @@ impl Plan {
     }
 
     /// Seconds gained by requesting a block at `place` in the queue of `holder` over `subflow` too;
-    /// `None` unless it arrives clearly sooner.
+    /// `None` unless it arrives clearly sooner, and would clearly come after the others.
     pub fn gain(&self, subflow: &Subflow, holder: &Subflow, place: usize) -> Option<f64> {
         let here = subflow.next_arrival(self.assumed_rate);
         let there = holder.arrival(place, self.assumed_rate);
-        (here * 1.25 + 0.005 < there).then_some(there - here)
+        let holds_up = there > 2.0 * self.finish + HELD_UP;
+        (holds_up && here * 1.25 + 0.005 < there).then_some(there - here)
     }
 }
 

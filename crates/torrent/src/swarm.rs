@@ -51,11 +51,15 @@ use crate::metainfo::Metainfo;
 use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
+use crate::requests::Requests;
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 
 /// Interval at which rates, stalls and dials are checked.
 const TICK: Duration = Duration::from_millis(50);
+
+/// A longer time without a tick was a pause of this program, as of a stopped process.
+const PAUSED: Duration = Duration::from_secs(1);
 
 /// Events that may wait for the owner. The memory budget of the process bounds the blocks in them.
 const EVENTS: usize = 256;
@@ -95,8 +99,10 @@ impl<T: Transport> Swarm<T> {
         }
         let uploads = Uploads::new(paths.clone(), now);
         let announced_final = shared.is_final();
+        let picker = Picker::new(metainfo.pieces, verified, fastrand::u64(..));
         let mut swarm = Self {
-            picker: Picker::new(metainfo.pieces, verified, fastrand::u64(..)),
+            requests: Requests::new(picker.free_blocks(), now),
+            picker,
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,
@@ -188,6 +194,7 @@ impl<T: Transport> Swarm<T> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(AT_ONCE);
+        let mut before = Instant::now();
         while !self.is_over() {
             let mut ticked = false;
             tokio::select! {
@@ -195,6 +202,11 @@ impl<T: Transport> Swarm<T> {
                 _ = tick.tick() => ticked = true,
             }
             let now = Instant::now();
+            let pause = now.saturating_duration_since(std::mem::replace(&mut before, now));
+            if pause > PAUSED {
+                // This program did not run: nothing could have arrived.
+                self.alive_at += pause;
+            }
             for event in batch.drain(..) {
                 self.handle(event, now);
             }
@@ -266,19 +278,14 @@ impl<T: Transport> Swarm<T> {
     fn join(&mut self, session: Session, dialed: Option<Dialed>, now: Instant) -> Option<ConnId> {
         let group = self.conns.group(session.connection.key());
         let from = session.connection.peer();
-        let from_banned = dialed.is_none() && self.blame.is_host_banned(from);
-        let mut at_address = self.remotes.values().filter(|remote| remote.addr == from);
-        let is_banned = from_banned
-            || self.blame.banned.contains(&group)
-            || at_address.any(|remote| remote.banned.is_some());
-        if is_banned {
+        if let Some(reason) = self.ban_reason(group, from, dialed.is_none()) {
             session.connection.close(CloseCode::Banned, "banned");
             if let Some(Dialed {
                 to: Peer::Remote(id),
                 ..
             }) = dialed
             {
-                self.ban_remote(id, "it has the key of a peer that was dropped");
+                self.ban_remote(id, &reason);
             }
             return None;
         }

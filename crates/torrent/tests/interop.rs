@@ -9,7 +9,7 @@
 
 mod clients;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOptions};
 
@@ -17,6 +17,12 @@ use self::clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_fil
 
 /// The address of all programs in the namespace.
 const HOST: &str = "10.77.0.1";
+
+/// KiB per second at which a program uploads that pauses meanwhile.
+const SLOW: u32 = 6000;
+
+/// Seconds for which programs pause.
+const PAUSES: [u64; 4] = [1, 3, 6, 12];
 
 #[test]
 fn aria2_fetches_and_seeds() {
@@ -26,6 +32,49 @@ fn aria2_fetches_and_seeds() {
 #[test]
 fn transmission_fetches_and_seeds() {
     inside(Kind::Transmission, "of_transmission", HOST);
+}
+
+#[test]
+fn aria2_pauses_while_it_seeds() {
+    inside(Kind::Aria2, "of_a_paused_aria2", HOST);
+}
+
+#[test]
+fn transmission_pauses_while_it_seeds() {
+    inside(Kind::Transmission, "of_a_paused_transmission", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_a_paused_aria2() {
+    paused(Kind::Aria2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_a_paused_transmission() {
+    paused(Kind::Transmission).await;
+}
+
+/// All pauses, at once.
+async fn paused(kind: Kind) {
+    for round in 1..=rounds() {
+        let transfers = PAUSES.map(|seconds| {
+            tokio::spawn(async move {
+                let pause = Some(Duration::from_secs(seconds));
+                let what = format!("it paused for {seconds} s");
+                timed(seed_to_us(kind, single_file(), pause), kind, round, &what).await;
+            })
+        });
+        for transfer in transfers {
+            transfer.await.unwrap();
+        }
+    }
+}
+
+fn rounds() -> u32 {
+    let rounds = std::env::var("HAWSER_INTEROP_ROUNDS");
+    rounds.map_or(1, |text| text.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,9 +92,7 @@ async fn of_transmission() {
 /// Both directions, with a single file in small pieces and with several files. All four run at
 /// once, as Transmission mostly waits for its ten-second intervals.
 async fn all(kind: Kind) {
-    let rounds = std::env::var("HAWSER_INTEROP_ROUNDS");
-    let rounds: u32 = rounds.map_or(1, |text| text.parse().unwrap());
-    for round in 1..=rounds {
+    for round in 1..=rounds() {
         tokio::join!(
             timed(
                 fetch_from_us(kind, single_file()),
@@ -60,13 +107,13 @@ async fn all(kind: Kind) {
                 "it fetched several"
             ),
             timed(
-                seed_to_us(kind, single_file()),
+                seed_to_us(kind, single_file(), None),
                 kind,
                 round,
                 "it seeded one file"
             ),
             timed(
-                seed_to_us(kind, several_files()),
+                seed_to_us(kind, several_files(), None),
                 kind,
                 round,
                 "it seeded several"
@@ -98,26 +145,37 @@ async fn fetch_from_us(kind: Kind, shared: Shared) {
     );
     let seed = seed.await.unwrap();
     let target = shared.dir.path().join("theirs");
-    let client = Client::start(kind, &torrent, &target, HOST);
+    let client = Client::start(kind, &torrent, &target, HOST, None);
     client.until(|| shared.is_same_in(&target)).await;
     seed.stop().await.unwrap();
 }
 
-async fn seed_to_us(kind: Kind, shared: Shared) {
+/// It pauses for `pause` after the first megabyte, as a stopped process does.
+async fn seed_to_us(kind: Kind, shared: Shared, pause: Option<Duration>) {
     // The program queries a tracker, which announces no peer.
     let no_peer = "10.77.0.1:1".parse().unwrap();
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
-    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST);
+    let rate = pause.map(|_| SLOW);
+    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST, rate);
     client.until_seeding().await;
     let target = shared.dir.path().join("ours");
     let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::default());
     let peers = vec![client.addr.into()];
     let download = Download::start(metainfo, target.clone(), peers, Network::ip(), options);
-    let progress = download.progress();
+    let mut progress = download.progress();
+    if let Some(pause) = pause {
+        let begun = progress.wait_for(|progress| progress.verified_bytes > 1_000_000);
+        let begun = tokio::time::timeout(PATIENCE, begun).await;
+        drop(begun.unwrap().unwrap());
+        client.pause(true);
+        tokio::time::sleep(pause).await;
+        client.pause(false);
+    }
     let ended = tokio::time::timeout(PATIENCE, download.wait()).await;
     let last = || format!("{:?}\n{}", progress.borrow(), client.log());
     let ended = ended.unwrap_or_else(|_| panic!("the download hangs: {}", last()));
     ended.unwrap_or_else(|error| panic!("{error}: {}", last()));
     assert!(shared.is_same_in(&target));
+    assert!(progress.borrow().idle_peers.is_empty(), "{}", last());
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod content;
+mod scripted;
 #[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 
@@ -17,6 +18,7 @@ use hawser_torrent::{
 };
 
 use self::content::{Content, PATIENCE, finish};
+use self::scripted::{Manner, Scripted};
 use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
 
 impl Content {
@@ -61,6 +63,38 @@ async fn a_file_crosses_an_as() {
     let uploaded = tokio::time::timeout(PATIENCE, uploaded).await;
     assert_eq!(uploaded.unwrap().unwrap().connections, 1);
     seed.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_repeated_and_reordered_answers_are_no_offence() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    for manner in Manner::ALL {
+        let content = Content::new(5_000_000, &CreateOptions::default());
+        let file = std::fs::read(content.file()).unwrap();
+        let seeder = Scripted::new(manner, &content.metainfo, file);
+        let endpoint = bind(&host, 2);
+        let accepting = endpoint.clone();
+        let serving = tokio::spawn(async move {
+            let mut peers = tokio::task::JoinSet::new();
+            while let Some(connection) = accepting.accept().await {
+                let seeder = seeder.clone();
+                peers.spawn(async move {
+                    let (write, read) = connection.accept_bi().await.unwrap();
+                    // Fails when the engine closes the connection.
+                    let _ = seeder.serve(read, write).await;
+                });
+            }
+        });
+        let download = content.get(&endpoint, &host);
+        let progress = download.progress();
+        let ended = finish(download).await;
+        ended.unwrap_or_else(|error| panic!("{manner:?}: {error}"));
+        content.check();
+        let idle = progress.borrow().idle_peers.clone();
+        assert!(idle.is_empty(), "{manner:?}: {idle:?}");
+        serving.abort();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod content;
+mod scripted;
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -19,11 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use self::content::{Content, PATIENCE, finish};
+use self::scripted::{HANDSHAKE, Manner, Scripted, greeting, message};
 
 const PIECE: u32 = 65536;
-
-/// Bytes of a handshake.
-const HANDSHAKE: usize = 68;
 
 /// Content in pieces that are small compared to `length`.
 fn content(length: usize) -> Content {
@@ -57,25 +56,8 @@ impl Content {
 
     /// The first bytes of a peer that has every piece and unchokes.
     fn greeting(&self) -> Vec<u8> {
-        let mut out = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
-        out.extend(self.metainfo.info_hash.0);
-        out.extend(b"-XX0000-............");
-        let mut bits = vec![0u8; self.metainfo.pieces.count().div_ceil(8) as usize];
-        for piece in 0..self.metainfo.pieces.count() as usize {
-            bits[piece / 8] |= 0x80 >> (piece % 8);
-        }
-        out.extend(message(5, &bits));
-        out.extend(message(1, &[]));
-        out
+        greeting(&self.metainfo)
     }
-}
-
-/// An encoded message.
-fn message(id: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = (1 + body.len() as u32).to_be_bytes().to_vec();
-    out.push(id);
-    out.extend(body);
-    out
 }
 
 /// Answers every request with zeros.
@@ -528,4 +510,113 @@ async fn names_that_are_not_text_are_seeded_and_downloaded_under_safe_ones() {
         }
         std::fs::remove_dir_all(dir.path().join("again")).ok();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_repeated_and_reordered_answers_are_no_offence() {
+    let of = Manner::ALL.map(async |manner| {
+        let content = content(5_000_000);
+        let file = std::fs::read(content.file()).unwrap();
+        let seeder = Scripted::new(manner, &content.metainfo, file);
+        let connections = Arc::clone(&seeder.connections);
+        let peer = rogue(move |mut stream| {
+            let seeder = seeder.clone();
+            async move {
+                let (read, write) = stream.split();
+                seeder.serve(read, write).await
+            }
+        });
+        let download = content.get(&[peer.await]);
+        let progress = download.progress();
+        let ended = finish(download).await;
+        ended.unwrap_or_else(|error| panic!("{manner:?}: {error}"));
+        content.check();
+        let idle = progress.borrow().idle_peers.clone();
+        assert!(idle.is_empty(), "{manner:?}: {idle:?}");
+        assert_eq!(connections.load(Ordering::SeqCst), 1, "{manner:?}");
+    });
+    for one in of.map(tokio::spawn) {
+        one.await.unwrap();
+    }
+}
+
+/// Reads messages until one of kind `wanted`; returns its body.
+async fn until(stream: &mut TcpStream, wanted: u8) -> Vec<u8> {
+    let read = async {
+        loop {
+            let length = stream.read_u32().await.unwrap();
+            let mut said = vec![0; length as usize];
+            stream.read_exact(&mut said).await.unwrap();
+            if said.first() == Some(&wanted) {
+                return said.split_off(1);
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.unwrap()
+}
+
+/// The bytes of a request for 16 KiB of the first piece.
+fn request(begin: u32) -> Vec<u8> {
+    message(6, &[0, begin, 16384].map(u32::to_be_bytes).concat())
+}
+
+/// A leecher's handshake.
+fn handshake(content: &Content) -> Vec<u8> {
+    content.greeting()[..HANDSHAKE].to_vec()
+}
+
+/// WebTorrent forgets an unchoke that comes before it is interested.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_is_unchoked_once_it_is_interested() {
+    let content = content(500_000);
+    let (_seed, addr) = content.seed("127.0.0.1:0").await;
+    let mut stream = TcpStream::connect(addr.ip().unwrap()).await.unwrap();
+    let early = [handshake(&content), request(0)].concat();
+    stream.write_all(&early).await.unwrap();
+    stream.read_exact(&mut [0; HANDSHAKE]).await.unwrap();
+    until(&mut stream, 5).await;
+    stream.write_all(&message(2, &[])).await.unwrap();
+    until(&mut stream, 1).await;
+    stream.write_all(&request(16384)).await.unwrap();
+    // The request before it was not allowed, and is not answered.
+    let block = until(&mut stream, 7).await;
+    assert_eq!(block[..8], [0, 0, 0, 0, 0, 0, 0x40, 0]);
+}
+
+/// What a peer may send although nothing calls for it. In the end it is interested and unchokes.
+fn uncalled_for() -> Vec<u8> {
+    let cancel = message(8, &request(0)[5..]);
+    let have = message(4, &[0; 4]);
+    let port = message(9, &[0x1a, 0xe1]);
+    let [choke, unchoke, interested, not_interested] = [0, 1, 2, 3].map(|id| message(id, &[]));
+    let twice = [choke, unchoke, not_interested, cancel, interested].map(|it| it.repeat(2));
+    [have, twice.concat(), port].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_takes_no_offence_at_messages_that_nothing_calls_for() {
+    let content = content(500_000);
+    let (_seed, addr) = content.seed("127.0.0.1:0").await;
+    let mut stream = TcpStream::connect(addr.ip().unwrap()).await.unwrap();
+    let early = [handshake(&content), uncalled_for()].concat();
+    stream.write_all(&early).await.unwrap();
+    stream.read_exact(&mut [0; HANDSHAKE]).await.unwrap();
+    until(&mut stream, 1).await;
+    stream.write_all(&request(0)).await.unwrap();
+    until(&mut stream, 7).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_takes_no_offence_at_messages_that_nothing_calls_for() {
+    let content = content(500_000);
+    let bitfield = content.greeting().split_off(HANDSHAKE);
+    let greeting = [handshake(&content), uncalled_for(), bitfield].concat();
+    let file = Arc::new(std::fs::read(content.file()).unwrap());
+    let peer = rogue(move |stream| {
+        let (greeting, file) = (greeting.clone(), file.clone());
+        async move { answer_all_but(stream, greeting, &file, &Mutex::new(None)).await }
+    })
+    .await;
+    finish(content.get(&[peer])).await.unwrap();
+    content.check();
 }

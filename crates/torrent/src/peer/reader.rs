@@ -57,11 +57,14 @@ pub(super) async fn run<E: Send>(
                 Input::Block { data, .. } => data.len(),
                 _ => 0,
             });
+            traffic.backlogged.store(true, Ordering::Relaxed);
             let room = match blocks.sum() {
                 0 => None,
                 bytes => Some(shared.account.reserve(bytes).await),
             };
-            if events.send(wrap(Inputs { inputs, room })).await.is_err() {
+            let sent = events.send(wrap(Inputs { inputs, room })).await;
+            traffic.backlogged.store(false, Ordering::Relaxed);
+            if sent.is_err() {
                 return Gone::closed("the torrent was stopped");
             }
         }
@@ -75,9 +78,9 @@ pub(super) async fn run<E: Send>(
 fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<Input>, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {
-        Message::KeepAlive | Message::Interested | Message::NotInterested => {
-            return Ok(None);
-        }
+        Message::KeepAlive | Message::Port(_) => return Ok(None),
+        Message::Interested => Input::Interested,
+        Message::NotInterested => Input::NotInterested,
         Message::Choke => Input::Choke,
         Message::Unchoke => Input::Unchoke,
         Message::Have(piece) if piece < pieces => Input::Have(piece),
@@ -105,14 +108,18 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
             uploads.cancel(request);
             return Ok(None);
         }
-        Message::Piece { piece, begin, data } => Input::Block {
-            request: Request {
+        Message::Piece { piece, begin, data } => {
+            let request = Request {
                 piece,
                 begin,
                 length: data.len() as u32,
-            },
-            data,
-        },
+            };
+            // Nobody can have asked for it. Any other block may be a late or repeated answer.
+            if !request.fits(shared.pieces.size(piece)) {
+                return Err(WireError::OutOfRange(request));
+            }
+            Input::Block { request, data }
+        }
         Message::Extended { id, payload } if id == EXTENDED_HANDSHAKE => {
             Input::Extended(ExtendedHandshake::decode(&payload)?)
         }

@@ -2,7 +2,7 @@
 //! are not answered yet.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -22,6 +22,8 @@ pub(crate) struct Traffic {
     pub received: AtomicU64,
     /// Bytes of blocks written to it.
     pub uploaded: AtomicU64,
+    /// Whether nothing is read at present, as what was read waits for the disk or the owner.
+    pub backlogged: AtomicBool,
     /// Requests of the peer.
     pub uploads: Uploads,
 }
@@ -34,6 +36,8 @@ pub(crate) enum Input {
     Bitfield(Bitfield),
     Choke,
     Unchoke,
+    Interested,
+    NotInterested,
     Extended(ExtendedHandshake),
     Multipath(Multipath),
 }

@@ -1,6 +1,6 @@
 //! All pieces being fetched, with counts of their free and received blocks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::bitfield::Bitfield;
@@ -14,8 +14,12 @@ pub(super) struct Begun {
     pieces: HashMap<u32, Piece>,
     /// Pieces with free blocks, in the order in which they are finished.
     open: VecDeque<u32>,
+    /// Pieces with suspended blocks.
+    suspended: BTreeSet<u32>,
     /// Free blocks of all pieces.
     free: u64,
+    /// Suspended blocks of all pieces.
+    suspended_blocks: u64,
     /// Received blocks of all pieces.
     received: u64,
     /// Blocks of all pieces.
@@ -35,9 +39,15 @@ impl Begun {
         &self.open
     }
 
-    /// Number of free blocks.
+    /// The pieces that have suspended blocks.
+    #[cfg(test)]
+    pub fn suspended(&self) -> &BTreeSet<u32> {
+        &self.suspended
+    }
+
+    /// Number of blocks that may be requested: free and suspended ones.
     pub fn free(&self) -> u64 {
-        self.free
+        self.free + self.suspended_blocks
     }
 
     /// Number of blocks received, of pieces that are not verified yet.
@@ -48,7 +58,7 @@ impl Begun {
 
     /// Number of blocks requested, each counted once.
     pub fn asked(&self) -> u64 {
-        self.blocks - self.free - self.received
+        self.blocks - self.free() - self.received
     }
 
     /// Begins a piece of `size` bytes.
@@ -66,6 +76,12 @@ impl Begun {
         open.find(|number| has.has(*number) && self.is_open_to(*number, group))
     }
 
+    /// The first piece in `has` of which a peer of `group` may send a suspended block.
+    pub fn first_suspended(&self, has: &Bitfield, group: GroupId) -> Option<u32> {
+        let mut suspended = self.suspended.iter().copied();
+        suspended.find(|number| has.has(*number) && self.is_open_to(*number, group))
+    }
+
     /// Whether a peer of `group` may send blocks of a piece.
     fn is_open_to(&self, number: u32, group: GroupId) -> bool {
         let piece = self.pieces.get(&number);
@@ -74,21 +90,43 @@ impl Begun {
 
     /// Takes the next free block of a piece in order, if `group` may send it.
     pub fn take(&mut self, number: u32, conn: ConnId, group: GroupId) -> Option<u32> {
-        let piece = self.pieces.get_mut(&number)?;
-        let block = piece.take(conn, group)?;
-        self.free -= 1;
-        if piece.free == 0 {
-            self.close(number);
-        }
-        Some(block)
+        self.change(number, |piece| piece.take(conn, group))?
     }
 
-    /// Whether a block is free, and a peer of `group` may send it.
-    pub fn is_free(&self, (number, block): BlockRef, group: GroupId) -> bool {
+    /// Takes the next suspended block of a piece, if `group` may send it. Returns the block, and
+    /// the connection over which it is requested already.
+    pub fn take_suspended(
+        &mut self,
+        number: u32,
+        conn: ConnId,
+        group: GroupId,
+    ) -> Option<(u32, ConnId)> {
+        self.change(number, |piece| piece.take_suspended(conn, group))?
+    }
+
+    /// Suspends the request for a block over `conn`. Returns whether that was the only request for
+    /// it; otherwise the request is withdrawn.
+    pub fn suspend(&mut self, conn: ConnId, (number, block): BlockRef) -> bool {
+        let suspended = self.change(number, |piece| piece.suspend(conn, block));
+        suspended.unwrap_or(false)
+    }
+
+    /// Resumes the suspended request for a block over `conn`. Returns whether there was one.
+    pub fn resume(&mut self, conn: ConnId, (number, block): BlockRef) -> bool {
+        let resumed = self.change(number, |piece| piece.resume(conn, block));
+        resumed.unwrap_or(false)
+    }
+
+    /// Whether the request for a block over `conn` is suspended.
+    pub fn is_suspended(&self, conn: ConnId, (number, block): BlockRef) -> bool {
         let piece = self.pieces.get(&number);
-        piece.is_some_and(|piece| {
-            piece.is_open_to(group) && piece.blocks[block as usize] == Block::Free
-        })
+        piece.is_some_and(|piece| piece.blocks[block as usize] == Block::Suspended(conn))
+    }
+
+    /// Whether a block is wanted: its piece is begun, and it was not received.
+    pub fn is_missing(&self, (number, block): BlockRef) -> bool {
+        let piece = self.pieces.get(&number);
+        piece.is_some_and(|piece| !matches!(piece.blocks[block as usize], Block::Received(_)))
     }
 
     /// Whether a block requested over another connection may be requested over `conn` too.
@@ -99,7 +137,7 @@ impl Begun {
         let has_room = match &piece.blocks[block as usize] {
             Block::Asked(_) => true,
             Block::Shared(holders) => holders.len() < MAX_HOLDERS && !holders.contains(&conn),
-            Block::Free | Block::Received(_) => false,
+            Block::Free | Block::Suspended(_) | Block::Received(_) => false,
         };
         has_room && piece.is_open_to(group)
     }
@@ -111,7 +149,7 @@ impl Begun {
         match state {
             Block::Asked(first) => *state = Block::Shared(vec![*first, conn]),
             Block::Shared(holders) => holders.push(conn),
-            Block::Free | Block::Received(_) => return None,
+            Block::Free | Block::Suspended(_) | Block::Received(_) => return None,
         }
         Some(())
     }
@@ -125,44 +163,31 @@ impl Begun {
         group: GroupId,
         is_late: bool,
     ) -> Option<(Block, bool)> {
-        let piece = self.pieces.get_mut(&number)?;
-        let state = &mut piece.blocks[block as usize];
-        // A late block may belong to an earlier, bad attempt at the piece.
-        if matches!(state, Block::Received(_)) || is_late && piece.sole != Sole::No {
-            return None;
-        }
-        let before = std::mem::replace(state, Block::Received(group));
-        piece.received += 1;
-        self.received += 1;
-        let is_last = piece.received as usize == piece.blocks.len();
-        if before == Block::Free {
-            piece.free -= 1;
-            self.free -= 1;
-            if piece.free == 0 {
-                self.close(number);
+        self.change(number, |piece| {
+            let state = &mut piece.blocks[block as usize];
+            // A late block may belong to an earlier, bad attempt at the piece.
+            if matches!(state, Block::Received(_)) || is_late && piece.sole != Sole::No {
+                return None;
             }
-        }
-        Some((before, is_last))
+            let before = std::mem::replace(state, Block::Received(group));
+            piece.received += 1;
+            piece.free -= u32::from(before == Block::Free);
+            piece.suspended -= u32::from(matches!(before, Block::Suspended(_)));
+            Some((before, piece.received as usize == piece.blocks.len()))
+        })?
     }
 
     /// Withdraws the request for a block over `conn`.
     pub fn give_back(&mut self, conn: ConnId, (number, block): BlockRef) {
-        let Some(piece) = self.pieces.get_mut(&number) else {
-            return;
-        };
-        let free = piece.free;
-        piece.give_back(conn, block);
-        self.free += u64::from(piece.free - free);
-        if free == 0 && piece.free > 0 {
-            self.open.push_front(number);
-        }
+        self.change(number, |piece| piece.give_back(conn, block));
     }
 
     /// Restarts the pieces that must come from the peer `group` alone and are not requested over
     /// any of its paths: they would wait for ever. Another peer may then begin them anew.
     pub fn restart_waiting_for(&mut self, group: GroupId) {
         let waiting = self.pieces.iter().filter(|(_, piece)| {
-            piece.sole == Sole::By(group) && piece.free > 0 && !piece.is_asked()
+            let is_missing = piece.free + piece.suspended > 0;
+            piece.sole == Sole::By(group) && is_missing && !piece.is_asked()
         });
         let waiting: Vec<u32> = waiting.map(|(number, _)| *number).collect();
         waiting.into_iter().for_each(|number| self.restart(number));
@@ -170,22 +195,33 @@ impl Begun {
 
     /// Fetches a piece again, from one peer alone.
     pub fn restart(&mut self, number: u32) {
-        let Some(piece) = self.pieces.get_mut(&number) else {
-            return;
-        };
-        self.received -= u64::from(piece.received);
-        let free = piece.free;
-        piece.restart();
-        self.free += u64::from(piece.free - free);
-        if free == 0 {
-            self.open.push_front(number);
-        }
+        self.change(number, Piece::restart);
     }
 
-    /// Takes a piece out of those with free blocks. It nearly always is the first.
-    fn close(&mut self, number: u32) {
-        let place = self.open.iter().position(|open| *open == number);
-        place.map(|place| self.open.remove(place));
+    /// Changes a piece, and keeps the totals and lists in step with it; `None` if it is not begun.
+    fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut Piece) -> R) -> Option<R> {
+        let piece = self.pieces.get_mut(&number)?;
+        let (free, suspended, received) = (piece.free, piece.suspended, piece.received);
+        let result = change(piece);
+        self.free = self.free + u64::from(piece.free) - u64::from(free);
+        self.suspended_blocks =
+            self.suspended_blocks + u64::from(piece.suspended) - u64::from(suspended);
+        self.received = self.received + u64::from(piece.received) - u64::from(received);
+        match (free, piece.free) {
+            (0, 1..) => self.open.push_front(number),
+            (1.., 0) => {
+                // It nearly always is the first.
+                let place = self.open.iter().position(|open| *open == number);
+                place.map(|place| self.open.remove(place));
+            }
+            _ => {}
+        }
+        match (suspended, piece.suspended) {
+            (0, 1..) => drop(self.suspended.insert(number)),
+            (1.., 0) => drop(self.suspended.remove(&number)),
+            _ => {}
+        }
+        Some(result)
     }
 
     /// The peers that sent the blocks of a piece.

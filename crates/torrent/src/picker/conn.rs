@@ -1,14 +1,22 @@
 //! The pieces of the peer at the other end of a connection, and the blocks requested from it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use super::piece::{BlockRef, GroupId};
 use crate::bitfield::Bitfield;
 
-/// Most blocks remembered per connection as possibly still arriving after they were requested over
-/// another one. A peer that honours every cancel leaves them here for good.
-pub(super) const MAX_LATE: usize = 1 << 15;
+/// Most blocks remembered per connection as requested once and given up since. If such a block
+/// arrives after all it is accepted; one that is not remembered is dropped.
+pub(super) const MAX_LATE: usize = 1 << 13;
+
+/// Copies of every block requested over a connection that the peer may send. It may answer each
+/// request twice, and once more for one that it did not drop at a cancel.
+const COPIES: u64 = 3;
+
+/// Bytes of blocks that the peer may send in addition to [`COPIES`] of what was requested, before
+/// it counts as flooding us.
+pub(super) const ALLOWANCE: u64 = 64 << 20;
 
 /// A connection.
 #[derive(Debug)]
@@ -25,11 +33,17 @@ pub(super) struct Conn {
     pub exhausted: bool,
     /// Requested blocks, in the order requested.
     pub asked: VecDeque<Asked>,
-    /// Blocks that are no longer expected but may still arrive, with the number of copies: one for
-    /// each request that was given up.
-    pub late: HashMap<BlockRef, u32>,
-    /// Whether `late` was ever full: an unexpected block may since then be one that was requested.
-    pub forgot: bool,
+    /// Blocks requested before the connection stalled, in the order requested. Some may have been
+    /// requested anew since, as their pieces failed.
+    pub suspended: VecDeque<BlockRef>,
+    /// The block requested while it is stalled, to see whether the peer answers again.
+    pub probe: Option<BlockRef>,
+    /// Blocks that were requested, are not expected any more, but may still arrive.
+    pub late: HashSet<BlockRef>,
+    /// Bytes of blocks ever requested over it, each request counted.
+    pub requested_bytes: u64,
+    /// Bytes of blocks received over it.
+    pub received_bytes: u64,
 }
 
 /// A block requested over a connection.
@@ -39,6 +53,15 @@ pub(super) struct Asked {
     /// When the first block requested after this one arrived. In the queue of a connection, blocks
     /// with a time come before those without.
     pub passed: Option<Instant>,
+}
+
+/// How a block that arrived was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// It was requested; `before` blocks requested earlier have not arrived.
+    Asked { before: usize },
+    /// It was requested before the connection stalled.
+    Suspended,
 }
 
 impl Conn {
@@ -51,15 +74,19 @@ impl Conn {
             wanted: 0,
             exhausted: false,
             asked: VecDeque::new(),
-            late: HashMap::new(),
-            forgot: false,
+            suspended: VecDeque::new(),
+            probe: None,
+            late: HashSet::new(),
+            requested_bytes: 0,
+            received_bytes: 0,
         }
     }
 
-    /// Adds a requested block.
-    pub fn ask(&mut self, block: BlockRef) {
+    /// Adds a requested block of `bytes` bytes.
+    pub fn ask(&mut self, block: BlockRef, bytes: u32) {
         let passed = None;
         self.asked.push_back(Asked { block, passed });
+        self.requested_bytes += u64::from(bytes);
     }
 
     /// Notes that the block at `place` arrived: it overtook all blocks before it.
@@ -70,33 +97,59 @@ impl Conn {
             .for_each(|asked| asked.passed = Some(now));
     }
 
-    /// Takes out the requested blocks for which `which` (given the pieces of the peer) is true.
+    /// Takes out the requested blocks, suspended ones included, for which `which` (given the pieces
+    /// of the peer) is true.
     pub fn take_asked(&mut self, which: impl Fn(&Bitfield, &Asked) -> bool) -> Vec<BlockRef> {
+        let suspended = std::mem::take(&mut self.suspended).into_iter();
+        let passed = None;
+        let suspended = suspended.map(|block| Asked { block, passed });
+        let (mut taken, kept): (Vec<Asked>, Vec<Asked>) =
+            suspended.partition(|asked| which(&self.has, asked));
+        self.suspended = kept.into_iter().map(|asked| asked.block).collect();
         let asked = std::mem::take(&mut self.asked).into_iter();
-        let (taken, kept): (Vec<Asked>, Vec<Asked>) =
+        let (of_asked, kept): (Vec<Asked>, Vec<Asked>) =
             asked.partition(|asked| which(&self.has, asked));
         self.asked = kept.into();
+        taken.extend(of_asked);
         taken.into_iter().map(|asked| asked.block).collect()
     }
 
-    /// Remembers that a requested block is no longer expected.
-    pub fn remember_late(&mut self, block: BlockRef) {
-        if self.late.len() >= MAX_LATE {
-            self.late.clear();
-            self.forgot = true;
+    /// Takes a block that arrived out of the requested ones; `None` if it is not one of them.
+    pub fn take(&mut self, block: BlockRef, now: Instant) -> Option<Expected> {
+        // Peers answer in order, so it is nearly always the first one.
+        if let Some(at) = self.asked.iter().position(|asked| asked.block == block) {
+            self.pass(at, now);
+            self.asked.remove(at);
+            return Some(Expected::Asked { before: at });
         }
-        *self.late.entry(block).or_default() += 1;
+        let at = self.suspended.iter().position(|held| *held == block)?;
+        self.suspended.remove(at);
+        Some(Expected::Suspended)
     }
 
-    /// Whether a copy of `block` could still arrive; counts the one that arrived now.
-    pub fn take_late(&mut self, block: BlockRef) -> bool {
-        let Some(copies) = self.late.get_mut(&block) else {
-            return false;
-        };
-        *copies -= 1;
-        if *copies == 0 {
-            self.late.remove(&block);
+    /// Withdraws the request for a block that arrived over another connection. Returns whether
+    /// there was one.
+    pub fn withdraw(&mut self, block: BlockRef) -> bool {
+        let before = self.asked.len() + self.suspended.len();
+        self.asked.retain(|asked| asked.block != block);
+        self.suspended.retain(|held| *held != block);
+        self.asked.len() + self.suspended.len() < before
+    }
+
+    /// Remembers that a requested block is no longer expected; `is_missing` says which blocks are
+    /// worth remembering.
+    pub fn remember_late(&mut self, block: BlockRef, is_missing: impl Fn(BlockRef) -> bool) {
+        if self.late.len() >= MAX_LATE {
+            self.late.retain(|block| is_missing(*block));
+            if self.late.len() >= MAX_LATE / 2 {
+                self.late.clear();
+            }
         }
-        true
+        self.late.insert(block);
+    }
+
+    /// Whether the peer has sent far more than was requested.
+    pub fn is_flooding(&self) -> bool {
+        self.received_bytes > self.requested_bytes * COPIES + ALLOWANCE
     }
 }

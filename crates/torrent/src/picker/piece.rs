@@ -16,6 +16,9 @@ pub(super) type BlockRef = (u32, u32);
 pub(super) enum Block {
     /// Not requested.
     Free,
+    /// Requested over a connection that has stalled since: still expected over it, but other
+    /// connections may request it too.
+    Suspended(ConnId),
     /// Requested over one connection.
     Asked(ConnId),
     /// Requested over several connections, in the endgame.
@@ -41,6 +44,8 @@ pub(super) struct Piece {
     pub blocks: Vec<Block>,
     /// Number of [`Block::Free`] blocks.
     pub free: u32,
+    /// Number of [`Block::Suspended`] blocks.
+    pub suspended: u32,
     /// Number of [`Block::Received`] blocks.
     pub received: u32,
     pub sole: Sole,
@@ -54,6 +59,7 @@ impl Piece {
         Self {
             blocks: vec![Block::Free; count as usize],
             free: count,
+            suspended: 0,
             received: 0,
             sole: Sole::No,
             cursor: 0,
@@ -69,11 +75,56 @@ impl Piece {
             .find(|block| self.blocks[*block as usize] == Block::Free)?;
         self.cursor = at + 1;
         self.free -= 1;
-        self.blocks[at as usize] = Block::Asked(conn);
+        self.assign(at, conn, group);
+        Some(at)
+    }
+
+    /// Takes the next block requested over a stalled connection, if `group` may send it. Returns
+    /// the block and that connection.
+    pub fn take_suspended(&mut self, conn: ConnId, group: GroupId) -> Option<(u32, ConnId)> {
+        if self.suspended == 0 || !self.is_open_to(group) {
+            return None;
+        }
+        let mut blocks = (0..).zip(&self.blocks);
+        let (at, holder) = blocks.find_map(|(at, block)| match block {
+            Block::Suspended(holder) => Some((at, *holder)),
+            _ => None,
+        })?;
+        self.suspended -= 1;
+        self.assign(at, conn, group);
+        Some((at, holder))
+    }
+
+    /// Notes that a block is requested over `conn`, to a peer of `group`.
+    fn assign(&mut self, block: u32, conn: ConnId, group: GroupId) {
+        self.blocks[block as usize] = Block::Asked(conn);
         if self.sole == Sole::Wanted {
             self.sole = Sole::By(group);
         }
-        Some(at)
+    }
+
+    /// Suspends the request for `block` over `conn`. Returns whether that was the only request for
+    /// it; otherwise the request is withdrawn.
+    pub fn suspend(&mut self, conn: ConnId, block: u32) -> bool {
+        let state = &mut self.blocks[block as usize];
+        if *state != Block::Asked(conn) {
+            self.give_back(conn, block);
+            return false;
+        }
+        *state = Block::Suspended(conn);
+        self.suspended += 1;
+        true
+    }
+
+    /// Resumes the suspended request for `block` over `conn`. Returns whether there was one.
+    pub fn resume(&mut self, conn: ConnId, block: u32) -> bool {
+        let state = &mut self.blocks[block as usize];
+        if *state != Block::Suspended(conn) {
+            return false;
+        }
+        *state = Block::Asked(conn);
+        self.suspended -= 1;
+        true
     }
 
     /// Whether a peer of `group` may send blocks of it.
@@ -90,6 +141,12 @@ impl Piece {
         match state {
             Block::Asked(holder) if *holder == conn => {
                 *state = Block::Free;
+                self.free += 1;
+                self.cursor = self.cursor.min(block);
+            }
+            Block::Suspended(holder) if *holder == conn => {
+                *state = Block::Free;
+                self.suspended -= 1;
                 self.free += 1;
                 self.cursor = self.cursor.min(block);
             }
@@ -111,8 +168,8 @@ impl Piece {
         };
     }
 
-    /// Whether any block is requested.
+    /// Whether any block is requested over a connection that delivers.
     pub fn is_asked(&self) -> bool {
-        self.blocks.len() as u32 > self.free + self.received
+        self.blocks.len() as u32 > self.free + self.suspended + self.received
     }
 }

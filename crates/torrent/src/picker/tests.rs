@@ -1,3 +1,5 @@
+mod late;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
@@ -48,7 +50,8 @@ fn check_counters(picker: &Picker) {
             .values()
             .flat_map(|begun| begun.blocks.iter())
     };
-    let free = all().filter(|b| **b == Block::Free).count() as u64;
+    let suspended = all().filter(|b| matches!(b, Block::Suspended(_))).count() as u64;
+    let free = all().filter(|b| **b == Block::Free).count() as u64 + suspended;
     let received = all().filter(|b| matches!(b, Block::Received(_))).count() as u64;
     assert_eq!(picker.begun.free(), free);
     assert_eq!(picker.begun.received(), received);
@@ -65,7 +68,16 @@ fn check_counters(picker: &Picker) {
             begun.free > 0,
             "piece {piece}"
         );
+        assert_eq!(
+            picker.begun.suspended().contains(piece),
+            begun.suspended > 0,
+            "piece {piece}"
+        );
         for (block, state) in begun.blocks.iter().enumerate() {
+            if let Block::Suspended(holder) = state {
+                let block = (*piece, block as u32);
+                assert!(picker.conns[holder].suspended.contains(&block));
+            }
             let holders: BTreeSet<ConnId> = match state {
                 Block::Asked(one) => [*one].into(),
                 Block::Shared(several) => several.iter().copied().collect(),
@@ -90,6 +102,7 @@ fn check_counters(picker: &Picker) {
         assert_eq!(conn.wanted as usize, wanted.count());
         let unique: BTreeSet<_> = conn.asked.iter().map(|asked| asked.block).collect();
         assert_eq!(unique.len(), conn.asked.len());
+        assert!(conn.late.len() <= MAX_LATE);
         let passed: Vec<bool> = conn.asked.iter().map(|a| a.passed.is_some()).collect();
         assert!(passed.is_sorted_by(|a, b| a >= b), "{passed:?}");
     }
@@ -104,8 +117,12 @@ enum Op {
     Pick(u64, usize),
     Arrive(u64, usize),
     ArriveLate(u64),
+    ArriveSuspended(u64, usize),
     Release(u64),
     ReleasePassed(u64),
+    Suspend(u64),
+    Resume(u64),
+    Probe(u64),
     Duplicate(u64),
     Judge,
 }
@@ -121,6 +138,10 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => conn.clone().prop_map(Op::ArriveLate),
         1 => conn.clone().prop_map(Op::Release),
         1 => conn.clone().prop_map(Op::ReleasePassed),
+        2 => conn.clone().prop_map(Op::Suspend),
+        1 => conn.clone().prop_map(Op::Resume),
+        1 => conn.clone().prop_map(Op::Probe),
+        1 => (conn.clone(), 0usize..3).prop_map(|(c, n)| Op::ArriveSuspended(c, n)),
         1 => (conn.clone(), prop_oneof![any::<u32>(), Just(0), Just(u32::MAX)])
             .prop_map(|(conn, has)| Op::Bitfield(conn, has)),
         2 => conn.prop_map(Op::Duplicate),
@@ -147,9 +168,9 @@ impl Run {
             .map(|b| b.received);
         match self.picker.receive(conn, request, Instant::now()) {
             Arrival::New { cancel, complete } => {
+                // Over the same connection: requests that the peer forgot.
                 for (other, cancelled) in cancel {
-                    assert_ne!(other, conn);
-                    assert_eq!(cancelled, request);
+                    assert_eq!(other == conn, cancelled != request);
                 }
                 assert_eq!(
                     Some(self.picker.begun.pieces()[&request.piece].received),
@@ -159,8 +180,8 @@ impl Run {
                     self.hashing.push_back(request.piece);
                 }
             }
-            Arrival::Duplicate => {}
-            Arrival::Unrequested => panic!("{request:?} was asked for"),
+            Arrival::Surplus => {}
+            Arrival::Flood(_) => panic!("{request:?} was asked for"),
         }
     }
 
@@ -224,9 +245,12 @@ impl Run {
                     .flat_map(|c| c.asked.iter().map(|asked| asked.block))
                     .collect();
                 let group = picker.conns.get(&conn).map(|c| c.group);
-                let picked = picker.pick(conn, most);
-                assert!(picked.len() <= most);
-                for request in &picked {
+                let Picked { requests, cancel } = picker.pick(conn, most);
+                assert!(requests.len() <= most);
+                for (_, cancelled) in &cancel {
+                    assert!(requests.contains(cancelled));
+                }
+                for request in &requests {
                     assert!(
                         !asked.contains(&(request.piece, request.begin / BLOCK)),
                         "asked twice"
@@ -236,8 +260,8 @@ impl Run {
                         assert_eq!(Some(only), group);
                     }
                 }
-                let unique: BTreeSet<_> = picked.iter().map(key).collect();
-                assert_eq!(unique.len(), picked.len());
+                let unique: BTreeSet<_> = requests.iter().map(key).collect();
+                assert_eq!(unique.len(), requests.len());
             }
             Op::Arrive(conn, nth) => {
                 let block = picker
@@ -253,11 +277,31 @@ impl Run {
                 let block = picker
                     .conns
                     .get(&conn)
-                    .and_then(|c| c.late.keys().min().copied());
+                    .and_then(|c| c.late.iter().min().copied());
                 if let Some(block) = block {
                     let request = request(picker.pieces, block);
                     self.arrive(conn, request);
                 }
+            }
+            Op::ArriveSuspended(conn, nth) => {
+                let known = picker.conns.get(&conn);
+                if let Some(block) = known.and_then(|c| c.suspended.get(nth).copied()) {
+                    let request = request(picker.pieces, block);
+                    self.arrive(conn, request);
+                }
+            }
+            Op::Suspend(conn) => {
+                picker.suspend(conn);
+                assert_eq!(picker.asked(conn), 0);
+            }
+            Op::Resume(conn) => {
+                picker.resume(conn);
+                let known = picker.conns.get(&conn);
+                assert!(known.is_none_or(|c| c.suspended.is_empty()));
+            }
+            Op::Probe(conn) => {
+                let probe = picker.probe(conn).requests;
+                assert!(probe.len() <= 1);
             }
             Op::Judge => self.judge(),
             Op::Release(conn) => {
@@ -317,13 +361,13 @@ proptest! {
 fn the_rarest_piece_comes_first_once_one_is_complete() {
     let mut picker = picker(8, 1);
     add(&mut picker, 1, 1, 0..8);
-    let first = picker.pick(1, 1)[0];
+    let first = picker.pick(1, 1).requests[0];
     picker.receive(1, first, Instant::now());
     picker.verify(first.piece);
     let rare = (first.piece + 1) % 8;
     add(&mut picker, 2, 2, (0..8).filter(|piece| *piece != rare));
     add(&mut picker, 3, 3, (0..8).filter(|piece| *piece != rare));
-    assert_eq!(picker.pick(1, 1)[0].piece, rare);
+    assert_eq!(picker.pick(1, 1).requests[0].piece, rare);
 }
 
 #[test]
@@ -336,7 +380,7 @@ fn the_first_piece_is_random_and_not_the_rarest() {
         let mut picker = Picker::new(pieces, Bitfield::empty(64), seed);
         add(&mut picker, 1, 1, 0..64);
         add(&mut picker, 2, 2, 1..64);
-        picker.pick(1, 1)[0].piece
+        picker.pick(1, 1).requests[0].piece
     };
     let firsts: BTreeSet<u32> = (0..20).map(first).collect();
     assert!(firsts.len() > 10, "{firsts:?}");
@@ -347,77 +391,14 @@ fn connections_share_a_piece_before_another_is_begun() {
     let mut picker = picker(4, 4);
     add(&mut picker, 1, 1, 0..4);
     add(&mut picker, 2, 1, 0..4);
-    let one = picker.pick(1, 2);
-    let two = picker.pick(2, 2);
+    let one = picker.pick(1, 2).requests;
+    let two = picker.pick(2, 2).requests;
     assert!(
         one.iter()
             .chain(&two)
             .all(|request| request.piece == one[0].piece)
     );
-    assert_ne!(picker.pick(2, 1)[0].piece, one[0].piece);
-}
-
-/// The same block is requested three times over a connection that stalls twice, and each copy may
-/// be under way.
-#[test]
-fn a_block_may_arrive_once_per_request() {
-    let mut picker = picker(4, 4);
-    add(&mut picker, 1, 1, 0..4);
-    let first = picker.pick(1, 1);
-    for _ in 0..2 {
-        picker.release(1);
-        assert_eq!(picker.pick(1, 1), first);
-    }
-    let now = Instant::now();
-    let arrivals = [(); 4].map(|()| picker.receive(1, first[0], now));
-    assert!(matches!(arrivals[0], Arrival::New { .. }), "{arrivals:?}");
-    assert_eq!(arrivals[1..3], [Arrival::Duplicate, Arrival::Duplicate]);
-    assert_eq!(arrivals[3], Arrival::Unrequested);
-}
-
-/// The memory for late blocks is bounded; a peer is not blamed for that.
-#[test]
-fn a_block_forgotten_here_is_not_blamed_on_the_peer() {
-    let pieces = MAX_LATE as u32 / 4 + 1;
-    let mut picker = picker(pieces.into(), 4);
-    add(&mut picker, 1, 1, 0..pieces);
-    let asked = picker.pick(1, MAX_LATE + 1);
-    picker.release(1);
-    let late = &picker.conns[&1].late;
-    let is_forgotten = |r: &&Request| !late.contains_key(&(r.piece, r.begin / BLOCK));
-    let forgotten = *asked.iter().find(is_forgotten).unwrap();
-    assert_eq!(
-        picker.receive(1, forgotten, Instant::now()),
-        Arrival::Duplicate
-    );
-}
-
-#[test]
-fn released_blocks_are_taken_first_and_in_order() {
-    let mut picker = picker(4, 4);
-    add(&mut picker, 1, 1, 0..4);
-    add(&mut picker, 2, 2, 0..4);
-    let lost = picker.pick(1, 6);
-    picker.release(1);
-    assert_eq!(picker.pick(2, 6), lost);
-    // The block arrives after all, and the request over the other connection is cancelled.
-    let late = picker.receive(1, lost[0], Instant::now());
-    let cancel = vec![(2, lost[0])];
-    assert_eq!(
-        late,
-        Arrival::New {
-            cancel,
-            complete: false
-        }
-    );
-    assert_eq!(
-        picker.receive(2, lost[0], Instant::now()),
-        Arrival::Duplicate
-    );
-    assert_eq!(
-        picker.receive(1, lost[0], Instant::now()),
-        Arrival::Unrequested
-    );
+    assert_ne!(picker.pick(2, 1).requests[0].piece, one[0].piece);
 }
 
 #[test]
@@ -427,33 +408,33 @@ fn a_failed_piece_comes_from_one_peer_over_all_its_paths() {
     add(&mut picker, 2, 2, 0..1);
     add(&mut picker, 3, 2, 0..1);
     for (conn, most) in [(1, 2), (2, 2)] {
-        for request in picker.pick(conn, most) {
+        for request in picker.pick(conn, most).requests {
             picker.receive(conn, request, Instant::now());
         }
     }
     assert_eq!(picker.fail(0), [1, 1, 2, 2]);
-    assert_eq!(picker.pick(2, 1).len(), 1);
-    assert_eq!(picker.pick(1, 4), []);
-    assert_eq!(picker.pick(3, 1).len(), 1);
+    assert_eq!(picker.pick(2, 1).requests.len(), 1);
+    assert_eq!(picker.pick(1, 4).requests, []);
+    assert_eq!(picker.pick(3, 1).requests.len(), 1);
     assert_eq!(picker.duplicate(1, |_, _| Some(1.0)), None);
     // The peer leaves: another one gets the whole piece.
     picker.remove_conn(2);
     picker.remove_conn(3);
-    assert_eq!(picker.pick(1, 9).len(), 4);
+    assert_eq!(picker.pick(1, 9).requests.len(), 4);
 }
 
 #[test]
-fn blocks_that_were_never_requested_are_recognized() {
+fn blocks_that_were_never_requested_are_dropped() {
     let mut picker = picker(2, 2);
     add(&mut picker, 1, 1, 0..2);
-    let asked = picker.pick(1, 1)[0];
+    let asked = picker.pick(1, 1).requests[0];
     for (piece, begin, length) in [
         (asked.piece, asked.begin, BLOCK - 1),
         (asked.piece, asked.begin + 1, BLOCK),
         (asked.piece, BLOCK, BLOCK),
         (1 - asked.piece, 0, BLOCK),
         (9, 0, BLOCK),
-        (u32::MAX, u32::MAX, u32::MAX),
+        (u32::MAX, u32::MAX, BLOCK),
     ] {
         let request = Request {
             piece,
@@ -462,7 +443,7 @@ fn blocks_that_were_never_requested_are_recognized() {
         };
         assert_eq!(
             picker.receive(1, request, Instant::now()),
-            Arrival::Unrequested,
+            Arrival::Surplus,
             "{request:?}"
         );
     }
@@ -479,7 +460,7 @@ fn duplicates_take_the_last_block_of_the_slowest_connection() {
         add(&mut picker, conn, 1, 0..1);
     }
     picker.pick(1, 4);
-    let last_of_two = *picker.pick(2, 4).last().unwrap();
+    let last_of_two = *picker.pick(2, 4).requests.last().unwrap();
     let gain = |holder, place| (holder == 2).then_some(place as f64);
     assert_eq!(picker.duplicate(3, gain), Some(last_of_two));
     let next = picker.duplicate(3, gain).unwrap();
@@ -488,41 +469,17 @@ fn duplicates_take_the_last_block_of_the_slowest_connection() {
 }
 
 #[test]
-fn overtaken_blocks_are_released_and_waiting_ones_are_not() {
-    let mut picker = picker(1, 8);
-    add(&mut picker, 1, 1, 0..1);
-    let asked = picker.pick(1, 6);
-    let start = Instant::now();
-    let at = |ms| start + std::time::Duration::from_millis(ms);
-    picker.receive(1, asked[2], at(10));
-    picker.receive(1, asked[4], at(20));
-    assert_eq!(picker.release_passed(1, at(9)), []);
-    assert_eq!(picker.release_passed(1, at(15)), asked[..2]);
-    assert_eq!(picker.release_passed(1, at(20)), [asked[3]]);
-    assert_eq!(picker.asked(1), 1);
-    // They are requested again, over the same connection too, and each is accepted only once.
-    assert!(picker.unanswered(1).is_some());
-    let again = picker.pick(1, 3);
-    let given_back: BTreeSet<_> = again.iter().map(key).collect();
-    assert_eq!(given_back, [0, 1, 3].map(|i| key(&asked[i])).into());
-    assert_eq!(picker.unanswered(1), None);
-    let first = picker.receive(1, asked[0], at(30));
-    assert!(matches!(first, Arrival::New { .. }));
-    assert_eq!(picker.receive(1, asked[0], at(40)), Arrival::Duplicate);
-}
-
-#[test]
 fn requests_for_a_piece_taken_back_are_released() {
     let mut picker = picker(4, 2);
     add(&mut picker, 1, 1, 0..4);
-    let asked = picker.pick(1, 8);
+    let asked = picker.pick(1, 8).requests;
     let mut has = Bitfield::full(4);
     has.clear(2);
     assert_eq!(picker.set_has(1, has), 1);
     let given_back = picker.release_missing(1);
     assert!(given_back.iter().all(|request| request.piece == 2));
     assert_eq!((given_back.len(), picker.asked(1)), (2, asked.len() - 2));
-    assert_eq!(picker.pick(1, 8), []);
+    assert_eq!(picker.pick(1, 8).requests, []);
     add(&mut picker, 2, 2, [2]);
-    assert_eq!(picker.pick(2, 8).len(), 2);
+    assert_eq!(picker.pick(2, 8).requests.len(), 2);
 }

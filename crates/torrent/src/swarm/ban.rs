@@ -2,6 +2,7 @@
 
 use super::remotes::RemoteId;
 use super::state::Swarm;
+use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::picker::GroupId;
@@ -46,7 +47,8 @@ impl<T: Transport> Swarm<T> {
 
     /// Drops a peer with all its path-level peers, for good.
     pub(super) fn ban(&mut self, group: GroupId, reason: &str) {
-        self.blame.banned.insert(group);
+        let known = self.blame.banned.entry(group);
+        known.or_insert_with(|| reason.to_owned());
         let members = self.conns.open.iter();
         let members = members.filter(|(_, conn)| conn.group == group);
         let members: Vec<_> = members.map(|(id, conn)| (*id, conn.remote())).collect();
@@ -60,6 +62,25 @@ impl<T: Transport> Swarm<T> {
                 self.ban_remote(remote, reason);
             }
         }
+    }
+
+    /// Why a connection to a peer of `group` at `from` is refused; `None` if it is not. `accepted`
+    /// says that the peer opened it.
+    pub(super) fn ban_reason(
+        &self,
+        group: GroupId,
+        from: PeerAddr,
+        accepted: bool,
+    ) -> Option<String> {
+        let of_group = self.blame.banned.get(&group).map(String::as_str);
+        let mut at_address = self.remotes.values().filter(|remote| remote.addr == from);
+        let of_address = || at_address.find_map(|remote| remote.banned.as_deref());
+        let of_host = || {
+            let banned = accepted && self.blame.is_host_banned(from);
+            banned.then_some("a peer at its host sent wrong data")
+        };
+        let reason = of_group.or_else(of_address).or_else(of_host);
+        reason.map(str::to_owned)
     }
 
     /// Never dials a remote again.

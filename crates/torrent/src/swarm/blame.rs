@@ -13,7 +13,8 @@ use crate::picker::GroupId;
 /// Peers that are banned, and evidence against others.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
-    pub banned: HashSet<GroupId>,
+    /// Each with the reason.
+    pub banned: HashMap<GroupId, String>,
     /// Hosts of IP peers that sent wrong data: they would connect again from another port.
     pub hosts: HashSet<IpAddr>,
     /// Pieces that had the wrong hash, with blocks of several peers.

@@ -12,7 +12,8 @@ use super::subflow::{Dialed, Peer};
 use super::uploads::Serving;
 use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
-use crate::pipeline::{self, Meter, Subflow};
+use crate::pipeline::{self, Subflow};
+use crate::requests::{Pace, Source};
 use crate::transport::Connection;
 use crate::wire::{Message, encode};
 
@@ -31,10 +32,6 @@ const OVERTAKEN: (Duration, u32) = (Duration::from_secs(2), 8);
 /// Intervals between single requests over a stalled connection: a peer that forgot its requests
 /// answers the next one.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(16);
-
-/// A connection with outstanding requests that delivers no byte for this long, or for this many
-/// round trips if that is longer, is stalled.
-const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 
 /// A path-level peer we are connected to.
 pub(super) struct Conn {
@@ -68,14 +65,8 @@ pub(super) struct Conn {
     pub limit: usize,
     /// Bytes of blocks received.
     pub bytes: u64,
-    meter: Meter,
-    /// Bytes read from it when last observed.
-    read: u64,
-    read_at: Instant,
-    /// Since when requests are outstanding; `None` while there are none.
-    busy: Option<Instant>,
-    /// The rate when requests were last outstanding, in bytes per second.
-    last_rate: Option<f64>,
+    /// How fast it delivers.
+    pub pace: Pace,
     pub shown_down: Average,
     pub shown_up: Average,
 }
@@ -126,11 +117,7 @@ impl Conn {
             taken_back: 0,
             limit: queued(DEFAULT_QUEUE),
             bytes: 0,
-            meter: Meter::new(now),
-            read: 0,
-            read_at: now,
-            busy: None,
-            last_rate: None,
+            pace: Pace::new(now),
             shown_down: Average::default(),
             shown_up: Average::default(),
         }
@@ -169,80 +156,42 @@ impl Conn {
 
     /// Takes note of bytes read since the last call. Returns whether there were any.
     pub fn observe(&mut self, now: Instant) -> bool {
-        let received = self.traffic.received.load(Ordering::Relaxed);
-        let new = received - self.read;
-        if new == 0 {
-            return false;
-        }
-        self.read = received;
-        self.read_at = now;
-        self.meter.add(now, new);
-        true
+        let read = self.traffic.received.load(Ordering::Relaxed);
+        self.pace.observe(read, self.is_backlogged(), now)
+    }
+
+    /// Whether this side reads nothing at present, as what was read waits for the disk.
+    pub fn is_backlogged(&self) -> bool {
+        self.traffic.backlogged.load(Ordering::Relaxed)
+    }
+
+    /// Counts the bytes of a block received.
+    pub fn delivered(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.pace.delivered();
     }
 
     /// Sets the number of outstanding requests.
     pub fn set_asked(&mut self, asked: usize, now: Instant) {
-        match (asked, self.busy) {
-            (0, Some(_)) => {
-                self.last_rate = self.rate(now);
-                self.busy = None;
-            }
-            (1.., None) => {
-                self.meter.restart(now);
-                self.busy = Some(now);
-                self.read_at = now;
-            }
-            _ => {}
-        }
+        self.pace.set_asked(asked, self.connection.rtt(), now);
     }
 
-    /// Bytes per second that it delivers on request; `None` until that is known.
-    fn rate(&self, now: Instant) -> Option<f64> {
-        self.estimate(now, self.meter.rate(now))
-    }
-
-    /// `measured`, unless requests were resumed so recently that nothing can have arrived.
-    fn estimate(&self, now: Instant, measured: f64) -> Option<f64> {
-        let Some(busy) = self.busy else {
-            return self.last_rate;
-        };
-        let patience = self.connection.rtt() * 2 + Duration::from_millis(200);
-        let warming = now.saturating_duration_since(busy) < patience;
-        match self.last_rate {
-            Some(last) if warming => Some(measured.max(last)),
-            None if self.bytes == 0 && warming => None,
-            _ => Some(measured),
-        }
-    }
-
-    /// What a [`pipeline::Plan`] needs to know of it.
-    pub fn subflow(&self, asked: usize, now: Instant) -> Subflow {
-        Subflow {
-            rate: self.rate(now),
-            rtt: self.connection.rtt(),
-            asked,
-        }
-    }
-
-    /// How many blocks to keep requested if nothing else limits it.
-    pub fn depth(&self, now: Instant) -> usize {
-        let peak = self.estimate(now, self.meter.peak(now));
+    /// It, as one to request blocks over; `asked` of them are outstanding.
+    pub fn source(&self, asked: usize, now: Instant) -> Source {
+        let rtt = self.connection.rtt();
         let slack = match self.connection.peer().ip() {
             Some(_) => pipeline::IP_SLACK,
             None => pipeline::SLACK,
         };
-        pipeline::depth(peak, self.connection.rtt(), slack, self.limit)
-    }
-
-    /// Whether requests are outstanding and nothing has arrived for too long.
-    pub fn is_silent(&self, now: Instant) -> bool {
-        let patience = STALL.0.max(self.connection.rtt() * STALL.1);
-        self.busy.is_some() && now.saturating_duration_since(self.read_at) > patience
-    }
-
-    /// Whether requests are outstanding.
-    pub fn is_busy(&self) -> bool {
-        self.busy.is_some()
+        Source {
+            subflow: Subflow {
+                rate: self.pace.rate(rtt, now),
+                rtt,
+                asked,
+            },
+            depth: pipeline::depth(self.pace.peak(rtt, now), rtt, slack, self.limit),
+            time: pipeline::time(rtt, slack),
+        }
     }
 
     /// A block that one requested later overtook at or before this time counts as forgotten.
@@ -267,8 +216,7 @@ impl Conn {
             self.retry = (now + *RETRIES.start(), *RETRIES.start());
         }
         self.stalled.get_or_insert(now);
-        self.busy = None;
-        self.last_rate = None;
+        self.pace.stall();
     }
 
     /// Updates the rates for display, `elapsed` after the last call.

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::orders::room;
 use super::state::Swarm;
 use crate::picker::ConnId;
-use crate::pipeline::{Plan, Subflow};
+use crate::requests::{Filled, Source};
 use crate::transport::Transport;
-use crate::wire::{BLOCK, Message, Request};
-
-/// Blocks are shared out by plan once fewer than this many are left per connection, or less than
-/// this many seconds' worth. Before that each connection may request what fills its pipe.
-const NEAR_END: (u64, f64) = (256, 4.0);
+use crate::wire::{Message, Request};
 
 impl<T: Transport> Swarm<T> {
     /// Tops up the requests over connections that may have room; over all connections if `all`.
@@ -20,101 +17,71 @@ impl<T: Transport> Swarm<T> {
             self.conns.take_touched();
             return;
         }
+        // Requests over a path with a share make room on other paths.
         let shared = self.any_shares();
         let all = all || shared;
-        // Requests over a path with a share make room on other paths.
+        if all {
+            let sources = self.sources(now);
+            self.requests.review(&sources, shared, now);
+        }
         while self.fill_once(now, all) > 0 && shared {}
         self.conns.take_touched();
     }
 
     /// Returns the number of blocks requested.
     fn fill_once(&mut self, now: Instant, all: bool) -> usize {
-        let left = self.picker.free_blocks() + self.picker.asked_blocks();
-        let (blocks, seconds) = NEAR_END;
-        let enough = (self.tally.total_rate() * seconds / f64::from(BLOCK)) as u64;
-        if left > enough.max(blocks * self.conns.open.len() as u64) {
-            let ids = match all {
-                true => self.conns.ids(),
-                false => self.conns.take_touched(),
-            };
-            ids.into_iter().map(|id| self.fill_one(id, now)).sum()
-        } else {
-            self.fill_by_plan(now)
+        if self.requests.is_ending(&self.picker, now) {
+            let sources = self.sources(now);
+            let (conns, subflows, remotes) = (&self.conns, &self.subflows, &self.remotes);
+            let filled = self
+                .requests
+                .fill_by_plan(&mut self.picker, &sources, |picker, id| {
+                    room(id, picker, conns, subflows, remotes)
+                });
+            return self.request(filled, now);
         }
+        let ids = match all {
+            true => self.conns.ids(),
+            false => self.conns.take_touched(),
+        };
+        ids.into_iter().map(|id| self.fill_one(id, now)).sum()
     }
 
-    /// What a connection delivers, and how many blocks to keep requested over it; `None` if no
-    /// block may be requested over it.
-    fn usable(&mut self, id: ConnId, now: Instant) -> Option<(Subflow, usize)> {
+    fn fill_one(&mut self, id: ConnId, now: Instant) -> usize {
+        let Some(source) = self.source(id, now) else {
+            return 0;
+        };
+        let room = room(id, &self.picker, &self.conns, &self.subflows, &self.remotes);
+        let picker = &mut self.picker;
+        let filled = self.requests.fill_one(picker, id, &source, room);
+        self.request(filled, now)
+    }
+
+    /// The connections over which blocks may be requested.
+    fn sources(&mut self, now: Instant) -> BTreeMap<ConnId, Source> {
+        let ids = self.conns.ids().into_iter();
+        ids.filter_map(|id| Some((id, self.source(id, now)?)))
+            .collect()
+    }
+
+    /// A connection as one to request blocks over; `None` if no block may be requested over it.
+    fn source(&mut self, id: ConnId, now: Instant) -> Option<Source> {
         let asked = self.picker.asked(id);
         let conn = self.conns.open.get_mut(&id)?;
         conn.set_asked(asked, now);
         let is_open = conn.unchoked && conn.stalled.is_none() && !conn.retiring && !conn.held;
         let is_usable = is_open && self.picker.is_interesting(id);
-        is_usable.then(|| (conn.subflow(asked, now), conn.depth(now)))
+        is_usable.then(|| conn.source(asked, now))
     }
 
-    fn fill_one(&mut self, id: ConnId, now: Instant) -> usize {
-        let Some((subflow, depth)) = self.usable(id, now) else {
-            return 0;
-        };
-        let more = depth.saturating_sub(subflow.asked);
-        let more = more.min(blocks(self.room(id).new));
-        let requests = self.picker.pick(id, more);
-        self.ask(id, &requests, now);
-        requests.len()
-    }
-
-    /// Near the end: each connection gets what it can deliver by the time all are done. One without
-    /// free blocks to request duplicates requests of others that it can answer sooner.
-    fn fill_by_plan(&mut self, now: Instant) -> usize {
-        let (mut subflows, mut depths) = (BTreeMap::new(), BTreeMap::new());
-        for id in self.conns.ids() {
-            if let Some((subflow, depth)) = self.usable(id, now) {
-                subflows.insert(id, subflow);
-                depths.insert(id, depth);
-            }
-        }
-        let left = self.picker.free_blocks() + self.picker.asked_blocks();
-        // A connection without room cannot help to finish.
-        let open = subflows.iter();
-        let open = open.filter(|(id, _)| blocks(self.room(**id).new) > 0);
-        let all: Vec<Subflow> = open.map(|(_, subflow)| *subflow).collect();
-        let plan = Plan::new(&all, left);
-        let rate = |subflow: &Subflow| subflow.rate.unwrap_or(f64::INFINITY);
-        let mut order: Vec<ConnId> = subflows.keys().copied().collect();
-        order.sort_by(|a, b| {
-            rate(&subflows[b])
-                .total_cmp(&rate(&subflows[a]))
-                .then(a.cmp(b))
-        });
-        let free = self.picker.free_blocks();
-        let mut sum = 0;
-        for id in order {
-            let depth = depths[&id];
-            let share = plan.share(&subflows[&id], depth, free);
-            let mut requests = self.picker.pick(id, share.min(blocks(self.room(id).new)));
-            let mut asked = subflows[&id].asked + requests.len();
-            let most = depth.min(asked.saturating_add(blocks(self.room(id).again)));
-            while self.picker.free_blocks() == 0 && asked < most {
-                let subflow = Subflow {
-                    asked,
-                    ..subflows[&id]
-                };
-                let gain = |holder: ConnId, place: usize| {
-                    let holder = subflows.get(&holder)?;
-                    plan.gain(&subflow, holder, place)
-                };
-                let Some(request) = self.picker.duplicate(id, gain) else {
-                    break;
-                };
-                requests.push(request);
-                asked += 1;
-            }
-            sum += requests.len();
+    /// Sends requests, after the cancels that belong to them. Returns their number.
+    fn request(&mut self, filled: Filled, now: Instant) -> usize {
+        let count = filled.count();
+        self.cancel(filled.cancel);
+        for (id, requests) in filled.requests {
             self.ask(id, &requests, now);
         }
-        sum
+        count
     }
 
     fn ask(&mut self, id: ConnId, requests: &[Request], now: Instant) {
@@ -124,9 +91,4 @@ impl<T: Transport> Swarm<T> {
             conn.set_asked(asked, now);
         }
     }
-}
-
-/// How many whole blocks fit into `bytes`.
-fn blocks(bytes: u64) -> usize {
-    usize::try_from(bytes / u64::from(BLOCK)).unwrap_or(usize::MAX)
 }

@@ -11,7 +11,7 @@ use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::peer::Gone;
-use crate::picker::ConnId;
+use crate::picker::{ConnId, Placed};
 use crate::transport::Transport;
 use crate::wire::Message;
 
@@ -75,32 +75,33 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         let is_new = conn.observe(now);
-        if is_new && conn.is_busy() {
+        // Blocks that wait for our disk are no reason to give up.
+        if conn.pace.is_busy() && (is_new || conn.is_backlogged()) {
             self.alive_at = now;
         }
         match conn.stalled {
             Some(_) if is_new => self.recover(id, now),
-            None if conn.is_silent(now) => self.stall(id, now),
+            None if conn.pace.is_silent(conn.connection.rtt()) => self.stall(id, now),
             _ => {}
         }
     }
 
-    /// Nothing arrives over a connection: its outstanding blocks are requested elsewhere.
+    /// Nothing arrives over a connection: others may request its outstanding blocks.
     fn stall(&mut self, id: ConnId, now: Instant) {
-        self.release(id, now);
+        self.suspend(id, now);
         if let Some((known, dialed)) = self.remote_of(id) {
             known.paths.stalled(dialed.subflow, now);
         }
     }
 
-    /// Frees the requests of a connection for others, and marks it as stalled.
-    pub(super) fn release(&mut self, id: ConnId, now: Instant) {
-        let released = self.picker.release(id);
+    /// Marks a connection as stalled. Its requests stay with the peer, which may be paused only;
+    /// each is cancelled once another connection requests the block.
+    pub(super) fn suspend(&mut self, id: ConnId, now: Instant) {
+        let cancel = self.picker.suspend(id);
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
-        // Blocks sent before the Cancel are still accepted; no other block is sent twice.
-        conn.send(released.into_iter().map(Message::Cancel));
+        conn.send(cancel.into_iter().map(Message::Cancel));
         conn.stall(now);
         tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
     }
@@ -117,6 +118,9 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         conn.stalled = None;
+        self.picker.resume(id);
+        let asked = self.picker.asked(id);
+        conn.set_asked(asked, now);
         self.conns.touch(id);
         if let Some((known, dialed)) = self.remote_of(id) {
             known.paths.recovered(dialed.subflow);
@@ -152,9 +156,10 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Checks the outstanding requests of every connection: frees a block that was overtaken by one
-    /// requested later, and repeats requests over a stalled connection, as the peer may have
-    /// forgotten them.
+    /// requested later, and requests single blocks over a stalled connection, as the peer may have
+    /// forgotten all others.
     pub(super) fn ask_again(&mut self, now: Instant) {
+        let mut cancel = Vec::new();
         for (id, conn) in self.conns.open.iter_mut() {
             if let Some(before) = conn.overtaken_by(now) {
                 let forgotten = self.picker.release_passed(*id, before);
@@ -164,7 +169,20 @@ impl<T: Transport> Swarm<T> {
                 conn.send(forgotten.into_iter().map(Message::Cancel));
             }
             if conn.is_retry_due(now) {
-                conn.send(self.picker.unanswered(*id).map(Message::Request));
+                let probe = self.picker.probe(*id);
+                conn.send(probe.requests.into_iter().map(Message::Request));
+                cancel.extend(probe.cancel);
+            }
+        }
+        self.cancel(cancel);
+    }
+
+    /// Cancels requests that are no longer needed.
+    pub(super) fn cancel(&mut self, requests: Vec<Placed>) {
+        for (id, request) in requests {
+            if let Some(conn) = self.conns.open.get_mut(&id) {
+                conn.send([Message::Cancel(request)]);
+                self.conns.touch(id);
             }
         }
     }

@@ -32,7 +32,7 @@ impl<T: Transport> Swarm<T> {
         };
         match input {
             Input::Block { request, data } => {
-                known.bytes += data.len() as u64;
+                known.delivered(data.len() as u64);
                 if let Some((remote, dialed)) = self.remote_of(conn) {
                     remote.paths.delivered(dialed.path, data.len() as u64);
                 }
@@ -63,6 +63,8 @@ impl<T: Transport> Swarm<T> {
                 known.set_asked(0, now);
             }
             Input::Unchoke => known.unchoked = true,
+            Input::Interested => known.set_peer_interested(true),
+            Input::NotInterested => known.set_peer_interested(false),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
@@ -101,14 +103,10 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) {
         self.tally.fetched_bytes += data.len() as u64;
+        self.requests.arrived(data.len() as u64, now);
         match self.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
-                for (other, request) in cancel {
-                    if let Some(other_conn) = self.conns.open.get_mut(&other) {
-                        other_conn.send([Message::Cancel(request)]);
-                        self.conns.touch(other);
-                    }
-                }
+                self.cancel(cancel);
                 if let Some(room) = room.cloned() {
                     let begin = u64::from(request.begin);
                     self.disk.write(request.piece, begin, data, room);
@@ -117,9 +115,13 @@ impl<T: Transport> Swarm<T> {
                     self.disk.check(request.piece);
                 }
             }
-            Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
-            Arrival::Unrequested => {
-                let fault = WireError::Unrequested(request);
+            Arrival::Surplus => {
+                self.requests.wasted();
+                self.tally.wasted_bytes += data.len() as u64;
+            }
+            Arrival::Flood(received) => {
+                self.tally.wasted_bytes += data.len() as u64;
+                let fault = WireError::Flood(received);
                 self.gone(conn, &Gone::Broke(fault), now);
             }
         }

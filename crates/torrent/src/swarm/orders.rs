@@ -4,17 +4,18 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hawser_manager::{Action, Carried, Cause, Failure, Order, Room};
-use hawser_path::Reason;
+use hawser_path::{Path, Reason};
 
+use super::connections::Connections;
 use super::event::DialResult;
-use super::remotes::Remote;
+use super::remotes::{Remote, Remotes};
 use super::state::Swarm;
-use super::subflow::{Dialed, Peer, Subflow};
+use super::subflow::{Dialed, Peer, Subflow, Subflows};
 use crate::close::CloseCode;
 use crate::error::DownloadError;
-use crate::picker::ConnId;
+use crate::picker::{ConnId, Picker};
 use crate::transport::Transport;
-use crate::wire::BLOCK;
+use crate::wire::{BLOCK, Message};
 
 /// The text of a close of a connection that is no longer needed.
 const UNUSED: &str = "the path is not used any more";
@@ -118,11 +119,14 @@ impl<T: Transport> Swarm<T> {
             _ if !held => {}
             // Most likely a router reported that the path is down: others fetch the requested
             // blocks. If the path works after all, the subflow recovers with the next byte.
-            Cause::NotOffered => self.release(id, now),
+            Cause::NotOffered => self.suspend(id, now),
             // Outstanding requests are part of what is measured.
             Cause::Decided(Reason::Sensed(_)) => {}
             // Blocks outstanding on such a path would be late: others fetch them.
-            _ => drop(self.picker.release(id)),
+            _ => {
+                let released = self.picker.release(id).into_iter();
+                conn.send(released.map(Message::Cancel));
+            }
         }
         self.conns.touch_all();
     }
@@ -233,25 +237,31 @@ impl<T: Transport> Swarm<T> {
         let mut remotes = self.remotes.values();
         remotes.any(|remote| remote.paths.has_shares())
     }
+}
 
-    /// How much more may be requested over a connection.
-    pub(super) fn room(&self, id: ConnId) -> Room {
-        let conn = self.conns.open.get(&id);
-        let Some((remote, dialed)) = conn.and_then(|conn| conn.remote()) else {
-            return Room::ANY;
-        };
-        let known = self.remotes.get(&remote);
-        let Some(known) = known.filter(|known| known.paths.has_shares()) else {
-            return Room::ANY;
-        };
-        let bytes = |blocks: u64| blocks * u64::from(BLOCK);
-        let asked = self.conns.open.keys();
-        let asked: u64 = asked.map(|id| self.picker.asked(*id) as u64).sum();
-        let doubles = asked.saturating_sub(self.picker.asked_blocks());
-        let requested = |subflow| {
-            let conn = self.subflows.conn(dialed.to, subflow);
-            bytes(conn.map_or(0, |id| self.picker.asked(id)) as u64)
-        };
-        known.paths.room(dialed.path, requested, bytes(doubles))
-    }
+/// How much more may be requested over a connection.
+pub(super) fn room<P: AsRef<Path> + Clone>(
+    id: ConnId,
+    picker: &Picker,
+    conns: &Connections,
+    subflows: &Subflows,
+    remotes: &Remotes<P>,
+) -> Room {
+    let conn = conns.open.get(&id);
+    let Some((remote, dialed)) = conn.and_then(|conn| conn.remote()) else {
+        return Room::ANY;
+    };
+    let known = remotes.get(&remote);
+    let Some(known) = known.filter(|known| known.paths.has_shares()) else {
+        return Room::ANY;
+    };
+    let bytes = |blocks: u64| blocks * u64::from(BLOCK);
+    let asked = conns.open.keys();
+    let asked: u64 = asked.map(|id| picker.asked(*id) as u64).sum();
+    let doubles = asked.saturating_sub(picker.asked_blocks());
+    let requested = |subflow| {
+        let conn = subflows.conn(dialed.to, subflow);
+        bytes(conn.map_or(0, |id| picker.asked(id)) as u64)
+    };
+    known.paths.room(dialed.path, requested, bytes(doubles))
 }

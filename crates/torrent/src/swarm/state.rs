@@ -20,6 +20,7 @@ use crate::limits::Seeding;
 use crate::metainfo::Metainfo;
 use crate::peer::Shared;
 use crate::picker::Picker;
+use crate::requests::Requests;
 use crate::transport::Transport;
 
 /// The state of a torrent at work. Its one task alone decides what is requested over which
@@ -43,6 +44,8 @@ pub(crate) struct Swarm<T: Transport> {
     /// Events reported by the tasks.
     pub(super) inbox: mpsc::Receiver<Event<T>>,
     pub(super) picker: Picker,
+    /// How many blocks are requested over which connection.
+    pub(super) requests: Requests,
     pub(super) disk: Disk,
     /// Pieces verified and not announced to peers yet.
     pub(super) unannounced: Vec<u32>,

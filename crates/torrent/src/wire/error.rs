@@ -37,10 +37,12 @@ pub(crate) enum WireError {
     #[error("it has more than {0} requests waiting")]
     TooManyRequests(usize),
     #[error(
-        "it sent a block that was not asked for (piece {}, begin {}, {} bytes)",
-        .0.piece, .0.begin, .0.length
+        "it sent {} bytes at {} of piece {}, which is past the end of the piece or the torrent",
+        .0.length, .0.begin, .0.piece
     )]
-    Unrequested(Request),
+    OutOfRange(Request),
+    #[error("it flooded this host with blocks that were not asked for ({0} bytes in all)")]
+    Flood(u64),
     #[error("its extended handshake is malformed: {0}")]
     BadExtended(BencodeError),
     #[error("its extended handshake is not a dictionary")]

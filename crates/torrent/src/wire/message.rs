@@ -33,6 +33,8 @@ pub(crate) enum Message {
         data: Bytes,
     },
     Cancel(Request),
+    /// The port of the peer's DHT node (BEP 5). Some programs send it to everyone.
+    Port(u16),
     /// BEP 10.
     Extended {
         id: u8,
@@ -50,6 +52,7 @@ mod id {
     pub const REQUEST: u8 = 6;
     pub const PIECE: u8 = 7;
     pub const CANCEL: u8 = 8;
+    pub const PORT: u8 = 9;
     pub const EXTENDED: u8 = 20;
 }
 
@@ -75,6 +78,7 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
             &[&piece.to_be_bytes(), &begin.to_be_bytes(), data],
         ),
         Message::Cancel(request) => put(id::CANCEL, &[&request.encode()]),
+        Message::Port(port) => put(id::PORT, &[&port.to_be_bytes()]),
         Message::Extended { id, payload } => put(id::EXTENDED, &[&[*id], payload]),
     }
 }
@@ -162,6 +166,7 @@ impl Decoder {
                 data: body,
             },
             id::CANCEL => Message::Cancel(Request::decode(body)),
+            id::PORT => Message::Port(body.get_u16()),
             id::EXTENDED => Message::Extended {
                 id: body.get_u8(),
                 payload: body,
@@ -186,6 +191,7 @@ impl Decoder {
             id::HAVE => (5, 5),
             id::BITFIELD => (self.bitfield_length(), self.bitfield_length()),
             id::REQUEST | id::CANCEL => (13, 13),
+            id::PORT => (3, 3),
             id::PIECE => (10, 9 + BLOCK),
             id::EXTENDED => (2, MAX_EXTENDED),
             _ => return Err(WireError::UnknownMessage(id)),

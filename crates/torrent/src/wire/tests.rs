@@ -33,6 +33,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         bits.prop_map(|bits| Message::Bitfield(Bytes::from(bits))),
         any_request().prop_map(Message::Request),
         any_request().prop_map(Message::Cancel),
+        any::<u16>().prop_map(Message::Port),
         (any::<u32>(), any::<u32>(), any_bytes(BLOCK as usize))
             .prop_map(|(piece, begin, data)| Message::Piece { piece, begin, data }),
         (any::<u8>(), any_bytes(300)).prop_map(|(id, payload)| Message::Extended { id, payload }),

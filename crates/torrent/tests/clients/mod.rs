@@ -205,8 +205,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts it with a torrent. The content is in `dir`, or is downloaded into it.
-    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str) -> Self {
+    /// Starts it with a torrent. The content is in `dir`, or is downloaded into it. It uploads at
+    /// most `rate` KiB per second.
+    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str, rate: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
         // The port is bound again at once, and no other program runs in the namespace.
@@ -214,14 +215,22 @@ impl Client {
         let addr = port.local_addr().unwrap();
         drop(port);
         let mut command = match kind {
-            Kind::Aria2 => aria2(torrent, dir, addr),
-            Kind::Transmission => transmission(torrent, dir, addr, home.path()),
+            Kind::Aria2 => aria2(torrent, dir, addr, rate),
+            Kind::Transmission => transmission(torrent, dir, addr, home.path(), rate),
         };
         let log = fs::File::create(home.path().join("log")).unwrap();
         command.env("HOME", home.path()).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let child = command.spawn().unwrap();
         Self { addr, child, home }
+    }
+
+    /// Stops the process, or lets it continue.
+    pub fn pause(&self, is_paused: bool) {
+        let signal = if is_paused { "STOP" } else { "CONT" };
+        let script = format!("kill -{signal} {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &script]).status();
+        assert!(sent.unwrap().success());
     }
 
     /// Its output so far.
@@ -255,7 +264,7 @@ impl Drop for Client {
     }
 }
 
-fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr) -> Command {
+fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr, rate: Option<u32>) -> Command {
     let mut command = Command::new("aria2c");
     command
         .args([
@@ -267,17 +276,24 @@ fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr) -> Command {
         .args(["--seed-ratio=0.0", "--check-integrity=true"])
         .args(["--file-allocation=none", "--summary-interval=0"])
         .arg(format!("--listen-port={}", addr.port()))
+        .arg(format!("--max-overall-upload-limit={}K", rate.unwrap_or(0)))
         .arg("--dir")
         .arg(dir)
         .arg(torrent);
     command
 }
 
-fn transmission(torrent: &Path, dir: &Path, addr: SocketAddr, home: &Path) -> Command {
+fn transmission(
+    torrent: &Path,
+    dir: &Path,
+    addr: SocketAddr,
+    home: &Path,
+    rate: Option<u32>,
+) -> Command {
     let watched = home.join("watched");
     fs::create_dir(&watched).unwrap();
     fs::copy(torrent, watched.join("it.torrent")).unwrap();
-    let settings = settings(dir, &watched, addr);
+    let settings = settings(dir, &watched, addr, rate);
     fs::write(home.join("settings.json"), settings).unwrap();
     let mut command = Command::new("transmission-daemon");
     command.args(["--foreground", "--log-debug", "--config-dir"]);
@@ -286,7 +302,7 @@ fn transmission(torrent: &Path, dir: &Path, addr: SocketAddr, home: &Path) -> Co
 }
 
 /// TCP only, with no peers except the tracker's; otherwise it would try uTP first.
-fn settings(dir: &Path, watched: &Path, addr: SocketAddr) -> String {
+fn settings(dir: &Path, watched: &Path, addr: SocketAddr, rate: Option<u32>) -> String {
     format!(
         r#"{{
   "bind-address-ipv4": "{ip}",
@@ -300,7 +316,8 @@ fn settings(dir: &Path, watched: &Path, addr: SocketAddr) -> String {
   "port-forwarding-enabled": false,
   "rename-partial-files": false,
   "rpc-enabled": false,
-  "speed-limit-up-enabled": false,
+  "speed-limit-up": {rate},
+  "speed-limit-up-enabled": {limited},
   "start-added-torrents": true,
   "utp-enabled": false,
   "watch-dir": "{watched}",
@@ -308,6 +325,8 @@ fn settings(dir: &Path, watched: &Path, addr: SocketAddr) -> String {
 }}"#,
         ip = addr.ip(),
         port = addr.port(),
+        rate = rate.unwrap_or(0),
+        limited = rate.is_some(),
         dir = dir.display(),
         watched = watched.display(),
     )

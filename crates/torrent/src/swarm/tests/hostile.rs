@@ -194,18 +194,32 @@ async fn piece_that_does_not_exist() {
     is_dropped_with(Rogue::Then(have), "named piece 1000").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn block_that_was_not_requested() {
+/// A block of the first piece.
+fn block() -> Vec<u8> {
     let mut body = vec![0; 8];
     body.extend_from_slice(&[1; BLOCK as usize]);
-    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+    framed(7, &body)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_that_were_not_requested_are_waste_and_no_offence() {
+    let blocks = block().repeat(3);
+    let (stage, result, said) = beside_a_good_one(Rogue::Then(blocks)).await;
+    assert!(result.unwrap().wasted_bytes >= 3 * u64::from(BLOCK));
+    stage.check();
+    assert_eq!(said, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_blocks_that_were_not_requested() {
+    is_dropped_with(Rogue::Then(block().repeat(4200)), "flooded").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn block_out_of_range() {
     let mut body = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff].to_vec();
     body.extend_from_slice(&[1; 100]);
-    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+    is_dropped_with(Rogue::Then(framed(7, &body)), "past the end").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,6 +278,26 @@ async fn a_download_from_hostile_peers_only_fails_and_names_them() {
         line.contains(&addr(2).to_string()) && line.contains("wrong data"),
         "{line}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_lied_over_its_own_connection_is_named_with_the_reason() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let path = net.between(0, 101, 2, FAST, None);
+    let liar = net.host(2);
+    net.remove_host(2);
+    let download = stage.download(&net.host(0), &[2]);
+    let connection = liar.dial(addr(0), path).await.unwrap();
+    let (read, write) = connection.stream().await.unwrap();
+    let lied = Rogue::Liar(1).speak(read, write, stage.metainfo.clone());
+    // Ends when the engine closes the connection.
+    let _ = tokio::time::timeout(PATIENCE, lied).await.unwrap();
+    // Only now it can be dialed.
+    Rogue::Stingy.play(net.host(2), stage.metainfo.clone());
+    let error = finish(download).await.unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
+    assert!(error.to_string().contains("wrong data"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

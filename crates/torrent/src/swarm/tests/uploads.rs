@@ -295,6 +295,7 @@ async fn speak(
         extended,
     };
     let mut out = handshake.encode().to_vec();
+    encode(&Message::Interested, &mut out);
     says.iter().for_each(|message| encode(message, &mut out));
     write.write_all(&out).await.unwrap();
     (connection, (read, write))

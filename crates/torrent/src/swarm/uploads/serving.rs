@@ -20,8 +20,12 @@ pub(in crate::swarm) struct Serving {
     pub multipath: Option<u8>,
     /// This side was offered as a downloader over it.
     pub offered: bool,
-    /// The peer may request blocks: the path is assigned to it, or is not assigned by this side.
-    pub unchoked: bool,
+    /// The peer may have blocks: the path is assigned to it, or is not assigned by this side.
+    allowed: bool,
+    /// The peer wants blocks (BEP 3).
+    interested: bool,
+    /// The last such message sent to the peer was Unchoke: its requests are answered.
+    unchoked: bool,
     /// The reason last announced to the peer.
     announced_reason: Option<String>,
     /// What the peer announced about the path.
@@ -74,9 +78,11 @@ impl Serving {
 }
 
 impl Conn {
-    /// Lets the peer request blocks.
+    /// Lets the peer request blocks, from when it is interested.
     pub(in crate::swarm) fn unchoke(&mut self) {
-        if !std::mem::replace(&mut self.serving.unchoked, true) {
+        self.serving.allowed = true;
+        // Before that no state calls for the message: WebTorrent forgets it.
+        if self.serving.interested && !std::mem::replace(&mut self.serving.unchoked, true) {
             self.traffic.uploads.unchoke();
             self.send([Message::Unchoke]);
         }
@@ -84,9 +90,19 @@ impl Conn {
 
     /// Forbids the peer to request blocks; its outstanding requests are dropped.
     pub(in crate::swarm) fn choke(&mut self) {
+        self.serving.allowed = false;
         if std::mem::take(&mut self.serving.unchoked) {
             self.traffic.uploads.choke();
             self.send([Message::Choke]);
+        }
+    }
+
+    /// Takes note of whether the peer wants blocks. One that was unchoked stays so: it may become
+    /// interested again at any time.
+    pub(in crate::swarm) fn set_peer_interested(&mut self, interested: bool) {
+        self.serving.interested = interested;
+        if self.serving.allowed {
+            self.unchoke();
         }
     }
 

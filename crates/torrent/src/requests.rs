@@ -1,0 +1,207 @@
+//! How many blocks are requested over which connection: what is decided once for a torrent, not for
+//! each of its connections.
+//!
+//! Pure: the caller passes the time. The blocks requested together cover the rate of all
+//! connections together, however many there are; near the end the remaining blocks are shared out,
+//! and only few are requested twice.
+
+mod active;
+mod duplicates;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hawser_manager::Room;
+
+use self::active::Active;
+use self::duplicates::Duplicates;
+pub(crate) use self::pace::Pace;
+use crate::picker::{ConnId, Picker, Placed};
+use crate::pipeline::{INITIAL_DEPTH, MIN_DEPTH, Meter, Plan, Subflow};
+use crate::wire::{BLOCK, Request};
+
+/// Blocks are shared out by plan once fewer than this many are left, or less than this many seconds'
+/// worth. Before that each connection may request what fills its pipe.
+const NEAR_END: (u64, f64) = (256, 4.0);
+
+/// Blocks requested over all connections together before anything has arrived over them: 4 MiB.
+const INITIAL_TOTAL: usize = 4 * INITIAL_DEPTH;
+
+/// A connection over which blocks may be requested now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub subflow: Subflow,
+    /// Blocks to keep requested over it if it were the only one.
+    pub depth: usize,
+    /// The time that this covers.
+    pub time: Duration,
+}
+
+/// The requests to be sent, those to be cancelled first.
+#[derive(Debug, Default)]
+pub(crate) struct Filled {
+    pub cancel: Vec<Placed>,
+    pub requests: Vec<(ConnId, Vec<Request>)>,
+}
+
+impl Filled {
+    /// Number of blocks requested.
+    pub fn count(&self) -> usize {
+        self.requests.iter().map(|(_, blocks)| blocks.len()).sum()
+    }
+}
+
+/// What is requested for a torrent.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// Blocks that arrived over all connections.
+    meter: Meter,
+    active: Active,
+    /// The part of its depth that each connection gets, so that all together cover the rate of all
+    /// together.
+    scale: f64,
+    duplicates: Duplicates,
+}
+
+impl Requests {
+    /// For a torrent of which `blocks` blocks are missing.
+    pub fn new(blocks: u64, now: Instant) -> Self {
+        Self {
+            meter: Meter::new(now),
+            active: Active::new(now),
+            scale: 1.0,
+            duplicates: Duplicates::new(blocks, now),
+        }
+    }
+
+    /// Counts `bytes` of a block that arrived.
+    pub fn arrived(&mut self, bytes: u64, now: Instant) {
+        self.meter.add(now, bytes);
+    }
+
+    /// Counts a block that arrived and was not needed.
+    pub fn wasted(&mut self) {
+        self.duplicates.wasted();
+    }
+
+    /// Whether so little is left that it is shared out by plan.
+    pub fn is_ending(&self, picker: &Picker, now: Instant) -> bool {
+        let left = picker.free_blocks() + picker.asked_blocks();
+        let (blocks, seconds) = NEAR_END;
+        let enough = (self.meter.rate(now) * seconds / f64::from(BLOCK)) as u64;
+        left <= enough.max(blocks)
+    }
+
+    /// Decides anew which of the usable connections are requested from, and how their depths are
+    /// scaled. To be called about every 50 ms. With `all`, each connection is requested from.
+    pub fn review(&mut self, sources: &BTreeMap<ConnId, Source>, all: bool, now: Instant) {
+        self.duplicates.refill(now);
+        self.active.review(sources, all, self.meter.rate(now), now);
+        let measured = sources
+            .iter()
+            .filter(|(id, source)| source.subflow.rate.is_some() && self.active.contains(**id));
+        let (mut sum, mut longest) = (0, Duration::ZERO);
+        for (_, source) in measured {
+            sum += source.depth;
+            longest = longest.max(source.time);
+        }
+        let covered = self.meter.peak(now) * longest.as_secs_f64() / f64::from(BLOCK);
+        let together = (covered.ceil() as usize).max(INITIAL_DEPTH);
+        self.scale = (together as f64 / sum.max(1) as f64).min(1.0);
+    }
+
+    /// Blocks to keep requested over a connection; 0 if it is not requested from.
+    fn depth(&mut self, id: ConnId, source: &Source) -> usize {
+        if !self.active.admit(id) {
+            return 0;
+        }
+        match source.subflow.rate {
+            None => {
+                let part = INITIAL_TOTAL / self.active.len().max(1);
+                source.depth.min(part.max(MIN_DEPTH))
+            }
+            Some(_) => {
+                let scaled = (source.depth as f64 * self.scale).ceil() as usize;
+                source.depth.min(scaled.max(MIN_DEPTH))
+            }
+        }
+    }
+
+    /// Tops up the requests over one connection; `room` bounds them.
+    pub fn fill_one(
+        &mut self,
+        picker: &mut Picker,
+        id: ConnId,
+        source: &Source,
+        room: Room,
+    ) -> Filled {
+        let more = self.depth(id, source).saturating_sub(source.subflow.asked);
+        let picked = picker.pick(id, more.min(blocks(room.new)));
+        Filled {
+            cancel: picked.cancel,
+            requests: vec![(id, picked.requests)],
+        }
+    }
+
+    /// Near the end: each connection gets what it can deliver by the time all are done. One without
+    /// free blocks to request duplicates requests of others that it can answer sooner.
+    pub fn fill_by_plan(
+        &mut self,
+        picker: &mut Picker,
+        sources: &BTreeMap<ConnId, Source>,
+        room: impl Fn(&Picker, ConnId) -> Room,
+    ) -> Filled {
+        let mut filled = Filled::default();
+        let mut order = Vec::new();
+        for (&id, source) in sources {
+            match self.depth(id, source) {
+                0 => {}
+                depth => order.push((id, source.subflow, depth)),
+            }
+        }
+        // A connection without room cannot help to finish.
+        let open = order.iter();
+        let open = open.filter(|(id, ..)| blocks(room(picker, *id).new) > 0);
+        let open: Vec<Subflow> = open.map(|(_, subflow, _)| *subflow).collect();
+        let left = picker.free_blocks() + picker.asked_blocks();
+        let plan = Plan::new(&open, left);
+        let rate = |subflow: &Subflow| subflow.rate.unwrap_or(f64::INFINITY);
+        order
+            .sort_by(|(a, of_a, _), (b, of_b, _)| rate(of_b).total_cmp(&rate(of_a)).then(a.cmp(b)));
+        let free = picker.free_blocks();
+        for (id, subflow, depth) in order {
+            let share = plan.share(&subflow, depth, free);
+            let picked = picker.pick(id, share.min(blocks(room(picker, id).new)));
+            filled.cancel.extend(picked.cancel);
+            let mut requests = picked.requests;
+            let asked = subflow.asked + requests.len();
+            let most = depth.min(asked.saturating_add(blocks(room(picker, id).again)));
+            let mut subflow = Subflow { asked, ..subflow };
+            while subflow.rate.is_some()
+                && subflow.asked < most
+                && self.duplicates.is_allowed()
+                && picker.free_blocks() == 0
+            {
+                let gain = |holder: ConnId, place: usize| {
+                    plan.gain(&subflow, &sources.get(&holder)?.subflow, place)
+                };
+                let Some(request) = picker.duplicate(id, gain) else {
+                    break;
+                };
+                requests.push(request);
+                subflow.asked += 1;
+                self.duplicates.count();
+            }
+            filled.requests.push((id, requests));
+        }
+        filled
+    }
+}
+
+/// How many whole blocks fit into `bytes`.
+fn blocks(bytes: u64) -> usize {
+    usize::try_from(bytes / u64::from(BLOCK)).unwrap_or(usize::MAX)
+}

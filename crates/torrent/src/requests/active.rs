@@ -1,0 +1,146 @@
+//! Which connections are requested from: as many as help.
+//!
+//! Connections that share a bottleneck deliver no more together than a few of them, but each more
+//! makes the others slower and their rates harder to predict. So blocks are requested over few
+//! connections first, then over twice as many as long as that raises the rate of all together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::Source;
+use crate::picker::ConnId;
+
+/// Connections that are requested from at first.
+const INITIAL_LIMIT: usize = 8;
+
+/// Time after which it is judged whether more connections helped.
+const REVIEW: Duration = Duration::from_secs(1);
+
+/// More connections helped if the rate of all together grew by this factor.
+const HELPED: f64 = 1.15;
+
+/// Something has changed, so that more may help, if that rate fell below this part.
+const FELL: f64 = 0.7;
+
+/// Time after which more connections are tried again when they did not help; doubled each time.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(64));
+
+/// The connections that are requested from.
+#[derive(Debug)]
+pub(super) struct Active {
+    members: BTreeSet<ConnId>,
+    /// Most members with requested blocks.
+    limit: usize,
+    /// The limit before it was raised to see whether that helps, and the rate then.
+    before: Option<(usize, f64)>,
+    /// The rate at the last review.
+    rate: f64,
+    /// The next review.
+    due: Instant,
+    pause: Duration,
+    /// When each connection last became a member, as a count of all such events.
+    joined: BTreeMap<ConnId, u64>,
+    joins: u64,
+}
+
+impl Active {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            members: BTreeSet::new(),
+            limit: INITIAL_LIMIT,
+            before: None,
+            rate: 0.0,
+            due: now + REVIEW,
+            pause: PAUSE.0,
+            joined: BTreeMap::new(),
+            joins: 0,
+        }
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn contains(&self, id: ConnId) -> bool {
+        self.members.contains(&id)
+    }
+
+    /// Whether a connection is requested from; one that is new becomes a member while there is
+    /// room.
+    pub fn admit(&mut self, id: ConnId) -> bool {
+        if self.contains(id) {
+            return true;
+        }
+        let is_new = !self.joined.contains_key(&id);
+        let admitted = is_new && self.members.len() < self.limit;
+        if admitted {
+            self.join(id);
+        }
+        admitted
+    }
+
+    fn join(&mut self, id: ConnId) {
+        self.members.insert(id);
+        self.joined.insert(id, self.joins);
+        self.joins += 1;
+    }
+
+    /// Brings the members up to date with the usable connections; `rate` is that of all together in
+    /// bytes per second. With `all`, each is a member.
+    pub fn review(
+        &mut self,
+        sources: &BTreeMap<ConnId, Source>,
+        all: bool,
+        rate: f64,
+        now: Instant,
+    ) {
+        self.members.retain(|id| sources.contains_key(id));
+        self.joined.retain(|id, _| sources.contains_key(id));
+        if now >= self.due {
+            self.due = now + REVIEW;
+            self.judge(sources, rate, now);
+        }
+        // A member without requests, as others fetch all that it has, leaves room for another.
+        let is_busy = |id: &&ConnId| sources[*id].subflow.asked > 0;
+        let busy = self.members.iter().filter(is_busy).count();
+        let more = match all {
+            true => sources.len(),
+            false => self.limit.saturating_sub(busy),
+        };
+        let others = sources.keys().copied().filter(|id| !self.contains(*id));
+        let mut others: Vec<ConnId> = others.collect();
+        others.sort_by_key(|id| self.joined.get(id).copied());
+        others.into_iter().take(more).for_each(|id| self.join(id));
+    }
+
+    /// Judges whether the last change of the limit helped, and changes it.
+    fn judge(&mut self, sources: &BTreeMap<ConnId, Source>, rate: f64, now: Instant) {
+        let before = std::mem::replace(&mut self.rate, rate);
+        match self.before.take() {
+            Some((limit, old)) if rate < old * HELPED => {
+                self.limit = limit;
+                self.keep_fastest(sources);
+                self.due = now + self.pause;
+                self.pause = (self.pause * 2).min(PAUSE.1);
+                return;
+            }
+            Some(_) => self.pause = PAUSE.0,
+            None if rate < before * FELL => self.pause = PAUSE.0,
+            None => {}
+        }
+        if sources.len() > self.limit {
+            self.before = Some((self.limit, rate));
+            self.limit *= 2;
+        }
+    }
+
+    /// Keeps as many members as the limit allows, those with the highest rates.
+    fn keep_fastest(&mut self, sources: &BTreeMap<ConnId, Source>) {
+        let rate = |id: &ConnId| sources[id].subflow.rate.unwrap_or(0.0);
+        let mut members: Vec<ConnId> = self.members.iter().copied().collect();
+        members.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        members.truncate(self.limit);
+        self.members = members.into_iter().collect();
+    }
+}
