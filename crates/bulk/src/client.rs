@@ -143,6 +143,7 @@ fn after(before: Summary, mut pass: Summary, whole: bool) -> Summary {
         elapsed: before.elapsed + pass.elapsed,
         paths: with_paths(pass.paths, &before.paths),
         kept: before.kept.max(pass.kept),
+        stripped: before.stripped.max(pass.stripped),
         ..pass
     }
 }
@@ -193,7 +194,7 @@ impl Client<'_> {
             Request::Fetch { name, destination } => (
                 Role::Sink(
                     destination,
-                    landing_options(options.wants.choices, String::new()),
+                    landing_options(options.wants.choices, options.wants.choices, String::new()),
                 ),
                 protocol::Role::Sink,
                 name,
@@ -353,6 +354,7 @@ mod tests {
                 open: true,
             }],
             failed: (Vec::new(), 0),
+            stripped: 0,
         }
     }
 

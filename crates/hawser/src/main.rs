@@ -2,7 +2,7 @@
 //!
 //! Thin: reads arguments, calls the crates, and prints their results.
 //!
-//! Exit codes: 0 done, 1 the job failed, 2 wrong use, 3 (`send`, `fetch`, `receive`) done but for some
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use, 3 (`send`, `fetch`) done but for some
 //! of the files. Commands named after one of `scion`'s have
 //! its codes: 1 for a bad report, 2 without a report.
 

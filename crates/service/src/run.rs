@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_bulk::protocol::Wants;
+use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{
     Destination, Limit, Node, PathOptions, ServerEvent, ServerOptions, TransferError,
     TransferOptions, serve,
@@ -204,6 +204,7 @@ fn server_options(
             name: std::path::PathBuf::new(),
         }),
         share: receive.share.clone(),
+        take: Choices::NONE,
         sessions: receive.sessions,
         algorithm: config.transfers.congestion,
         limit: receive.rate.map(|rate| Limit::new(rate, None)),

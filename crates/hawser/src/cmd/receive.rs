@@ -1,9 +1,11 @@
 //! `hawser receive`: take what other hosts send, and share a folder with them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hawser_bulk::protocol::Choices;
 use hawser_bulk::{
     Algorithm, Destination, Limit, ServerEvent, ServerOptions, SessionNumber, TransferEvent,
     XdpUse, serve,
@@ -17,6 +19,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::address::{Listen, listen};
 use super::bulk::files;
 use super::bulk::report::{Report, mbit};
+use super::bulk::spool::Spool;
 use super::bulk::xdp::{XdpArgs, XdpReport};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
@@ -36,6 +39,22 @@ pub struct ReceiveArgs {
     /// Verify everything and write nothing, to measure all but the disk
     #[arg(long, conflicts_with = "output")]
     pub discard: bool,
+    /// Take one file, print it on standard output once all of it is verified, and end; everything else
+    /// is printed on standard error
+    #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
+    pub stdout: bool,
+    /// Take the owning users that are sent, by number, with set-uid; it takes root
+    #[arg(long)]
+    pub owner: bool,
+    /// Take the owning groups that are sent, by number, with set-gid
+    #[arg(long, short)]
+    pub group: bool,
+    /// Take the ACLs that are sent
+    #[arg(long, short = 'A')]
+    pub acls: bool,
+    /// Take the extended attributes of users that are sent
+    #[arg(long, short = 'X')]
+    pub xattrs: bool,
     /// Let others fetch what is in this folder
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
@@ -97,10 +116,12 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
             })
         }
     };
+    let spool = args.stdout.then(Spool::new).transpose()?;
+    let folder = spool.as_ref().map_or(args.output.as_path(), Spool::path);
     let receive = match args.discard {
         true => Destination::Discard,
         false => Destination::Folder {
-            root: args.output.clone(),
+            root: folder.to_owned(),
             name: PathBuf::new(),
         },
     };
@@ -109,6 +130,11 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         code: code.clone(),
         receive: Some(receive),
         share: args.share.clone(),
+        take: Choices::NONE
+            .with(Choices::OWNER, args.owner)
+            .with(Choices::GROUP, args.group)
+            .with(Choices::ACLS, args.acls)
+            .with(Choices::ATTRIBUTES, args.xattrs),
         sessions: args.sessions.into(),
         algorithm: args.congestion.unwrap_or_default(),
         limit: args.limit.map(|rate| Limit::new(rate, None)),
@@ -128,16 +154,16 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
                 });
                 print::json(&listening)?;
             }
-            (false, None) => outln!("receiving at {address}\nkey {key}"),
-            (false, Some(code)) => outln!("receiving at {address}\ncode {code}"),
+            (false, None) => say(&spool, format_args!("receiving at {address}\nkey {key}")),
+            (false, Some(code)) => say(&spool, format_args!("receiving at {address}\ncode {code}")),
         }
         if let (Some(rate), false) = (args.limit, args.json) {
-            outln!("limited to {}", format::limit(rate));
+            say(&spool, format_args!("limited to {}", format::limit(rate)));
         }
         if let Some(used) = node.xdp()
             && !args.json
         {
-            outln!("AF_XDP on {}", used.status);
+            say(&spool, format_args!("AF_XDP on {}", used.status));
         }
         let (events, mut received) = unbounded_channel();
         let mut ended = 0;
@@ -146,13 +172,21 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         tokio::pin!(serving);
         let interrupted = process::interrupted();
         tokio::pin!(interrupted);
-        let count = args.count.or_else(|| args.once.then_some(1));
+        let count = args
+            .count
+            .or_else(|| (args.once || args.stdout).then_some(1));
         while count.is_none_or(|count| ended < count) {
             tokio::select! {
                 () = &mut serving => break,
                 Some(event) = received.recv() => {
                     ended += u64::from(matches!(event, ServerEvent::Ended(..)));
-                    show(event, &mut peers, node.xdp(), args.json)?;
+                    let is_news = matches!(
+                        event,
+                        ServerEvent::Refused { .. } | ServerEvent::Ended(_, Err(_))
+                    );
+                    if spool.is_none() || is_news {
+                        show(event, &mut peers, node.xdp(), args.json)?;
+                    }
                 }
                 signal = &mut interrupted => {
                     signal?;
@@ -161,8 +195,16 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
             }
         }
         node.close().await;
-        Ok(())
+        spool.map_or(Ok(()), |spool| spool.print())
     })
+}
+
+/// Prints a line for people: on standard error if content goes to standard output.
+fn say(spool: &Option<Spool>, line: fmt::Arguments<'_>) {
+    match spool {
+        Some(_) => errln!("{line}"),
+        None => outln!("{line}"),
+    }
 }
 
 /// Prints what happens at a server; `peers` are the hosts of the sessions that run.
