@@ -154,16 +154,25 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
                 });
                 print::json(&listening)?;
             }
-            (false, None) => say(&spool, format_args!("receiving at {address}\nkey {key}")),
-            (false, Some(code)) => say(&spool, format_args!("receiving at {address}\ncode {code}")),
+            (false, None) => say(
+                spool.as_ref(),
+                format_args!("receiving at {address}\nkey {key}"),
+            ),
+            (false, Some(code)) => say(
+                spool.as_ref(),
+                format_args!("receiving at {address}\ncode {code}"),
+            ),
         }
         if let (Some(rate), false) = (args.limit, args.json) {
-            say(&spool, format_args!("limited to {}", format::limit(rate)));
+            say(
+                spool.as_ref(),
+                format_args!("limited to {}", format::limit(rate)),
+            );
         }
         if let Some(used) = node.xdp()
             && !args.json
         {
-            say(&spool, format_args!("AF_XDP on {}", used.status));
+            say(spool.as_ref(), format_args!("AF_XDP on {}", used.status));
         }
         let (events, mut received) = unbounded_channel();
         let mut ended = 0;
@@ -200,7 +209,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
 }
 
 /// Prints a line for people: on standard error if content goes to standard output.
-fn say(spool: &Option<Spool>, line: fmt::Arguments<'_>) {
+fn say(spool: Option<&Spool>, line: fmt::Arguments<'_>) {
     match spool {
         Some(_) => errln!("{line}"),
         None => outln!("{line}"),

@@ -17,8 +17,8 @@ use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
 pub struct SendArgs {
-    /// Files and folders, or - for standard input, and last one server or several as `hawser receive` prints them, with a path
-    /// in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
+    /// Files and folders, or - for standard input, and last one server or several as `hawser receive`
+    /// prints them, with a path in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
     #[arg(value_name = "FILE... DST[/PATH]...", required = true, num_args = 1..)]
     pub args: Vec<PathBuf>,
     /// Send this many zeros instead of files, to measure all but the disk
@@ -41,7 +41,11 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let (mut files, places) = split(&args)?;
     // Until all is sent.
     let spool = match &files[..] {
-        [one] if is_stdin(one) && !args.dry_run => Some(Spool::new()?),
+        [one] if is_stdin(one) && args.dry_run => {
+            let text = "standard input is read when it is sent: leave --dry-run out";
+            return Err(Failure::usage(text));
+        }
+        [one] if is_stdin(one) => Some(Spool::new()?),
         all if all.len() > 1 && all.iter().any(|one| is_stdin(one)) => {
             let text = "- stands for standard input: name no file beside it";
             return Err(Failure::usage(text));
