@@ -256,9 +256,10 @@ impl SourcePart {
 
     /// Has a range read, and sent.
     fn send(&self, reader: &Reader, range: u64) {
-        reader.send(range);
+        // In this order: the reader may find that it is not to be sent after all.
         self.data
             .give(Command::Want(self.session, range..range + 1));
+        reader.send(range);
     }
 
     fn start_reader(&self, events: UnboundedSender<ReaderEvent>) -> io::Result<Reader> {
