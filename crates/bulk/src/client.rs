@@ -141,6 +141,7 @@ fn after(before: Summary, mut pass: Summary, whole: bool) -> Summary {
         elapsed: before.elapsed + pass.elapsed,
         paths: with_paths(pass.paths, &before.paths),
         kept: before.kept.max(pass.kept),
+        stripped: before.stripped.max(pass.stripped),
         ..pass
     }
 }
@@ -272,7 +273,7 @@ impl Attempt<'_> {
             Request::Fetch { name, destination } => (
                 Role::Sink(
                     destination,
-                    landing_options(options.wants.choices, String::new()),
+                    landing_options(options.wants.choices, options.wants.choices, String::new()),
                 ),
                 protocol::Role::Sink,
                 name,
@@ -448,6 +449,7 @@ mod tests {
                 open: true,
             }],
             failed: (Vec::new(), 0),
+            stripped: 0,
         }
     }
 

@@ -98,6 +98,9 @@ pub struct Summary {
     pub paths: Vec<PathProgress>,
     /// The files that were not transferred. If there are any, the transfer is not complete.
     pub failed: Vec<FailedFile>,
+    /// Files of which owners, groups, ACLs or extended attributes were sent that they do not have at
+    /// the sink: it does not take them, or may not set them.
+    pub stripped: u64,
     /// Files that were at the sink and stayed as they were, as it was wanted.
     pub kept: u64,
 }

@@ -30,7 +30,7 @@ use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::node::{Node, datagram_keys};
 use crate::notice::Notice;
-use crate::protocol::{self, Choices, ErrorCode, Message, Open};
+use crate::protocol::{self, Choices, DecodeError, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, Role, Session, landing_options};
 
@@ -49,6 +49,8 @@ pub struct ServerOptions {
     pub receive: Option<Destination>,
     /// The folder that others may read; `None` for none.
     pub share: Option<PathBuf>,
+    /// Which of owners, groups, ACLs and extended attributes are taken from others.
+    pub take: protocol::Choices,
     /// Most sessions at once.
     pub sessions: usize,
     /// How the rate of each path is controlled.
@@ -142,11 +144,21 @@ impl Server {
         let refused = |reason: String| ServerEvent::Refused { peer, key, reason };
         let first = async {
             let mut control = Control::accept(connection).await?;
-            let message = control.read().await?;
+            let message = control.read().await;
             Ok::<_, ControlError>((control, message))
         };
         let (mut control, message) = match tokio::time::timeout(FIRST, first).await {
-            Ok(Ok(first)) => first,
+            Ok(Ok((control, Ok(message)))) => (control, message),
+            Ok(Ok((control, Err(ControlError::Decode(error))))) => {
+                let code = match error {
+                    DecodeError::UnknownVersion(_) => ErrorCode::VERSION,
+                    _ => ErrorCode::PROTOCOL,
+                };
+                let text = error.to_string();
+                let event = refused(text.clone());
+                return self.refuse(control, event, code, &text).await;
+            }
+            Ok(Ok((_, Err(error)))) => return self.report(refused(error.to_string())),
             Ok(Err(error)) => return self.report(refused(error.to_string())),
             Err(_) => return self.report(refused("it sends no first message".into())),
         };
@@ -299,7 +311,7 @@ impl Server {
             protocol::Role::Source => {
                 let receive = self.options.receive.clone();
                 let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
-                let options = landing_options(wants.choices, key.to_string());
+                let options = landing_options(wants.choices, self.options.take, key.to_string());
                 Role::Sink(receive.with_name(&name), options)
             }
             protocol::Role::Sink => {
@@ -310,6 +322,7 @@ impl Server {
                 let options = ScanOptions {
                     strict: wants.choices.contains(Choices::STRICT),
                     exclude: exclude.map_err(|error| denied(&error.to_string()))?,
+                    carry: wants.choices,
                 };
                 let scan = scan_shared(share, name.as_ref(), options);
                 let scan =

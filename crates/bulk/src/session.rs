@@ -112,6 +112,8 @@ pub(crate) struct Ended {
     pub paths: Vec<PathProgress>,
     /// The files that failed, and how many stayed as they were at the sink.
     pub failed: (Vec<FailedFile>, u64),
+    /// Files that have not all attributes at the sink that were sent.
+    pub stripped: u64,
 }
 
 impl Ended {
@@ -124,6 +126,7 @@ impl Ended {
             paths: self.paths,
             failed: self.failed.0,
             kept: self.failed.1,
+            stripped: self.stripped,
         })
     }
 }
@@ -188,6 +191,7 @@ impl Session {
         let progress = self.part.progress();
         let paths = self.subflows.paths();
         let failed = self.part.take_failed();
+        let stripped = self.part.stripped();
         let controls = self.subflows.into_controls();
         let last = controls.map(Outgoing::finish);
         let _ = tokio::time::timeout(LAST, join_all(last)).await;
@@ -197,6 +201,7 @@ impl Session {
             elapsed: self.began.elapsed(),
             paths,
             failed,
+            stripped,
         }
     }
 

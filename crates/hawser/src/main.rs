@@ -2,9 +2,9 @@
 //!
 //! Thin: reads arguments, calls the crates, and prints their results.
 //!
-//! Exit codes: 0 done, 1 the job failed, 2 wrong use, 3 (`send`, `fetch`, `receive`) done but for some
-//! of the files. Commands named after one of `scion`'s have
-//! its codes: 1 for a bad report, 2 without a report.
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use, 3 (`send`, `fetch`) done but for some of the
+//! files. Commands named after one of `scion`'s have its codes: 1 for a bad report, 2 without a
+//! report.
 
 mod cli;
 mod cmd;

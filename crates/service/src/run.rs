@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_bulk::protocol::Wants;
+use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{
     Clients, Destination, FolderError, Limit, Node, PathOptions, ServerEvent, ServerOptions,
     Sockets, TransferError, TransferOptions, check_shared, serve,
@@ -235,6 +235,7 @@ fn server_options(
         code: None,
         receive: Some(folder),
         share: receive.share.clone(),
+        take: Choices::NONE,
         sessions: receive.sessions,
         algorithm: config.transfers.congestion,
         limit: receive.rate.map(|rate| Limit::new(rate, None)),

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
@@ -86,6 +86,65 @@ impl Folder {
             }
         }
         Ok(Extended { group, acl, user })
+    }
+
+    /// The extended attributes of a file or folder whose names `wanted` takes, with their values.
+    ///
+    /// # Errors
+    /// If a system call fails.
+    pub fn attributes(
+        &self,
+        name: &OsStr,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let path = of_descriptor(self.fd.as_fd(), Some(name));
+        let failed = |errno| self.error("read the attributes of", name.as_ref(), errno);
+        let mut buffer = vec![0; MAX_XATTR];
+        let names = match rustix::fs::llistxattr(&path, &mut buffer[..]) {
+            Ok(length) => buffer[..length].to_vec(),
+            Err(Errno::OPNOTSUPP | Errno::NOENT | Errno::NOSYS) => return Ok(Vec::new()),
+            Err(errno) => return Err(failed(errno)),
+        };
+        let mut found = Vec::new();
+        for one in names.split(|byte| *byte == 0).filter(|name| wanted(name)) {
+            match rustix::fs::lgetxattr(&path, one, &mut buffer[..]) {
+                Ok(length) => found.push((one.to_vec(), buffer[..length].to_vec())),
+                // It was removed meanwhile.
+                Err(Errno::NODATA | Errno::NOENT) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives a file, folder or symbolic link another user and group.
+    ///
+    /// # Errors
+    /// If that is not allowed, or nothing is at the name.
+    pub fn set_owner(
+        &self,
+        name: &OsStr,
+        user: Option<u32>,
+        group: Option<u32>,
+    ) -> Result<(), StoreError> {
+        let (user, group) = (user.map(Uid::from_raw), group.map(Gid::from_raw));
+        rustix::fs::chownat(&self.fd, name, user, group, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| self.error("set the owner of", name.as_ref(), errno))
+    }
+
+    /// Sets an extended attribute of a file or folder; no symbolic link is followed.
+    ///
+    /// # Errors
+    /// If that is not allowed, or nothing is at the name.
+    pub fn set_attribute(
+        &self,
+        name: &OsStr,
+        attribute: &[u8],
+        value: &[u8],
+    ) -> Result<(), StoreError> {
+        let path = of_descriptor(self.fd.as_fd(), Some(name));
+        rustix::fs::lsetxattr(&path, attribute, value, XattrFlags::empty())
+            .map_err(|errno| self.error("set the attributes of", name.as_ref(), errno))
     }
 
     /// Waits until all that was written to the file system of this folder is on disk.

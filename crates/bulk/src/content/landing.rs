@@ -14,6 +14,7 @@ mod error;
 mod existing;
 mod faults;
 mod finish;
+mod owner;
 mod parts;
 mod place;
 mod progress;
@@ -31,6 +32,7 @@ pub use self::error::LandingError;
 use super::manifest::Manifest;
 use super::skip::Skipped;
 use super::tree::{self, ChainingValue};
+use crate::protocol::Choices;
 
 /// What happens to files and links that are at the sink already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +57,8 @@ pub struct LandingOptions {
     pub sender: String,
     /// What happens to files that exist.
     pub existing: Existing,
+    /// Which of owners, groups, ACLs and extended attributes are taken, if the source sends them.
+    pub take: Choices,
     /// Whether [`Landing::complete`] waits until everything is on disk.
     pub sync: bool,
     /// Whether the first file that cannot be written is an error. Otherwise such files are skipped.
@@ -70,6 +74,7 @@ impl Default for LandingOptions {
             path: PathBuf::new(),
             sender: String::new(),
             existing: Existing::Replace,
+            take: Choices::NONE,
             sync: true,
             strict: false,
             wait_for_others: false,
@@ -212,6 +217,13 @@ impl Landing {
     #[must_use]
     pub fn take_skipped(&self) -> Vec<Skipped> {
         self.disk.as_ref().map_or(Vec::new(), Disk::take_skipped)
+    }
+
+    /// Files and directories of which owners, groups, ACLs or extended attributes were sent, and not
+    /// taken, or could not be set.
+    #[must_use]
+    pub fn stripped(&self) -> u64 {
+        self.disk.as_ref().map_or(0, Disk::stripped)
     }
 
     /// Skips an entry, as the source does: nothing more of it is written.

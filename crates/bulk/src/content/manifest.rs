@@ -20,6 +20,15 @@ pub(crate) const MAX_EXTENTS: usize = 3500;
 /// What the name of a file ends with until the file is complete.
 pub(crate) const PART_SUFFIX: &[u8] = b".hawser-part";
 
+/// The extended attribute with the ACL of a file or directory.
+pub(crate) const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+
+/// The extended attribute with the ACL that what is made in a directory gets.
+pub(crate) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+
+/// What the names of extended attributes begin with that users set.
+pub(crate) const USER_ATTRIBUTE: &[u8] = b"user.";
+
 /// The bits of a mode that are transferred: permissions, set-uid, set-gid, sticky.
 pub(crate) const MODE: u32 = 0o7777;
 
@@ -32,6 +41,8 @@ pub struct Entry {
     pub mode: u32,
     /// Modification time.
     pub modified: Modified,
+    /// What else is carried of it, if anything is.
+    pub attributes: Option<Box<Attributes>>,
     /// The kind, with what only that kind has.
     pub kind: Kind,
 }
@@ -45,6 +56,17 @@ impl Entry {
             Kind::Directory | Kind::Link { .. } => 0,
         }
     }
+}
+
+/// What is carried of an entry only where both sides want it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attributes {
+    /// The number of the owning user.
+    pub user: Option<u32>,
+    /// The number of the owning group.
+    pub group: Option<u32>,
+    /// Extended attributes: names, which begin with `user.` or are those of ACLs, and values.
+    pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// A modification time.
@@ -73,6 +95,16 @@ pub enum Kind {
         /// What it leads to, relative to the folder of the link.
         target: PathBuf,
     },
+}
+
+impl Kind {
+    /// The number of extents.
+    pub(crate) const fn extents(&self) -> usize {
+        match self {
+            Self::File { extents, .. } => extents.len(),
+            Self::Directory | Self::Link { .. } => 0,
+        }
+    }
 }
 
 /// A run of bytes of a file that is content.

@@ -13,10 +13,12 @@ use hawser_store::{Folder, FoundKind, StoreError};
 use thiserror::Error;
 
 pub(super) use self::extents::extents;
+pub(super) use self::metadata::set_id_bits;
 pub(crate) use self::roots::Roots;
 use self::walk::Walk;
 use super::exclude::Pattern;
 use super::manifest::{Manifest, ManifestError};
+use crate::protocol::Choices;
 
 /// How files are listed.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,8 @@ pub struct ScanOptions {
     pub strict: bool,
     /// What is left out.
     pub exclude: Vec<Pattern>,
+    /// Which of owners, groups, ACLs and extended attributes are carried.
+    pub carry: Choices,
 }
 
 /// What is to be transferred.
@@ -40,6 +44,7 @@ pub struct Scan {
     /// What is no entry because it cannot be read, or has too long a path.
     pub(super) unlisted: Vec<(PathBuf, StoreError)>,
     pub(super) strict: bool,
+    pub(super) carry: Choices,
     /// Where they are on disk.
     pub(super) roots: Roots,
 }
@@ -80,6 +85,8 @@ pub enum Warning {
 pub enum Metadata {
     /// Another owner than the user that sends.
     Owner,
+    /// Extended attributes that do not fit a message.
+    Large,
     /// Set-uid or set-gid.
     SetId,
     /// An ACL. Without it the owning group gets what the ACL gives it, and not what the mode shows.
@@ -94,6 +101,7 @@ impl fmt::Display for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Owner => "the owners",
+            Self::Large => "the ACLs or extended attributes (too large)",
             Self::SetId => "set-uid and set-gid",
             Self::Acl => "the ACLs",
             Self::Attributes => "the extended attributes",

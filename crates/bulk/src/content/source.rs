@@ -19,6 +19,7 @@ use super::manifest::{Entry, Extent, Kind, Manifest, ManifestError, Modified, Pi
 use super::scan::{Roots, Scan};
 use super::skip::{self, SkipReason, Skipped};
 use super::tree::{self, ChainingValue, RANGE};
+use crate::protocol::Choices;
 
 /// Why content cannot be read.
 #[derive(Debug, Error)]
@@ -64,6 +65,8 @@ pub struct Source {
 struct Scanned {
     roots: Roots,
     handles: Handles,
+    /// What was carried when they were listed.
+    carry: Choices,
 }
 
 impl Source {
@@ -73,6 +76,7 @@ impl Source {
         let files = Scanned {
             roots: scan.roots,
             handles: Handles::default(),
+            carry: scan.carry,
         };
         let skips = Skips::default();
         for (entry, error) in scan.unreadable {
@@ -106,6 +110,7 @@ impl Source {
             path: "zeros".into(),
             mode: 0o644,
             modified: Modified::default(),
+            attributes: None,
             kind: Kind::File {
                 size: length,
                 extents,

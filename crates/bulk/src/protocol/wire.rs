@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use super::message::VERSION;
+
 /// The largest number that a varint holds.
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
@@ -20,7 +22,7 @@ pub enum DecodeError {
     #[error("its type {0} is unknown")]
     UnknownType(u8),
     /// A session of another version of the protocol is asked for.
-    #[error("it speaks version {0} of the protocol, not 1")]
+    #[error("it speaks version {0} of the protocol, not {VERSION}")]
     UnknownVersion(u64),
     /// A kind of packet that this version does not have.
     #[error("its kind {0} is unknown")]

@@ -184,6 +184,14 @@ impl Part {
         }
     }
 
+    /// Files that have not all attributes at the sink that were sent.
+    pub(super) fn stripped(&self) -> u64 {
+        match self {
+            Self::Source { part, .. } => part.stripped(),
+            Self::Sink { part, .. } => part.stripped(),
+        }
+    }
+
     pub(super) fn progress(&self) -> Progress {
         match self {
             Self::Source { part, .. } => part.progress(),

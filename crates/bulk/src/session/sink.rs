@@ -51,8 +51,9 @@ impl Destination {
     }
 }
 
-/// How content of `sender` is written, as the client chooses.
-pub(crate) fn landing_options(choices: Choices, sender: String) -> LandingOptions {
+/// How content of `sender` is written, as the client chooses, with the attributes that this host
+/// takes.
+pub(crate) fn landing_options(choices: Choices, take: Choices, sender: String) -> LandingOptions {
     let existing = match () {
         () if choices.contains(Choices::NO_OVERWRITE) => Existing::Keep,
         () if choices.contains(Choices::UPDATE) => Existing::KeepNewer,
@@ -61,6 +62,7 @@ pub(crate) fn landing_options(choices: Choices, sender: String) -> LandingOption
     LandingOptions {
         sender,
         existing,
+        take,
         strict: choices.contains(Choices::STRICT),
         ..LandingOptions::default()
     }
@@ -261,6 +263,12 @@ impl SinkPart {
         self.skips.take()
     }
 
+    /// Files of which attributes were sent that they do not have here.
+    pub(super) fn stripped(&self) -> u64 {
+        let landing = self.landing.as_ref();
+        landing.map_or(0, |landing| landing.stripped())
+    }
+
     /// Takes ranges as zeros that are not sent.
     fn zeros(&mut self, first: u64, count: u64) -> Result<(), TransferError> {
         let verifier = self.verifier.as_ref();
@@ -331,6 +339,10 @@ impl SinkPart {
             Prepared::Failed(error) => Err(error.into()),
             Prepared::Completed(skipped) => {
                 self.skip(skipped, out);
+                match self.stripped() {
+                    0 => {}
+                    count => out.push(SessionMessage::Stripped(count)),
+                }
                 let values: Option<Vec<_>> = self.values.iter().copied().collect();
                 let root = tree::root(&values.unwrap_or_default(), self.progress.total);
                 self.root = Some(root);

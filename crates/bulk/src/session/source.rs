@@ -36,6 +36,8 @@ pub(super) struct SourcePart {
     skips: Skips,
     sink_skips: Arc<SinkSkips>,
     announced: usize,
+    /// Files that have not all attributes at the sink that were sent.
+    stripped: u64,
     /// The sink's root, if it was named before everything was read here.
     root: Option<ChainingValue>,
     progress: Progress,
@@ -63,6 +65,7 @@ impl SourcePart {
             skips: Skips::default(),
             sink_skips: Arc::default(),
             announced: 0,
+            stripped: 0,
             root: None,
             progress: Progress {
                 total,
@@ -113,6 +116,11 @@ impl SourcePart {
             again: None,
         }));
         (failed, kept)
+    }
+
+    /// Files that have not all attributes at the sink that were sent.
+    pub(super) const fn stripped(&self) -> u64 {
+        self.stripped
     }
 
     /// Handles the answer whether a range could be left out whose files are skipped.
@@ -221,6 +229,7 @@ impl SourcePart {
                 self.sink_skips.add(skipped.entry);
                 self.skips.add(&manifest, skipped, false);
             }
+            SessionMessage::Stripped(count) => self.stripped = count,
             SessionMessage::Rate(rate) => self.set_sink_limit(rate),
             SessionMessage::Again(range) => {
                 self.index(range)?;
@@ -247,9 +256,10 @@ impl SourcePart {
 
     /// Has a range read, and sent.
     fn send(&self, reader: &Reader, range: u64) {
-        reader.send(range);
+        // In this order: the reader may find that it is not to be sent after all.
         self.data
             .give(Command::Want(self.session, range..range + 1));
+        reader.send(range);
     }
 
     fn start_reader(&self, events: UnboundedSender<ReaderEvent>) -> io::Result<Reader> {

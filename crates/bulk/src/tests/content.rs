@@ -1,5 +1,6 @@
 //! Whole transfers between two hosts in one process.
 
+mod attributes;
 mod files;
 
 use std::fs;
@@ -60,6 +61,10 @@ impl Bed {
                 name: PathBuf::new(),
             }),
             share: Some(folder.path().join("from")),
+            take: Choices::NONE
+                .with(Choices::OWNER, true)
+                .with(Choices::GROUP, true)
+                .with(Choices::ATTRIBUTES, true),
             sessions: 4,
             algorithm: Algorithm::default(),
             limit: None,

@@ -4,6 +4,7 @@ pub mod display;
 pub mod files;
 pub mod report;
 pub mod sockets;
+pub mod spool;
 
 use std::fmt;
 use std::pin::pin;
@@ -86,15 +87,15 @@ enum Happened {
 }
 
 /// Runs the transfers side by side, shows them, and prints the report of each when it ends; `done`
-/// is what was done with the bytes, for people.
+/// is what was done with the bytes, for people. With `owner`, owning users are carried.
 pub fn run(
-    client: &ClientArgs,
+    (client, owner): (&ClientArgs, bool),
     host: &HostArgs,
     jobs: Vec<Job>,
     done: &str,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let options = client.options()?;
+    let options = client.options(owner)?;
     for job in &jobs {
         // Before a code is spent.
         if let Request::Fetch { destination, .. } = &job.request {
@@ -286,8 +287,8 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The options of the transfer.
-    pub fn options(&self) -> Result<TransferOptions, Failure> {
+    /// The options of the transfer; with owners if `owner`.
+    pub fn options(&self, owner: bool) -> Result<TransferOptions, Failure> {
         Ok(TransferOptions {
             paths: PathOptions {
                 select: self.select.read()?,
@@ -297,7 +298,7 @@ impl ClientArgs {
             },
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
-            wants: self.files.wants()?,
+            wants: self.files.wants(owner)?,
             retry: self.retry,
             server: match &self.code {
                 _ if self.any_server => Trust::Any,

@@ -2,9 +2,11 @@
 
 mod tally;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use hawser_bulk::protocol::Choices;
 use hawser_bulk::{
     Algorithm, Clients, Destination, Limit, Node, ServerEvent, ServerOptions, TransferEvent,
     XdpUse, check_shared, serve,
@@ -19,6 +21,7 @@ use self::tally::{Tally, Transfer};
 use super::address::{Listen, listen};
 use super::bulk::report::{Report, mbit};
 use super::bulk::sockets::{SocketArgs, XdpReport};
+use super::bulk::spool::Spool;
 use super::bulk::{RETRY, files};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
@@ -38,6 +41,22 @@ pub struct ReceiveArgs {
     /// Verify everything and write nothing, to measure all but the disk
     #[arg(long, conflicts_with = "output")]
     pub discard: bool,
+    /// Take one file, print it on standard output once all of it is verified, and end; everything else
+    /// is printed on standard error
+    #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
+    pub stdout: bool,
+    /// Take the owning users that are sent, by number, with set-uid; it takes root
+    #[arg(long)]
+    pub owner: bool,
+    /// Take the owning groups that are sent, by number, with set-gid
+    #[arg(long, short)]
+    pub group: bool,
+    /// Take the ACLs that are sent
+    #[arg(long, short = 'A')]
+    pub acls: bool,
+    /// Take the extended attributes of users that are sent
+    #[arg(long, short = 'X')]
+    pub xattrs: bool,
     /// Let others fetch what is in this folder
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
@@ -107,10 +126,12 @@ impl ClientsArgs {
 pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let identity = args.key.file()?.open()?;
     let code = args.clients.once.then(Code::generate).transpose()?;
+    let spool = args.stdout.then(Spool::new).transpose()?;
+    let folder = spool.as_ref().map_or(args.output.as_path(), Spool::path);
     let receive = match args.discard {
         true => Destination::Discard,
         false => Destination::Folder {
-            root: args.output.clone(),
+            root: folder.to_owned(),
             name: PathBuf::new(),
         },
     };
@@ -122,6 +143,11 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         code: code.clone(),
         receive: Some(receive),
         share: args.share.clone(),
+        take: Choices::NONE
+            .with(Choices::OWNER, args.owner)
+            .with(Choices::GROUP, args.group)
+            .with(Choices::ACLS, args.acls)
+            .with(Choices::ATTRIBUTES, args.xattrs),
         sessions: args.sessions.into(),
         algorithm: args.congestion.unwrap_or_default(),
         limit: args.limit.map(|rate| Limit::new(rate, None)),
@@ -132,16 +158,18 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         let node = args.sockets.bind(host, listen, identity)?;
         offer(&args, &node, code.map(|code| code.to_string()), free)?;
         let (events, received) = unbounded_channel();
-        let wanted = args.count.or_else(|| args.clients.once.then_some(1));
+        let is_single = args.clients.once || args.stdout;
+        let wanted = args.count.or_else(|| is_single.then_some(1));
         let mut tally = Tally::new(wanted, args.clients.once, args.retry);
         let ended = tokio::select! {
             () = serve(&node, options, events) => Ok(()),
-            ended = count(&mut tally, received, &node, args.json) => ended,
+            ended = count(&mut tally, received, &node, &args) => ended,
             signal = process::interrupted() => signal,
         };
         node.close().await;
         ended?;
-        tally.outcome()
+        tally.outcome()?;
+        spool.map_or(Ok(()), |spool| spool.print())
     })
 }
 
@@ -162,22 +190,29 @@ fn offer(
             "free_bytes": free, "xdp": xdp,
         }));
     }
+    let say = |line: fmt::Arguments<'_>| match args.stdout {
+        // Content alone goes to standard output.
+        true => errln!("{line}"),
+        false => outln!("{line}"),
+    };
     match code {
-        None => outln!("receiving at {address}\nkey {key}"),
-        Some(code) => outln!("receiving at {address}\ncode {code}"),
+        None => say(format_args!("receiving at {address}\nkey {key}")),
+        Some(code) => say(format_args!("receiving at {address}\ncode {code}")),
     }
-    if let Some(free) = free {
-        outln!(
-            "writing to {}: {} are free",
-            plain(&args.output.display().to_string()),
+    if let Some(free) = free
+        && !args.stdout
+    {
+        let output = plain(&args.output.display().to_string()).to_string();
+        say(format_args!(
+            "writing to {output}: {} are free",
             format::bytes(free)
-        );
+        ));
     }
     if let Some(rate) = args.limit {
-        outln!("limited to {}", format::limit(rate));
+        say(format_args!("limited to {}", format::limit(rate)));
     }
     if let Some(used) = node.xdp() {
-        outln!("AF_XDP on {}", used.status);
+        say(format_args!("AF_XDP on {}", used.status));
     }
     Ok(())
 }
@@ -187,7 +222,7 @@ async fn count(
     tally: &mut Tally,
     mut received: UnboundedReceiver<ServerEvent>,
     node: &Node,
-    json: bool,
+    args: &ReceiveArgs,
 ) -> Result<(), Failure> {
     while !tally.is_over() {
         let lost = async {
@@ -235,7 +270,14 @@ async fn count(
             }
             _ => {}
         }
-        show(event, peer, node.xdp(), json)?;
+        let is_news = matches!(
+            event,
+            ServerEvent::Refused { .. } | ServerEvent::Keys(_) | ServerEvent::Ended(_, Err(_))
+        );
+        // Content alone goes to standard output.
+        if !args.stdout || is_news {
+            show(event, peer, node.xdp(), args.json)?;
+        }
     }
     Ok(())
 }

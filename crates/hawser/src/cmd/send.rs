@@ -1,12 +1,13 @@
 //! `hawser send`: send files to other hosts over several paths at once.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_bulk::Request;
 use hawser_bulk::content::{Source, scan};
 
+use super::bulk::spool::Spool;
 use super::bulk::{self, ClientArgs, Job, Place};
 use super::network::HostArgs;
 use super::quantity;
@@ -16,13 +17,16 @@ use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
 pub struct SendArgs {
-    /// Files and folders, and last one server or several as `hawser receive` prints them, with a path
-    /// in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
+    /// Files and folders, or - for standard input, and last one server or several as `hawser receive`
+    /// prints them, with a path in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
     #[arg(value_name = "FILE... DST[/PATH]...", required = true, num_args = 1..)]
     pub args: Vec<PathBuf>,
     /// Send this many zeros instead of files, to measure all but the disk
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub zeros: Option<u64>,
+    /// Carry the owning users, by number, with set-uid; a receiver takes them with its own --owner
+    #[arg(long, short)]
+    pub owner: bool,
     /// Say what would be sent, and send nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -34,11 +38,27 @@ pub struct SendArgs {
 
 /// Runs `hawser send`.
 pub fn run(args: SendArgs) -> Result<(), Failure> {
-    let (files, places) = split(&args)?;
+    let (mut files, places) = split(&args)?;
+    // Until all is sent.
+    let spool = match &files[..] {
+        [one] if is_stdin(one) && args.dry_run => {
+            let text = "standard input is read when it is sent: leave --dry-run out";
+            return Err(Failure::usage(text));
+        }
+        [one] if is_stdin(one) => Some(Spool::new()?),
+        all if all.len() > 1 && all.iter().any(|one| is_stdin(one)) => {
+            let text = "- stands for standard input: name no file beside it";
+            return Err(Failure::usage(text));
+        }
+        _ => None,
+    };
+    if let Some(spool) = &spool {
+        files = vec![spool.read_stdin()?];
+    }
     let content = match args.zeros {
         Some(bytes) => Source::zeros(bytes)?,
         None => {
-            let scan = scan(&files, args.client.files.scan_options())?;
+            let scan = scan(&files, args.client.files.scan_options(args.owner))?;
             for warning in &scan.warnings {
                 errln!("hawser: {}", plain(&warning.to_string()));
             }
@@ -58,6 +78,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     }
     let name = match (args.zeros, &files[..]) {
         (Some(_), _) => "zeros".to_owned(),
+        (None, _) if spool.is_some() => "standard input".to_owned(),
         (None, [one]) => plain(&one.display().to_string()),
         (None, all) => format!("{} arguments", all.len()),
     };
@@ -71,7 +92,12 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         place,
     };
     let jobs = places.into_iter().map(job).collect();
-    bulk::run(&args.client, &args.host, jobs, "sent")
+    bulk::run((&args.client, args.owner), &args.host, jobs, "sent")
+}
+
+/// Whether an argument stands for standard input.
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
 }
 
 /// The files, and the destinations after them.

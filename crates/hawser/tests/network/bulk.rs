@@ -1,5 +1,6 @@
 //! Bulk transfer in a lab: folders arrive, nothing confirmed is sent again, strangers are refused.
 
+mod files;
 mod mangled;
 mod mangler;
 

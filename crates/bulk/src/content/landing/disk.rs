@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hawser_store::{Handles, Room, StoreError};
 
 use super::faults::Faults;
+use super::owner::Taking;
 use super::place::Place;
 use super::progress::{Progress, ranges};
 use crate::content::manifest::{Entry, Kind, Manifest};
@@ -41,10 +42,16 @@ pub(super) struct Disk {
     /// Whether the file system was found to have no locks.
     pub without_locks: AtomicBool,
     pub faults: Faults,
+    pub taking: Taking,
 }
 
 impl Disk {
-    pub(super) fn new(manifest: &Arc<Manifest>, place: Place, faults: Faults) -> Self {
+    pub(super) fn new(
+        manifest: &Arc<Manifest>,
+        place: Place,
+        faults: Faults,
+        taking: Taking,
+    ) -> Self {
         let flags = manifest.entries().iter().map(|_| AtomicU8::new(0));
         Self {
             manifest: Arc::clone(manifest),
@@ -55,6 +62,7 @@ impl Disk {
             finals: Handles::default(),
             without_locks: AtomicBool::new(false),
             faults,
+            taking,
         }
     }
 
@@ -121,7 +129,7 @@ impl Disk {
     }
 
     /// Permissions and modification time that an entry gets. Set-uid and set-gid would be those of
-    /// the user that receives, so they are cleared.
+    /// the user that receives, so they are cleared, but where its owners are those at the source.
     pub(super) fn status(&self, entry: usize) -> (u32, (i64, u32)) {
         let entry = self.entry(entry);
         let modified = (entry.modified.seconds, entry.modified.nanoseconds);

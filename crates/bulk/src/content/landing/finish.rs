@@ -30,7 +30,7 @@ impl Disk {
                 folder.remove(&part)?;
             }
             return match self.final_file(entry)? {
-                Some(file) => self.set_status(entry, &file),
+                Some(file) => self.set_status(entry, &file, (&folder, self.place.name_of(entry))),
                 None => Err(self.removed(entry)),
             };
         }
@@ -53,7 +53,7 @@ impl Disk {
                 clear(file, hole.start, hole.end - hole.start).map_err(failed)?;
             }
         }
-        self.set_status(entry, file)?;
+        self.set_status(entry, file, (&folder, &part))?;
         folder.rename(&part, self.place.name_of(entry))
     }
 
@@ -93,7 +93,9 @@ impl Disk {
         let folder = self.place.folder_of(entry)?;
         let name = self.place.name_of(entry);
         let (mode, modified) = self.status(entry);
-        folder.set_mode(name, mode)?;
+        let set_id = self.set_attributes(entry, &folder, name) & self.entry(entry).mode;
+        folder.set_mode(name, mode | set_id)?;
+        self.set_acl(entry, &folder, name);
         folder.set_modified(name, modified)
     }
 
@@ -110,6 +112,7 @@ impl Disk {
             folder.create_link_at(&part, target)?;
             folder.rename(&part, name)?;
         }
+        self.set_attributes(entry, &folder, name);
         folder.set_modified(name, modified)?;
         self.set(entry, DONE);
         Ok(())

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::disk::{Disk, FITS, SKIPPED, STALE, THERE, lock};
 use super::faults::Faults;
+use super::owner::Taking;
 use super::place::Place;
 use super::{Existing, LandingError, LandingOptions};
 use crate::content::manifest::{Kind, Manifest};
@@ -36,7 +37,7 @@ impl Disk {
         let (path, sender) = (&options.path, &options.sender);
         let place = Place::resolve(Arc::clone(manifest), folder, path, sender)?;
         let faults = Faults::new(options.strict, options.wait_for_others);
-        let disk = Self::new(manifest, place, faults);
+        let disk = Self::new(manifest, place, faults, Taking::new(options.take));
         let room = disk.room()?;
         let mut needed = Needed::default();
         // Directories that did not exist have nothing in them.
@@ -161,7 +162,7 @@ impl Disk {
             if found.length == *size && self.has_holes(entry)? {
                 self.set(entry, FITS);
             }
-            if (found.mode, found.modified) != self.status(entry) {
+            if (found.mode, found.modified) != self.status(entry) || self.differs(entry, found) {
                 self.set(entry, STALE);
             }
         }

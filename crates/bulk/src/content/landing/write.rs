@@ -1,11 +1,12 @@
 //! Keeping and writing ranges.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use hawser_store::{StoreError, set_status};
+use hawser_store::{Folder, StoreError, set_status};
 
 use super::disk::{DONE, Disk, FITS, STALE, lock};
 use super::existing::same_file;
@@ -118,7 +119,8 @@ impl Disk {
         if self.is(entry, STALE)
             && let Some(file) = self.final_file(entry)?
         {
-            self.set_status(entry, &file)?;
+            let folder = self.place.folder_of(entry)?;
+            self.set_status(entry, &file, (&folder, self.place.name_of(entry)))?;
         }
         self.set(entry, DONE);
         Ok(())
@@ -161,7 +163,7 @@ impl Disk {
         if !self.holes(entry).is_empty() {
             file.set_len(self.entry(entry).size()).map_err(grow)?;
         }
-        self.set_status(entry, &file)?;
+        self.set_status(entry, &file, (&folder, &part))?;
         folder.rename(&part, self.place.name_of(entry))?;
         self.set(entry, DONE);
         Ok(())
@@ -208,8 +210,17 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn set_status(&self, entry: usize, file: &File) -> Result<(), StoreError> {
+    /// Gives an entry's file, which has a name in a folder now, all that it has beside its content.
+    pub(super) fn set_status(
+        &self,
+        entry: usize,
+        file: &File,
+        (folder, name): (&Folder, &OsStr),
+    ) -> Result<(), StoreError> {
         let (mode, modified) = self.status(entry);
-        set_status(file, &self.place.path_of(entry), mode, modified)
+        let set_id = self.set_attributes(entry, folder, name) & self.entry(entry).mode;
+        set_status(file, &self.place.path_of(entry), mode | set_id, modified)?;
+        self.set_acl(entry, folder, name);
+        Ok(())
     }
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use blake3::Hasher;
 
 use super::{
-    Directories, Entry, Kind, MAX_EXTENTS, MODE, Manifest, ManifestError, PART_SUFFIX, containing,
+    ACCESS_ACL, Attributes, DEFAULT_ACL, Directories, Entry, Kind, MAX_EXTENTS, MODE, Manifest,
+    ManifestError, PART_SUFFIX, USER_ATTRIBUTE, containing,
 };
 use crate::protocol::MAX_VARINT;
 
@@ -123,6 +124,9 @@ impl ManifestBuilder {
         if entry.modified.nanoseconds >= 1_000_000_000 {
             return Err(ManifestError::Modified(entry.path));
         }
+        if !entry.attributes.as_deref().is_none_or(are_carried) {
+            return Err(ManifestError::Attributes(entry.path));
+        }
         match &entry.kind {
             Kind::File { size, extents } => {
                 let sum = self.size.checked_add(*size);
@@ -162,6 +166,21 @@ impl ManifestBuilder {
         self.parents.push(parent);
         Ok(())
     }
+}
+
+/// Whether attributes are ones that are carried.
+fn are_carried(attributes: &Attributes) -> bool {
+    // chown(2) takes the largest number for no change.
+    let is_owner = |number: Option<u32>| number != Some(u32::MAX);
+    let is_carried = |name: &[u8]| {
+        let is_user = name.starts_with(USER_ATTRIBUTE) && name.len() > USER_ATTRIBUTE.len();
+        let is_acl = name == ACCESS_ACL || name == DEFAULT_ACL;
+        (is_user || is_acl) && name.len() <= MAX_NAME && !name.contains(&0)
+    };
+    let mut extended = attributes.extended.iter();
+    is_owner(attributes.user)
+        && is_owner(attributes.group)
+        && extended.all(|(name, _)| is_carried(name))
 }
 
 /// Refuses a path that is not plainly below the folder.

@@ -4,12 +4,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::{Entry, Extent, Kind, ManifestError, Modified};
+use super::{Attributes, Entry, Extent, Kind, ManifestError, Modified};
 use crate::protocol::{DecodeError, Reader, Writer};
 
 const FILE: u8 = 1;
 const DIRECTORY: u8 = 2;
 const LINK: u8 = 3;
+
+const USER: u8 = 1;
+const GROUP: u8 = 2;
+const EXTENDED: u8 = 3;
 
 impl Entry {
     /// Appends the fields of the `Entry` message to `out`: all behind its type.
@@ -41,6 +45,27 @@ impl Entry {
             }
             Kind::Directory => {}
             Kind::Link { target } => out.bytes(target.as_os_str().as_bytes()),
+        }
+        let Some(attributes) = self.attributes.as_deref() else {
+            return out.varint(0);
+        };
+        let Attributes {
+            user,
+            group,
+            extended,
+        } = attributes;
+        let owners = usize::from(user.is_some()) + usize::from(group.is_some());
+        out.varint((owners + extended.len()) as u64);
+        for (kind, number) in [(USER, user), (GROUP, group)] {
+            if let Some(number) = number {
+                out.u8(kind);
+                out.varint((*number).into());
+            }
+        }
+        for (name, value) in extended {
+            out.u8(EXTENDED);
+            out.bytes(name);
+            out.bytes(value);
         }
     }
 
@@ -75,11 +100,13 @@ impl Entry {
             },
             _ => return Err(DecodeError::Invalid("kind").into()),
         };
+        let attributes = attributes(&mut rest)?;
         rest.finish()?;
         Ok(Self {
             path,
             mode,
             modified,
+            attributes,
             kind,
         })
     }
@@ -88,6 +115,37 @@ impl Entry {
 /// A path of any bytes.
 fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
+}
+
+/// The attributes: each kind of owner at most once, before the extended ones.
+fn attributes(rest: &mut Reader<'_>) -> Result<Option<Box<Attributes>>, DecodeError> {
+    let count = rest.varint()?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut attributes = Attributes::default();
+    let mut last = 0;
+    for _ in 0..count {
+        let kind = rest.u8()?;
+        if kind < last || kind == last && kind != EXTENDED {
+            return Err(DecodeError::Invalid("order of attributes"));
+        }
+        last = kind;
+        let number = |rest: &mut Reader<'_>| {
+            let number = rest.varint()?;
+            u32::try_from(number).map_err(|_| DecodeError::Invalid("number of an owner"))
+        };
+        match kind {
+            USER => attributes.user = Some(number(rest)?),
+            GROUP => attributes.group = Some(number(rest)?),
+            EXTENDED => {
+                let name = rest.bytes()?.to_vec();
+                attributes.extended.push((name, rest.bytes()?.to_vec()));
+            }
+            _ => return Err(DecodeError::Invalid("attribute")),
+        }
+    }
+    Ok(Some(Box::new(attributes)))
 }
 
 /// The extents; `None` if they overflow.

@@ -36,6 +36,9 @@ pub enum ManifestError {
     /// A modification time with too many nanoseconds.
     #[error("{0:?} has an invalid modification time")]
     Modified(PathBuf),
+    /// An owner that is none, or an extended attribute that is not carried.
+    #[error("{0:?} has an owner or an extended attribute that is not carried")]
+    Attributes(PathBuf),
     /// Extents that are empty, too many, or beyond the size of the file.
     #[error("{0:?} has extents that do not fit its size")]
     Extents(PathBuf),

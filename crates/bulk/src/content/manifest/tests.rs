@@ -13,6 +13,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
         path: path.into(),
         mode: 0o644,
         modified: Modified::default(),
+        attributes: None,
         kind,
     }
 }
@@ -36,6 +37,46 @@ fn directory(path: &str) -> Entry {
 fn link(path: &str, target: &str) -> Entry {
     let target = target.into();
     entry(path, Kind::Link { target })
+}
+
+/// Attributes that are carried.
+fn any_attributes() -> impl Strategy<Value = Option<Box<Attributes>>> {
+    let number = || prop::option::of(0..u32::MAX);
+    let name = prop_oneof![
+        Just(ACCESS_ACL.to_vec()),
+        Just(DEFAULT_ACL.to_vec()),
+        "user\\.[a-z]{1,20}".prop_map(String::into_bytes),
+    ];
+    let extended = prop::collection::vec((name, prop::collection::vec(any::<u8>(), 0..50)), 0..4);
+    (number(), number(), extended).prop_map(|(user, group, extended)| {
+        let attributes = Attributes {
+            user,
+            group,
+            extended,
+        };
+        (attributes != Attributes::default()).then(|| Box::new(attributes))
+    })
+}
+
+#[test]
+fn attributes_that_are_not_carried_are_refused() {
+    let named = |name: &[u8]| Attributes {
+        extended: vec![(name.to_vec(), b"x".to_vec())],
+        ..Attributes::default()
+    };
+    let nobody = Attributes {
+        user: Some(u32::MAX),
+        ..Attributes::default()
+    };
+    let names: [&[u8]; 4] = [b"security.capability", b"trusted.x", b"user.", b"user.\0"];
+    for attributes in names.map(named).into_iter().chain([nobody]) {
+        let entry = Entry {
+            attributes: Some(Box::new(attributes)),
+            ..directory("f")
+        };
+        let error = ManifestBuilder::default().push(&encoded(&entry));
+        assert_eq!(error, Err(ManifestError::Attributes("f".into())));
+    }
 }
 
 fn encoded(entry: &Entry) -> Vec<u8> {
@@ -81,14 +122,16 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         Just(Kind::Directory),
         any_path().prop_map(|target| Kind::Link { target }),
     ];
-    (any_path(), any::<u32>(), any::<i64>(), any::<u32>(), kind).prop_map(
-        |(path, mode, seconds, nanoseconds, kind)| Entry {
+    let modified = (any::<i64>(), any::<u32>());
+    (any_path(), any::<u32>(), modified, any_attributes(), kind).prop_map(
+        |(path, mode, (seconds, nanoseconds), attributes, kind)| Entry {
             path,
             mode,
             modified: Modified {
                 seconds,
                 nanoseconds,
             },
+            attributes,
             kind,
         },
     )
@@ -363,7 +406,8 @@ fn the_largest_entry_fits_a_message() {
 fn extents_that_overflow_are_refused() {
     // A file "f" with two extents whose ends are beyond 2^64.
     let mut fields = encoded(&file("f", &[]));
-    fields.truncate(fields.len() - 2);
+    // Without the numbers of extents and of attributes, and the size.
+    fields.truncate(fields.len() - 3);
     fields.extend([0xff; 8]);
     fields.push(5);
     fields.extend([0xff; 80]);

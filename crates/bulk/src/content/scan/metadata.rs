@@ -7,10 +7,31 @@ use std::path::PathBuf;
 use hawser_store::{Extended, Folder, Found, FoundKind, StoreError};
 
 use super::{Metadata, Warning};
-use crate::content::manifest::MODE;
+use crate::content::manifest::{ACCESS_ACL, Attributes, DEFAULT_ACL, MODE, USER_ATTRIBUTE};
+use crate::protocol::Choices;
 
 /// Set-uid and set-gid.
 const SET_ID: u32 = 0o6000;
+
+/// Most bytes of extents, extended attributes and ACLs of an entry, so that it fits a message beside
+/// its path.
+const MAX_EXTENDED: usize = 60_000;
+/// Most bytes of an extent in a message.
+const EXTENT: usize = 16;
+
+/// Permissions and attributes that are sent.
+pub(super) type Sent = (u32, Option<Box<Attributes>>);
+
+/// The bits of set-uid and set-gid that have the same meaning at the sink: with their owner.
+pub(in super::super) fn set_id_bits(attributes: &Attributes) -> u32 {
+    let user = attributes.user.map_or(0, |_| 0o4000);
+    user | attributes.group.map_or(0, |_| 0o2000)
+}
+
+/// Attributes, if there are any.
+fn pack(attributes: Attributes) -> Option<Box<Attributes>> {
+    (attributes != Attributes::default()).then(|| Box::new(attributes))
+}
 
 /// What is missing of how many files, and of which first.
 #[derive(Debug, Default)]
@@ -22,35 +43,69 @@ impl Missing {
         *count += 1;
     }
 
-    /// The permissions to send for what has a name in a folder: no more than anybody has there.
-    /// Counts what is not sent.
-    pub fn mode(&mut self, folder: &Folder, name: &OsStr, found: Found) -> Result<u32, StoreError> {
+    /// The permissions and attributes to send for what has a name in a folder, a file in `extents`
+    /// runs: no more permissions than anybody has there. Counts what is not sent.
+    pub fn of(
+        &mut self,
+        folder: &Folder,
+        (name, found): (&OsStr, Found),
+        extents: usize,
+        carry: Choices,
+    ) -> Result<Sent, StoreError> {
         let mode = found.mode & MODE;
+        let (user, group) = found.owner;
+        let mut attributes = Attributes {
+            user: carry.contains(Choices::OWNER).then_some(user),
+            group: carry.contains(Choices::GROUP).then_some(group),
+            extended: Vec::new(),
+        };
         if !matches!(found.kind, FoundKind::File | FoundKind::Folder) {
-            return Ok(mode);
+            return Ok((mode, pack(attributes)));
         }
         let path = || folder.path().join(name);
         let Extended { group, acl, user } = folder.extended(name)?;
+        let (acls, others) = (Choices::ACLS, Choices::ATTRIBUTES);
+        if acl && carry.contains(acls) || user && carry.contains(others) {
+            attributes.extended = folder.attributes(name, |one| {
+                let is_acl = one == ACCESS_ACL || one == DEFAULT_ACL;
+                carry.contains(acls) && is_acl
+                    || carry.contains(others) && one.starts_with(USER_ATTRIBUTE)
+            })?;
+            let sizes = attributes.extended.iter();
+            let size: usize = sizes
+                .map(|(name, value)| name.len() + value.len() + 9)
+                .sum();
+            if size + extents * EXTENT > MAX_EXTENDED {
+                attributes.extended.clear();
+                self.count(Metadata::Large, path);
+            }
+        }
         let is_file = found.kind == FoundKind::File;
+        let is_foreign = found.owner.0 != rustix::process::geteuid().as_raw();
+        let carried_bits = set_id_bits(&attributes);
         for (metadata, is_there) in [
             (
                 Metadata::Owner,
-                found.owner.0 != rustix::process::geteuid().as_raw(),
+                is_foreign && !carry.contains(Choices::OWNER),
             ),
-            (Metadata::SetId, is_file && mode & SET_ID != 0),
-            (Metadata::Acl, acl),
-            (Metadata::Attributes, user),
+            (
+                Metadata::SetId,
+                is_file && mode & SET_ID & !carried_bits != 0,
+            ),
+            (Metadata::Acl, acl && !carry.contains(acls)),
+            (Metadata::Attributes, user && !carry.contains(others)),
             (Metadata::HardLinks, is_file && found.links > 1),
         ] {
             if is_there {
                 self.count(metadata, path);
             }
         }
-        Ok(match group {
+        let mode = match group {
             // The group bits of the mode are the most that the ACL gives to anybody.
             Some(group) => mode & !(0o70 & !(group << 3)),
             None => mode,
-        })
+        };
+        Ok((mode, pack(attributes)))
     }
 
     /// A warning for each kind of what is missing.

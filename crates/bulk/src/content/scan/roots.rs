@@ -9,6 +9,7 @@ use hawser_store::{Folder, StoreError};
 
 use super::walk::look_up;
 use crate::content::manifest::Entry;
+use crate::protocol::Choices;
 
 /// The folders that entries are in; each has the entries from its first one to the next root's.
 #[derive(Debug, Default)]
@@ -50,7 +51,12 @@ impl Roots {
     }
 
     /// The entry as the file at its place is now; `None` if there is no regular file.
-    pub fn look_up(&self, index: usize, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+    pub fn look_up(
+        &self,
+        index: usize,
+        entry: &Entry,
+        carry: Choices,
+    ) -> Result<Option<Entry>, StoreError> {
         let root = self.root(index);
         let relative = root.relative(entry);
         let inner = match relative.parent() {
@@ -59,7 +65,7 @@ impl Roots {
         };
         let folder = inner.as_ref().unwrap_or(&root.folder);
         let name = relative.file_name().unwrap_or_default();
-        look_up(folder, name, &entry.path)
+        look_up(folder, name, &entry.path, carry)
     }
 
     /// The roots of some of the entries, ascending, as a list of its own.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use hawser_store::{Folder, Found, FoundKind, StoreError};
 
 use super::extents::extents;
-use super::metadata::Missing;
+use super::metadata::{Missing, Sent};
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
     Entry, Extent, Kind, MAX_PATH, Manifest, ManifestError, Modified, is_part_name, stays_within,
 };
+use crate::protocol::Choices;
 
 /// What was found so far.
 #[derive(Debug, Default)]
@@ -51,11 +52,12 @@ impl Walk {
         if name.is_some() && self.is_excluded(&prefix, true) {
             return Ok(());
         }
+        let carry = self.options.carry;
         let top = match name {
             Some(_) => match folder.find(".".as_ref())? {
                 Some(found) => {
-                    let mode = self.missing.mode(&folder, ".".as_ref(), found)?;
-                    let top = entry(prefix.clone(), (found, mode), Kind::Directory);
+                    let mode = self.missing.of(&folder, (".".as_ref(), found), 0, carry)?;
+                    let top = entry(prefix.clone(), found, mode, Kind::Directory);
                     self.entries.push(top);
                     Some(first)
                 }
@@ -139,6 +141,7 @@ impl Walk {
             unreadable: self.unreadable,
             unlisted: self.unlisted,
             strict: self.options.strict,
+            carry: self.options.carry,
             roots: self.roots,
         })
     }
@@ -252,14 +255,18 @@ impl Walk {
                 }
             }
         };
-        let mode = match self.missing.mode(folder, name, found) {
-            Ok(mode) => mode,
+        let carry = self.options.carry;
+        let sent = match self
+            .missing
+            .of(folder, (name, found), kind.extents(), carry)
+        {
+            Ok(sent) => sent,
             Err(error) => {
                 self.unlisted.push((path, error));
                 return None;
             }
         };
-        Some((entry(path, (found, mode), kind), trouble))
+        Some((entry(path, found, sent, kind), trouble))
     }
 }
 
@@ -268,6 +275,7 @@ pub(in super::super) fn look_up(
     folder: &Folder,
     name: &OsStr,
     path: &Path,
+    carry: Choices,
 ) -> Result<Option<Entry>, StoreError> {
     let Some(found) = folder.find(name)? else {
         return Ok(None);
@@ -280,8 +288,8 @@ pub(in super::super) fn look_up(
         extents: extents_of(folder, name, found)?,
     };
     // It was counted before.
-    let mode = Missing::default().mode(folder, name, found)?;
-    Ok(Some(entry(path.to_owned(), (found, mode), kind)))
+    let sent = Missing::default().of(folder, (name, found), kind.extents(), carry)?;
+    Ok(Some(entry(path.to_owned(), found, sent, kind)))
 }
 
 /// The extents of the file with a name in a folder. Opens it only if it may have holes.
@@ -301,7 +309,7 @@ fn extents_of(folder: &Folder, name: &OsStr, found: Found) -> Result<Vec<Extent>
     extents(&file, size).map_err(|errno| StoreError::io("find the holes of", &path, errno.into()))
 }
 
-fn entry(path: PathBuf, (found, mode): (Found, u32), kind: Kind) -> Entry {
+fn entry(path: PathBuf, found: Found, (mode, attributes): Sent, kind: Kind) -> Entry {
     let (seconds, nanoseconds) = found.modified;
     let modified = Modified {
         seconds,
@@ -311,6 +319,7 @@ fn entry(path: PathBuf, (found, mode): (Found, u32), kind: Kind) -> Entry {
         path,
         mode,
         modified,
+        attributes,
         kind,
     }
 }

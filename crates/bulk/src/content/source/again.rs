@@ -35,7 +35,7 @@ impl Source {
         for (index, (entry, is_file)) in wanted.iter().enumerate() {
             let before = &self.manifest.entries()[*entry];
             let now = match is_file {
-                true => files.roots.look_up(*entry, before),
+                true => files.roots.look_up(*entry, before, files.carry),
                 false => Ok(Some(before.clone())),
             };
             let now = now.and_then(|now| {
@@ -57,6 +57,7 @@ impl Source {
             files: Some(Scanned {
                 roots: files.roots.of(wanted.into_keys()),
                 handles: Handles::default(),
+                carry: files.carry,
             }),
             values: Mutex::default(),
             strict: self.strict,

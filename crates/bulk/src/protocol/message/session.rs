@@ -70,6 +70,8 @@ pub enum SessionMessage {
         /// The number of ranges, at least one.
         count: u64,
     },
+    /// Files that do not have all attributes that were sent.
+    Stripped(u64),
     /// Everything is verified and written. With BLAKE3 of the content.
     Done([u8; HASH]),
     /// The transfer failed.
@@ -177,6 +179,10 @@ impl SessionMessage {
                 writer.varint(*first);
                 writer.varint(*count);
             }
+            Self::Stripped(count) => {
+                writer.u8(28);
+                writer.varint(*count);
+            }
             Self::Done(hash) => {
                 writer.u8(23);
                 writer.raw(hash);
@@ -228,6 +234,7 @@ impl SessionMessage {
                 let (first, count) = ranges(&mut reader)?;
                 Self::Zeros { first, count }
             }
+            28 => Self::Stripped(reader.varint()?),
             23 => Self::Done(reader.array()?),
             24 => Self::Fail {
                 code: ErrorCode(reader.varint()?),

@@ -29,6 +29,7 @@ pub(in super::super) fn session_message() -> impl Strategy<Value = SessionMessag
             .prop_map(|(first, count)| SessionMessage::Confirm { first, count }),
         number().prop_map(SessionMessage::Again),
         number().prop_map(SessionMessage::Rate),
+        number().prop_map(SessionMessage::Stripped),
         (number(), reason, ".{0,50}")
             .prop_map(|(entry, reason, text)| SessionMessage::skip(entry, reason, &text)),
         (number(), 1..=MAX_VARINT)

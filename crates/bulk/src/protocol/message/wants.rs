@@ -22,8 +22,16 @@ impl Choices {
     pub const NO_OVERWRITE: Self = Self(1 << 1);
     /// Files stay that are newer at the sink than at the source.
     pub const UPDATE: Self = Self(1 << 2);
+    /// The owning users are carried.
+    pub const OWNER: Self = Self(1 << 3);
+    /// The owning groups are carried.
+    pub const GROUP: Self = Self(1 << 4);
+    /// ACLs are carried.
+    pub const ACLS: Self = Self(1 << 5);
+    /// Extended attributes of users are carried.
+    pub const ATTRIBUTES: Self = Self(1 << 6);
     /// All choices that there are.
-    const ALL: Self = Self(0b111);
+    const ALL: Self = Self(0b111_1111);
 
     /// Whether all of `other` are chosen.
     #[must_use]

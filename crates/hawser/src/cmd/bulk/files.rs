@@ -22,28 +22,46 @@ pub struct FileArgs {
     /// Leave files as they are that are newer at the destination
     #[arg(long, conflicts_with = "no_overwrite")]
     pub update: bool,
+    /// Carry the owning groups, by number, with set-gid; a receiver takes them with its own --group
+    #[arg(long, short)]
+    pub group: bool,
+    /// Carry ACLs; a receiver takes them with its own --acls
+    #[arg(long, short = 'A')]
+    pub acls: bool,
+    /// Carry extended attributes of users; a receiver takes them with its own --xattrs
+    #[arg(long, short = 'X')]
+    pub xattrs: bool,
     /// End at the first file that cannot be read or written
     #[arg(long)]
     pub strict: bool,
 }
 
 impl FileArgs {
-    /// How files are listed.
-    pub fn scan_options(&self) -> ScanOptions {
+    /// How files are listed; with their owners if `owner`.
+    pub fn scan_options(&self, owner: bool) -> ScanOptions {
         ScanOptions {
             strict: self.strict,
             exclude: self.exclude.clone(),
+            carry: self.choices(owner),
         }
     }
 
-    /// What the other side is asked for.
-    pub fn wants(&self) -> Result<Wants, Failure> {
+    fn choices(&self, owner: bool) -> Choices {
+        Choices::NONE
+            .with(Choices::STRICT, self.strict)
+            .with(Choices::NO_OVERWRITE, self.no_overwrite)
+            .with(Choices::UPDATE, self.update)
+            .with(Choices::OWNER, owner)
+            .with(Choices::GROUP, self.group)
+            .with(Choices::ACLS, self.acls)
+            .with(Choices::ATTRIBUTES, self.xattrs)
+    }
+
+    /// What the other side is asked for; with owners if `owner`.
+    pub fn wants(&self, owner: bool) -> Result<Wants, Failure> {
         let exclude = self.exclude.iter().map(|one| one.text().to_owned());
         let wants = Wants {
-            choices: Choices::NONE
-                .with(Choices::STRICT, self.strict)
-                .with(Choices::NO_OVERWRITE, self.no_overwrite)
-                .with(Choices::UPDATE, self.update),
+            choices: self.choices(owner),
             exclude: exclude.collect(),
         };
         match wants.fits() {

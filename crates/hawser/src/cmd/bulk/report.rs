@@ -35,6 +35,9 @@ pub struct Report {
     /// Files that stayed as they were at the destination, as wanted.
     #[serde(skip_serializing_if = "is_zero")]
     pub kept_files: u64,
+    /// Files without owners, groups, ACLs or extended attributes that were sent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stripped_files: u64,
     pub paths: Vec<PathReport>,
     /// The limit that was given here, and the one that the other side asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +129,7 @@ impl Report {
             cpu_seconds: hawser_perf::cpu_time().as_secs_f64(),
             failed: summary.failed.iter().map(FailedReport::new).collect(),
             kept_files: summary.kept,
+            stripped_files: summary.stripped,
             paths: summary.paths.iter().map(PathReport::new).collect(),
             limit_mbit: None,
             peer_limit_mbit: None,
@@ -149,6 +153,12 @@ impl Report {
         );
         if self.kept_files > 0 {
             outln!("  {} files stayed as they were there", self.kept_files);
+        }
+        if self.stripped_files > 0 {
+            outln!(
+                "  {} files or folders without all owners, groups, ACLs and attributes that were sent",
+                self.stripped_files
+            );
         }
         for path in &self.paths {
             let short = path.fingerprint.get(..8).unwrap_or_default();

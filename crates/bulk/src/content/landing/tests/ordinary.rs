@@ -47,6 +47,7 @@ fn lands_as_an_ordinary_user() {
             path: name.into(),
             mode,
             modified: crate::content::Modified::default(),
+            attributes: None,
             kind: match is_file {
                 true => Kind::File {
                     size: content(name).unwrap_or(0),
