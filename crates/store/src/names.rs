@@ -223,6 +223,19 @@ impl Folder {
         }
     }
 
+    /// Gives a file in another folder a further name in this one; `false` if something is at the name.
+    ///
+    /// # Errors
+    /// If that is not possible, as between file systems.
+    pub fn link(&self, name: &OsStr, of: (&Self, &OsStr)) -> Result<bool, StoreError> {
+        let (folder, file) = of;
+        match rustix::fs::linkat(&folder.fd, file, &self.fd, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(self.error("make the hard link", name.as_ref(), errno)),
+        }
+    }
+
     /// Renames `from` to `to`, in place of what is there.
     ///
     /// # Errors

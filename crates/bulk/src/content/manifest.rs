@@ -48,6 +48,13 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The file of which this one is a further name.
+    #[must_use]
+    pub fn hard_link(&self) -> Option<usize> {
+        let attributes = self.attributes.as_deref()?;
+        attributes.hard_link.map(|entry| entry as usize)
+    }
+
     /// Length of a file in bytes, holes included; 0 of others.
     #[must_use]
     pub const fn size(&self) -> u64 {
@@ -65,6 +72,8 @@ pub struct Attributes {
     pub user: Option<u32>,
     /// The number of the owning group.
     pub group: Option<u32>,
+    /// The entry before of which this file, which has no content of its own, is a further name.
+    pub hard_link: Option<u32>,
     /// Extended attributes: names, which begin with `user.` or are those of ACLs, and values.
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }

@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use hawser_store::{FoundKind, StoreError};
+use hawser_store::{Found, FoundKind, StoreError};
 use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
 use rustix::io::Errno;
 
-use super::disk::{DONE, Disk, FITS};
+use super::disk::{DONE, Disk, FITS, SKIPPED};
 use super::progress::{Part, Progress, State};
 use super::survey::is_zero;
 use crate::content::manifest::{Kind, Piece};
@@ -63,6 +63,7 @@ impl Disk {
         let entries = self.manifest.entries().len();
         for entry in (0..entries).filter(|entry| !self.is_over(*entry)) {
             let completed = match &self.entry(entry).kind {
+                _ if self.entry(entry).hard_link().is_some() => Ok(()),
                 // One that cannot be opened is replaced.
                 Kind::File { .. } if self.is(entry, FITS) => self
                     .keep_whole(entry)
@@ -72,6 +73,14 @@ impl Disk {
                 Kind::Directory => Ok(()),
             };
             if let Err(error) = completed {
+                self.fault(entry, error)?;
+            }
+        }
+        // Once the files are there of which they are further names.
+        for entry in (0..entries).filter(|entry| !self.is_over(*entry)) {
+            if let Some(of) = self.entry(entry).hard_link()
+                && let Err(error) = self.hard_link(entry, of)
+            {
                 self.fault(entry, error)?;
             }
         }
@@ -97,6 +106,28 @@ impl Disk {
         folder.set_mode(name, mode | set_id)?;
         self.set_acl(entry, &folder, name);
         folder.set_modified(name, modified)
+    }
+
+    /// Makes the name of an entry a further name of the file of another entry, in place of a file.
+    fn hard_link(&self, entry: usize, of: usize) -> Result<(), StoreError> {
+        if self.is(of, SKIPPED) {
+            let error = io::Error::other("the file of which it is a hard link is skipped");
+            return Err(StoreError::io("write", &self.place.path_of(entry), error));
+        }
+        let (folder, name) = (self.place.folder_of(entry)?, self.place.name_of(entry));
+        let (folder_of, name_of) = (self.place.folder_of(of)?, self.place.name_of(of));
+        let file = folder_of.find(name_of)?.ok_or_else(|| self.removed(of))?;
+        let is_there = |found: Found| found.identity == file.identity;
+        if !folder.find(name)?.is_some_and(is_there) {
+            let part = self.place.part_name_of(entry);
+            folder.remove(&part)?;
+            if !folder.link(&part, (&folder_of, name_of))? {
+                return Err(StoreError::InUse(self.place.path_of(entry)));
+            }
+            folder.rename(&part, name)?;
+        }
+        self.set(entry, DONE);
+        Ok(())
     }
 
     /// Creates a symbolic link, in place of a file or other link.

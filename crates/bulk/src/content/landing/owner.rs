@@ -48,6 +48,7 @@ impl Disk {
         let taken = Attributes {
             user: sent.user.filter(|_| takes(Choices::OWNER)),
             group: sent.group.filter(|_| takes(Choices::GROUP)),
+            hard_link: sent.hard_link,
             extended: extended.cloned().collect(),
         };
         let is_all = taken == *sent;
@@ -61,6 +62,7 @@ impl Disk {
                 user,
                 group,
                 extended,
+                ..
             } = taken;
             !is_all
                 || user.is_some_and(|user| user != found.owner.0)

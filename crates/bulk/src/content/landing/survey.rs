@@ -157,7 +157,7 @@ impl Disk {
         let Kind::File { size, .. } = kind else {
             return Ok(Some(found));
         };
-        if found.kind == FoundKind::File {
+        if found.kind == FoundKind::File && self.entry(entry).hard_link().is_none() {
             self.set(entry, THERE);
             if found.length == *size && self.has_holes(entry)? {
                 self.set(entry, FITS);

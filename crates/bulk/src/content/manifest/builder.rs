@@ -127,6 +127,16 @@ impl ManifestBuilder {
         if !entry.attributes.as_deref().is_none_or(are_carried) {
             return Err(ManifestError::Attributes(entry.path));
         }
+        if let Some(of) = entry.hard_link() {
+            let is_file = |entry: &Entry| {
+                matches!(entry.kind, Kind::File { .. }) && entry.hard_link().is_none()
+            };
+            let is_empty =
+                |kind: &Kind| matches!(kind, Kind::File { extents, .. } if extents.is_empty());
+            if !self.entries.get(of).is_some_and(is_file) || !is_empty(&entry.kind) {
+                return Err(ManifestError::HardLink(entry.path));
+            }
+        }
         match &entry.kind {
             Kind::File { size, extents } => {
                 let sum = self.size.checked_add(*size);

@@ -13,7 +13,8 @@ const LINK: u8 = 3;
 
 const USER: u8 = 1;
 const GROUP: u8 = 2;
-const EXTENDED: u8 = 3;
+const HARD_LINK: u8 = 3;
+const EXTENDED: u8 = 4;
 
 impl Entry {
     /// Appends the fields of the `Entry` message to `out`: all behind its type.
@@ -52,11 +53,16 @@ impl Entry {
         let Attributes {
             user,
             group,
+            hard_link,
             extended,
         } = attributes;
-        let owners = usize::from(user.is_some()) + usize::from(group.is_some());
-        out.varint((owners + extended.len()) as u64);
-        for (kind, number) in [(USER, user), (GROUP, group)] {
+        let numbers = [(USER, user), (GROUP, group), (HARD_LINK, hard_link)];
+        let count = numbers
+            .iter()
+            .filter(|(_, number)| number.is_some())
+            .count();
+        out.varint((count + extended.len()) as u64);
+        for (kind, number) in numbers {
             if let Some(number) = number {
                 out.u8(kind);
                 out.varint((*number).into());
@@ -117,7 +123,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
 
-/// The attributes: each kind of owner at most once, before the extended ones.
+/// The attributes: all but the extended ones at most once, and before them.
 fn attributes(rest: &mut Reader<'_>) -> Result<Option<Box<Attributes>>, DecodeError> {
     let count = rest.varint()?;
     if count == 0 {
@@ -133,11 +139,12 @@ fn attributes(rest: &mut Reader<'_>) -> Result<Option<Box<Attributes>>, DecodeEr
         last = kind;
         let number = |rest: &mut Reader<'_>| {
             let number = rest.varint()?;
-            u32::try_from(number).map_err(|_| DecodeError::Invalid("number of an owner"))
+            u32::try_from(number).map_err(|_| DecodeError::Invalid("number of an attribute"))
         };
         match kind {
             USER => attributes.user = Some(number(rest)?),
             GROUP => attributes.group = Some(number(rest)?),
+            HARD_LINK => attributes.hard_link = Some(number(rest)?),
             EXTENDED => {
                 let name = rest.bytes()?.to_vec();
                 attributes.extended.push((name, rest.bytes()?.to_vec()));

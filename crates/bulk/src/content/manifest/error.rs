@@ -36,6 +36,9 @@ pub enum ManifestError {
     /// A modification time with too many nanoseconds.
     #[error("{0:?} has an invalid modification time")]
     Modified(PathBuf),
+    /// A hard link of what is no file before it, or with content of its own.
+    #[error("{0:?} is a hard link of something that is no file before it, or has content")]
+    HardLink(PathBuf),
     /// An owner that is none, or an extended attribute that is not carried.
     #[error("{0:?} has an owner or an extended attribute that is not carried")]
     Attributes(PathBuf),

@@ -48,14 +48,41 @@ fn any_attributes() -> impl Strategy<Value = Option<Box<Attributes>>> {
         "user\\.[a-z]{1,20}".prop_map(String::into_bytes),
     ];
     let extended = prop::collection::vec((name, prop::collection::vec(any::<u8>(), 0..50)), 0..4);
-    (number(), number(), extended).prop_map(|(user, group, extended)| {
+    (number(), number(), number(), extended).prop_map(|(user, group, hard_link, extended)| {
         let attributes = Attributes {
             user,
             group,
+            hard_link,
             extended,
         };
         (attributes != Attributes::default()).then(|| Box::new(attributes))
     })
+}
+
+#[test]
+fn hard_links_are_further_names_of_files_before() {
+    let link = |path: &str, of: u32| {
+        let attributes = Attributes {
+            hard_link: Some(of),
+            ..Attributes::default()
+        };
+        Entry {
+            attributes: Some(Box::new(attributes)),
+            ..file(path, &[])
+        }
+    };
+    let before = || [directory("d"), file("d/a", &[(0, 3)]), link("d/b", 1)];
+    assert!(Manifest::new(before()).is_ok());
+    for of in [0, 2, 3, 4] {
+        let error = Manifest::new(before().into_iter().chain([link("d/c", of)]));
+        assert_eq!(error, Err(ManifestError::HardLink("d/c".into())), "{of}");
+    }
+    let with_content = Entry {
+        attributes: link("d/c", 1).attributes,
+        ..file("d/c", &[(0, 3)])
+    };
+    let error = Manifest::new(before().into_iter().chain([with_content]));
+    assert_eq!(error, Err(ManifestError::HardLink("d/c".into())));
 }
 
 #[test]

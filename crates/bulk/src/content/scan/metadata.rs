@@ -1,13 +1,15 @@
 //! Permissions without what is not carried, and how much that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use hawser_store::{Extended, Folder, Found, FoundKind, StoreError};
 
 use super::{Metadata, Warning};
-use crate::content::manifest::{ACCESS_ACL, Attributes, DEFAULT_ACL, MODE, USER_ATTRIBUTE};
+use crate::content::manifest::{
+    ACCESS_ACL, Attributes, DEFAULT_ACL, Entry, Kind, MODE, USER_ATTRIBUTE,
+};
 use crate::protocol::Choices;
 
 /// Set-uid and set-gid.
@@ -31,6 +33,33 @@ pub(in super::super) fn set_id_bits(attributes: &Attributes) -> u32 {
 /// Attributes, if there are any.
 fn pack(attributes: Attributes) -> Option<Box<Attributes>> {
     (attributes != Attributes::default()).then(|| Box::new(attributes))
+}
+
+/// Files that have further names: device and inode, and the entry of the first name.
+#[derive(Debug, Default)]
+pub(super) struct Links(HashMap<(u64, u64), u32>);
+
+impl Links {
+    /// Makes the entry for a file that is to be entry `index` a hard link, if another name of the file
+    /// was an entry before.
+    pub fn name(&mut self, found: Found, index: usize, entry: &mut Entry) {
+        let Kind::File { extents, .. } = &mut entry.kind else {
+            return;
+        };
+        if found.links < 2 {
+            return;
+        }
+        match self.0.entry(found.identity) {
+            hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(index as u32);
+            }
+            hash_map::Entry::Occupied(first) => {
+                extents.clear();
+                let attributes = entry.attributes.get_or_insert_default();
+                attributes.hard_link = Some(*first.get());
+            }
+        }
+    }
 }
 
 /// What is missing of how many files, and of which first.
@@ -57,6 +86,7 @@ impl Missing {
         let mut attributes = Attributes {
             user: carry.contains(Choices::OWNER).then_some(user),
             group: carry.contains(Choices::GROUP).then_some(group),
+            hard_link: None,
             extended: Vec::new(),
         };
         if !matches!(found.kind, FoundKind::File | FoundKind::Folder) {
@@ -94,7 +124,10 @@ impl Missing {
             ),
             (Metadata::Acl, acl && !carry.contains(acls)),
             (Metadata::Attributes, user && !carry.contains(others)),
-            (Metadata::HardLinks, is_file && found.links > 1),
+            (
+                Metadata::HardLinks,
+                is_file && found.links > 1 && !carry.contains(Choices::HARD_LINKS),
+            ),
         ] {
             if is_there {
                 self.count(metadata, path);

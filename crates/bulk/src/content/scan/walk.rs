@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hawser_store::{Folder, Found, FoundKind, StoreError};
 
 use super::extents::extents;
-use super::metadata::{Missing, Sent};
+use super::metadata::{Links, Missing, Sent};
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
@@ -26,12 +26,14 @@ pub(super) struct Walk {
     /// What cannot be read, or named, and so is no entry.
     unlisted: Vec<(PathBuf, StoreError)>,
     missing: Missing,
+    links: Links,
     roots: Roots,
 }
 
 /// Something in a directory: its path below the root, its entry, and why it cannot be read.
 struct Child {
     below: PathBuf,
+    found: Found,
     entry: Entry,
     trouble: Option<StoreError>,
 }
@@ -69,13 +71,15 @@ impl Walk {
         let mut stack = self.read(&folder, Path::new(""), &prefix, top);
         while let Some(Child {
             below,
-            entry,
+            found,
+            mut entry,
             trouble,
         }) = stack.pop()
         {
             let index = self.entries.len();
             let is_directory = entry.kind == Kind::Directory;
             let path = entry.path.clone();
+            self.name_link(found, &mut entry);
             self.entries.push(entry);
             if let Some(error) = trouble {
                 self.unreadable.push((index, error));
@@ -98,7 +102,8 @@ impl Walk {
         let folder = Arc::new(folder.without_links());
         let first = self.entries.len();
         match self.visit(&folder, real, name.into()) {
-            Some((entry, trouble)) => {
+            Some((found, mut entry, trouble)) => {
+                self.name_link(found, &mut entry);
                 self.entries.push(entry);
                 if let Some(error) = trouble {
                     self.unreadable.push((first, error));
@@ -146,6 +151,13 @@ impl Walk {
         })
     }
 
+    /// Makes the next entry a hard link, if those are carried and it is one.
+    fn name_link(&mut self, found: Found, entry: &mut Entry) {
+        if self.options.carry.contains(Choices::HARD_LINKS) {
+            self.links.name(found, self.entries.len(), entry);
+        }
+    }
+
     fn is_excluded(&self, path: &Path, is_folder: bool) -> bool {
         let mut patterns = self.options.exclude.iter();
         patterns.any(|pattern| pattern.matches(path, is_folder))
@@ -180,10 +192,11 @@ impl Walk {
         names.sort_unstable_by(|a, b| b.cmp(a));
         let mut children = Vec::with_capacity(names.len());
         for name in names {
-            if let Some((entry, trouble)) = self.visit(folder, &name, path.join(&name)) {
+            if let Some((found, entry, trouble)) = self.visit(folder, &name, path.join(&name)) {
                 let below = below.join(&name);
                 children.push(Child {
                     below,
+                    found,
                     entry,
                     trouble,
                 });
@@ -199,7 +212,7 @@ impl Walk {
         folder: &Folder,
         name: &OsStr,
         path: PathBuf,
-    ) -> Option<(Entry, Option<StoreError>)> {
+    ) -> Option<(Found, Entry, Option<StoreError>)> {
         let found = match folder.find(name) {
             Ok(Some(found)) => found,
             // It may have been removed meanwhile.
@@ -266,7 +279,7 @@ impl Walk {
                 return None;
             }
         };
-        Some((entry(path, found, sent, kind), trouble))
+        Some((found, entry(path, found, sent, kind), trouble))
     }
 }
 

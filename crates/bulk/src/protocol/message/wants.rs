@@ -30,8 +30,10 @@ impl Choices {
     pub const ACLS: Self = Self(1 << 5);
     /// Extended attributes of users are carried.
     pub const ATTRIBUTES: Self = Self(1 << 6);
+    /// Hard links are carried.
+    pub const HARD_LINKS: Self = Self(1 << 7);
     /// All choices that there are.
-    const ALL: Self = Self(0b111_1111);
+    const ALL: Self = Self(0b1111_1111);
 
     /// Whether all of `other` are chosen.
     #[must_use]

@@ -87,6 +87,52 @@ async fn attributes_are_carried_that_both_sides_want() {
     assert_eq!(attribute(&arrived), None);
 }
 
+#[tokio::test]
+async fn hard_links_stay_one_file() {
+    let bed = Bed::start().await;
+    fs::create_dir_all(bed.from("d/e")).unwrap();
+    fs::write(bed.from("d/a"), bytes(3 << 20, 1)).unwrap();
+    fs::hard_link(bed.from("d/a"), bed.from("d/b")).unwrap();
+    fs::hard_link(bed.from("d/a"), bed.from("d/e/c")).unwrap();
+    fs::create_dir_all(bed.arrived("d")).unwrap();
+    fs::write(bed.arrived("d/b"), "another").unwrap();
+    let carry = Choices::NONE.with(Choices::HARD_LINKS, true);
+    let options = ScanOptions {
+        carry,
+        ..ScanOptions::default()
+    };
+    let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+    // Also when all is there.
+    for _ in 0..2 {
+        let content = bed.content("d", options.clone());
+        assert_eq!(content.manifest().length(), 3 << 20);
+        let summary = bed.send(&content, "").await;
+        assert_eq!((failed(&summary), summary.stripped), (vec![], 0));
+        assert!(same(&bed.from("d/a"), &bed.arrived("d/a")));
+        for name in ["d/b", "d/e/c"] {
+            assert_eq!(
+                inode(&bed.arrived(name)),
+                inode(&bed.arrived("d/a")),
+                "{name}"
+            );
+        }
+        assert_eq!(fs::read_dir(bed.arrived("d")).unwrap().count(), 3);
+    }
+    // One that cannot be made costs that name.
+    fs::remove_file(bed.arrived("d/e/c")).unwrap();
+    fs::create_dir(bed.arrived("d/e/c")).unwrap();
+    let wants = Wants {
+        choices: carry,
+        ..Wants::default()
+    };
+    let content = bed.content("d", options.clone());
+    assert_eq!(failed(&bed.send(&content, "").await), [("d/e/c", false)]);
+    // Fetched alike.
+    bed.fetch("d", wants).await;
+    let at = |name: &str| bed.folder.path().join("out").join(name);
+    assert_eq!(inode(&at("d/a")), inode(&at("d/e/c")));
+}
+
 /// The permission bits that the ACL of a file gives the owning group.
 fn mode_of_group(path: &Path) -> u32 {
     let acl = run("getfacl", &["-cnpE"], path).unwrap();

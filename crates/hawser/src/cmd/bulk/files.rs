@@ -31,6 +31,9 @@ pub struct FileArgs {
     /// Carry extended attributes of users; a receiver takes them with its own --xattrs
     #[arg(long, short = 'X')]
     pub xattrs: bool,
+    /// Carry hard links: files with several names among what is transferred stay one file
+    #[arg(long, short = 'H')]
+    pub hard_links: bool,
     /// End at the first file that cannot be read or written
     #[arg(long)]
     pub strict: bool,
@@ -55,6 +58,7 @@ impl FileArgs {
             .with(Choices::GROUP, self.group)
             .with(Choices::ACLS, self.acls)
             .with(Choices::ATTRIBUTES, self.xattrs)
+            .with(Choices::HARD_LINKS, self.hard_links)
     }
 
     /// What the other side is asked for; with owners if `owner`.

@@ -11,8 +11,8 @@ use super::{Bed, RECEIVER, SENDER, assert_same};
 use crate::support::{As, eventually};
 
 /// A lab with a folder of files large and small at the sender.
-fn bed() -> Option<Bed> {
-    let lab = As::default().up("fig4", "bulk-files")?;
+fn bed(what: &str) -> Option<Bed> {
+    let lab = As::default().up("fig4", what)?;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(data.join("inner")).unwrap();
@@ -25,7 +25,7 @@ fn bed() -> Option<Bed> {
 
 #[test]
 fn a_folder_continues_where_it_began_and_a_file_that_fails_costs_that_file() {
-    let Some(bed) = bed() else {
+    let Some(bed) = bed("bulk-files") else {
         return;
     };
     let data = bed.folder.path().join("data");
@@ -84,7 +84,7 @@ fn a_folder_continues_where_it_began_and_a_file_that_fails_costs_that_file() {
 
 #[test]
 fn standard_input_becomes_standard_output() {
-    let Some(bed) = bed() else {
+    let Some(bed) = bed("bulk-stdin") else {
         return;
     };
     let args = ["receive", "--stdout", "--allow-any"];
