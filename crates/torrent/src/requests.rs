@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hawser_manager::Room;
+use hawser_path::Fingerprint;
 
 use self::active::Active;
 use self::duplicates::Duplicates;
@@ -33,6 +34,8 @@ const INITIAL_TOTAL: usize = 4 * INITIAL_DEPTH;
 /// A connection over which blocks may be requested now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
+    /// Its path: connections over the same one share its bottlenecks.
+    pub path: Fingerprint,
     pub subflow: Subflow,
     /// Blocks to keep requested over it if it were the only one.
     pub depth: usize,
@@ -115,7 +118,7 @@ impl Requests {
 
     /// Blocks to keep requested over a connection; 0 if it is not requested from.
     fn depth(&mut self, id: ConnId, source: &Source) -> usize {
-        if !self.active.admit(id) {
+        if !self.active.admit(id, source.path) {
             return 0;
         }
         match source.subflow.rate {

@@ -2,16 +2,23 @@
 //!
 //! Connections that share a bottleneck deliver no more together than a few of them, but each more
 //! makes the others slower and their rates harder to predict. So blocks are requested over few
-//! connections first, then over twice as many as long as that raises the rate of all together.
+//! connections first, spread over all paths, then over twice as many as long as that raises the rate
+//! of all together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use hawser_path::Fingerprint;
 
 use super::Source;
 use crate::picker::ConnId;
 
 /// Connections that are requested from at first.
 const INITIAL_LIMIT: usize = 8;
+
+/// Connections over each path that are requested from whatever the limit, up to twice the limit in
+/// all: a path may have a bottleneck of its own.
+const ON_EACH_PATH: usize = 2;
 
 /// Time after which it is judged whether more connections helped.
 const REVIEW: Duration = Duration::from_secs(1);
@@ -28,7 +35,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs
 /// The connections that are requested from.
 #[derive(Debug)]
 pub(super) struct Active {
-    members: BTreeSet<ConnId>,
+    /// Each with its path.
+    members: BTreeMap<ConnId, Fingerprint>,
     /// Most members with requested blocks.
     limit: usize,
     /// The limit before it was raised to see whether that helps, and the rate then.
@@ -46,7 +54,7 @@ pub(super) struct Active {
 impl Active {
     pub fn new(now: Instant) -> Self {
         Self {
-            members: BTreeSet::new(),
+            members: BTreeMap::new(),
             limit: INITIAL_LIMIT,
             before: None,
             rate: 0.0,
@@ -63,25 +71,31 @@ impl Active {
     }
 
     pub fn contains(&self, id: ConnId) -> bool {
-        self.members.contains(&id)
+        self.members.contains_key(&id)
     }
 
     /// Whether a connection is requested from; one that is new becomes a member while there is
-    /// room.
-    pub fn admit(&mut self, id: ConnId) -> bool {
+    /// room. Half of the room is kept for connections over other paths.
+    pub fn admit(&mut self, id: ConnId, path: Fingerprint) -> bool {
         if self.contains(id) {
             return true;
         }
         let is_new = !self.joined.contains_key(&id);
-        let admitted = is_new && self.members.len() < self.limit;
+        let has_room = self.members.len() < self.limit && self.over(path) < self.limit.div_ceil(2);
+        let admitted = is_new && has_room;
         if admitted {
-            self.join(id);
+            self.join(id, path);
         }
         admitted
     }
 
-    fn join(&mut self, id: ConnId) {
-        self.members.insert(id);
+    /// Number of members over a path.
+    fn over(&self, path: Fingerprint) -> usize {
+        self.members.values().filter(|it| **it == path).count()
+    }
+
+    fn join(&mut self, id: ConnId, path: Fingerprint) {
+        self.members.insert(id, path);
         self.joined.insert(id, self.joins);
         self.joins += 1;
     }
@@ -95,7 +109,7 @@ impl Active {
         rate: f64,
         now: Instant,
     ) {
-        self.members.retain(|id| sources.contains_key(id));
+        self.members.retain(|id, _| sources.contains_key(id));
         self.joined.retain(|id, _| sources.contains_key(id));
         if now >= self.due {
             self.due = now + REVIEW;
@@ -103,15 +117,39 @@ impl Active {
         }
         // A member without requests, as others fetch all that it has, leaves room for another.
         let is_busy = |id: &&ConnId| sources[*id].subflow.asked > 0;
-        let busy = self.members.iter().filter(is_busy).count();
+        let busy = self.members.keys().filter(is_busy).count();
         let more = match all {
             true => sources.len(),
             false => self.limit.saturating_sub(busy),
         };
-        let others = sources.keys().copied().filter(|id| !self.contains(*id));
-        let mut others: Vec<ConnId> = others.collect();
-        others.sort_by_key(|id| self.joined.get(id).copied());
-        others.into_iter().take(more).for_each(|id| self.join(id));
+        self.add(sources, more);
+    }
+
+    /// Adds up to `more` of the other connections, and those over paths with few members. First
+    /// come those over the path with the fewest members, of these the ones that never were members,
+    /// then the ones that were longest ago.
+    fn add(&mut self, sources: &BTreeMap<ConnId, Source>, more: usize) {
+        let mut members: BTreeMap<Fingerprint, usize> = BTreeMap::new();
+        for path in self.members.values() {
+            *members.entry(*path).or_default() += 1;
+        }
+        let others = sources.iter().filter(|(id, _)| !self.contains(**id));
+        let mut others: Vec<_> = others.map(|(id, source)| (*id, source.path)).collect();
+        others.sort_by_key(|(id, _)| self.joined.get(id).copied());
+        // Each with the number of members over its path before it.
+        let mut placed: Vec<(usize, ConnId, Fingerprint)> = Vec::new();
+        for (id, path) in others {
+            let place = members.entry(path).or_default();
+            placed.push((*place, id, path));
+            *place += 1;
+        }
+        placed.sort_by_key(|(place, ..)| *place);
+        let room = (2 * self.limit).saturating_sub(self.members.len());
+        for (at, (place, id, path)) in placed.into_iter().enumerate() {
+            if at < more || place < ON_EACH_PATH && at < room {
+                self.join(id, path);
+            }
+        }
     }
 
     /// Judges whether the last change of the limit helped, and changes it.
@@ -138,8 +176,8 @@ impl Active {
     /// Keeps as many members as the limit allows, those with the highest rates.
     fn keep_fastest(&mut self, sources: &BTreeMap<ConnId, Source>) {
         let rate = |id: &ConnId| sources[id].subflow.rate.unwrap_or(0.0);
-        let mut members: Vec<ConnId> = self.members.iter().copied().collect();
-        members.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        let mut members: Vec<_> = self.members.iter().map(|(id, it)| (*id, *it)).collect();
+        members.sort_by(|(a, _), (b, _)| rate(b).total_cmp(&rate(a)));
         members.truncate(self.limit);
         self.members = members.into_iter().collect();
     }

@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use hawser_endhost::IsdAsn;
+
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::picker::Arrival;
@@ -258,6 +260,7 @@ impl Scene {
             }
             let rate = seeder.pace.rate(RTT, now);
             let source = Source {
+                path: path(1),
                 subflow: Subflow {
                     rate,
                     rtt: RTT,
@@ -333,11 +336,15 @@ fn seeders_with_links_of_their_own_are_all_used() {
     assert!(many < few / 16.0 + 6.0, "{few} s, {many} s");
 }
 
-#[test]
-fn the_best_of_many_seeders_are_kept() {
-    let mut active = Active::new(Instant::now());
-    let start = Instant::now();
-    let source = |rate: f64, asked| Source {
+/// A path.
+fn path(number: u64) -> Fingerprint {
+    Fingerprint::local(IsdAsn(number))
+}
+
+/// A connection over a path that delivers `rate` bytes per second.
+fn source(over: u64, rate: f64, asked: usize) -> Source {
+    Source {
+        path: path(over),
         subflow: Subflow {
             rate: Some(rate),
             rtt: RTT,
@@ -345,8 +352,15 @@ fn the_best_of_many_seeders_are_kept() {
         },
         depth: 10,
         time: RTT,
-    };
-    let sources: BTreeMap<ConnId, Source> = (1..=20).map(|id| (id, source(id as f64, 1))).collect();
+    }
+}
+
+#[test]
+fn the_best_of_many_seeders_are_kept() {
+    let start = Instant::now();
+    let mut active = Active::new(start);
+    let sources: BTreeMap<ConnId, Source> =
+        (1..=20).map(|id| (id, source(1, id as f64, 1))).collect();
     let mut members = Vec::new();
     // More connections do not help: twice as many are tried, and the fastest of them kept.
     for second in 0..4 {
@@ -355,7 +369,6 @@ fn the_best_of_many_seeders_are_kept() {
     }
     assert_eq!(members, [8, 16, 8, 8]);
     let of: Vec<bool> = (1..=20).map(|id| active.contains(id)).collect();
-    assert_eq!(of.iter().filter(|member| **member).count(), 8);
     assert!((9..=16).all(|id| active.contains(id)), "{of:?}");
 }
 
@@ -363,25 +376,42 @@ fn the_best_of_many_seeders_are_kept() {
 fn members_without_requests_leave_room_for_others() {
     let now = Instant::now();
     let mut active = Active::new(now);
-    let source = |asked| Source {
-        subflow: Subflow {
-            rate: Some(1.0),
-            rtt: RTT,
-            asked,
-        },
-        depth: 10,
-        time: RTT,
-    };
-    let mut sources: BTreeMap<ConnId, Source> = (1..=20).map(|id| (id, source(1))).collect();
+    let mut sources: BTreeMap<ConnId, Source> =
+        (1..=20).map(|id| (id, source(1, 1.0, 1))).collect();
     active.review(&sources, false, 1.0, now);
     assert_eq!(active.len(), 8);
     // Three have nothing more that is missing here, and two have gone.
     for id in 1..=3 {
-        sources.insert(id, source(0));
+        sources.insert(id, source(1, 1.0, 0));
     }
     for id in 4..=5 {
         sources.remove(&id);
     }
     active.review(&sources, false, 1.0, now);
     assert_eq!(active.len(), 11);
+}
+
+#[test]
+fn connections_over_all_paths_are_used() {
+    let now = Instant::now();
+    let mut active = Active::new(now);
+    // Those over one path come first.
+    let first = (1..=8).filter(|id| active.admit(*id, path(1))).count();
+    assert_eq!(first, 4);
+    let mut sources: BTreeMap<ConnId, Source> = (1..=8).map(|id| (id, source(1, 1.0, 1))).collect();
+    active.review(&sources, false, 1.0, now);
+    assert_eq!(active.len(), 8);
+    let over_two = |active: &Active| (11..=20).filter(|id| active.contains(*id)).count();
+    sources.extend((11..=20).map(|id| (id, source(2, 1.0, 1))));
+    active.review(&sources, false, 1.0, now);
+    assert_eq!(over_two(&active), 2);
+    // Those over both come at once.
+    let mut active = Active::new(now);
+    active.review(&sources, false, 1.0, now);
+    assert_eq!((active.len(), over_two(&active)), (8, 4));
+    // Each has a path of its own.
+    let mut active = Active::new(now);
+    let sources = (1..=64).map(|id| (id, source(id, 1.0, 1))).collect();
+    active.review(&sources, false, 1.0, now);
+    assert_eq!(active.len(), 16);
 }

@@ -184,6 +184,7 @@ impl Conn {
             None => pipeline::SLACK,
         };
         Source {
+            path: self.connection.fingerprint(),
             subflow: Subflow {
                 rate: self.pace.rate(rtt, now),
                 rtt,
