@@ -135,7 +135,9 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         let wanted = args.count.or_else(|| args.clients.once.then_some(1));
         let mut tally = Tally::new(wanted, args.clients.once, args.retry);
         let ended = tokio::select! {
-            () = serve(&node, options, events) => Ok(()),
+            () = serve(&node, options, events) => {
+                Err(Failure::job("the sockets of this host were closed: nothing can be received"))
+            }
             ended = count(&mut tally, received, &node, args.json) => ended,
             signal = process::interrupted() => signal,
         };
