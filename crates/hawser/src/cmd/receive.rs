@@ -192,7 +192,7 @@ async fn count(
     json: bool,
 ) -> Result<(), Failure> {
     while !tally.is_over() {
-        let lost = async {
+        let overdue = async {
             match tally.next() {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
                 None => std::future::pending().await,
@@ -200,7 +200,7 @@ async fn count(
         };
         let event = tokio::select! {
             event = received.recv() => event,
-            () = lost => {
+            () = overdue => {
                 tally.tick(Instant::now());
                 continue;
             }
@@ -208,7 +208,7 @@ async fn count(
         let Some(event) = event else {
             return Ok(());
         };
-        let mut peer = None;
+        let (mut peer, mut lost) = (None, None);
         match &event {
             ServerEvent::Began {
                 session,
@@ -228,9 +228,8 @@ async fn count(
             ServerEvent::Ended(session, result) => {
                 peer = tally.peer(*session);
                 let error = result.as_ref().err();
-                if tally.ended(*session, error, Instant::now()) && tally.next().is_some() {
-                    errln!("hawser: {session}: waiting for its host to continue it");
-                }
+                let waits = tally.ended(*session, error, Instant::now());
+                lost = (waits && tally.next().is_some()).then_some(*session);
             }
             ServerEvent::OfferEnded => {
                 tally.offer_ended("too many codes were wrong: the code cannot be used any more");
@@ -238,6 +237,9 @@ async fn count(
             _ => {}
         }
         show(event, peer, node.xdp(), json)?;
+        if let (Some(session), Some(_)) = (lost, tally.wanted()) {
+            errln!("hawser: {session}: waiting for its host to continue it");
+        }
     }
     Ok(())
 }

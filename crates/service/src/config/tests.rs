@@ -127,7 +127,11 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
             "`rate = \"0\"`: \"0\" is not a rate: write for example 10mbit",
         ),
         ("2.5gbit", "-1mbit", "\"-1mbit\" is not a rate"),
-        ("\"1Gbit/s\"", "100", "`rate = 100`: a text is expected, not 100"),
+        (
+            "\"1Gbit/s\"",
+            "100",
+            "`rate = 100`: a text is expected, not 100",
+        ),
         (
             "\"bbr\"",
             "\"warp\"",
