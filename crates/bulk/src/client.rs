@@ -1,29 +1,28 @@
 //! A transfer that this host begins.
 
+mod attempt;
 mod retry;
 mod trust;
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_keys::{PeerKey, Trust};
-use hawser_manager::{PathOptions, PathSet};
-use hawser_seal::Cipher;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use hawser_keys::Trust;
+use hawser_manager::PathOptions;
+use tokio::sync::mpsc::UnboundedSender;
 
+use self::attempt::Attempt;
 use self::retry::Retry;
 use crate::algorithm::Algorithm;
 use crate::content::{ScanError, Source};
-use crate::dialer::{Dialer, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
-use crate::notice::Notice;
 use crate::protocol::{self, Wants};
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
-use crate::session::{Begin, Destination, Ended, KEPT, Role, Session, landing_options};
+use crate::session::{Destination, Ended, KEPT};
 
 /// How often files are sent again that changed while they were read.
 const AGAIN: u32 = 2;
@@ -242,94 +241,6 @@ fn lost_for(error: TransferError, lost: Duration) -> TransferError {
     }
 }
 
-/// What the sessions of a transfer have in common.
-struct Attempt<'a> {
-    node: &'a Node,
-    peer: ScionAddr,
-    request: &'a Request,
-    options: &'a TransferOptions,
-    /// The key of the server that knew the code.
-    agreed: Arc<OnceLock<PeerKey>>,
-    instance: u64,
-    /// Longest wait for the first connection.
-    patience: Duration,
-    events: &'a UnboundedSender<TransferEvent>,
-}
-
-impl Attempt<'_> {
-    /// One session.
-    ///
-    /// # Errors
-    /// When the server has accepted none.
-    async fn run(&self, retry: &mut Retry) -> Result<Ended, TransferError> {
-        let (node, peer, options) = (self.node, self.peer, self.options);
-        // Without any path it fails here, with the reason.
-        node.host().paths(peer.isd_as).await?;
-        let own_credit = node.memory().next_share();
-        let (role, wire_role, name, offered) = match self.request.clone() {
-            Request::Send { content, name } => {
-                (Role::Source(content), protocol::Role::Source, name, 0)
-            }
-            Request::Fetch { name, destination } => (
-                Role::Sink(
-                    destination,
-                    landing_options(options.wants.choices, options.wants.choices, String::new()),
-                ),
-                protocol::Role::Sink,
-                name,
-                own_credit,
-            ),
-        };
-        let target = Arc::new(Target {
-            node: node.clone(),
-            peer,
-            trust: options.server.clone(),
-            agreed: Arc::clone(&self.agreed),
-            shown: Mutex::default(),
-            instance: self.instance,
-            role: wire_role,
-            credit: offered,
-            name,
-            wants: options.wants.clone(),
-            cipher: Cipher::preferred(),
-            algorithm: options.algorithm,
-            session: tokio::sync::Mutex::new(None),
-        });
-        let (joined, new_subflows) = unbounded_channel();
-        let paths = PathSet::new(options.paths.clone());
-        let mut dialer = Dialer::new(Arc::clone(&target), paths, joined);
-        let credit = first_credit(&mut dialer, peer, self.patience, self.events).await?;
-        if retry.is_waiting() {
-            let _ = self.events.send(TransferEvent::Continued);
-        }
-        retry.reached();
-        let notice = Arc::<Notice>::default();
-        let begin = Begin {
-            node: node.clone(),
-            key: node.session_key(),
-            peer,
-            credit: match role {
-                Role::Source(_) => credit,
-                Role::Sink(..) => own_credit,
-            },
-            role,
-            limit: options.limit.clone(),
-            dialer: Some(dialer),
-            joined: new_subflows,
-            notice: Arc::clone(&notice),
-            events: self.events.clone(),
-        };
-        let mut ended = tokio::select! {
-            ended = Session::new(begin).run() => ended,
-            never = trust::end_revoked(Arc::clone(&target), notice) => match never {},
-        };
-        if let (Err(TransferError::Revoked), Trust::Known(known)) = (&ended.result, &target.trust) {
-            ended.result = Err(trust::reason(&target, known));
-        }
-        Ok(ended)
-    }
-}
-
 /// What earlier sessions of the same transfer did.
 #[derive(Default)]
 struct Earlier {
@@ -385,39 +296,6 @@ fn with_paths(mut paths: Vec<PathProgress>, earlier: &[PathProgress]) -> Vec<Pat
         }
     }
     paths
-}
-
-/// Dials until the server has accepted the session. Returns its credit.
-async fn first_credit(
-    dialer: &mut Dialer,
-    peer: ScionAddr,
-    patience: Duration,
-    events: &UnboundedSender<TransferEvent>,
-) -> Result<u64, TransferError> {
-    let first = async {
-        loop {
-            dialer.next().await;
-            dialer.orders(events)?;
-            if let Some(credit) = dialer.credit {
-                return Ok(credit);
-            }
-            if !dialer.is_usable() {
-                let reason = dialer.trouble();
-                let reason = reason.unwrap_or_else(|| "none is offered".to_owned());
-                return Err(TransferError::NoPath { peer, reason });
-            }
-        }
-    };
-    match tokio::time::timeout(patience, first).await {
-        Ok(first) => first,
-        Err(_) => Err(TransferError::Unreachable {
-            peer,
-            after: patience,
-            reason: dialer
-                .trouble()
-                .unwrap_or_else(|| "no path is connected".to_owned()),
-        }),
-    }
 }
 
 #[cfg(test)]

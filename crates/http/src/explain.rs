@@ -1,10 +1,12 @@
 //! What is wrong with a value that somebody wrote, in words that do not name types of Rust.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Most fields among which the wrong one is looked for.
 const MAX_FIELDS: usize = 64;
+/// Most objects within each other in which it is looked for.
+const MAX_DEPTH: usize = 4;
 
 /// What is wrong with a JSON text that is no `T`: names the field.
 pub(crate) fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> String {
@@ -17,31 +19,52 @@ pub(crate) fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Err
         return plain_words(&error.to_string());
     };
     let text = without_place.to_string();
-    let field = match &value {
-        // These name it.
-        _ if text.starts_with("missing field") || text.starts_with("unknown field") => None,
-        Value::Object(fields) => wrong_field::<T>(fields, &text),
-        _ => None,
+    // These name it.
+    let is_named = text.starts_with("missing field") || text.starts_with("unknown field");
+    let field = match is_named {
+        true => String::new(),
+        false => wrong_field::<T>(&value, &text),
     };
     let words = plain_words(&text);
-    match field {
-        Some(field) => format!("`{field}`: {words}"),
-        None => words,
+    match field.is_empty() {
+        true => words,
+        false => format!("`{field}`: {words}"),
     }
 }
 
-/// The field without which the error is another one, or none.
-fn wrong_field<T: DeserializeOwned>(fields: &Map<String, Value>, error: &str) -> Option<String> {
-    let mut names = fields.keys().take(MAX_FIELDS);
-    let is_wrong = |name: &&String| {
-        let mut others = fields.clone();
-        others.remove(*name);
-        match serde_json::from_value::<T>(Value::Object(others)) {
-            Ok(_) => true,
-            Err(other) => other.to_string() != error,
+/// The names down to the wrong field, with dots between them; empty if it is not found. A field is
+/// wrong if the error is another one, or none, without it.
+fn wrong_field<T: DeserializeOwned>(value: &Value, error: &str) -> String {
+    let mut path = Vec::new();
+    while path.len() < MAX_DEPTH {
+        let mut fields = Some(value);
+        for name in &path {
+            fields = fields.and_then(|inner| inner.get(name));
         }
-    };
-    names.find(is_wrong).cloned()
+        let Some(Value::Object(fields)) = fields else {
+            break;
+        };
+        let mut names = fields.keys().take(MAX_FIELDS);
+        let is_wrong = |name: &&String| {
+            let mut others = value.clone();
+            let mut inner = Some(&mut others);
+            for name in &path {
+                inner = inner.and_then(|inner| inner.get_mut(name));
+            }
+            if let Some(Value::Object(fields)) = inner {
+                fields.remove(*name);
+            }
+            match serde_json::from_value::<T>(others) {
+                Ok(_) => true,
+                Err(other) => other.to_string() != error,
+            }
+        };
+        let Some(name) = names.find(is_wrong) else {
+            break;
+        };
+        path.push(name.clone());
+    }
+    path.join(".")
 }
 
 /// An error of a deserializer, without names of Rust's types.
@@ -194,7 +217,7 @@ mod tests {
             ),
             (
                 "{\"source\":\"a\",\"limits\":{\"x\":-1}}",
-                "`limits`: a whole number that is not negative is expected, not -1",
+                "`limits.x`: a whole number that is not negative is expected, not -1",
             ),
             (
                 "{\"source\":\"a\",\"kind\":\"small\"}",

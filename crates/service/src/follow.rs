@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_bulk::Clients;
+use hawser_keys::{Allowed, Known};
+use tokio::time::MissedTickBehavior;
+
 use crate::config::{Config, ConfigError};
+use crate::event::ServiceEvent;
+use crate::run::allowed;
+use crate::service::Service;
 
 /// Time between two looks at the file: what is revoked there has ended well within a second.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads a configuration again when its file has changed.
 ///
@@ -55,6 +62,52 @@ impl Follower {
             // Without a text there is an error.
             (None, None) => return None,
         })
+    }
+}
+
+/// Takes changes of the configuration's file in, as far as they are followed: users and limits of the
+/// queue, the keys of servers, and the keys that may send. Never ends.
+pub(crate) async fn follow(
+    mut follower: Follower,
+    service: Service,
+    known: Known,
+    clients: Option<Clients>,
+) {
+    let mut interval = tokio::time::interval(INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let looked = tokio::task::spawn_blocking(move || (follower.look(), follower)).await;
+        let changed = match looked {
+            Ok((changed, looked)) => {
+                follower = looked;
+                changed
+            }
+            // It cannot panic.
+            Err(_) => return service.trouble("the configuration is no longer followed"),
+        };
+        let config = match changed {
+            None => continue,
+            Some(Ok(config)) => config,
+            Some(Err(error)) => {
+                let kept = "what was read before stays in force";
+                service.trouble(format_args!("{error}: {kept}"));
+                continue;
+            }
+        };
+        known.set_keys(config.transfers.server_keys.iter().copied());
+        if let (Some(clients), Some(receive)) = (&clients, &config.receive) {
+            match allowed(receive) {
+                Ok(allowed) => clients.set(allowed),
+                Err(error) => {
+                    // The file may be there later: the keys that are not in it count at once.
+                    clients.set(Allowed::new(receive.allow.iter().copied()));
+                    service.trouble(error);
+                }
+            }
+        }
+        service.configure(config).await;
+        service.report(ServiceEvent::Configured);
     }
 }
 

@@ -18,12 +18,11 @@ use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
 use crate::carrier::BulkCarrier;
 use crate::config::{Config, HttpsConfig, ReceiveConfig};
 use crate::event::{Addresses, ServiceEvent};
-use crate::follow::{self, Follower};
+use crate::follow::{Follower, follow};
 use crate::http::Listener;
 use crate::log::{JobLog, JobLogError};
 use crate::notify::{self, notify};
@@ -205,7 +204,8 @@ fn options(config: &Config, known: Known) -> TransferOptions {
     }
 }
 
-fn allowed(receive: &ReceiveConfig) -> Result<Allowed, KeysFileError> {
+/// The keys that may send.
+pub(crate) fn allowed(receive: &ReceiveConfig) -> Result<Allowed, KeysFileError> {
     let allowed = Allowed::new(receive.allow.iter().copied());
     match &receive.allowed_keys {
         Some(path) => allowed.with_file(path),
@@ -239,47 +239,6 @@ fn server_options(
         sessions: receive.sessions,
         algorithm: config.transfers.congestion,
         limit: receive.rate.map(|rate| Limit::new(rate, None)),
-    }
-}
-
-/// Takes changes of the configuration's file in, as far as they are followed: users and limits of the
-/// queue, the keys of servers, and the keys that may send. Never ends.
-async fn follow(mut follower: Follower, service: Service, known: Known, clients: Option<Clients>) {
-    let mut interval = tokio::time::interval(follow::INTERVAL);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        let looked = tokio::task::spawn_blocking(move || (follower.look(), follower)).await;
-        let changed = match looked {
-            Ok((changed, looked)) => {
-                follower = looked;
-                changed
-            }
-            // It cannot panic.
-            Err(_) => return service.trouble("the configuration is no longer followed"),
-        };
-        let config = match changed {
-            None => continue,
-            Some(Ok(config)) => config,
-            Some(Err(error)) => {
-                let kept = "what was read before stays in force";
-                service.trouble(format_args!("{error}: {kept}"));
-                continue;
-            }
-        };
-        known.set_keys(config.transfers.server_keys.iter().copied());
-        if let (Some(clients), Some(receive)) = (&clients, &config.receive) {
-            match allowed(receive) {
-                Ok(allowed) => clients.set(allowed),
-                Err(error) => {
-                    // The file may be there later: the keys that are not in it count at once.
-                    clients.set(Allowed::new(receive.allow.iter().copied()));
-                    service.trouble(error);
-                }
-            }
-        }
-        service.configure(config).await;
-        service.report(ServiceEvent::Configured);
     }
 }
 

@@ -101,7 +101,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         }
     });
     tokio::select! {
-        () = tests => {}
+        () = tests => return Err(Failure::job("the socket of this host was closed")),
         interrupted = process::interrupted() => interrupted?,
     }
     server.close().await;

@@ -162,7 +162,9 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         let wanted = args.count.or_else(|| is_single.then_some(1));
         let mut tally = Tally::new(wanted, args.clients.once, args.retry);
         let ended = tokio::select! {
-            () = serve(&node, options, events) => Ok(()),
+            () = serve(&node, options, events) => {
+                Err(Failure::job("the sockets of this host were closed: nothing can be received"))
+            }
             ended = count(&mut tally, received, &node, &args) => ended,
             signal = process::interrupted() => signal,
         };
@@ -225,7 +227,7 @@ async fn count(
     args: &ReceiveArgs,
 ) -> Result<(), Failure> {
     while !tally.is_over() {
-        let lost = async {
+        let overdue = async {
             match tally.next() {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
                 None => std::future::pending().await,
@@ -233,7 +235,7 @@ async fn count(
         };
         let event = tokio::select! {
             event = received.recv() => event,
-            () = lost => {
+            () = overdue => {
                 tally.tick(Instant::now());
                 continue;
             }
@@ -241,7 +243,7 @@ async fn count(
         let Some(event) = event else {
             return Ok(());
         };
-        let mut peer = None;
+        let (mut peer, mut lost) = (None, None);
         match &event {
             ServerEvent::Began {
                 session,
@@ -261,9 +263,8 @@ async fn count(
             ServerEvent::Ended(session, result) => {
                 peer = tally.peer(*session);
                 let error = result.as_ref().err();
-                if tally.ended(*session, error, Instant::now()) && tally.next().is_some() {
-                    errln!("hawser: {session}: waiting for its host to continue it");
-                }
+                let waits = tally.ended(*session, error, Instant::now());
+                lost = (waits && tally.next().is_some()).then_some(*session);
             }
             ServerEvent::OfferEnded => {
                 tally.offer_ended("too many codes were wrong: the code cannot be used any more");
@@ -277,6 +278,9 @@ async fn count(
         // Content alone goes to standard output.
         if !args.stdout || is_news {
             show(event, peer, node.xdp(), args.json)?;
+        }
+        if let (Some(session), Some(_)) = (lost, tally.wanted()) {
+            errln!("hawser: {session}: waiting for its host to continue it");
         }
     }
     Ok(())

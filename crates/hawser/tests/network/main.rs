@@ -12,6 +12,7 @@ mod kill;
 mod lab;
 mod limit;
 mod limit_serve;
+mod offer;
 mod paths;
 mod serve;
 mod shim;

@@ -51,9 +51,10 @@ const fn classify(error: &TransferError) -> (FailureKind, bool) {
         // A file that changed meanwhile is listed anew.
         TransferError::Source(_) | TransferError::Mismatch => (FailureKind::Source, true),
         TransferError::Manifest(_) => (FailureKind::TooLarge, false),
-        TransferError::ServerKey(_) | TransferError::OtherServer { .. } | TransferError::Code => {
-            (FailureKind::Refused, false)
-        }
+        TransferError::ServerKey(_)
+        | TransferError::OtherServer { .. }
+        | TransferError::Code
+        | TransferError::Revoked => (FailureKind::Refused, false),
         TransferError::Peer { code, .. } => by_code(*code),
         TransferError::Bind(_)
         | TransferError::DataSocket(_)

@@ -113,7 +113,7 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         (
             "running = 3",
             "running = -3",
-            "line 3: `running = -3`: invalid value",
+            "line 3: `running = -3`: a whole number that is not negative is expected, not -3",
         ),
         (
             "running = 3",

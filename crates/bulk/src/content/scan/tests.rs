@@ -363,3 +363,15 @@ fn zeros_are_on_no_disk() {
     assert_eq!(Source::zeros(0).unwrap().manifest().length(), 0);
     assert!(Source::zeros(u64::MAX).is_err());
 }
+
+#[test]
+fn a_file_of_proc_is_not_sent_as_an_empty_one() {
+    let error = scan(&["/proc/self/status".into()], ScanOptions::default()).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("/status: it has content"), "{error}");
+    assert!(error.contains("copy it, and send the copy"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("empty"), "").unwrap();
+    let scan = scan_of(&[dir.path().join("empty")]);
+    assert_eq!(scan.manifest.entries()[0].size(), 0);
+}

@@ -1,6 +1,7 @@
 //! The walk through directories.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -308,18 +309,39 @@ pub(in super::super) fn look_up(
 /// The extents of the file with a name in a folder. Opens it only if it may have holes.
 fn extents_of(folder: &Folder, name: &OsStr, found: Found) -> Result<Vec<Extent>, StoreError> {
     let size = found.length;
+    if size == 0 {
+        check_empty(folder, name)?;
+        return Ok(Vec::new());
+    }
     if found.allocated >= size {
         folder.check_readable(name)?;
         let all = Extent {
             offset: 0,
             length: size,
         };
-        return Ok(if size > 0 { vec![all] } else { Vec::new() });
+        return Ok(vec![all]);
     }
     let path = folder.path().join(name);
     let removed = || StoreError::io("find", &path, std::io::ErrorKind::NotFound.into());
     let file = folder.open_name(name, false)?.ok_or_else(removed)?;
     extents(&file, size).map_err(|errno| StoreError::io("find the holes of", &path, errno.into()))
+}
+
+/// Checks that a file of no length has no content. Those of `/proc` have some, and would arrive empty.
+fn check_empty(folder: &Folder, name: &OsStr) -> Result<(), StoreError> {
+    let path = folder.path().join(name);
+    let failed = |error| StoreError::io("read", &path, error);
+    // It may have been removed meanwhile.
+    let Some(mut file) = folder.open_name(name, false)? else {
+        return Ok(());
+    };
+    let has_content = file.read(&mut [0]).map_err(failed)? > 0;
+    // One that has grown since has a length now, and is sent as it was.
+    if has_content && file.metadata().map_err(failed)?.len() == 0 {
+        let text = "it has content, but no length, as files of /proc: copy it, and send the copy";
+        return Err(failed(std::io::Error::other(text)));
+    }
+    Ok(())
 }
 
 fn entry(path: PathBuf, found: Found, (mode, attributes): Sent, kind: Kind) -> Entry {

@@ -61,6 +61,11 @@ impl Tally {
         }
     }
 
+    /// After how many transfers the receiver ends; `None` for never.
+    pub fn wanted(&self) -> Option<u64> {
+        self.wanted
+    }
+
     /// A session has begun.
     pub fn began(&mut self, session: SessionNumber, transfer: Transfer) {
         self.lost
