@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hawser_manager::{Action, Carried, Cause, Failure, Order, Room};
-use hawser_path::Reason;
 
 use super::event::DialResult;
 use super::remotes::Remote;
@@ -120,7 +119,7 @@ impl<T: Transport> Swarm<T> {
             // blocks. If the path works after all, the subflow recovers with the next byte.
             Cause::NotOffered => self.release(id, now),
             // Outstanding requests are part of what is measured.
-            Cause::Decided(Reason::Sensed(_)) => {}
+            Cause::Decided(ref reason) if reason.is_measured() => {}
             // Blocks outstanding on such a path would be late: others fetch them.
             _ => drop(self.picker.release(id)),
         }
