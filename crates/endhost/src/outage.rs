@@ -136,12 +136,16 @@ impl Outages {
     }
 
     /// Records that a path over `interfaces` was offered in answer to a request sent at `asked`.
-    pub(crate) fn offered(&mut self, interfaces: &[Interface], asked: Instant) {
+    /// Returns whether that ends an outage.
+    pub(crate) fn offered(&mut self, interfaces: &[Interface], asked: Instant) -> bool {
+        let mut ends = false;
         for (outage, record) in &mut self.0 {
             if record.over.is_none() && record.until <= asked && outage.cuts(interfaces) {
                 record.over = Some(asked);
+                ends = true;
             }
         }
+        ends
     }
 
     /// Removes the reports from before `sent` about a path over `interfaces`, because a packet sent

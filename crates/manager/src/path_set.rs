@@ -30,6 +30,10 @@ use crate::backoff::{Failure, STANDBY};
 use crate::order::{Action, Cause, Order, SubflowId};
 use crate::policy::denied;
 
+/// Most paths that are remembered though they are no longer offered and have no subflow, for what
+/// they carried and why they failed. Where paths come and go, the oldest are forgotten.
+const MAX_FORMER: usize = 64;
+
 /// The paths to one remote, each with a decision and its reason.
 ///
 /// `P` is what the transfer needs to dial a path.
@@ -69,6 +73,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// Subflows over paths that are no longer offered are held, and closed unless they deliver.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
         self.changed = true;
+        self.forget(now);
         let mut offered = BTreeSet::new();
         for path in paths {
             let fingerprint = path.as_ref().fingerprint();
@@ -77,6 +82,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             let entry = entries.or_insert_with(|| PathStatus::new(path.clone()));
             entry.path = path.clone();
             entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
+            entry.withdrawn = None;
             if !std::mem::replace(&mut entry.offered, true) {
                 // The path is offered again: earlier failures no longer count.
                 entry.backoff.reset();
@@ -288,7 +294,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         entries.filter_map(due).min()
     }
 
-    /// Every path that is or was offered.
+    /// Every path that is offered, and the latest of those that were.
     pub fn paths(&self) -> impl Iterator<Item = &PathStatus<P>> {
         self.entries.values()
     }
@@ -351,6 +357,21 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     fn choose(&mut self) {
         self.unpublished = true;
         choose(&mut self.entries, &self.options);
+    }
+
+    /// Forgets the paths that are no longer offered and have no subflow, except the latest.
+    fn forget(&mut self, now: Instant) {
+        let former = |(path, entry): (&Fingerprint, &PathStatus<P>)| {
+            let used = entry.open.is_some() || entry.dialing.is_some();
+            entry.withdrawn.filter(|_| !used).map(|at| (at, *path))
+        };
+        let mut former: Vec<_> = self.entries.iter().filter_map(former).collect();
+        former.sort_unstable();
+        former.truncate(former.len().saturating_sub(MAX_FORMER));
+        for (_, path) in former {
+            self.entries.remove(&path);
+            self.unpublished |= self.weighing.forget(&mut self.entries, path, now);
+        }
     }
 
     /// Applies the policy and runs the selection again.

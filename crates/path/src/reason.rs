@@ -264,6 +264,43 @@ impl Serialize for Reason {
 }
 
 impl Reason {
+    /// Whether a selection has left a path because it shares interfaces with others that it has
+    /// taken, so that sensing may try it.
+    pub fn is_overlap(&self) -> bool {
+        match self {
+            Self::Shares { .. } | Self::SharesMore { .. } => true,
+            Self::First { .. }
+            | Self::Disjoint { .. }
+            | Self::Copy
+            | Self::Unfit { .. }
+            | Self::SlowHandshake { .. }
+            | Self::SlowSlot { .. }
+            | Self::Probing { .. }
+            | Self::ProbedAgain { .. }
+            | Self::TakesOver { .. }
+            | Self::Sensed(_)
+            | Self::Policy { .. }
+            | Self::Limit { .. }
+            | Self::SharesFewest(_)
+            | Self::Spread { .. }
+            | Self::NotNeeded { .. }
+            | Self::Apart { .. }
+            | Self::SharesAtNoCost(_)
+            | Self::SharesWithPeer(_)
+            | Self::PeerLimit { .. }
+            | Self::NextTurn
+            | Self::Withdrawn { .. }
+            | Self::Fails { .. }
+            | Self::NotOffered
+            | Self::RemoteChooses => false,
+        }
+    }
+
+    /// Whether what a path carries, or the others without it, is being measured.
+    pub fn is_measured(&self) -> bool {
+        matches!(self, Self::Sensed(_))
+    }
+
     /// A short name for the kind of reason, without figures, to count reasons by.
     pub fn kind(&self) -> &'static str {
         match self {

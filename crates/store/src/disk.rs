@@ -6,8 +6,10 @@
 //! back from the page cache once the gap before them is closed. So no range is held in memory.
 
 use std::collections::HashMap;
+use std::io;
 use std::iter::Peekable;
 use std::num::NonZero;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -46,7 +48,7 @@ pub enum DiskEvent<H> {
         /// The hashes of its blocks, in order.
         digests: Vec<H>,
     },
-    /// A disk operation failed; this thread does no more work.
+    /// A disk operation failed, or the thread panicked: it does no more work.
     Failed(StoreError),
 }
 
@@ -92,7 +94,18 @@ impl Disk {
             };
             let thread = std::thread::Builder::new()
                 .name(format!("disk-{number}"))
-                .spawn(move || worker.run(&jobs, &report))
+                .spawn(move || {
+                    let files = Arc::clone(&worker.files);
+                    let work = AssertUnwindSafe(|| worker.run(&jobs, &report));
+                    if panic::catch_unwind(work).is_err() {
+                        let error = io::Error::other("a disk thread panicked");
+                        report(DiskEvent::Failed(StoreError::io(
+                            "write to",
+                            files.root(),
+                            error,
+                        )));
+                    }
+                })
                 .map_err(|e| StoreError::io("start a thread to write to", files.root(), e))?;
             disk.queues.push(sender);
             disk.threads.push(thread);

@@ -1,6 +1,7 @@
 //! The known paths, which of them are usable, and when to request them from the source again.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,11 @@ use crate::service::{Freshness, SourceError};
 
 /// Interval of requests for watched paths, and for all paths while an outage lasts.
 const WATCHED: Duration = Duration::from_secs(1);
+/// The interval is longer where there are so many that requests would be closer together than this.
+const SPACING: Duration = Duration::from_millis(10);
+/// Intervals are shorter by up to this part, each by another, so that requests that began together do
+/// not stay together.
+const JITTER: f64 = 0.125;
 /// Interval of requests for other paths in use; also the age up to which a cached answer is
 /// returned.
 const UNWATCHED: Duration = Duration::from_secs(60);
@@ -30,6 +36,9 @@ pub(super) struct PathCache {
     local: LocalAs,
     destinations: HashMap<IsdAsn, Destination>,
     outages: Outages,
+    /// How often the usable paths to an AS were looked for.
+    #[cfg(test)]
+    published: usize,
 }
 
 /// The paths to one AS.
@@ -49,6 +58,11 @@ pub(super) struct Destination {
     renew: Option<(u64, Instant)>,
     /// When the paths were last used.
     wanted: Instant,
+    /// When the first of the usable paths expires, in seconds since the Unix epoch; 0 if there is
+    /// none.
+    expires: u64,
+    /// The part of an interval by which requests are early.
+    early: f64,
 }
 
 impl Destination {
@@ -58,17 +72,22 @@ impl Destination {
         self.answered && recent
     }
 
-    /// When to request the paths next, and how fresh they must be then.
-    fn due(&self, down: bool, now: Instant) -> (Instant, Freshness) {
+    /// Whether its paths are requested often.
+    fn is_frequent(&self, down: bool) -> bool {
+        self.usable.receiver_count() > 0 || down || !self.answered
+    }
+
+    /// When to request the paths next, and how fresh they must be then. `often` is the interval of
+    /// frequent requests.
+    fn due(&self, down: bool, often: Duration, now: Instant) -> (Instant, Freshness) {
         let Some(asked) = self.asked else {
             return (now, Freshness::Cached);
         };
-        let watched = self.usable.receiver_count() > 0;
-        let regular = if watched || down || !self.answered {
-            asked + WATCHED
-        } else {
-            asked + UNWATCHED
+        let interval = match self.is_frequent(down) {
+            true => often,
+            false => UNWATCHED,
         };
+        let regular = asked + interval.mul_f64(1.0 - self.early);
         match self.renew {
             Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Freshness::New),
             _ => (regular, Freshness::Cached),
@@ -82,6 +101,8 @@ impl PathCache {
             local,
             destinations: HashMap::new(),
             outages: Outages::default(),
+            #[cfg(test)]
+            published: 0,
         }
     }
 
@@ -99,6 +120,8 @@ impl PathCache {
                 asking: 0,
                 renew: None,
                 wanted: now,
+                expires: 0,
+                early: JITTER * (RandomState::new().hash_one(dst) as f64 / u64::MAX as f64),
             }
         });
         destination.wanted = now;
@@ -117,18 +140,28 @@ impl PathCache {
         (usable.cloned().collect(), offered.len())
     }
 
-    /// Publishes the usable paths to watchers, where they changed.
-    pub(super) fn publish(&self) {
-        for (dst, destination) in &self.destinations {
-            let (usable, _) = self.usable(*dst);
-            destination.usable.send_if_modified(|current| {
-                let changed = **current != usable;
-                if changed {
-                    *current = Arc::new(usable);
-                }
-                changed
-            });
-        }
+    /// Publishes the usable paths to `dst` to watchers, if they changed.
+    fn publish(&mut self, dst: IsdAsn) {
+        #[cfg(test)]
+        (self.published += 1);
+        let (usable, _) = self.usable(dst);
+        let Some(destination) = self.destinations.get_mut(&dst) else {
+            return;
+        };
+        destination.expires = usable.iter().map(Path::expiry).min().unwrap_or(0);
+        destination.usable.send_if_modified(|current| {
+            let changed = **current != usable;
+            if changed {
+                *current = Arc::new(usable);
+            }
+            changed
+        });
+    }
+
+    /// Publishes the usable paths to all ASes, because outages have changed.
+    fn publish_all(&mut self) {
+        let all: Vec<IsdAsn> = self.destinations.keys().copied().collect();
+        all.into_iter().for_each(|dst| self.publish(dst));
     }
 
     /// Updates the paths to `dst` with the `answer` to a request sent at `asked`.
@@ -150,6 +183,7 @@ impl PathCache {
         destination.answered = answer.is_ok();
         // An answer counts from the time of its request; without one, old paths are tried again
         // some time after they were reported down.
+        let mut changed = false;
         let (offered_at, answer) = match answer {
             Ok(paths) => {
                 let expiry = paths.iter().map(Path::expiry).min();
@@ -158,17 +192,25 @@ impl PathCache {
                 if !same || freshness == Freshness::New {
                     destination.renew = expiry.and_then(|expiry| renewal(expiry, asked));
                 }
-                destination.offered = paths;
+                changed = destination.offered != paths;
+                if changed {
+                    destination.offered = paths;
+                }
                 (Some(asked), Ok(()))
             }
             Err(error) => (asked.checked_sub(HOLD_WITHOUT_ANSWERS), Err(error)),
         };
+        let mut outages_changed = false;
         for path in &destination.offered {
             if let Some(at) = offered_at {
-                self.outages.offered(&path.info().interfaces, at);
+                outages_changed |= self.outages.offered(&path.info().interfaces, at);
             }
         }
-        self.publish();
+        if outages_changed {
+            self.publish_all();
+        } else if changed {
+            self.publish(dst);
+        }
         answer
     }
 
@@ -182,7 +224,7 @@ impl PathCache {
         // Only outages that cut a known path are kept, so that reports cost no memory.
         let new = cuts_known && self.outages.report(outage, Instant::now());
         if new {
-            self.publish();
+            self.publish_all();
         }
         new
     }
@@ -191,7 +233,7 @@ impl PathCache {
     /// acknowledged.
     pub(super) fn clear(&mut self, interfaces: &[Interface], sent: Instant) {
         if self.outages.clear(interfaces, sent) {
-            self.publish();
+            self.publish_all();
         }
     }
 
@@ -200,30 +242,48 @@ impl PathCache {
     pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Freshness)>, Option<Instant>) {
         let now = Instant::now();
         // Paths expire also while the source does not answer.
-        self.publish();
+        let second = unix_now();
+        let expired = |(dst, one): (&IsdAsn, &Destination)| {
+            (one.expires != 0 && one.expires <= second).then_some(*dst)
+        };
+        let expired: Vec<_> = self.destinations.iter().filter_map(expired).collect();
+        expired.into_iter().for_each(|dst| self.publish(dst));
         self.destinations.retain(|_, destination| {
             destination.asking > 0
                 || destination.usable.receiver_count() > 0
                 || now < destination.wanted + FORGET
         });
         let down = self.outages.any(now);
+        let often = self.often(down);
         let (mut due_now, mut next) = (Vec::new(), None);
         for (dst, destination) in &mut self.destinations {
             if *dst == self.local.isd_as {
                 continue;
             }
-            let (due, freshness) = match destination.asking {
-                0 => destination.due(down, now),
-                _ => (now + WATCHED, Freshness::Cached),
+            // An answer in time makes the next request due no sooner than this.
+            let soonest = now + WATCHED.mul_f64(1.0 - JITTER);
+            let due = match destination.asking {
+                0 => match destination.due(down, often, now) {
+                    (due, freshness) if due <= now => {
+                        destination.asking += 1;
+                        due_now.push((*dst, freshness));
+                        soonest
+                    }
+                    (due, _) => due,
+                },
+                _ => soonest,
             };
-            if due <= now {
-                destination.asking += 1;
-                due_now.push((*dst, freshness));
-            } else if next.is_none_or(|next| due < next) {
-                next = Some(due);
-            }
+            next = Some(next.map_or(due, |next: Instant| next.min(due)));
         }
         (due_now, next)
+    }
+
+    /// The interval of frequent requests.
+    fn often(&self, down: bool) -> Duration {
+        let all = self.destinations.values();
+        let frequent = all.filter(|one| one.is_frequent(down)).count();
+        let frequent = u32::try_from(frequent).unwrap_or(u32::MAX);
+        WATCHED.max(SPACING.saturating_mul(frequent))
     }
 
     /// Counts a request for `dst` that begins.

@@ -166,11 +166,12 @@ pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
             });
         }
         drop(inner);
+        // The plan accounts for the requests in flight: nothing new is due when one ends.
+        while asking.try_join_next().is_some() {}
         let plan_again = sleep_until(next.unwrap_or_else(Instant::now).into());
         tokio::select! {
             () = plan_again, if next.is_some() => {}
             () = replan.notified() => {}
-            Some(_) = asking.join_next() => {}
         }
     }
 }

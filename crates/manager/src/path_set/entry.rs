@@ -25,6 +25,8 @@ pub struct PathStatus<P> {
     pub path: P,
     /// Whether it is offered now.
     pub offered: bool,
+    /// Since when it is no longer offered.
+    pub(super) withdrawn: Option<Instant>,
     /// Why nothing can be sent over it, and why the policy does not allow it.
     pub(super) unfit: Option<Reason>,
     pub(super) denied: Option<Reason>,
@@ -81,6 +83,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
             fingerprint: path.as_ref().fingerprint(),
             path,
             offered: false,
+            withdrawn: None,
             unfit: None,
             denied: None,
             taken: false,
@@ -129,6 +132,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
     /// Holds its subflow because it is no longer offered. Most likely a link is down: other paths
     /// fetch what was requested over it.
     pub(super) fn withdraw(&mut self, now: Instant) -> Vec<Order> {
+        self.withdrawn = Some(now);
         let cause = Cause::NotOffered;
         let mut orders = Vec::from_iter(self.end_dial(cause.clone()));
         if let Some(open) = &mut self.open {

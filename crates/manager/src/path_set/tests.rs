@@ -403,3 +403,41 @@ fn a_path_on_trial_gives_way_to_a_selected_one() {
     carry(&mut bench, &paths, &mut now);
     assert_eq!(used(&bench), [2; 2]);
 }
+
+#[test]
+fn a_path_that_shares_more_than_is_allowed_is_tried_too() {
+    let mut bench = Bench::new("disjoint:1".parse().unwrap(), 4);
+    let mut now = Instant::now();
+    let paths = [path(&[1, 5, 6, 1]), path(&[2, 5, 6, 2])];
+    bench.offer(&paths, now);
+    let left = bench.set.decision(paths[1].fingerprint()).unwrap();
+    assert_eq!(left.reason.kind(), "shares more interfaces");
+    carry(&mut bench, &paths, &mut now);
+    assert_eq!(used(&bench), [2; 2]);
+}
+
+#[test]
+fn paths_that_come_and_go_do_not_pile_up() {
+    let mut bench = Bench::new(Select::disjoint(), 2);
+    let start = Instant::now();
+    let stays = path(&[1]);
+    bench.offer(std::slice::from_ref(&stays), start);
+    bench.connected(&stays, MS, start);
+    for round in 2..1000u16 {
+        let now = start + MS * round.into();
+        let comes = path(&[round]);
+        bench.offer(&[stays.clone(), comes.clone()], now);
+        bench.connected(&comes, MS, now);
+        bench.set.tick(|_| Carried::default(), now);
+        bench.orders(now);
+        let subflow = bench.subflows[&comes.fingerprint()];
+        bench.offer(std::slice::from_ref(&stays), now);
+        bench.orders(now);
+        bench.set.closed(subflow);
+        bench.set.changes();
+    }
+    assert!(bench.set.paths().count() <= MAX_FORMER + 2);
+    // The latest are remembered, and the one that is in use.
+    let known = |path: &Path| bench.set.decision(path.fingerprint()).is_some();
+    assert!(known(&stays) && known(&path(&[999])) && !known(&path(&[2])));
+}

@@ -106,6 +106,17 @@ impl Weighing {
         unpublished
     }
 
+    /// Forgets a path that is not among `entries` any more. Returns whether that decides anything
+    /// about others.
+    pub fn forget<P>(&mut self, entries: &mut Entries<P>, path: Fingerprint, now: Instant) -> bool {
+        self.unused.remove(&path);
+        self.unsensed.remove(&path);
+        self.marks.remove(&path);
+        let open = self.open.remove(&path);
+        let change = open.and_then(|_| self.slots.gone(path, now));
+        decided(entries, Vec::from_iter(change))
+    }
+
     /// Whether a path is held: nothing may be requested over it for now.
     pub fn is_held(&self, path: Fingerprint) -> bool {
         self.slots.is_waiting(path) || self.paused() == Some(path)
@@ -208,7 +219,7 @@ fn candidates<P: AsRef<Path>>(
         .values()
         .filter(|entry| {
             let left = entry.selected.as_ref().map(|decision| &decision.reason);
-            let shares = room && matches!(left, Some(Reason::Shares { .. }));
+            let shares = room && left.is_some_and(Reason::is_overlap);
             let fails = entry.backoff.is_replaced();
             entry.is_fit() && !entry.taken && (entry.sensed || shares && !fails)
         })

@@ -245,6 +245,10 @@ impl<K: Copy + Ord> Sense<K> {
         now: Instant,
     ) -> Duration {
         let mut longest = Duration::ZERO;
+        // A pair whose pause ended long ago begins with the first one again.
+        let remembered = self.options.longest_pause;
+        self.pauses
+            .retain(|_, (until, _)| *until + remembered > now);
         for other in others {
             let before = self.pauses.get(&(path, other)).map(|(_, pause)| *pause * 2);
             let pause = before

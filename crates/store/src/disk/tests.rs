@@ -132,3 +132,38 @@ async fn a_disk_that_hangs_does_not_hold_up_another_job() {
     assert!(!checked(reported_late.recv()));
     assert!(accounts[0].try_reserve(BLOCK as usize).is_some());
 }
+
+/// Ranges that make a disk thread panic.
+struct Faulty;
+
+impl Ranges for Faulty {
+    type Hasher = Sha1;
+
+    fn count(&self) -> u32 {
+        1
+    }
+
+    fn range(&self, _: u32) -> std::ops::Range<u64> {
+        0..BLOCK
+    }
+
+    fn expected(&self, _: u32) -> Option<Hash<Self>> {
+        panic!("as this test wants")
+    }
+}
+
+#[test]
+fn a_disk_thread_that_panics_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Arc::new(writable(dir.path(), one_file(BLOCK)));
+    let (events, reported) = channel();
+    let disk = Disk::start(&files, &Arc::new(Faulty), move |event| {
+        events.send(event).unwrap();
+    });
+    let disk = disk.unwrap();
+    disk.write(0, 0, Bytes::from(vec![1; BLOCK as usize]), room());
+    disk.check(0);
+    let event = reported.recv();
+    assert!(matches!(event, Ok(DiskEvent::Failed(_))), "{event:?}");
+    disk.finish();
+}

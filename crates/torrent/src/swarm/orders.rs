@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hawser_manager::{Action, Carried, Cause, Failure, Order, Room};
-use hawser_path::{Path, Reason};
+use hawser_path::Path;
 
 use super::connections::Connections;
 use super::event::DialResult;
@@ -121,7 +121,7 @@ impl<T: Transport> Swarm<T> {
             // blocks. If the path works after all, the subflow recovers with the next byte.
             Cause::NotOffered => self.suspend(id, now),
             // Outstanding requests are part of what is measured.
-            Cause::Decided(Reason::Sensed(_)) => {}
+            Cause::Decided(ref reason) if reason.is_measured() => {}
             // Blocks outstanding on such a path would be late: others fetch them.
             _ => {
                 let released = self.picker.release(id).into_iter();

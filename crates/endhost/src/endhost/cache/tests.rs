@@ -51,8 +51,9 @@ fn short_lived_paths_are_renewed_at_half_their_lifetime() {
 fn paths_close_to_their_expiry_are_requested_again() {
     let (mut cache, dst) = cache();
     cache.want(dst);
-    let (due, _) = cache.plan();
+    let (due, next) = cache.plan();
     assert_eq!(due, [(dst, Freshness::Cached)]);
+    assert!(next.is_some(), "its answer changes no plan");
     assert_eq!(cache.plan().0, [], "it is being asked for");
     let long_ago = Instant::now().checked_sub(WATCHED).unwrap();
     cache
@@ -106,4 +107,54 @@ fn paths_offered_again_are_renewed_no_later() {
             freshness == Freshness::New
         );
     }
+}
+
+#[test]
+fn an_answer_concerns_only_the_paths_that_it_changes() {
+    const ASES: u64 = 300;
+    let (mut cache, _) = cache();
+    let begun = Instant::now();
+    let ases: Vec<_> = (1..=ASES).map(|number| IsdAsn(1 << 48 | number)).collect();
+    let watchers: Vec<_> = (ases.iter())
+        .map(|dst| cache.want(*dst).usable.subscribe())
+        .collect();
+    let ask = |cache: &mut PathCache, at: Instant| {
+        let (due, _) = cache.plan();
+        for (dst, freshness) in &due {
+            let answer = Ok(vec![path(3600)]);
+            cache.update(*dst, at, *freshness, answer).unwrap();
+            cache.done(*dst);
+            cache.plan();
+        }
+        due.len()
+    };
+    assert_eq!(ask(&mut cache, begun), ases.len());
+    assert_eq!(cache.published, ases.len());
+    assert!(watchers.iter().all(|paths| paths.borrow().len() == 1));
+    // Later they are asked for again. Copies that expire later are one change each.
+    let long_ago = begun.checked_sub(Duration::from_secs(5));
+    (cache.destinations.values_mut()).for_each(|one| one.asked = long_ago);
+    assert_eq!(ask(&mut cache, begun), ases.len());
+    assert!(cache.published <= 2 * ases.len(), "{}", cache.published);
+}
+
+#[test]
+fn many_watched_ases_are_requested_less_often() {
+    let (mut cache, _) = cache();
+    let asked = Instant::now();
+    let mut watchers = Vec::new();
+    for number in 1..=300 {
+        assert!(number > 100 || cache.often(false) == WATCHED);
+        let dst = IsdAsn(1 << 48 | number);
+        watchers.push(cache.want(dst).usable.subscribe());
+        let answer = Ok(vec![path(3600)]);
+        (cache.update(dst, asked, Freshness::Cached, answer)).unwrap();
+    }
+    let often = cache.often(false);
+    assert_eq!(often, 3 * WATCHED);
+    // Requests that were sent together are due one after the other, none of them late.
+    let due = |one: &Destination| one.due(false, often, asked).0;
+    let dues: std::collections::BTreeSet<_> = cache.destinations.values().map(due).collect();
+    assert!(dues.len() > 200, "{}", dues.len());
+    assert!(dues.iter().all(|due| *due <= asked + often));
 }
