@@ -3,9 +3,11 @@
 
 mod bed;
 mod beside;
+mod fail;
 mod gateway;
 mod quic;
 mod refused;
+mod revoked;
 mod serving;
 
 use std::io::{ErrorKind, Read, Write};
