@@ -91,6 +91,9 @@ fn a_dead_shim_lets_nothing_out_if_it_fails_closed() {
     let (tcp, udp) = failures(&bed);
     assert_eq!(tcp, Some(ErrorKind::ConnectionRefused));
     assert!(udp.is_some());
+    let status = bed.shim(CLIENT, &["status"]);
+    let error = String::from_utf8_lossy(&status.stderr);
+    assert!(error.contains("rejected (--fail closed)"), "{error}");
 
     // Another one takes over what it left.
     let client = bed.use_shim(&server, &["--fail", "closed"]);

@@ -42,7 +42,7 @@ fn assert_reset(mut client: &TcpStream, mut server: &TcpStream) {
 }
 
 /// Takes the client's key from those that the server allows.
-fn revoke(carrier: &str) {
+fn revoke(carrier: &str, refusal: &str) {
     let Some(bed) = Bed::new(&format!("shim-revoke-{carrier}")) else {
         return;
     };
@@ -61,12 +61,12 @@ fn revoke(carrier: &str) {
     assert_reset(&program, &service);
     println!("{carrier}: revoked after {:?}", began.elapsed());
     assert_reset(&second, &other);
-    bed.wait_for_failure(CLIENT, "no longer ");
-    bed.wait_for_failure(SERVER, "no longer ");
+    bed.wait_for_failure(CLIENT, "no longer");
+    bed.wait_for_failure(SERVER, "no longer");
     let to = format!("{}:9", MAPPED[0]);
     let refused = bed.client.connect(&to);
     assert!((&refused).read(&mut [0]).is_err());
-    bed.wait_for_failure(CLIENT, "is not allowed here");
+    bed.wait_for_failure(CLIENT, refusal);
 
     // It may come back.
     bed.write_keys("allowed_keys", &own);
@@ -75,12 +75,12 @@ fn revoke(carrier: &str) {
 
 #[test]
 fn connections_by_mptcp_end_with_the_key() {
-    revoke("mptcp");
+    revoke("mptcp", "is not allowed here");
 }
 
 #[test]
 fn connections_by_quic_end_with_the_key() {
-    revoke("quic");
+    revoke("quic", "trusted by the other");
 }
 
 #[test]
@@ -106,4 +106,29 @@ fn connections_end_with_what_else_they_need() {
     let _server = bed.serve(&["--serve", "9"]);
     assert_reset(&program, &service);
     bed.wait_for_failure(SERVER, "is no longer served here");
+}
+
+#[test]
+fn open_sessions_follow_their_policy() {
+    let Some(bed) = Bed::new("shim-policy") else {
+        return;
+    };
+    let server = bed.serve(&["--serve", "all"]);
+    let policy = |acl: &str| {
+        let new = bed.path("p.new");
+        fs::write(&new, format!("all: {{acl: [{acl}]}}\n")).unwrap();
+        fs::rename(new, bed.path("p.yml")).unwrap();
+    };
+    policy("'+'");
+    let map = bed.path("map.toml");
+    let entry = format!("{{ to = {:?}, policy = \"p.yml:all\" }}", server.address);
+    fs::write(&map, format!("[destinations]\n{:?} = {entry}\n", MAPPED[0])).unwrap();
+    let flags = ["--file", &map, "--server-key", &server.key, "--paths", "4"];
+    let _client = bed.up(CLIENT, &flags);
+    let _pair = bed.pair();
+    bed.wait_for_paths(4);
+    policy("'- 1-ff00:0:110#2', '+'");
+    bed.wait_for_paths(3);
+    policy("'+'");
+    bed.wait_for_paths(4);
 }
