@@ -103,7 +103,11 @@ async fn a_late_datagram_does_not_put_a_removed_lane_under_its_slot_again() {
         let lane = bed.lane(number).lane;
         let table = Arc::clone(&lane.table);
         std::thread::scope(|scope| {
-            scope.spawn(|| (1..20).for_each(|epoch| drop(table.learn(bound(epoch), &lane))));
+            scope.spawn(|| {
+                for epoch in 1..20 {
+                    table.learn(bound(epoch), &lane);
+                }
+            });
             lane.close();
             table.unbind(lane.key);
         });
