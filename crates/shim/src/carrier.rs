@@ -36,6 +36,7 @@ use self::client::{Answer, Connect, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
+use self::lane::LaneKey;
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
 pub use self::packets::Captured;
@@ -51,12 +52,23 @@ use crate::choice::{CarrierChoice, CarrierKind};
 use crate::handover::{Handed, HandoverReceiver};
 use crate::holder::Served;
 use crate::link::{Found, Link, ToCarrier, ToHolder};
+use crate::protocol::Message;
 
 /// Interval at which the map's file is looked at.
 const FOLLOWED: Duration = Duration::from_millis(500);
 
-/// Both ends of a channel.
+/// Both ends of a channel to a session. What bounds it is said where it is used.
 type Channel<T> = (mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>);
+
+/// Both ends of the channel for messages that arrive over the connections of sessions: while it is full,
+/// nothing more is read from them.
+type Inbox = (
+    mpsc::Sender<(LaneKey, Message)>,
+    mpsc::Receiver<(LaneKey, Message)>,
+);
+
+/// Messages in an [`Inbox`], of at most 64 KiB each.
+const INBOX: usize = 64;
 
 /// Why the carrier cannot work.
 #[derive(Debug, Error)]
@@ -144,9 +156,10 @@ pub struct Carrier {
     handed: HandoverReceiver,
     clients: Clients,
     tasks: JoinSet<()>,
-    /// Destinations of packets.
+    /// Destinations of packets: at most one request for each that is remembered.
     finds: mpsc::UnboundedReceiver<Find>,
     capture: Capture,
+    /// Requests for reports: one for each caller, of which a few wait.
     server: mpsc::UnboundedSender<oneshot::Sender<Vec<SessionReport>>>,
     reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
     reporter: Reporter,
@@ -345,11 +358,13 @@ impl Carrier {
 
     /// Has the holder capture what is mapped now.
     fn follow(&self, changes: Changes) {
-        for problem in changes.problems {
-            tracing::error!("{problem}");
-        }
+        changes.report();
         if changes.is_new {
             self.capture.on_new_map();
+            if let Some(destinations) = &self.destinations {
+                self.clients
+                    .follow(|target| destinations.options(target, &self.paths));
+            }
         }
         if let Some((prefixes, routed)) = changes.prefixes {
             self.node.tell(ToHolder::Capture { prefixes, routed });
@@ -411,7 +426,14 @@ impl Carrier {
             // The map has changed since the holder asked.
             return handed.refuse();
         };
-        if let Err(error) = self.request(target, Request::Carry(handed)) {
+        let carried = match self.node.budget().take() {
+            Some(permit) => self.request(target, Request::Carry(handed, permit)),
+            None => {
+                handed.refuse();
+                Err(self.node.budget().exhausted())
+            }
+        };
+        if let Err(error) = carried {
             let failure = Some(format!("to {destination}: {error}"));
             self.node.tell(ToHolder::StreamEnded {
                 was_set_up: false,

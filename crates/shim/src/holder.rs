@@ -2,13 +2,17 @@
 //!
 //! It has a network namespace of its own with one TUN device and the kernel's MPTCP sockets, the
 //! nf_tables table and the routes by which programs' connections are captured, and relays each of
-//! them. Everything of it in the kernel vanishes with its process, but for one policy rule.
+//! them. Everything of it in the kernel vanishes with its process, but for policy rules without effect
+//! and, if that is wanted, what keeps captured destinations from being reached by other routes.
 
 mod capture;
+mod captures;
 mod carrier;
 mod device;
 mod enclosed;
+mod fail;
 mod incoming;
+mod intake;
 mod network;
 mod opening;
 mod outgoing;
@@ -35,8 +39,10 @@ use tokio::sync::mpsc;
 
 use self::capture::Capture;
 pub use self::capture::{CaptureOptions, Captured};
+use self::captures::Captures;
 use self::carrier::Carriers;
 pub use self::device::remove_leftovers;
+pub use self::fail::{FailMode, is_guarded, remove_guard};
 pub(crate) use self::incoming::{IncomingError, connect_server};
 use self::network::Network;
 pub use self::report::{
@@ -45,7 +51,9 @@ pub use self::report::{
 };
 pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
 pub(crate) use self::serve::{find, is_own};
-pub use self::service::{AttachError, ServiceError, attach, down, report, run_service};
+pub use self::service::{
+    AttachError, AttachOptions, ServiceError, attach, down, report, run_service,
+};
 use self::subflows::Subflows;
 use crate::address::Block;
 use crate::carrier::Attachment;
@@ -99,6 +107,29 @@ pub enum HolderError {
         /// The key of the carrier.
         wanted: PeerKey,
     },
+    /// The port at which captured connections are to arrive cannot be listened at.
+    #[error(
+        "cannot listen at TCP port {port} for captured connections: {source}; choose another \
+         `--redirect-port`, or none"
+    )]
+    RedirectPort {
+        /// The port.
+        port: u16,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The holder has connections arrive at another port.
+    #[error(
+        "the shim that runs has captured connections arrive at {holds}, not at port {wanted}: take it \
+         down first (`hawser shim down`)",
+        holds = port_name(*.holds)
+    )]
+    OtherPort {
+        /// The holder's port; 0 for any.
+        holds: u16,
+        /// The carrier's.
+        wanted: u16,
+    },
     /// MPTCP is wanted, and cannot be used.
     #[error("{0}; without MPTCP, use --carrier quic")]
     NoMptcp(#[source] Box<Self>),
@@ -108,6 +139,13 @@ pub enum HolderError {
     /// Another carrier works with this holder.
     #[error("the shim is up already (`hawser shim status` shows it): take it down first")]
     Attached,
+}
+
+fn port_name(port: u16) -> String {
+    match port {
+        0 => "any port".to_owned(),
+        port => format!("port {port}"),
+    }
 }
 
 /// Has what `socket` sends not be captured.
@@ -198,7 +236,9 @@ impl Holder {
         let own = Block::of(&key, tag);
         let mptcp = Mptcp::set_up(own, carrier)?;
         let (capture, captured) = Capture::open(options)?;
-        let carriers = Carriers::new(capture, mptcp.clone());
+        let is_enclosed = matches!(options.captured, Captured::Enclosed(_));
+        let captures = Captures::new(Some(capture), options.port);
+        let carriers = Carriers::new(captures, mptcp.clone(), is_enclosed);
         if let Some(network) = mptcp.network() {
             let served = network.listen()?;
             tokio::spawn(incoming::run(served, carriers.clone()));
@@ -264,7 +304,7 @@ impl Holder {
         let handover = handover::pair();
         Ok(Queues {
             mptcp,
-            captured: self.0.carriers.captured()?,
+            captured: self.0.carriers.captures().queue()?,
             handover: handover.map_err(HolderError::system("hand sockets over to the carrier"))?,
         })
     }
@@ -280,7 +320,7 @@ impl Holder {
     /// # Errors
     /// [`HolderError`] when they cannot be captured.
     pub async fn captured(&self) -> Result<(), Arc<HolderError>> {
-        self.0.carriers.first_capture().await
+        self.0.carriers.captures().first().await
     }
 
     /// Reports what happens to programs' connections from now on. A later call ends this.

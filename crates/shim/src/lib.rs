@@ -13,6 +13,7 @@
 //! runs again. Those that are streams are in the carrier, and end with it.
 
 pub mod address;
+mod budget;
 pub mod carrier;
 pub mod choice;
 pub mod handover;

@@ -47,6 +47,9 @@ pub enum ToHolder {
         role: Role,
         /// The slots.
         live: Vec<Slot>,
+        /// The other host, for messages.
+        #[serde(default)]
+        name: String,
     },
     /// Connections of programs to these prefixes go over SCION, from now on.
     Capture {
@@ -87,6 +90,9 @@ pub enum ToHolder {
         role: Role,
         /// Why.
         reason: String,
+        /// Whether connections end though there is still something to be delivered here.
+        #[serde(default)]
+        at_once: bool,
     },
 }
 
@@ -127,6 +133,9 @@ pub enum ToCarrier {
 }
 
 /// One end of the connection: sends `S`, receives `R`.
+///
+/// Both queues are bounded by what they are about: one message for each connection that begins or ends,
+/// of which there is a limit at once, and for each change of a lane; else a few at intervals.
 #[derive(Debug)]
 pub struct Link<S, R> {
     sender: mpsc::UnboundedSender<S>,
@@ -207,6 +216,7 @@ mod tests {
                 peer,
                 role: Role::Client,
                 live: vec![1, 3],
+                name: "1-ff00:0:4,10.0.0.1".into(),
             },
             ToHolder::Connected {
                 id: 7,

@@ -75,6 +75,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             let options = CaptureOptions {
                 table: format!("hawser-run-{}", std::process::id()),
                 captured: place.captured(),
+                port: 0,
             };
             let holder = Holder::create(key, &options, CARRIER)?;
             let attachment = holder.attach(key)?;
@@ -94,9 +95,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
                 plain_ip: None,
             };
             let carrier = Carrier::start(options, attachment)?;
-            let explanation = args
-                .explain
-                .then(|| Explanation::begin(&holder, carrier.reporter()));
+            let explanation = Explanation::begin(&holder, carrier.reporter(), args.explain);
             let carried = tokio::spawn(carrier.run());
             holder.captured().await?;
             Ok::<_, Failure>((holder, carried, explanation))
@@ -108,7 +107,11 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         let mut child = match place.start(&mut command)? {
             Ok(child) => child,
             Err(error) => {
-                errln!("hawser: {}: {error}", program.to_string_lossy());
+                errln!(
+                    "hawser: {}: {}",
+                    program.to_string_lossy(),
+                    place::why(program, &error)
+                );
                 return Ok(ExitCode::from(match error.kind() {
                     ErrorKind::NotFound => 127,
                     _ => 126,
@@ -129,9 +132,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             _ = tokio::time::timeout(DELIVERED, holder.delivered()) => {}
             _ = signals.next() => {}
         }
-        if let Some(explanation) = explanation {
-            explanation.end().await;
-        }
+        explanation.end().await;
         holder.release().await;
         carried.abort();
         Ok(code(status))

@@ -75,6 +75,8 @@ pub enum InternalCommand {
         name: ShimName,
         key: PeerKey,
         carrier: CarrierChoice,
+        /// Where captured connections arrive; 0 for any port
+        port: u16,
     },
     /// Gives plain IP of an AS of a lab the delay, jitter and loss of links
     Emulator { dir: PathBuf },
@@ -197,9 +199,12 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             hawser_experiments::sweep();
             code
         }
-        InternalCommand::ShimHolder { name, key, carrier } => {
-            report(shim::hold(&name, key, carrier))
-        }
+        InternalCommand::ShimHolder {
+            name,
+            key,
+            carrier,
+            port,
+        } => report(shim::hold(&name, key, carrier, port)),
         InternalCommand::Emulator { dir } => {
             let Err(error) = hawser_lab::emulate(&AsDir::new(dir));
             report(Err(error))

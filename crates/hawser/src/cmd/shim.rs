@@ -1,7 +1,9 @@
 //! `hawser shim`: TCP programs over several SCION paths.
 
+mod attach;
 mod client;
 mod down;
+mod filter;
 mod gateway;
 mod holder;
 mod place;

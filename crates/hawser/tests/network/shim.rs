@@ -3,10 +3,12 @@
 
 mod bed;
 mod beside;
+mod fail;
 mod gateway;
 mod paused;
 mod quic;
 mod refused;
+mod revoked;
 mod serving;
 
 use std::io::{ErrorKind, Read, Write};

@@ -6,6 +6,7 @@ mod dial;
 mod end;
 mod lanes;
 mod shared;
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
 use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
-use hawser_path::{Decision, Fingerprint, Interface};
+use hawser_path::{Decision, Fingerprint, Interface, Policy};
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -23,8 +24,8 @@ use tokio::task::AbortHandle;
 pub(super) use self::answer::Answer;
 use self::connections::new_streams;
 use self::dial::{Dialed, SessionError};
+use self::end::Ending;
 pub(super) use self::end::GOODBYE;
-use super::Channel;
 use super::beside::Beside;
 use super::clients::Usage;
 use super::destinations::Target;
@@ -35,12 +36,13 @@ use super::report::{Failovers, Lost, SessionReport};
 use super::streams::{self, Connections, Instance};
 use super::table::SlotTable;
 use super::underlay::Underlay;
+use super::{Channel, INBOX, Inbox};
 use crate::PLAIN_IP_PORT;
 use crate::address::{Block, SLOTS, Slot};
+use crate::budget::Permit;
 use crate::choice::{CarrierSet, Measured};
 use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
-use crate::protocol::Message;
 use crate::slots::{Published, Slots};
 
 /// Interval at which paths are weighed.
@@ -56,8 +58,10 @@ const REPLACED: Duration = Duration::from_secs(2);
 pub(crate) enum Request {
     /// Asks where a connection goes; the answer comes once a path is connected.
     Connect(Answer),
-    /// A program's connection that goes to a stream.
-    Carry(Handed),
+    /// A program's connection that goes to a stream, and what it may have.
+    Carry(Handed, Permit),
+    /// Which paths may be used, from now on.
+    Policy(Option<Policy>),
     /// How many bytes MPTCP has carried between programs of this host and each peer.
     Measure(Vec<(Ipv6Addr, u64)>),
     /// The peers with which programs of this host have connections by MPTCP.
@@ -116,13 +120,15 @@ pub(crate) struct ClientSession {
     /// The lane over plain IP, if that may be used.
     beside: Option<Beside>,
     dials: HashMap<SubflowId, AbortHandle>,
+    /// One outcome for each dial, of which there is one for each slot at most.
     dialed: Channel<Dialed>,
     /// The key of the peer and the session's table, once a path is connected.
     known: Option<(PeerKey, Arc<SlotTable>)>,
     open: BTreeMap<LaneKey, OpenLane>,
     slots: Slots<LaneKey>,
     published: Published,
-    received: Channel<(LaneKey, Message)>,
+    received: Inbox,
+    /// A lane has at most one event of each kind on its way here.
     events: Channel<(LaneKey, LaneEvent)>,
     waiting: Vec<Answer>,
     /// The carriers of both sides, once the peer has said which it has.
@@ -175,7 +181,7 @@ impl ClientSession {
             open: BTreeMap::new(),
             slots: Slots::new(),
             published: Published::default(),
-            received: mpsc::unbounded_channel(),
+            received: mpsc::channel(INBOX),
             events: mpsc::unbounded_channel(),
             waiting: Vec::new(),
             carriers: None,
@@ -200,11 +206,11 @@ impl ClientSession {
         if let Err(error) = &ended {
             tracing::warn!("a session ended: {error}");
         }
-        let is_in_order = ended.is_ok();
+        let ending = Ending::of(&ended);
         let reason = ended.err().map(|error| error.to_string());
         let reason = reason.unwrap_or_else(|| "it was unused, or the shim has ended".to_owned());
         self.refuse(requests, &reason);
-        self.end(is_in_order, reason).await;
+        self.end(ending, reason).await;
     }
 
     async fn work(
@@ -269,12 +275,16 @@ impl ClientSession {
                 self.waiting.push(answer);
                 self.answer_waiting();
             }
-            Request::Carry(handed) => {
+            Request::Carry(handed, permit) => {
                 let (streams, connections) = (self.streams.streams.clone(), &self.connections);
-                let carried =
-                    streams::carry(handed, streams, connections.clone(), self.node.clone());
-                tokio::spawn(carried);
+                let (connections, node) = (connections.clone(), self.node.clone());
+                let carried = streams::carry(handed, self.peer, streams, connections, node);
+                tokio::spawn(async move {
+                    let _permit = permit;
+                    carried.await;
+                });
             }
+            Request::Policy(policy) => self.paths.set_policy(policy),
             Request::Measure(carried) => self.measure(&carried),
             Request::InUse(peers) => self.in_use(&peers),
             Request::Report(answer) => {
@@ -379,6 +389,7 @@ impl ClientSession {
                 peer: table.peer.address(0),
                 role: Role::Client,
                 live,
+                name: self.peer.to_string(),
             });
         }
     }

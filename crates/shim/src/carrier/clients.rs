@@ -28,6 +28,7 @@ pub(super) struct Clients {
 
 /// A session that runs; it ends in order when this is dropped.
 struct Client {
+    /// Programs' connections and packets, as many as there may be of them, and what comes at intervals.
     requests: mpsc::UnboundedSender<Request>,
     usage: Arc<Usage>,
 }
@@ -99,6 +100,17 @@ impl Clients {
         });
         self.all.insert(target, Client { requests, usage });
         Ok(())
+    }
+
+    /// Has the sessions follow the policies that `options` name now. A policy that cannot be read stays
+    /// as it was.
+    pub(super) fn follow(&self, options: impl Fn(&Target) -> Result<PathOptions, String>) {
+        for (target, client) in &self.all {
+            if let Ok(options) = options(target) {
+                // Those that have ended are removed later.
+                let _ = client.requests.send(Request::Policy(options.policy));
+            }
+        }
     }
 
     /// Informs the sessions of what MPTCP has carried to each peer.

@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
 use thiserror::Error;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 use tokio::time::MissedTickBehavior;
 
 use super::lane::{LaneEvent, LaneKey, SealedLane};
@@ -23,6 +24,9 @@ const TICK: Duration = Duration::from_millis(20);
 const PROBED: Duration = Duration::from_millis(100);
 /// Probes of the size that the path announces, after which small ones are tried.
 const LARGE: u32 = 3;
+
+/// Longest wait until the other side has received why a lane was closed.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Why a control stream ended.
 #[derive(Debug, Error)]
@@ -67,6 +71,92 @@ impl Control {
 
     /// The next message.
     pub(crate) async fn read(&mut self) -> Result<Message, ControlError> {
+        let mut reader = Reader {
+            receive: &mut self.receive,
+            framing: &mut self.framing,
+        };
+        reader.read().await
+    }
+
+    pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        Ok(self.send.write_all(&bytes).await?)
+    }
+
+    /// Sends no more, and waits until the peer has received all.
+    pub(crate) async fn finish(mut self) {
+        if self.send.finish().is_ok() {
+            let _ = self.send.delivered().await;
+        }
+    }
+
+    /// Works the connection of `lane`, and judges the lane, until one of them ends. Messages that
+    /// arrive go to `received`; those from `outgoing` are sent.
+    ///
+    /// A write waits for as long as the other side does not read: meanwhile messages are read, and the
+    /// lane is judged.
+    pub(crate) async fn run(
+        mut self,
+        lane: Arc<SealedLane>,
+        outgoing: UnboundedReceiver<Message>,
+        received: Sender<(LaneKey, Message)>,
+    ) {
+        let connection = self.connection.clone();
+        // Both sides know each other by now.
+        connection.expect_data();
+        let mut reader = Reader {
+            receive: &mut self.receive,
+            framing: &mut self.framing,
+        };
+        let ended = {
+            let mut write = pin!(write_all(&mut self.send, &lane, outgoing));
+            let judge = pin!(judge(&lane, &connection));
+            tokio::select! {
+                result = reader.pass_all(&lane, &received) => match result {
+                    Ok(()) => return,
+                    Err(error) => Some(error.to_string()),
+                },
+                result = &mut write => match result {
+                    Ok(()) => None,
+                    Err(error) => {
+                        // What the other side sent before it left tells why.
+                        while let Some(message) = reader.read_arrived().await {
+                            // The session may have ended.
+                            let _ = received.send((lane.key, message)).await;
+                        }
+                        Some(error.to_string())
+                    }
+                },
+                () = judge => Some("nothing comes back over it".to_owned()),
+                () = lane.closed() => {
+                    if lane.last_message().is_some() {
+                        // A peer that takes nothing does not learn it.
+                        let _ = tokio::time::timeout(FAREWELL, write).await;
+                    }
+                    None
+                }
+            }
+        };
+        match ended {
+            Some(error) => lane.report(LaneEvent::Failed(error)),
+            None if lane.last_message().is_some() => {
+                let _ = tokio::time::timeout(FAREWELL, self.finish()).await;
+            }
+            None => {}
+        }
+    }
+}
+
+/// The direction of a control stream from the other side.
+struct Reader<'a> {
+    receive: &'a mut RecvStream,
+    framing: &'a mut Framing,
+}
+
+impl Reader<'_> {
+    /// The next message.
+    async fn read(&mut self) -> Result<Message, ControlError> {
         loop {
             if let Some(message) = self.framing.pop()? {
                 return Ok(message);
@@ -85,64 +175,59 @@ impl Control {
         }
     }
 
-    pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        Ok(self.send.write_all(&bytes).await?)
-    }
-
-    /// Sends no more, and waits until the peer has received all.
-    pub(crate) async fn finish(mut self) {
-        if self.send.finish().is_ok() {
-            let _ = self.send.delivered().await;
+    /// Passes all messages on to `received`, until its receiver is gone. While it has no room, nothing
+    /// is read, so that QUIC stops the other side.
+    async fn pass_all(
+        &mut self,
+        lane: &SealedLane,
+        received: &Sender<(LaneKey, Message)>,
+    ) -> Result<(), ControlError> {
+        loop {
+            let message = self.read().await?;
+            if received.send((lane.key, message)).await.is_err() {
+                return Ok(());
+            }
         }
     }
+}
 
-    /// Works the connection of `lane`, and judges the lane, until one of them ends. Messages that
-    /// arrive go to `received`; those from `outgoing` are sent.
-    pub(crate) async fn run(
-        mut self,
-        lane: Arc<SealedLane>,
-        mut outgoing: UnboundedReceiver<Message>,
-        received: UnboundedSender<(LaneKey, Message)>,
-    ) {
-        // Both sides know each other by now.
-        self.connection.expect_data();
-        let mut tick = tokio::time::interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut watch = Watch::new(Arc::clone(&lane));
-        let failed = loop {
-            tokio::select! {
-                message = self.read() => match message {
-                    Ok(message) => {
-                        if received.send((watch.lane.key, message)).is_err() {
-                            return;
-                        }
-                    }
-                    Err(error) => break error.to_string(),
-                },
-                Some(message) = outgoing.recv() => {
-                    if let Err(error) = self.write(&message).await {
-                        // What the other side sent before it left tells why.
-                        while let Some(message) = self.read_arrived().await {
-                            let _ = received.send((watch.lane.key, message));
-                        }
-                        break error.to_string();
-                    }
-                    if matches!(message, Message::Packet { .. }) {
-                        watch.lane.on_packet_sent();
-                    }
-                }
-                () = lane.closed() => return,
-                _ = tick.tick() => {
-                    watch.lane.set_rtt(self.connection.stats().rtt);
-                    if watch.is_dead() && !watch.is_alone() {
-                        break "nothing comes back over it".to_owned();
-                    }
-                }
-            }
+/// Sends all messages from `outgoing`, until that fails, or the lane is closed and its last message was
+/// sent.
+async fn write_all(
+    send: &mut SendStream,
+    lane: &SealedLane,
+    mut outgoing: UnboundedReceiver<Message>,
+) -> Result<(), StreamError> {
+    let mut bytes = Vec::new();
+    loop {
+        let (message, is_last) = tokio::select! {
+            Some(message) = outgoing.recv() => (message, false),
+            () = lane.closed() => match lane.last_message() {
+                Some(last) => (last, true),
+                None => return Ok(()),
+            },
         };
-        watch.lane.report(LaneEvent::Failed(failed));
+        bytes.clear();
+        message.encode(&mut bytes);
+        send.write_all(&bytes).await?;
+        if is_last {
+            return Ok(());
+        }
+        lane.on_sent(&message);
+    }
+}
+
+/// Probes and judges a lane, until it is dead though another one works.
+async fn judge(lane: &Arc<SealedLane>, connection: &Connection) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut watch = Watch::new(Arc::clone(lane));
+    loop {
+        tick.tick().await;
+        lane.set_rtt(connection.stats().rtt);
+        if watch.is_dead() && !watch.is_alone() {
+            return;
+        }
     }
 }
 

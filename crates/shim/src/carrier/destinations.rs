@@ -1,6 +1,7 @@
 //! The map at work: its file followed, its names resolved.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod problems;
+
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
 use std::time::{Duration, Instant};
@@ -8,7 +9,10 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_manager::PathOptions;
 use ipnet::IpNet;
+use sha2::{Digest, Sha256};
 
+pub(super) use self::problems::News;
+use self::problems::Problems;
 use crate::map::{Addresses, Entry, Follower, Local, Map, MapFile, Route};
 
 /// Interval at which host names are resolved again.
@@ -25,8 +29,7 @@ pub struct Destinations {
     local: Local,
     map: Map,
     resolved: Instant,
-    /// What was wrong with the file, a line each.
-    problems: Vec<String>,
+    problems: Problems,
     /// Whether the file was read.
     is_known: bool,
 }
@@ -49,12 +52,20 @@ impl Target {
         }
     }
 
-    /// A number that other targets do not have, by all likelihood.
+    /// A number that other targets do not have, by all likelihood. Addresses are made of it that the
+    /// connections of a holder keep while its carriers come and go, perhaps of other versions: it is the
+    /// first eight bytes of a SHA-256 hash, and must not change.
     pub(super) fn tag(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        // A hash of the address itself is of its parts, which may change.
-        (self.shim.to_string(), self.paths, &self.policy).hash(&mut hasher);
-        hasher.finish()
+        let hash = Sha256::new()
+            .chain_update(b"hawser shim target\0")
+            .chain_update(self.shim.to_string())
+            .chain_update([0, self.paths.map_or(0, NonZeroU8::get)])
+            .chain_update([u8::from(self.policy.is_some())])
+            .chain_update(self.policy.as_deref().unwrap_or_default())
+            .finalize();
+        hash.iter()
+            .take(8)
+            .fold(0, |tag, byte| tag << 8 | u64::from(*byte))
     }
 }
 
@@ -64,11 +75,23 @@ pub(super) struct Changes {
     /// The prefixes that are mapped now, and those of them that are mapped whatever the port; if
     /// they are others than before, or known for the first time.
     pub prefixes: Option<(Vec<IpNet>, Vec<IpNet>)>,
-    /// What is wrong with the file and was not before, a line each.
     /// Whether destinations may go elsewhere than before.
     pub is_new: bool,
-    /// What is wrong with the file, a line each.
-    pub problems: Vec<String>,
+    /// What is wrong with the map and was not before, and what no longer is.
+    pub news: Vec<News>,
+}
+
+impl Changes {
+    /// Logs the news.
+    pub(super) fn report(&self) {
+        for news in &self.news {
+            match news {
+                News::Error(text) => tracing::error!("{text}"),
+                News::Warning(text) => tracing::warn!("{text}"),
+                News::Recovery(text) => tracing::info!("{text}"),
+            }
+        }
+    }
 }
 
 impl Destinations {
@@ -82,17 +105,9 @@ impl Destinations {
             local,
             map: Map::default(),
             resolved: Instant::now(),
-            problems: Vec::new(),
+            problems: Problems::default(),
             is_known: false,
         }
-    }
-
-    /// Takes in what is wrong with the file now. Returns what was not before.
-    fn set_problems(&mut self, now: Vec<String>) -> Vec<String> {
-        let before = std::mem::replace(&mut self.problems, now);
-        let all = self.problems.iter();
-        let new = all.filter(|problem| !before.contains(problem));
-        new.cloned().collect()
     }
 
     /// Adds entries that are in no file. If the file has one of the same destination, that does not
@@ -112,7 +127,9 @@ impl Destinations {
             Some(Ok(file)) => self.file = Some(file),
             // What was read before stays in force.
             Some(Err(error)) => {
-                changes.problems = self.set_problems(vec![error.to_string()]);
+                changes
+                    .news
+                    .extend(self.problems.on_unreadable(error.to_string()));
                 return changes;
             }
             None => {}
@@ -136,12 +153,7 @@ impl Destinations {
         let before = (self.map.captured(), self.map.routed());
         let entries = [&self.given, file.entries()].concat();
         let (map, problems) = Map::new(&entries, &self.addresses, &self.local);
-        let path = file.path().display();
-        let problems = problems.iter().map(|problem| match problem.line {
-            0 => format!("`{}` {}", problem.destination, problem.fault),
-            _ => format!("{path}: {problem}"),
-        });
-        changes.problems = self.set_problems(problems.collect());
+        changes.news = self.problems.on_read(problems, file.path());
         self.map = map;
         changes.is_new = true;
         let now = (self.map.captured(), self.map.routed());
@@ -199,7 +211,7 @@ mod tests {
             let new = folder.path().join("new");
             fs::write(&new, text).unwrap();
             fs::rename(&new, &path).unwrap();
-            destinations.refresh().problems.len()
+            destinations.refresh().news.len()
         };
         let looped = "[destinations]\n\"10.5.0.0/16\" = \"1-ff00:0:4\"\n";
         let other = "\"10.6.0.0/16\" = \"1-ff00:0:4\"\n";
@@ -207,8 +219,19 @@ mod tests {
         assert_eq!(problems(&format!("{looped}{other}")), 0);
         assert_eq!(problems("wrong"), 1);
         assert_eq!(problems("wrong"), 0);
-        assert_eq!(problems(looped), 1);
+        assert_eq!(problems(looped), 0);
         assert_eq!(problems(""), 0);
         assert_eq!(problems(looped), 1);
+    }
+
+    #[test]
+    fn a_targets_number_is_the_same_in_every_version() {
+        let target = |paths, policy: Option<&str>| Target {
+            shim: "1-ff00:0:4,10.0.4.1:31800".parse().unwrap(),
+            paths: NonZeroU8::new(paths),
+            policy: policy.map(str::to_owned),
+        };
+        assert_eq!(target(0, None).tag(), 0xa394_8875_0908_8dc0);
+        assert_eq!(target(4, Some("p.yml:eu")).tag(), 0xf276_fa73_4984_8389);
     }
 }

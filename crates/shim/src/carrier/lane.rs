@@ -1,6 +1,8 @@
 //! One lane of a session: sealed datagrams over one path, and whether they get through.
 
 mod segments;
+#[cfg(test)]
+pub(super) mod tests;
 mod watched;
 
 use std::io;
@@ -95,11 +97,15 @@ pub(crate) struct SealedLane {
     up: AtomicBool,
     /// The round-trip time in microseconds; 0 until it is measured.
     rtt: AtomicU64,
+    /// Bounded by what is counted below: of other messages there are a few for each lane of the session.
     messages: UnboundedSender<Message>,
-    /// Packets in `messages`.
-    waiting_packets: AtomicUsize,
+    /// Packets and segments in `messages`.
+    waiting: AtomicUsize,
     events: UnboundedSender<(LaneKey, LaneEvent)>,
-    closed: SetOnce<()>,
+    /// Whether that it is bound, and that it has failed, is on its way to the session.
+    reported: [AtomicBool; 2],
+    /// What is still sent over the connection before it is closed.
+    closed: SetOnce<Option<Message>>,
 }
 
 /// Datagrams that are sealed and wait to be sent in one call.
@@ -137,8 +143,9 @@ impl SealedLane {
             up: AtomicBool::new(false),
             rtt: AtomicU64::new(0),
             messages: new.messages,
-            waiting_packets: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             events: new.events,
+            reported: Default::default(),
             closed: SetOnce::new(),
         }
     }
@@ -218,7 +225,17 @@ impl SealedLane {
 
     /// Ends the lane and its connection.
     pub(crate) fn close(&self) {
-        let _ = self.closed.set(());
+        // Closed once.
+        let _ = self.closed.set(None);
+    }
+
+    /// The same, after the other side has received `last`, or had time to.
+    pub(crate) fn close_with(&self, last: Message) {
+        let _ = self.closed.set(Some(last));
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get().is_some()
     }
 
     /// Waits until the lane is closed.
@@ -226,9 +243,28 @@ impl SealedLane {
         self.closed.wait().await;
     }
 
-    /// Reports to the session, unless it has ended.
+    /// What is still to be sent over the connection of a lane that is closed.
+    pub(crate) fn last_message(&self) -> Option<Message> {
+        self.closed.get().cloned().flatten()
+    }
+
+    /// Reports to the session, unless it has ended, or has not taken such a report yet: datagrams of
+    /// the other side may cause them as fast as they arrive.
     pub(crate) fn report(&self, event: LaneEvent) {
-        let _ = self.events.send((self.key, event));
+        let reported = match &event {
+            LaneEvent::Bound => Some(&self.reported[0]),
+            // It is handled once.
+            LaneEvent::Failed(_) => Some(&self.reported[1]),
+            _ => None,
+        };
+        if !reported.is_some_and(|reported| reported.swap(true, Ordering::AcqRel)) {
+            let _ = self.events.send((self.key, event));
+        }
+    }
+
+    /// The session looks at which slots it has.
+    pub(crate) fn on_bound_handled(&self) {
+        self.reported[0].store(false, Ordering::Release);
     }
 
     /// Whether an answer is overdue.
@@ -247,7 +283,7 @@ impl SealedLane {
         if !self.is_up() {
             for segment in packet.segments(usize::from(MIN_PAYLOAD) - self.overhead - PREFIX) {
                 let segment = [segment.header(), segment.payload()].concat();
-                self.send(Message::Segment { bound, segment });
+                self.send_waiting(Message::Segment { bound, segment }, WAITING_SEGMENTS);
             }
             return;
         }
@@ -276,14 +312,8 @@ impl SealedLane {
     /// there already.
     pub(crate) fn push_packet(&self, packet: &[u8]) {
         if !self.is_up() || packet.len() > self.largest_packet() {
-            let waiting = self.waiting_packets.fetch_add(1, Ordering::Relaxed);
-            if waiting >= WAITING {
-                self.on_packet_sent();
-                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
             let packet = packet.to_vec();
-            self.send(Message::Packet { packet });
+            self.send_waiting(Message::Packet { packet }, WAITING_PACKETS);
             return;
         }
         let Some(bound) = self.table.bound_of(self.key) else {
@@ -299,9 +329,23 @@ impl SealedLane {
         });
     }
 
-    /// Records that the connection has taken a packet.
-    pub(crate) fn on_packet_sent(&self) {
-        self.waiting_packets.fetch_sub(1, Ordering::Relaxed);
+    /// Sends a packet or a segment over the connection, unless `most` wait there already: then it is
+    /// lost, as on any path.
+    fn send_waiting(&self, message: Message, most: usize) {
+        match self.waiting.fetch_add(1, Ordering::Relaxed) < most {
+            true => self.send(message),
+            false => {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Records that the connection has taken a message.
+    pub(crate) fn on_sent(&self, message: &Message) {
+        if matches!(message, Message::Packet { .. } | Message::Segment { .. }) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// The MTU with which the kernel's segments of data fill a datagram, in bytes: the largest one
@@ -355,14 +399,14 @@ impl Outgoing {
             return;
         };
         lane.liveness.sent(lane.now());
-        let packets = self.batch.len().div_ceil(self.stride.max(1)) as u64;
+        let stride = self.stride.max(1);
         let mut rest = 0;
         while rest < self.batch.len() {
             match (self.sender).try_send(path.flow(), &self.batch[rest..], self.stride, 0) {
                 Ok(sent) => rest += sent,
                 Err(error) => {
                     // A full socket buffer: TCP sends it again, as after any loss.
-                    let left = (self.batch.len() - rest).div_ceil(self.stride.max(1)) as u64;
+                    let left = (self.batch.len() - rest).div_ceil(stride) as u64;
                     lane.counters.dropped.fetch_add(left, Ordering::Relaxed);
                     if error.kind() != io::ErrorKind::WouldBlock {
                         lane.report(LaneEvent::Failed(error.to_string()));
@@ -375,13 +419,15 @@ impl Outgoing {
         counters
             .sent_bytes
             .fetch_add(rest as u64, Ordering::Relaxed);
+        let packets = rest.div_ceil(stride) as u64;
         counters.sent_packets.fetch_add(packets, Ordering::Relaxed);
         self.batch.clear();
     }
 }
 
-/// Most packets that wait for the connection: what comes faster is lost.
-const WAITING: usize = 64;
+/// Most packets, and most segments of TCP, that wait for the connection: what comes faster is lost.
+const WAITING_PACKETS: usize = 64;
+const WAITING_SEGMENTS: usize = 1024;
 
 /// Bytes of an IPv6 header, and of the smallest MTU with which a device has IPv6.
 const IPV6_HEADER: usize = 40;

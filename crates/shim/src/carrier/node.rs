@@ -18,6 +18,7 @@ use super::plane::Plane;
 use super::underlay::{PlainIp, Underlay};
 use super::{CarrierError, PlainIpOptions};
 use crate::address::Block;
+use crate::budget::Budget;
 use crate::choice::{CarrierChoice, CarrierKind, CarrierSet};
 use crate::holder::Served;
 use crate::link::ToHolder;
@@ -61,6 +62,7 @@ struct Inner {
     choice: CarrierChoice,
     carriers: CarrierSet,
     served: Served,
+    budget: Budget,
     began: Instant,
 }
 
@@ -128,6 +130,7 @@ impl Node {
             choice: new.choice,
             carriers,
             served: new.served,
+            budget: Budget::of_process(),
             began: Instant::now(),
         })))
     }
@@ -173,6 +176,11 @@ impl Node {
         &self.0.served
     }
 
+    /// How many connections of programs and servers this process may have.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
     /// Informs the holder. If it has ended, the carrier ends as well.
     pub(crate) fn tell(&self, message: ToHolder) {
         let _ = self.0.holder.send(message);
@@ -193,6 +201,16 @@ impl Node {
             Some(known) => known.check(peer, key),
             None => Ok(()),
         }
+    }
+
+    /// The keys of hosts that this one connects to; `None` trusts any.
+    pub(crate) fn known(&self) -> Option<&Known> {
+        self.0.trust.servers.as_ref()
+    }
+
+    /// The keys of hosts that may connect; `None` allows any.
+    pub(crate) fn allowed(&self) -> Option<&Allowed> {
+        self.0.trust.clients.as_ref()
     }
 
     /// Whether the host with `key` may connect.

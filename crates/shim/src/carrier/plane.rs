@@ -147,6 +147,7 @@ impl Plane {
     /// Removes a lane from its session. Returns the slots that it carried.
     pub(crate) fn remove(&self, lane: &SealedLane) -> Vec<(Slot, Epoch)> {
         write(&self.0.by_id).remove(&lane.opener().subflow_id());
+        // First, so that none of its packets that is on its way here puts it under a slot again.
         lane.close();
         lane.table.unbind(lane.key)
     }

@@ -1,17 +1,19 @@
 //! Sessions that other hosts open, for this one's servers.
 
+mod revoked;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hawser_endhost::{ScionAddr, on_plain_ip};
-use hawser_keys::PeerKey;
+use hawser_keys::{PeerKey, Revocations};
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::Channel;
+use self::revoked::Followed;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
@@ -19,10 +21,11 @@ use super::report::{self, Failovers, Lost, MeasuredReport, PathReport, SessionRe
 use super::streams::{self, Accepted, Connections};
 use super::table::SlotTable;
 use super::underlay::{PlainIp, Underlay};
+use super::{Channel, INBOX, Inbox};
 use crate::address::Block;
 use crate::choice::CarrierSet;
 use crate::link::{Role, ToHolder};
-use crate::protocol::{Message, Open, RefusalCode};
+use crate::protocol::{Message, Open, RefusalCode, Status};
 use crate::slots::Published;
 
 /// Longest wait for the first message of a connection.
@@ -49,8 +52,10 @@ pub(crate) struct Server {
     node: Node,
     sessions: HashMap<Name, Session>,
     lanes: HashMap<LaneKey, Name>,
-    received: Channel<(LaneKey, Message)>,
+    received: Inbox,
+    /// A lane has at most one event of each kind on its way here.
     events: Channel<(LaneKey, LaneEvent)>,
+    revocations: Revocations<PeerKey>,
 }
 
 struct Session {
@@ -75,8 +80,9 @@ impl Server {
             node,
             sessions: HashMap::new(),
             lanes: HashMap::new(),
-            received: mpsc::unbounded_channel(),
+            received: mpsc::channel(INBOX),
             events: mpsc::unbounded_channel(),
+            revocations: Revocations::default(),
         }
     }
 
@@ -87,6 +93,7 @@ impl Server {
     ) {
         let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
         let mut tick = tokio::time::interval(TICK);
+        let mut allowed = Followed::new(self.node.allowed().cloned());
         let node = self.node.clone();
         let scion = node.scion();
         let plain_ip = node.plain_ip().and_then(PlainIp::served);
@@ -121,6 +128,7 @@ impl Server {
                     let _ = answer.send(self.sessions.iter().map(Session::report).collect());
                 }
                 _ = tick.tick() => self.forget(),
+                still = allowed.next(), if !self.sessions.is_empty() => self.revoke(&still),
             }
         }
     }
@@ -272,6 +280,8 @@ impl Server {
                 let name = self.lanes.get(&key);
                 if let Some(session) = name.and_then(|name| self.sessions.get_mut(name)) {
                     if let Some(lane) = session.lanes.get(&key) {
+                        // Before it is looked at which slots it has.
+                        lane.on_bound_handled();
                         self.node.report_mtu(lane);
                     }
                     session.publish(&self.node);
@@ -314,7 +324,7 @@ impl Server {
             return;
         };
         self.lanes.retain(|_, of| *of != name);
-        session.end(&self.node, "the other host has ended it");
+        session.end(&self.node, "the other host has ended it", None);
     }
 
     /// Removes sessions without a lane.
@@ -324,7 +334,7 @@ impl Server {
             let alone = session.alone_since;
             let is_kept = alone.is_none_or(|since| since.elapsed() < KEPT);
             if !is_kept {
-                session.end(node, "the other host has gone");
+                session.end(node, "the other host has gone", None);
             }
             is_kept
         });
@@ -332,11 +342,23 @@ impl Server {
 }
 
 impl Session {
-    /// Ends its connections, streams and lanes.
-    fn end(&self, node: &Node, reason: &str) {
-        self.accepted.leave();
+    /// Ends its connections, streams and lanes; with a `refusal`, which the other host gets, at once,
+    /// though there is still something to be delivered here.
+    fn end(&self, node: &Node, reason: &str, refusal: Option<&Message>) {
+        match refusal {
+            None => self.accepted.leave(),
+            Some(_) => {
+                if let Some(instance) = self.accepted.current() {
+                    instance.streams.end(Status::Untrusted);
+                    instance.end();
+                }
+            }
+        }
         let plane = node.plane();
         for lane in self.lanes.values() {
+            refusal
+                .into_iter()
+                .for_each(|refusal| lane.close_with(refusal.clone()));
             plane.remove(lane);
         }
         plane.remove_session(&self.table);
@@ -344,6 +366,7 @@ impl Session {
             peer: self.table.peer.address(0),
             role: Role::Server,
             reason: reason.to_owned(),
+            at_once: refusal.is_some(),
         });
     }
 
@@ -354,6 +377,7 @@ impl Session {
                 peer: self.table.peer.address(0),
                 role: Role::Server,
                 live,
+                name: report::peer(self.peer),
             });
         }
     }
@@ -402,11 +426,23 @@ fn accept_streams(
     connections: Connections,
     node: Node,
 ) -> mpsc::UnboundedSender<streams::Stream> {
-    let (opened, mut accepted) = mpsc::unbounded_channel();
+    let (opened, mut accepted) = mpsc::unbounded_channel::<streams::Stream>();
     tokio::spawn(async move {
         while let Some(stream) = accepted.recv().await {
             let (from, connections, node) = (from.clone(), connections.clone(), node.clone());
-            tokio::spawn(streams::serve(stream, from, connections, node));
+            let Some(permit) = node.budget().take() else {
+                stream.reset(Status::Unreachable);
+                let failure = Some(format!("from {from}: {}", node.budget().exhausted()));
+                node.tell(ToHolder::StreamEnded {
+                    was_set_up: false,
+                    failure,
+                });
+                continue;
+            };
+            tokio::spawn(async move {
+                let _permit = permit;
+                streams::serve(stream, from, connections, node).await;
+            });
         }
     });
     opened

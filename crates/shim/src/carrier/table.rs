@@ -84,12 +84,16 @@ impl SlotTable {
         Some(Arc::new(Binding { epoch, lane }))
     }
 
-    /// Puts `lane` under `slot`.
+    /// Puts `lane` under `slot`, unless it is closed.
     pub(crate) fn bind(&self, slot: Slot, epoch: Epoch, lane: &Arc<SealedLane>) {
-        if let Some(entry) = self.slot(slot) {
+        if let Some(entry) = self.slot(slot).filter(|_| !lane.is_closed()) {
             self.epochs[usize::from(slot) - 1].store(epoch.0.into(), Ordering::Relaxed);
-            let lane = Arc::clone(lane);
-            entry.store(Some(Arc::new(Binding { epoch, lane })));
+            let bound = Arc::clone(lane);
+            entry.store(Some(Arc::new(Binding { epoch, lane: bound })));
+            // A lane is closed before it is taken from its slots: it may have been meanwhile.
+            if lane.is_closed() {
+                self.unbind(lane.key);
+            }
         }
     }
 
@@ -101,7 +105,8 @@ impl SlotTable {
             return false;
         };
         let known = entry.load();
-        let is_new = (known.as_ref()).is_none_or(|known| bound.epoch.is_after(known.epoch));
+        let is_new = !lane.is_closed()
+            && (known.as_ref()).is_none_or(|known| bound.epoch.is_after(known.epoch));
         if is_new {
             self.bind(bound.slot, bound.epoch, lane);
         }

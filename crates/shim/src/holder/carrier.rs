@@ -4,20 +4,22 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hawser_tun::Queue;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::capture::{self, Capture};
+use super::captures::Captures;
 use super::network::Network;
-use super::relays::{Expected, Relays};
+use super::relays::{Expected, Relays, Session};
 use super::report::HolderReport;
-use super::serve::Served;
+use super::serve::{self, Served};
 use super::{HolderError, Mptcp, outgoing};
 use crate::address::Slot;
+use crate::budget::Budget;
 use crate::handover::HandoverSender;
 use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 
@@ -27,6 +29,10 @@ const ENDED: Duration = Duration::from_secs(1);
 const VACATED: Duration = Duration::from_secs(1);
 /// How long a program's connection waits for a carrier and for the session with the other host.
 const WAITED: Duration = Duration::from_secs(15);
+
+/// Longest wait until another host can be reached again, and then over as many slots as before.
+const RECONNECTED: Duration = Duration::from_secs(60);
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// Interval at which the carrier is informed of what MPTCP carries.
 const MEASURED: Duration = Duration::from_secs(1);
@@ -50,25 +56,36 @@ pub(super) struct Carriers(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
+    captures: Captures,
+    /// Whether programs are captured in a namespace of their own.
+    is_enclosed: bool,
     mptcp: Mptcp,
     relays: Relays,
+    budget: Budget,
     served: watch::Sender<Served>,
     attached: Notify,
     detached: Notify,
-    /// The outcome of the first capture, once it is known.
-    captured: watch::Sender<Option<Result<(), Arc<HolderError>>>>,
+    /// Notified when the slots of a session change.
+    moved: Notify,
 }
 
 struct State {
-    /// `None` once the holder ends.
-    capture: Option<Capture>,
-    /// The port of the listener for other hosts' connections, once there is one.
-    forwarded: Option<u16>,
     carrier: Option<Attached>,
     /// Requests without an answer.
     requests: HashMap<u64, oneshot::Sender<Answer>>,
     next_request: u64,
-    live: HashMap<(Ipv6Addr, Role), Vec<Slot>>,
+    live: HashMap<Session, Live>,
+}
+
+/// What is known of a session.
+struct Live {
+    /// The slots that the other host can be reached over; none until a carrier that has been started
+    /// anew has said so.
+    slots: Vec<Slot>,
+    /// How many there were with the carrier before.
+    before: usize,
+    /// The other host, for messages.
+    name: String,
 }
 
 /// The carrier's answer to a request.
@@ -91,22 +108,23 @@ struct Attached {
 }
 
 impl Carriers {
-    pub(super) fn new(capture: Capture, mptcp: Mptcp) -> Self {
+    pub(super) fn new(captures: Captures, mptcp: Mptcp, is_enclosed: bool) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
-                capture: Some(capture),
-                forwarded: None,
                 carrier: None,
                 requests: HashMap::new(),
                 next_request: 0,
                 live: HashMap::new(),
             }),
+            captures,
+            is_enclosed,
             mptcp,
             relays: Relays::default(),
+            budget: Budget::of_process(),
             served: watch::Sender::default(),
             attached: Notify::new(),
             detached: Notify::new(),
-            captured: watch::Sender::default(),
+            moved: Notify::new(),
         }))
     }
 
@@ -124,21 +142,40 @@ impl Carriers {
         &self.0.relays
     }
 
+    /// What is captured.
+    pub(super) fn captures(&self) -> &Captures {
+        &self.0.captures
+    }
+
+    /// Whether programs are captured in the network namespace of this process.
+    pub(super) fn is_on_host(&self) -> bool {
+        !self.0.is_enclosed
+    }
+
+    /// How many connections there may be.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// The other host of a session, for messages.
+    pub(super) fn name(&self, session: Session) -> Option<String> {
+        let state = self.state();
+        let live = state.live.get(&session)?;
+        Some(live.name.clone()).filter(|name| !name.is_empty())
+    }
+
     /// What other hosts may connect to.
     pub(super) fn served(&self) -> Served {
         self.0.served.borrow().clone()
     }
 
-    pub(super) fn report(&self) -> HolderReport {
-        self.0.relays.report(self.is_attached())
+    /// Whether other hosts may connect to `destination`.
+    pub(super) fn serves(&self, destination: SocketAddr) -> bool {
+        serve::find(&self.0.served.borrow(), destination).is_some()
     }
 
-    /// A copy of the queue of the device for captured packets.
-    pub(super) fn captured(&self) -> Result<Queue, HolderError> {
-        match &self.state().capture {
-            Some(capture) => capture.queue(),
-            None => Err(HolderError::Ending),
-        }
+    pub(super) fn report(&self) -> HolderReport {
+        self.0.relays.report(self.is_attached())
     }
 
     /// Ends the carrier, all connections, and then all captures: without them, the kernel would not
@@ -156,7 +193,22 @@ impl Carriers {
         let _ = tokio::time::timeout(ENDED, self.detached()).await;
         self.0.relays.end_all("the shim is taken down");
         let _ = tokio::time::timeout(ENDED, self.0.relays.idle()).await;
-        self.state().capture = None;
+        self.blocking(|this| this.captures().release()).await;
+    }
+
+    /// Does what may wait for the kernel.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (this, runtime) = (self.clone(), Handle::current());
+        let work = move || {
+            // Listeners belong to it.
+            let _runtime = runtime.enter();
+            work(&this)
+        };
+        // A panic was reported.
+        tokio::task::spawn_blocking(work).await.ok()
     }
 
     /// Waits until no carrier works with the holder.
@@ -175,15 +227,6 @@ impl Carriers {
     pub(super) async fn vacated(&self) {
         // One that is still there afterwards is refused company.
         let _ = tokio::time::timeout(VACATED, self.detached()).await;
-    }
-
-    /// Waits until what is mapped is captured for the first time.
-    pub(super) async fn first_capture(&self) -> Result<(), Arc<HolderError>> {
-        let mut captured = self.0.captured.subscribe();
-        match captured.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(outcome)) => outcome.clone(),
-            _ => Err(Arc::new(HolderError::Ending)),
-        }
     }
 
     /// Whether a carrier works with the holder.
@@ -206,6 +249,12 @@ impl Carriers {
                 requests: link.sender(),
                 handover: Arc::new(handover),
             });
+            // Other hosts come back over new lanes.
+            let live = state.live.iter_mut();
+            for (_, live) in live.filter(|((_, role), _)| *role == Role::Server) {
+                live.before = live.slots.len();
+                live.slots.clear();
+            }
         }
         self.0.attached.notify_waiters();
         // Connections that an earlier carrier has left need their sessions; the answers do not matter.
@@ -216,7 +265,7 @@ impl Carriers {
         let this = self.clone();
         tokio::spawn(async move {
             while let Some(message) = link.receive().await {
-                this.on_message(message);
+                this.on_message(message).await;
             }
             let mut state = this.state();
             state.carrier = None;
@@ -228,43 +277,47 @@ impl Carriers {
         Ok(())
     }
 
-    fn on_message(&self, message: ToHolder) {
+    async fn on_message(&self, message: ToHolder) {
         match message {
-            ToHolder::Slots { peer, role, live } => {
-                self.state().live.insert((peer, role), live.clone());
+            ToHolder::Slots {
+                peer,
+                role,
+                live,
+                name,
+            } => {
+                let slots = live.clone();
+                let mut state = self.state();
+                let before = state.live.get(&(peer, role)).map_or(0, |live| live.before);
+                let known = Live {
+                    slots,
+                    before,
+                    name,
+                };
+                state.live.insert((peer, role), known);
+                drop(state);
+                self.0.moved.notify_waiters();
                 if let Some(subflows) = self.0.mptcp.subflows() {
                     subflows.set(peer, role, live);
                 }
             }
             ToHolder::Capture { prefixes, routed } => {
-                let mut state = self.state();
-                let Some(capture) = &mut state.capture else {
+                let set = move |this: &Self| {
+                    let hosts = this.0.relays.hosts();
+                    this.captures().set(prefixes, routed, &hosts)
+                };
+                let Some(Some(set)) = self.blocking(set).await else {
                     return;
                 };
-                let set = capture.set(prefixes, routed, &self.0.relays.hosts());
-                if let Some(carrier) = &state.carrier {
-                    let captured = set.as_ref().map(|_| ()).map_err(ToString::to_string);
+                let captured = set.map_err(|error| error.to_string());
+                if let Some(carrier) = &self.state().carrier {
                     // It may have ended.
                     let _ = carrier.requests.send(ToCarrier::Captured(captured));
                 }
-                drop(state);
-                if let Err(error) = &set {
-                    tracing::error!("{error}");
-                }
-                let outcome = set.map_err(Arc::new);
-                self.0.captured.send_if_modified(|first| {
-                    let is_first = first.is_none();
-                    first.get_or_insert(outcome);
-                    is_first
-                });
             }
-            ToHolder::Forward(forwards) => {
-                if let Err(error) = self.forward(forwards) {
-                    tracing::error!("{error}");
-                }
-            }
+            ToHolder::Forward(forwards) => self.forward(forwards).await,
             ToHolder::Serve(served) => {
                 self.0.served.send_replace(served);
+                self.0.relays.end_unserved(|to| self.serves(to));
             }
             ToHolder::Mtu(bytes) => {
                 let network = self.0.mptcp.network();
@@ -284,9 +337,14 @@ impl Carriers {
                 was_set_up,
                 failure,
             } => self.0.relays.stream_ended(was_set_up, failure),
-            ToHolder::Ended { peer, role, reason } => {
+            ToHolder::Ended {
+                peer,
+                role,
+                reason,
+                at_once,
+            } => {
+                self.0.relays.end((peer, role), &reason, at_once);
                 self.state().live.remove(&(peer, role));
-                self.0.relays.end(peer, role, &reason);
                 if let Some(subflows) = self.0.mptcp.subflows() {
                     subflows.forget(peer, role);
                 }
@@ -303,7 +361,7 @@ impl Carriers {
                 let expected = self.0.relays.expect(session);
                 let state = self.state();
                 let live = state.live.get(&session);
-                Answer::Peer(expected, live.and_then(|live| live.first().copied()))
+                Answer::Peer(expected, live.and_then(|live| live.slots.first().copied()))
             }
             Found::Stream => Answer::Stream,
             Found::Direct => Answer::Direct,
@@ -312,20 +370,36 @@ impl Carriers {
     }
 
     /// Captures connections of other hosts, or no longer.
-    fn forward(&self, forwards: bool) -> Result<(), HolderError> {
-        let mut state = self.state();
-        if forwards && state.forwarded.is_none() {
-            let listener = capture::listen_for_others()?;
-            let port = listener.local_addr().map(|address| address.port());
-            let port = port.map_err(HolderError::system("listen for other hosts' connections"))?;
-            state.forwarded = Some(port);
-            outgoing::run(vec![listener], self);
+    async fn forward(&self, forwards: bool) {
+        let forward = move |this: &Self| this.captures().forward(forwards);
+        match self.blocking(forward).await {
+            Some(Ok(listener)) => outgoing::run(Vec::from_iter(listener), self),
+            Some(Err(error)) => tracing::error!("{error}"),
+            None => {}
         }
-        let port = state.forwarded.filter(|_| forwards);
-        match &mut state.capture {
-            Some(capture) => capture.forward(port),
-            None => Ok(()),
-        }
+    }
+
+    /// Waits until the other host of a session can be reached again, over as many slots as before, if the
+    /// carrier has been started anew; no longer than [`RECONNECTED`].
+    pub(super) async fn reconnected(&self, session: Session) {
+        let reached = async |least: fn(&Live) -> usize| {
+            loop {
+                let moved = self.0.moved.notified();
+                let mut moved = pin!(moved);
+                moved.as_mut().enable();
+                let is_reached = {
+                    let state = self.state();
+                    let live = state.live.get(&session);
+                    live.is_none_or(|live| live.slots.len() >= least(live))
+                };
+                if is_reached {
+                    return;
+                }
+                moved.await;
+            }
+        };
+        let _ = tokio::time::timeout(RECONNECTED, reached(|_| 1)).await;
+        let _ = tokio::time::timeout(SETTLED, reached(|live| live.before)).await;
     }
 
     /// Informs a carrier of which hosts programs are connected to, until it ends.

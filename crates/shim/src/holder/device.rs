@@ -53,6 +53,7 @@ pub(super) struct CaptureDevice {
     /// The descriptor of its queue; carriers get copies.
     queue: OwnedFd,
     index: u32,
+    name: String,
     scope: Scope,
 }
 
@@ -61,7 +62,7 @@ impl CaptureDevice {
     pub(super) fn create(scope: Scope) -> Result<Self, HolderError> {
         remove_leftovers()?;
         let tun = Tun::create(NAME, 1)?;
-        let index = tun.index;
+        let (index, name) = (tun.index, tun.name.clone());
         let configured = || -> Result<(), NetlinkError> {
             let mut netlink = Netlink::open()?;
             netlink.set_mtu(index, MTU.into())?;
@@ -75,8 +76,14 @@ impl CaptureDevice {
         Ok(Self {
             queue: queue.into(),
             index,
+            name,
             scope,
         })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// A copy of the queue.

@@ -11,10 +11,9 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carriers;
-use super::opening;
-use super::relay;
 use super::relays::{Failed, New};
 use super::serve::{self, Served};
+use super::{intake, opening, relay};
 use crate::address::Block;
 use crate::link::Role;
 use crate::protocol::preamble::{self, PreambleError};
@@ -39,6 +38,8 @@ pub(crate) enum IncomingError {
         server: SocketAddr,
         source: io::Error,
     },
+    #[error("{destination} is no longer served here")]
+    NoLongerServed { destination: SocketAddr },
     #[error("it fell back to plain TCP")]
     PlainTcp,
     #[error("the session has ended: {0}")]
@@ -63,7 +64,7 @@ impl IncomingError {
 
     fn when(&self) -> Failed {
         match self {
-            Self::Broken(_) | Self::Ended(_) => Failed::Broken,
+            Self::Broken(_) | Self::Ended(_) | Self::NoLongerServed { .. } => Failed::Broken,
             _ => Failed::SetUp,
         }
     }
@@ -71,31 +72,65 @@ impl IncomingError {
 
 /// Accepts connections of other holders.
 pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, from)) => {
-                let carriers = carriers.clone();
-                tokio::spawn(async move {
-                    let stream = Arc::new(stream);
-                    if let Err(error) = handle(&stream, from, &carriers).await {
-                        refuse(&stream, &error).await;
-                        let is_quiet = match &error {
-                            IncomingError::PlainTcp => true,
-                            IncomingError::Broken(error) => relay::is_end(error),
-                            _ => false,
-                        };
-                        if is_quiet {
-                            tracing::debug!("a connection from {from} ended: {error}");
-                            return;
-                        }
-                        tracing::info!("a connection from {from} failed: {error}");
-                        let text = format!("from {from}: {error}");
-                        carriers.relays().failed(error.when(), text);
-                    }
-                });
+    let budget = carriers.budget().clone();
+    let refusing = carriers.clone();
+    let take = move |stream, from, permit| {
+        let carriers = carriers.clone();
+        tokio::spawn(async move {
+            let _permit = permit;
+            let stream = Arc::new(stream);
+            // Later its session may have ended.
+            let name = name(&carriers, from);
+            let mut ends = None;
+            if let Err(error) = handle(&stream, from, &carriers, &mut ends).await {
+                if let (IncomingError::NoLongerServed { .. }, Some(block)) = (&error, block(from)) {
+                    // A carrier was started anew: the reset has to arrive at the other host.
+                    carriers.reconnected((block.address(0), Role::Server)).await;
+                }
+                refuse(&stream, &error).await;
+                fail(&carriers, &name, ends, &error);
             }
-            Err(error) => relay::wait_after(&error).await,
-        }
+        });
+    };
+    let refuse = move |from| {
+        let text = format!(
+            "from {}: {}",
+            name(&refusing, from),
+            refusing.budget().exhausted()
+        );
+        refusing.relays().failed(Failed::SetUp, text);
+    };
+    intake::accept(listener, budget, take, refuse).await;
+}
+
+/// Records that a connection failed.
+fn fail(carriers: &Carriers, from: &str, ends: Option<Preamble>, error: &IncomingError) {
+    let is_quiet = match error {
+        IncomingError::PlainTcp => true,
+        IncomingError::Broken(error) => relay::is_end(error),
+        _ => false,
+    };
+    if is_quiet {
+        tracing::debug!("a connection from {from} ended: {error}");
+        return;
+    }
+    let to = ends.map(|ends| format!(", {} to {}", ends.source, ends.destination));
+    let text = format!("from {from}{}: {error}", to.unwrap_or_default());
+    tracing::info!("a connection failed: {text}");
+    carriers.relays().failed(error.when(), text);
+}
+
+/// The host that a connection comes from, for messages.
+fn name(carriers: &Carriers, from: SocketAddr) -> String {
+    let name = block(from).and_then(|block| carriers.name((block.address(0), Role::Server)));
+    name.unwrap_or_else(|| from.to_string())
+}
+
+/// The addresses of that host.
+fn block(from: SocketAddr) -> Option<Block> {
+    match from {
+        SocketAddr::V6(address) => Block::split(*address.ip()).map(|(block, _)| block),
+        SocketAddr::V4(_) => None,
     }
 }
 
@@ -136,11 +171,9 @@ async fn handle(
     stream: &Arc<TcpStream>,
     from: SocketAddr,
     carriers: &Carriers,
+    named: &mut Option<Preamble>,
 ) -> Result<(), IncomingError> {
-    let SocketAddr::V6(address) = from else {
-        return Err(IncomingError::NotAShim);
-    };
-    let (block, _) = Block::split(*address.ip()).ok_or(IncomingError::NotAShim)?;
+    let block = block(from).ok_or(IncomingError::NotAShim)?;
     let mut bytes = [0; preamble::LENGTH];
     let read = tokio::time::timeout(FIRST, relay::read_exact(stream, &mut bytes)).await;
     read.map_err(|_| IncomingError::Silent)??;
@@ -149,6 +182,7 @@ async fn handle(
         return Err(IncomingError::PlainTcp);
     }
     let ends = Preamble::decode(&bytes)?;
+    *named = Some(ends);
     let destination = ends.destination;
     let server = connect_server(&carriers.served(), &ends).await?;
     let expected = carriers.relays().expect((block.address(0), Role::Server));
@@ -157,6 +191,10 @@ async fn handle(
         destination,
         peer: Arc::clone(stream),
     });
+    // What is served may have changed while the server was connected.
+    if !carriers.serves(destination) {
+        return Err(IncomingError::NotServed { destination });
+    }
     let copied = AtomicU64::new(0);
     let has_all = AtomicBool::new(false);
     let mut forth = pin!(async {
@@ -171,6 +209,9 @@ async fn handle(
     };
     let result = match relayed.run(relay).await {
         Ok(done) => done.map(drop).map_err(IncomingError::from),
+        Err(_) if !carriers.serves(destination) => {
+            Err(IncomingError::NoLongerServed { destination })
+        }
         // The program has ended its direction: the server is to have what it sent, and then learns
         // that the connection has ended.
         Err(reason) if relay::has_ended(stream) => {

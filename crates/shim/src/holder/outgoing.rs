@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hawser_capture::original_destination;
 use rustix::net::sockopt;
@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
 use super::opening::{CONNECTED, Opening, Remote};
-use super::relay;
 use super::relays::{Beginning, Failed, New};
+use super::{intake, relay, serve};
 use crate::protocol::{Preamble, Status};
 
 /// Why a captured connection ends.
@@ -22,6 +22,8 @@ use crate::protocol::{Preamble, Status};
 pub(super) enum OutgoingError {
     #[error("the listener is only for connections that are captured")]
     NotCaptured,
+    #[error("{0}")]
+    TooMany(String),
     #[error("{0}")]
     NoSession(String),
     #[error("the shim's holder has no MPTCP: take the shim down and bring it up again")]
@@ -54,39 +56,41 @@ impl OutgoingError {
 /// Accepts captured connections at all `listeners`.
 pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {
     for listener in listeners {
-        let carriers = carriers.clone();
-        tokio::spawn(async move {
-            loop {
-                match listener.accept().await {
-                    Ok((stream, source)) => {
-                        let carriers = carriers.clone();
-                        tokio::spawn(async move {
-                            let _busy = carriers.relays().busy();
-                            let begins = carriers.relays().begin();
-                            // Dropped before the above.
-                            let stream = stream;
-                            handle(&stream, source, &carriers, begins).await;
-                        });
-                    }
-                    Err(error) => relay::wait_after(&error).await,
-                }
-            }
-        });
+        let (carriers, refusing) = (carriers.clone(), carriers.clone());
+        let budget = carriers.budget().clone();
+        let take = move |stream: TcpStream, source, permit| {
+            let carriers = carriers.clone();
+            tokio::spawn(async move {
+                let _permit = permit;
+                let _busy = carriers.relays().busy();
+                let begins = carriers.relays().begin();
+                // Dropped before the above.
+                let stream = stream;
+                handle(&stream, source, &carriers, begins).await;
+            });
+        };
+        let refuse = move |source| {
+            let error = OutgoingError::TooMany(refusing.budget().exhausted());
+            let what = format!("{}: {error}", canonical(source));
+            refusing.relays().failed(error.when(), what);
+        };
+        let budget = budget.clone();
+        tokio::spawn(intake::accept(listener, budget, take, refuse));
     }
 }
 
 async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers, begins: Beginning) {
     let source = canonical(source);
-    let own = program.local_addr().ok();
-    let destination = original_destination(program);
-    let destination = destination.ok().filter(|to| own != Some(*to));
+    let destination = original_destination(program).ok().flatten();
+    // The other host, once it is known.
+    let peer = OnceLock::new();
     let result = match destination {
         Some(destination) => {
             let ends = Preamble {
-                destination: canonical(destination),
+                destination,
                 source,
             };
-            connect(program, ends, carriers, begins).await
+            connect(program, ends, carriers, begins, &peer).await
         }
         None => Err(OutgoingError::NotCaptured),
     };
@@ -96,7 +100,9 @@ async fn handle(program: &TcpStream, source: SocketAddr, carriers: &Carriers, be
             return;
         }
         let to = destination.map_or_else(|| "the shim".to_owned(), |to| to.to_string());
-        let what = format!("{source} to {to}: {error}");
+        let at = peer.get().map(|peer| format!(" at {peer}"));
+        let at = at.unwrap_or_default();
+        let what = format!("{source} to {to}{at}: {error}");
         tracing::warn!("a connection failed: {what}");
         carriers.relays().failed(error.when(), what);
     }
@@ -107,15 +113,27 @@ async fn connect(
     ends: Preamble,
     carriers: &Carriers,
     begins: Beginning,
+    other: &OnceLock<String>,
 ) -> Result<(), OutgoingError> {
     sockopt::set_tcp_nodelay(program, true).map_err(io::Error::from)?;
     let found = carriers.find(ends.destination).await;
     let (expected, slot) = match found.map_err(OutgoingError::NoSession)? {
-        Connect::Peer(expected, slot) => (expected, slot),
+        Connect::Peer(expected, slot) => {
+            // It is set once.
+            let _ = carriers
+                .name(expected.session())
+                .map(|name| other.set(name));
+            (expected, slot)
+        }
         Connect::Stream(handover) => {
             let handed = handover.send(&ends, program.as_fd()).await;
             // The carrier has ended meanwhile.
             return handed.map_err(|_| OutgoingError::NoSession("the shim has ended".to_owned()));
+        }
+        // A rule of somebody else brought it here, and would again: nothing to an address of this
+        // host is captured.
+        Connect::Direct if carriers.is_on_host() && serve::is_own(ends.destination.ip()) => {
+            return Err(OutgoingError::NotCaptured);
         }
         Connect::Direct => return direct(program, ends.destination, carriers, begins).await,
     };

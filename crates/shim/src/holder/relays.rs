@@ -27,7 +27,7 @@ use crate::status::Totals;
 const FAILURES: usize = 20;
 
 /// A session: the other host's address, and this host's side.
-type Session = (Ipv6Addr, Role);
+pub(super) type Session = (Ipv6Addr, Role);
 
 /// All connections that are relayed. Cloning shares it.
 #[derive(Clone)]
@@ -49,6 +49,7 @@ struct State {
     direct: usize,
     /// Tasks that have a connection of a program or server.
     busy: watch::Sender<usize>,
+    /// Two events for each connection, read by a task that prints.
     observer: Option<mpsc::UnboundedSender<ConnectionEvent>>,
 }
 
@@ -77,8 +78,10 @@ struct Seen {
 /// What has ended, of what a connection needs, and why.
 #[derive(Clone)]
 enum End {
+    /// The session, or the right to it: what has arrived here may still be delivered.
     Session(String),
-    Shim(String),
+    /// The shim, or the right to the connection: nothing is delivered any more.
+    AtOnce(String),
 }
 
 /// A connection of a program that begins, until this is dropped.
@@ -203,19 +206,37 @@ impl Relays {
         hosts.into_iter().collect()
     }
 
-    /// Ends the connections of a session, and forgets what they have carried.
-    pub(super) fn end(&self, peer: Ipv6Addr, role: Role, reason: &str) {
+    /// Ends the connections of a session, and forgets what they have carried; `at_once`, though there
+    /// is still something to be delivered here.
+    pub(super) fn end(&self, session: Session, reason: &str, at_once: bool) {
         let mut state = self.state();
-        state.totals.remove(&(peer, role));
-        for (_, end) in state.ends().filter(|(session, _)| *session == (peer, role)) {
-            end.send_replace(Some(End::Session(reason.to_owned())));
+        state.totals.remove(&session);
+        let end = match at_once {
+            true => End::AtOnce(reason.to_owned()),
+            false => End::Session(reason.to_owned()),
+        };
+        for (_, ended) in state.ends().filter(|(of, _)| *of == session) {
+            ended.send_replace(Some(end.clone()));
+        }
+    }
+
+    /// Ends the connections of other hosts' programs to what `is_served` no longer.
+    pub(super) fn end_unserved(&self, is_served: impl Fn(SocketAddr) -> bool) {
+        let state = self.state();
+        let servers = state
+            .all
+            .values()
+            .filter(|entry| entry.session.1 == Role::Server && !is_served(entry.destination));
+        for entry in servers {
+            let reason = format!("{} is no longer served here", entry.destination);
+            entry.end.send_replace(Some(End::AtOnce(reason)));
         }
     }
 
     /// Ends all connections.
     pub(super) fn end_all(&self, reason: &str) {
         for (_, end) in self.state().ends() {
-            end.send_replace(Some(End::Shim(reason.to_owned())));
+            end.send_replace(Some(End::AtOnce(reason.to_owned())));
         }
     }
 
@@ -381,7 +402,7 @@ impl Seen {
 
 impl End {
     fn reason(&self) -> String {
-        let (Self::Session(reason) | Self::Shim(reason)) = self;
+        let (Self::Session(reason) | Self::AtOnce(reason)) = self;
         reason.clone()
     }
 }

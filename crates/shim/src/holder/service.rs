@@ -13,10 +13,11 @@ use hawser_tun::Queue;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::report::HolderReport;
-use super::{Holder, HolderError, Queues};
+use super::{FailMode, Holder, HolderError, Queues};
 use crate::address::Block;
 use crate::carrier::Attachment;
 use crate::handover::{HandoverReceiver, HandoverSender};
@@ -36,11 +37,24 @@ enum Request {
     Attach {
         /// Its key.
         key: String,
+        /// What else it wants.
+        #[serde(default)]
+        options: AttachOptions,
     },
     /// What is there to see?
     Report,
     /// End.
     Down,
+}
+
+/// What a carrier wants of the holder.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct AttachOptions {
+    /// The TCP port of this host at which captured connections arrive; `None` for the one that the
+    /// holder has.
+    pub redirect_port: Option<u16>,
+    /// What becomes of captured destinations once the holder has ended without being taken down.
+    pub fail: FailMode,
 }
 
 /// The answer to [`Request::Attach`], which comes with a queue of the TUN device for captured packets,
@@ -132,9 +146,16 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
     });
     let (request, stream) = received.await.map_err(io::Error::other)??;
     match request {
-        Request::Attach { key } => {
+        Request::Attach { key, options } => {
             holder.0.carriers.vacated().await;
-            attach_carrier(holder, &key, stream)
+            let holder = holder.clone();
+            // Tables of the kernel are changed.
+            let runtime = Handle::current();
+            let attached = tokio::task::spawn_blocking(move || {
+                let _runtime = runtime.enter();
+                attach_carrier(&holder, &key, &options, stream)
+            });
+            attached.await.map_err(io::Error::other)?
         }
         Request::Report => rpc::send(&stream, &holder.report(), &[]),
         Request::Down => {
@@ -148,7 +169,12 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
 }
 
 /// Gives a carrier what it needs, and works with it.
-fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<()> {
+fn attach_carrier(
+    holder: &Holder,
+    key: &str,
+    options: &AttachOptions,
+    stream: StdStream,
+) -> io::Result<()> {
     let refuse = |text: String| rpc::send(&stream, &Err::<Attached, String>(text), &[]);
     let key: PeerKey = match key.parse() {
         Ok(key) => key,
@@ -156,6 +182,12 @@ fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<(
     };
     let prepared = (|| -> Result<_, HolderError> {
         holder.check(key)?;
+        let captures = holder.0.carriers.captures();
+        let holds = captures.port();
+        if let Some(wanted) = options.redirect_port.filter(|port| *port != holds) {
+            return Err(HolderError::OtherPort { holds, wanted });
+        }
+        captures.set_fail(options.fail)?;
         holder.queues()
     })();
     let Queues {
@@ -186,9 +218,14 @@ fn attach_carrier(holder: &Holder, key: &str, stream: StdStream) -> io::Result<(
 ///
 /// # Errors
 /// [`AttachError`]; [`RpcError::Connect`] when there is no holder.
-pub fn attach(socket: &Path, key: PeerKey) -> Result<Attachment, AttachError> {
+pub fn attach(
+    socket: &Path,
+    key: PeerKey,
+    options: &AttachOptions,
+) -> Result<Attachment, AttachError> {
     let request = Request::Attach {
         key: key.to_string(),
+        options: *options,
     };
     let (answer, fds, stream) = SERVICE.converse(socket, &request)?;
     let answer: Result<Attached, String> = answer;

@@ -76,7 +76,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(entry: &Entry, fault: Fault) -> Self {
+    pub(crate) fn new(entry: &Entry, fault: Fault) -> Self {
         Self {
             line: entry.line,
             destination: entry.destination.to_string(),

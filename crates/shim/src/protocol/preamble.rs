@@ -87,6 +87,9 @@ pub enum Status {
     /// MPTCP let the connection fall back to plain TCP: nothing was served, open another one.
     #[error("the connection fell back from MPTCP to plain TCP")]
     FellBack,
+    /// The session has ended, as one side does not trust the other.
+    #[error("the key of one side is not, or no longer, trusted by the other")]
+    Untrusted,
     /// A code that a later version may give a meaning to.
     #[error("the other side cannot connect (code {0})")]
     Other(u8),
@@ -101,6 +104,7 @@ impl Status {
             Self::Refused => 2,
             Self::Unreachable => 3,
             Self::FellBack => 4,
+            Self::Untrusted => 5,
             Self::Other(code) => code,
         }
     }
@@ -113,6 +117,7 @@ impl Status {
             2 => Self::Refused,
             3 => Self::Unreachable,
             4 => Self::FellBack,
+            5 => Self::Untrusted,
             code => Self::Other(code),
         }
     }

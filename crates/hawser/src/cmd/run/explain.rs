@@ -1,4 +1,4 @@
-//! What `hawser run --explain` says.
+//! What `hawser run` says: which connections failed, and why; with `--explain`, where all go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,9 +22,14 @@ pub(super) struct Explanation {
 }
 
 impl Explanation {
-    pub(super) fn begin(holder: &Holder, reporter: Reporter) -> Self {
+    /// Begins to say which connections fail; with `all`, everything else.
+    pub(super) fn begin(holder: &Holder, reporter: Reporter, all: bool) -> Self {
         let (end, ends) = oneshot::channel();
-        let task = tokio::spawn(explain(holder.clone(), reporter, ends));
+        let holder = holder.clone();
+        let task = match all {
+            true => tokio::spawn(explain(holder, reporter, ends)),
+            false => tokio::spawn(report_failures(holder, ends)),
+        };
         Self { end, task }
     }
 
@@ -33,6 +38,24 @@ impl Explanation {
         let _ = self.end.send(());
         // A panic of the task was reported.
         let _ = self.task.await;
+    }
+}
+
+async fn report_failures(holder: Holder, mut ends: oneshot::Receiver<()>) {
+    let mut events = holder.observe();
+    let report = |event| {
+        if let ConnectionEvent::Failed(what) = event {
+            errln!("hawser: a connection failed: {what}");
+        }
+    };
+    loop {
+        tokio::select! {
+            Some(event) = events.recv() => report(event),
+            _ = &mut ends => break,
+        }
+    }
+    while let Ok(event) = events.try_recv() {
+        report(event);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Where a command runs, so that only its connections are captured.
 
-use std::io;
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
@@ -10,6 +12,33 @@ use hawser_shim::carrier;
 use hawser_shim::holder::Captured;
 
 use crate::failure::{Doing, Failure};
+
+/// Why the command cannot be run, and what to do. The system's error does not say what is missing: for
+/// a script, it may be the program that its first line names.
+pub(super) fn why(program: &OsStr, error: &io::Error) -> String {
+    let path = Path::new(program);
+    let is_path = path.components().count() > 1;
+    match error.kind() {
+        ErrorKind::NotFound if is_path && path.exists() => {
+            "the program that runs it does not exist: correct its first line (`#!`), or install its \
+             loader"
+                .to_owned()
+        }
+        ErrorKind::NotFound if is_path => "no such file".to_owned(),
+        ErrorKind::NotFound => "not found in any folder of $PATH".to_owned(),
+        ErrorKind::PermissionDenied if path.is_dir() => "it is a directory".to_owned(),
+        ErrorKind::PermissionDenied => {
+            "not allowed to run it: it needs `chmod +x`, on a file system without noexec".to_owned()
+        }
+        _ if error.raw_os_error() == Some(ENOEXEC) => {
+            "not a program of this machine, nor a script: a script begins with `#!`".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// `ENOEXEC`, for which there is no kind.
+const ENOEXEC: i32 = 8;
 
 /// Where a command runs.
 pub(super) enum Place {
@@ -74,5 +103,34 @@ impl Place {
                 .run(|| command.spawn())
                 .doing("entering the command's network namespace"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_command_that_cannot_be_run_has_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = |name: &str, text: Option<&str>, mode| {
+            let path = folder.path().join(name);
+            if let Some(text) = text {
+                fs::write(&path, text).unwrap();
+                fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            }
+            let error = Command::new(&path).spawn().unwrap_err();
+            super::why(path.as_os_str(), &error)
+        };
+        assert_eq!(why("absent", None, 0), "no such file");
+        assert!(why("plain", Some("#!/bin/sh\n"), 0o644).contains("chmod +x"));
+        assert!(why("script", Some("#!/nowhere/sh\n"), 0o755).contains("first line"));
+        assert_eq!(why("", None, 0), "it is a directory");
+        let error = Command::new("hawser-no-such-program").spawn().unwrap_err();
+        let why = super::why(OsStr::new("hawser-no-such-program"), &error);
+        assert_eq!(why, "not found in any folder of $PATH");
     }
 }

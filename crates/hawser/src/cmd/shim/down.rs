@@ -55,5 +55,7 @@ pub fn run(args: &DownArgs) -> Result<(), Failure> {
     }
     // What killed holders left, and killed `hawser run`.
     Group::remove_leftovers();
-    Ok(holder::remove_leftovers()?)
+    holder::remove_leftovers()?;
+    holder::remove_guard()?;
+    Ok(())
 }

@@ -4,6 +4,8 @@ use std::fs;
 
 use hawser_shim::map::{Destination, Entry, Hosts, Target};
 
+use crate::out::errln;
+
 /// Reads `PREFIX=TARGET`.
 pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let parts = text.split_once('=');
@@ -37,9 +39,9 @@ pub(super) fn warn_without_forwarding(gateways: &[Entry]) {
     for (_, name) in settings.into_iter().filter(|one| has(one.0)) {
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
         if fs::read_to_string(file).is_ok_and(|value| value.trim() == "0") {
-            tracing::warn!(
-                "UDP and pings of other hosts do not arrive, as this host forwards nothing: `sysctl \
-                 {name}=1`"
+            errln!(
+                "hawser: warning: UDP and pings of other hosts do not arrive, as this host forwards \
+                 nothing: `sysctl {name}=1`"
             );
         }
     }

@@ -9,12 +9,21 @@ use crate::cmd::process;
 use crate::failure::Failure;
 use crate::out::outln;
 
-/// Holds the connections of the shim with this name until it is told to end. Prints a line once it
-/// can be reached.
-pub fn run(name: &ShimName, key: PeerKey, carrier: CarrierChoice) -> Result<(), Failure> {
+/// Holds the connections of the shim with this name until it is requested to end. Captured ones arrive
+/// at `port`, or at any if it is 0. Prints a line once it can be reached.
+pub fn run(
+    name: &ShimName,
+    key: PeerKey,
+    carrier: CarrierChoice,
+    port: u16,
+) -> Result<(), Failure> {
     process::raise_file_limit();
     process::runtime()?.block_on(async {
-        let holder = Holder::create(key, &CaptureOptions::default(), carrier)?;
+        let options = CaptureOptions {
+            port,
+            ..CaptureOptions::default()
+        };
+        let holder = Holder::create(key, &options, carrier)?;
         let socket = name.holder();
         Ok(run_service(&holder, &socket, || outln!("holding")).await?)
     })

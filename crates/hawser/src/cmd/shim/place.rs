@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use hawser_kernel::rpc::RpcError;
+use hawser_shim::holder;
 
 use crate::failure::{Doing, Failure};
 
@@ -93,10 +94,19 @@ pub fn not_up(name: &ShimName, error: RpcError) -> Failure {
         RpcError::Connect(error) if error.source.kind() == ErrorKind::PermissionDenied => {
             not_allowed(name)
         }
-        RpcError::Connect(_) => Failure::job(format!(
-            "no shim {} is up on this host: `hawser shim up` brings it up",
-            name.as_str()
-        )),
+        RpcError::Connect(_) => {
+            let rejected = match holder::is_guarded() {
+                true => {
+                    "; until then, or until `hawser shim down`, connections to what it captured are \
+                     rejected (--fail closed)"
+                }
+                false => "",
+            };
+            Failure::job(format!(
+                "no shim {} is up on this host: `hawser shim up` brings it up{rejected}",
+                name.as_str()
+            ))
+        }
         error => error.into(),
     }
 }

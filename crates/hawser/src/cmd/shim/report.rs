@@ -21,6 +21,9 @@ const CARRIER: Service = Service {
     timeout: Duration::from_secs(5),
 };
 
+/// Wait after a request could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
 /// Reads the status of the shim with this name.
 ///
 /// # Errors
@@ -37,11 +40,20 @@ pub async fn serve(reporter: Reporter, socket: &Path) -> Result<(), Failure> {
     let (listener, _file) = rpc::listen(socket).doing(&what)?;
     let listener = UnixListener::from_std(listener).doing(&what)?;
     loop {
-        let (stream, _) = listener.accept().await.doing(&what)?;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // For lack of descriptors, perhaps; sessions go on.
+                tracing::warn!(%error, "cannot accept a request for the status");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
         let report = reporter.report().await;
-        let stream = stream.into_std().doing(&what)?;
-        stream.set_nonblocking(false).doing(&what)?;
         tokio::task::spawn_blocking(move || {
+            let stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(CARRIER.timeout))?;
             let _: (Value, _) = rpc::receive(&stream)?;
             rpc::send(&stream, &report, &[])
         });

@@ -1,29 +1,24 @@
 //! `hawser shim up`.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt;
+use std::num::NonZeroU16;
 use std::pin::pin;
-use std::process::{Command, Stdio};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use hawser_kernel::rpc::RpcError;
 use hawser_keys::{Allowed, PeerKey};
 use hawser_service::{READY, notify};
-use hawser_shim::carrier::{Attachment, Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
+use hawser_shim::carrier::{Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
 use hawser_shim::choice::CarrierChoice;
-use hawser_shim::holder::{self, AttachError, ProxyHeader, Served, ServedPort};
+use hawser_shim::holder::{self, AttachOptions, FailMode, ProxyHeader, Served, ServedPort};
 use hawser_shim::map::Entry;
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
 use ipnet::IpNet;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::NameArgs;
+use super::attach::attach;
 use super::client::ClientArgs;
-use super::gateway;
-use super::place::{self, ShimName};
-use super::report;
+use super::{NameArgs, filter, gateway, place, report};
 use crate::cmd::address::{Listen, listen};
 use crate::cmd::network::{HostArgs, listen_address};
 use crate::cmd::{print, process};
@@ -59,6 +54,21 @@ pub struct UpArgs {
     /// What carries the connections of this host's programs; other hosts may use either
     #[arg(long, default_value = "mptcp", value_parser = carrier())]
     carrier: CarrierChoice,
+    /// What becomes of mapped destinations if the shim dies without being taken down: `closed` rejects
+    /// connections and packets to them until the shim is up again or taken down, `open` lets them leave
+    /// over IP
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "open",
+        overrides_with = "fail"
+    )]
+    #[arg(value_parser = fail_mode())]
+    fail: FailMode,
+    /// Have captured connections arrive at this TCP port of this host, for rules of a firewall
+    /// [default: any]
+    #[arg(long, value_name = "PORT")]
+    redirect_port: Option<NonZeroU16>,
     #[command(flatten)]
     client: ClientArgs,
     /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
@@ -126,6 +136,11 @@ fn carrier() -> impl TypedValueParser<Value = CarrierChoice> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<CarrierChoice>())
 }
 
+/// The values of `--fail`.
+fn fail_mode() -> impl TypedValueParser<Value = FailMode> {
+    PossibleValuesParser::new(["open", "closed"]).try_map(|name| name.parse::<FailMode>())
+}
+
 fn prefix(text: &str) -> Result<IpNet, String> {
     let wrong = |_| "write an IP prefix, for example 10.1.0.0/16".to_owned();
     text.parse().map_err(wrong)
@@ -166,6 +181,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     // A map that cannot be used is refused now; later the former one stays in force.
     client.check_map()?;
     gateway::warn_without_forwarding(&args.gateway);
+    filter::warn_of_dropping(args.redirect_port);
     place::prepare()?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {
@@ -177,7 +193,11 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         };
         let metrics_address = metrics.as_ref().and_then(|one| one.local_addr().ok());
         let key = identity.key();
-        let (attachment, is_new) = attach(&args.name.name, key, args.carrier)?;
+        let attaching = AttachOptions {
+            redirect_port: args.redirect_port.map(NonZeroU16::get),
+            fail: args.fail,
+        };
+        let (attachment, is_new) = attach(&args.name.name, key, args.carrier, &attaching)?;
         let options = CarrierOptions {
             forwards: !args.gateway.is_empty(),
             destinations: Some(client.destinations(&host)?.with_entries(args.gateway)),
@@ -247,48 +267,4 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             }
         }
     })
-}
-
-/// Finds the holder, or starts one; returns whether it did.
-fn attach(
-    name: &ShimName,
-    key: PeerKey,
-    carrier: CarrierChoice,
-) -> Result<(Attachment, bool), Failure> {
-    match holder::attach(&name.holder(), key) {
-        Err(AttachError::Rpc(RpcError::Connect(_))) => {
-            start_holder(name, key, carrier)?;
-            Ok((holder::attach(&name.holder(), key)?, true))
-        }
-        attached => Ok((attached?, false)),
-    }
-}
-
-/// Starts a holder, which survives this process, and waits until it can be reached.
-fn start_holder(name: &ShimName, key: PeerKey, carrier: CarrierChoice) -> Result<(), Failure> {
-    let mut command = Command::new(process::program()?);
-    command
-        .args(["internal", "shim-holder", name.as_str()])
-        .args([key.to_string(), carrier.to_string()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    let mut child = command.spawn().doing("starting the shim's holder")?;
-    let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        let read = BufReader::new(stdout).read_line(&mut line);
-        read.doing("starting the shim's holder")?;
-    }
-    if !line.is_empty() {
-        return Ok(());
-    }
-    let mut error = String::new();
-    if let Some(stderr) = child.stderr.take() {
-        let read = BufReader::new(stderr).read_line(&mut error);
-        read.doing("starting the shim's holder")?;
-    }
-    let error = error.trim_end();
-    let error = error.strip_prefix("hawser: ").unwrap_or(error);
-    Err(Failure::job(error))
 }

@@ -113,6 +113,11 @@ impl Carrier {
         self.child.id().into()
     }
 
+    /// Waits until it ends by itself.
+    pub fn wait(mut self) {
+        self.child.wait().unwrap();
+    }
+
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -171,6 +176,24 @@ impl Bed {
     /// The name of the shim in an AS.
     fn name(&self, isd_as: &str) -> String {
         format!("{}-{}", self.lab.name, isd_as.replace(':', "-"))
+    }
+
+    /// The process of the holder of the shim in an AS.
+    pub fn holder(&self, isd_as: &str) -> i32 {
+        let wanted = format!("\0internal\0shim-holder\0{}\0", self.name(isd_as));
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let mut numbers = processes.filter_map(|one| one.file_name().to_str()?.parse().ok());
+        let holder = numbers.find(|process: &i32| {
+            let line = fs::read_to_string(format!("/proc/{process}/cmdline"));
+            line.is_ok_and(|line| line.contains(&wanted))
+        });
+        holder.expect("a holder")
+    }
+
+    /// How many descriptors the holder of the shim in an AS has open.
+    pub fn descriptors(&self, isd_as: &str) -> usize {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.holder(isd_as)));
+        open.unwrap().count()
     }
 
     /// The arguments of a command of the shim in an AS.

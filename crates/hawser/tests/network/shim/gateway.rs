@@ -14,8 +14,8 @@ use crate::support::eventually;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host behind a gateway, which has the address 1 of its network.
-struct Behind {
-    namespace: NetNs,
+pub struct Behind {
+    pub namespace: NetNs,
     /// Shows the namespace to others.
     process: Child,
 }
@@ -30,7 +30,7 @@ impl Drop for Behind {
 impl Behind {
     /// The host with the address 7 of a `network`, as 10.201.0, from which packets to all others go
     /// through the gateway.
-    fn new(gateway: &Host, network: &str) -> Self {
+    pub fn new(gateway: &Host, network: &str) -> Self {
         let namespace = NetNs::create().unwrap();
         let sleep = || Command::new("sleep").arg("100000").spawn().unwrap();
         let process = namespace.run(sleep).unwrap();
@@ -103,7 +103,7 @@ impl Behind {
         });
     }
 
-    fn listen(&self, at: &str) -> TcpListener {
+    pub fn listen(&self, at: &str) -> TcpListener {
         self.namespace
             .run(|| TcpListener::bind(at))
             .unwrap()
@@ -193,4 +193,54 @@ fn hosts_behind_gateways_reach_each_other() {
         !here.is_accepted("10.202.0.7:7000") && !here.is_answered("10.202.0.7:7000")
     });
     drop(bed.client.connect("10.202.0.7:7000"));
+}
+
+#[test]
+fn a_gateway_takes_no_connection_to_itself_for_a_captured_one() {
+    let Some(bed) = Bed::new("shim-loop") else {
+        return;
+    };
+    let here = Behind::new(&bed.client, "10.201.0");
+    let there = Behind::new(&bed.server, "10.202.0");
+    let server = bed.serve(&["--serve-network", "10.202.0.0/24"]);
+    let entry = format!("10.202.0.0/16={}", server.address);
+    let none = bed.path("none.toml");
+    let flags = [
+        "--file",
+        &none,
+        "--server-key",
+        &server.key,
+        "--gateway",
+        &entry,
+    ];
+    let _client = bed.up(CLIENT, &[&flags[..], &["--redirect-port", "4555"]].concat());
+
+    let listener = there.listen("10.202.0.7:7000");
+    let program = here.connect("10.202.0.7:7000");
+    let (stream, _) = accept(&listener);
+    finish(&program);
+    assert_eq!(read_all(&stream), b"");
+
+    let before = bed.descriptors(CLIENT);
+    for _ in 0..20 {
+        assert!(!here.is_accepted("10.201.0.1:4555"));
+        assert!(
+            bed.client
+                .run(|| TcpStream::connect("127.0.0.1:4555"))
+                .is_err()
+        );
+    }
+    assert!(bed.descriptors(CLIENT) <= before);
+    assert_eq!(bed.failures(CLIENT), [""; 0]);
+
+    // The port is the holder's as long as it lives.
+    let other = [&["up"], &flags[..], &["--redirect-port", "4556"]].concat();
+    let key = bed.path(&format!("{CLIENT}.key"));
+    drop(_client);
+    let refused = bed.shim(CLIENT, &[&other[..], &["--key", &key]].concat());
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        error.contains("4555") && error.contains("hawser shim down"),
+        "{error}"
+    );
 }

@@ -121,7 +121,7 @@ fn servers_and_programs_meet_by_quic_as_without_a_shim() {
         let error = (&connect(port)).read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         eventually(reason, || {
-            let to = format!("{}:{port}: ", MAPPED[0]);
+            let to = format!("{}:{port} at {SERVER}", MAPPED[0]);
             let is_shown = |text: &String| text.contains(&to) && text.contains(reason);
             bed.failures(CLIENT).iter().any(is_shown)
         });

@@ -10,13 +10,13 @@ use hawser_manager::{Failure, Order};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::{ClientSession, HEAD_START, OpenLane, Use};
+use super::{ClientSession, HEAD_START, OpenLane, Use, trust};
 use crate::address::Block;
 use crate::carrier::control::Control;
 use crate::carrier::node::{Node, Side};
 use crate::carrier::underlay::Underlay;
 use crate::link::Role;
-use crate::protocol::{Message, Open};
+use crate::protocol::{Message, Open, RefusalCode};
 
 /// Why a session cannot be opened.
 #[derive(Debug, Error)]
@@ -37,7 +37,13 @@ pub(crate) enum SessionError {
     )]
     OtherKey { peer: ScionAddr, key: PeerKey },
     #[error("{peer} refuses: {text}")]
-    Refused { peer: ScionAddr, text: String },
+    Refused {
+        peer: ScionAddr,
+        code: RefusalCode,
+        text: String,
+    },
+    #[error("the key {key} of {peer} is no longer trusted here")]
+    Distrusted { peer: ScionAddr, key: PeerKey },
     #[error("{peer} breaks the protocol: it sends a message at the wrong time")]
     Protocol { peer: ScionAddr },
 }
@@ -127,6 +133,8 @@ impl ClientSession {
         let plane = self.node.plane();
         let key = connection.peer_key();
         let (_, table) = self.known.get_or_insert_with(|| {
+            let (node, results) = (self.node.clone(), self.dialed.0.clone());
+            tokio::spawn(trust::watch(node, self.peer, key, results));
             let peer = Block::of(&key, self.tag);
             (key, plane.session(peer, Role::Client))
         });

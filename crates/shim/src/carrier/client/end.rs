@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::dial::SessionError;
 use super::{ClientSession, Request};
 use crate::carrier::lane::LaneKey;
 use crate::link::{Role, ToHolder};
-use crate::protocol::Message;
+use crate::protocol::{Message, RefusalCode, Status};
 
 /// Longest wait until the other side has noticed the end: more than a round trip on Earth. Over a path
 /// that has just failed nothing comes back.
@@ -19,6 +20,29 @@ const LOOKED: Duration = Duration::from_millis(5);
 /// How long a session may take to end: less than the holder waits for its carrier.
 pub(in crate::carrier) const GOODBYE: Duration = DELIVERED.saturating_add(NOTICED);
 
+/// How a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Nobody wants it any more: what is under way is delivered, and the other side learns of the end.
+    InOrder,
+    /// One side no longer trusts the other: nothing is delivered.
+    Revoked,
+    /// It has failed.
+    Failed,
+}
+
+impl Ending {
+    /// That of a session whose work has ended like this.
+    pub(super) fn of(ended: &Result<(), SessionError>) -> Self {
+        match ended {
+            Ok(()) => Self::InOrder,
+            Err(SessionError::Distrusted { .. }) => Self::Revoked,
+            Err(SessionError::Refused { code, .. }) if *code == RefusalCode::KEY => Self::Revoked,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
 impl ClientSession {
     /// Refuses the requests that have no answer. Later ones begin another session.
     pub(super) fn refuse(&mut self, mut requests: mpsc::UnboundedReceiver<Request>, reason: &str) {
@@ -29,24 +53,29 @@ impl ClientSession {
         while let Ok(request) = requests.try_recv() {
             match request {
                 Request::Connect(answer) => answer.give(Err(reason.to_owned())),
-                Request::Carry(handed) => handed.refuse(),
-                Request::Measure(_) | Request::InUse(_) | Request::Report(_) => {}
+                Request::Carry(handed, _) => handed.refuse(),
+                Request::Measure(_)
+                | Request::InUse(_)
+                | Request::Report(_)
+                | Request::Policy(_) => {}
             }
         }
     }
 
-    /// Ends the session on both sides, `in_order` if it has not failed.
-    pub(super) async fn end(mut self, in_order: bool, reason: String) {
+    /// Ends the session on both sides, for this `reason`.
+    pub(super) async fn end(mut self, ending: Ending, reason: String) {
         self.dials.values().for_each(|dial| dial.abort());
-        if in_order {
-            self.deliver().await;
+        match ending {
+            Ending::InOrder => self.deliver().await,
+            Ending::Revoked => self.streams.streams.end(Status::Untrusted),
+            Ending::Failed => {}
         }
         self.streams.end();
         if let Some((_, table)) = &self.known {
             // Packets that are sent from now on ask for another session.
             self.node.plane().remove_session(table);
         }
-        if in_order {
+        if ending != Ending::Failed {
             self.take_leave().await;
         }
         let lanes: Vec<LaneKey> = self.open.keys().copied().collect();
@@ -58,6 +87,7 @@ impl ClientSession {
                 peer: table.peer.address(0),
                 role: Role::Client,
                 reason,
+                at_once: false,
             });
         }
     }

@@ -49,7 +49,7 @@ impl ClientSession {
                 // What answers at a guessed address need not be the peer.
                 let is_peer = is_only || matches!(one.of, Use::Path(_));
                 if is_peer && !code.may_pass() {
-                    return Err(SessionError::Refused { peer, text });
+                    return Err(SessionError::Refused { peer, code, text });
                 }
                 self.leave(key, text);
             }

@@ -1,24 +1,22 @@
 //! Control streams of connections over the loopback interface.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Instant;
 
 use hawser_endhost::Endhost;
-use hawser_endhost::lanes::Lanes;
-use hawser_endhost::socket::Socket;
 use hawser_quic::{Config, Endpoint};
-use hawser_seal::{Cipher, SECRET};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::channel;
 
 use super::*;
-use crate::address::Block;
-use crate::carrier::lane::{LaneKeys, NewLane};
-use crate::carrier::table::SlotTable;
-use crate::link::Role;
+use crate::carrier::lane::tests::{Bed, Made};
 use crate::protocol::RefusalCode;
-use crate::protocol::datagram::FORMAT;
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// The ends of connections.
+fn ends(host: &Endhost) -> (Endpoint, Endpoint) {
+    let bind = || Endpoint::bind(host.clone(), Some(ANY), Config::default()).unwrap();
+    (bind(), bind())
+}
 
 /// A connection, the dialing side first.
 async fn connect(host: &Endhost, ends: &(Endpoint, Endpoint)) -> (Connection, Connection) {
@@ -27,51 +25,99 @@ async fn connect(host: &Endhost, ends: &(Endpoint, Endpoint)) -> (Connection, Co
     (there.unwrap(), here.unwrap())
 }
 
-#[tokio::test]
-async fn a_refusal_is_read_though_there_is_more_to_send_and_the_connection_is_closed() {
-    let host = Endhost::on_plain_ip(None);
-    let bind = || Endpoint::bind(host.clone(), Some(ANY), Config::default()).unwrap();
-    let ends = (bind(), bind());
-    let socket = Socket::bind_blocking(&host, Some(ANY)).unwrap();
-    let (lanes, _receiver) = Lanes::new(socket, FORMAT);
-    let refusal = Message::Refuse {
+/// The control stream of a new connection on both sides, after a message from the dialing one.
+async fn control(host: &Endhost, ends: &(Endpoint, Endpoint)) -> (Control, Control) {
+    let (client, server) = connect(host, ends).await;
+    let mut control = Control::open(client).await.unwrap();
+    control.write(&Message::Bye).await.unwrap();
+    let mut other = Control::accept(server).await.unwrap();
+    other.read().await.unwrap();
+    (control, other)
+}
+
+fn refusal() -> Message {
+    Message::Refuse {
         code: RefusalCode::KEY,
         text: "the key is not allowed here".to_owned(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_read_though_there_is_more_to_send_and_the_connection_is_closed() {
+    let bed = Bed::new();
+    let ends = ends(&bed.host);
     // Which of both is done first is a matter of chance.
     for round in 0..16 {
-        let (client, server) = connect(&host, &ends).await;
-        let remote = client.peer();
-        let mut control = Control::open(client).await.unwrap();
-        control.write(&Message::Bye).await.unwrap();
-        let mut other = Control::accept(server).await.unwrap();
-        other.read().await.unwrap();
-        other.write(&refusal).await.unwrap();
+        let (control, mut other) = control(&bed.host, &ends).await;
+        other.write(&refusal()).await.unwrap();
         other.finish().await;
         control.connection.closed().await;
 
-        let (messages, outgoing) = unbounded_channel();
-        let (events, mut happened) = unbounded_channel();
-        let (received, mut arrived) = unbounded_channel();
-        let [own, peer] = [1, 2].map(|tag| Block::of(&control.connection.peer_key(), tag));
-        let lane = Arc::new(SealedLane::new(NewLane {
-            key: LaneKey(round),
-            keys: LaneKeys {
-                cipher: Cipher::Aes128Gcm,
-                here: [0; SECRET],
-                there: [0; SECRET],
-            },
-            remote,
-            table: Arc::new(SlotTable::new(Role::Client, own, peer)),
-            sender: lanes.sender(),
-            messages,
-            events,
-            began: Instant::now(),
-        }));
+        let (received, mut arrived) = channel(4);
+        let Made {
+            lane,
+            outgoing,
+            mut events,
+        } = bed.lane(round);
         lane.send(Message::Bye);
         control.run(lane, outgoing, received).await;
         let first = arrived.try_recv().ok();
-        assert_eq!(first, Some((LaneKey(round), refusal.clone())));
-        assert!(matches!(happened.try_recv(), Ok((_, LaneEvent::Failed(_)))));
+        assert_eq!(first, Some((LaneKey(round), refusal())));
+        assert!(matches!(events.try_recv(), Ok((_, LaneEvent::Failed(_)))));
+    }
+}
+
+/// More than a connection takes that nobody reads from.
+fn flood(lane: &SealedLane) {
+    for _ in 0..400 {
+        let packet = vec![0; 60_000];
+        lane.send(Message::Packet { packet });
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_reads_nothing_is_still_heard() {
+    let bed = Bed::new();
+    let (control, mut other) = control(&bed.host, &ends(&bed.host)).await;
+    let (received, mut arrived) = channel(4);
+    let Made { lane, outgoing, .. } = bed.lane(1);
+    flood(&lane);
+    let running = tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
+    for _ in 0..20 {
+        other.write(&Message::Bye).await.unwrap();
+        assert_eq!(arrived.recv().await, Some((LaneKey(1), Message::Bye)));
+        // Its writes wait for room meanwhile.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    lane.close();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_message_of_a_closed_lane_arrives() {
+    let bed = Bed::new();
+    let ends = ends(&bed.host);
+    for round in 0..16 {
+        let (control, mut other) = control(&bed.host, &ends).await;
+        let (received, _arrived) = channel(4);
+        let Made { lane, outgoing, .. } = bed.lane(round);
+        for _ in 0..round {
+            let packet = vec![0; 60_000];
+            lane.send(Message::Packet { packet });
+        }
+        let running = tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
+        if round % 2 == 0 {
+            tokio::task::yield_now().await;
+        }
+        lane.close_with(refusal());
+        let last = loop {
+            match other.read().await.unwrap() {
+                Message::Packet { .. } => {}
+                message => break message,
+            }
+        };
+        assert_eq!(last, refusal());
+        drop(other);
+        running.await.unwrap();
     }
 }

@@ -68,6 +68,7 @@ struct Router {
     /// For what is not mapped.
     relay: Arc<Relay>,
     known: HashMap<IpAddr, Known>,
+    /// One request and one answer for each destination in `known`.
     find: mpsc::UnboundedSender<Find>,
     found: mpsc::UnboundedSender<Found>,
     /// Lanes to be flushed.
@@ -272,6 +273,10 @@ impl Router {
     fn ask(&mut self, destination: IpAddr, packet: &[u8]) {
         if self.known.len() >= DESTINATIONS {
             self.forget();
+        }
+        // All of them wait for an answer.
+        if self.known.len() >= DESTINATIONS {
+            return;
         }
         let waiting = Known::Asked(vec![packet.to_vec()]);
         self.known.insert(destination, waiting);

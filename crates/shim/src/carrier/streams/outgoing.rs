@@ -1,5 +1,6 @@
 //! A program's connection, carried by a stream.
 
+use hawser_endhost::ScionAddr;
 use tokio::net::TcpStream;
 
 use super::copy::{CopyError, copy_both};
@@ -11,9 +12,10 @@ use crate::holder::relay;
 use crate::link::ToHolder;
 use crate::protocol::{Preamble, Status};
 
-/// Carries a connection of a program until it ends.
+/// Carries a connection of a program to the host `peer` until it ends.
 pub(crate) async fn carry(
     handed: Handed,
+    peer: ScionAddr,
     streams: SharedStreams,
     connections: Connections,
     node: Node,
@@ -22,7 +24,7 @@ pub(crate) async fn carry(
     let program = match TcpStream::from_std(program) {
         Ok(program) => program,
         Err(error) => {
-            let failure = format!("{}: {error}", name(&ends));
+            let failure = format!("{} at {peer}: {error}", name(&ends));
             return node.tell(ToHolder::StreamEnded {
                 was_set_up: false,
                 failure: Some(failure),
@@ -43,7 +45,7 @@ pub(crate) async fn carry(
         Err(error) => {
             relay::reset(&program);
             stream.reset(Status::Connected);
-            (!error.is_end()).then(|| format!("{}: {error}", name(&ends)))
+            (!error.is_end()).then(|| format!("{} at {peer}: {error}", name(&ends)))
         }
     };
     if let Some(failure) = &failure {

@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use super::*;
 use crate::handover;
 use crate::holder::relays::New;
+use std::net::Ipv6Addr;
 
 const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
@@ -24,19 +25,20 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
 fn with_carrier(carrier: Option<Attached>) -> Carriers {
     Carriers(Arc::new(Inner {
         state: Mutex::new(State {
-            capture: None,
-            forwarded: None,
             carrier,
             requests: HashMap::new(),
             next_request: 0,
             live: HashMap::new(),
         }),
+        captures: Captures::new(None, 0),
+        is_enclosed: false,
         mptcp: Mptcp::Unused(String::new()),
         relays: Relays::default(),
+        budget: Budget::new(1),
         served: watch::Sender::default(),
         attached: Notify::new(),
         detached: Notify::new(),
-        captured: watch::Sender::default(),
+        moved: Notify::new(),
     }))
 }
 
@@ -78,15 +80,17 @@ async fn find_refused(live: Vec<Slot>) -> (Carriers, Result<Connect, String>) {
             peer: PEER,
             role,
             live,
+            name: "the other host".to_owned(),
         },
         ToHolder::Connected { id, found },
         ToHolder::Ended {
             peer: PEER,
             role,
             reason,
+            at_once: false,
         },
     ] {
-        carriers.on_message(message);
+        carriers.on_message(message).await;
     }
     (carriers, asking.await.unwrap())
 }

@@ -39,6 +39,11 @@ pub(in crate::holder) struct Relayed {
 }
 
 impl Expected {
+    /// Its session.
+    pub(in crate::holder) fn session(&self) -> Session {
+        self.session
+    }
+
     /// The other host's address.
     pub(in crate::holder) fn peer(&self) -> Ipv6Addr {
         self.session.0
@@ -135,12 +140,13 @@ impl Relayed {
         self.ended.borrow().as_ref().map(End::reason)
     }
 
-    /// Runs what is left to do after the end of the session, until the shim ends: then it is `None`.
+    /// Runs what is left to do after the end of the session, until the shim ends, or if the session has
+    /// ended at once: then it is `None`.
     pub(in crate::holder) async fn run_on<T>(&self, rest: impl Future<Output = T>) -> Option<T> {
         let mut ended = self.ended.clone();
         tokio::select! {
             done = rest => Some(done),
-            _ = ended.wait_for(|end| matches!(end, Some(End::Shim(_)))) => None,
+            _ = ended.wait_for(|end| matches!(end, Some(End::AtOnce(_)))) => None,
         }
     }
 }

@@ -1,0 +1,134 @@
+//! Rights that are taken away while connections use them: both sides learn why they end.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
+
+use super::bed::{Bed, CLIENT, MAPPED, SERVER, accept};
+use crate::support::eventually;
+
+impl Bed {
+    /// Writes a file of keys, in the folder of both shims' configuration.
+    fn write_keys(&self, name: &str, text: &str) {
+        let folder = self.folder.path().join("hawser");
+        fs::create_dir_all(&folder).unwrap();
+        let new = folder.join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, folder.join(name)).unwrap();
+    }
+
+    /// A connection from the client, and the server's end of it.
+    fn pair(&self) -> (TcpStream, TcpStream) {
+        let (listener, port) = self.server.listen("127.0.0.1");
+        let client = self.client.connect(&format!("{}:{port}", MAPPED[0]));
+        let (server, _) = accept(&listener);
+        (client, server)
+    }
+
+    /// Waits until the shim of an AS shows a failure with these words.
+    fn wait_for_failure(&self, isd_as: &str, words: &str) {
+        eventually(words, || {
+            let failures = self.failures(isd_as);
+            failures.iter().any(|text| text.contains(words))
+        });
+    }
+}
+
+/// Both ends must have been reset.
+fn assert_reset(mut client: &TcpStream, mut server: &TcpStream) {
+    let kind = |read: std::io::Result<usize>| read.map_err(|error| error.kind());
+    assert_eq!(kind(client.read(&mut [0])), Err(ErrorKind::ConnectionReset));
+    assert_eq!(kind(server.read(&mut [0])), Err(ErrorKind::ConnectionReset));
+}
+
+/// Takes the client's key from those that the server allows.
+fn revoke(carrier: &str, refusal: &str) {
+    let Some(bed) = Bed::new(&format!("shim-revoke-{carrier}")) else {
+        return;
+    };
+    let none = bed.path("none.toml");
+    let server = bed.up(SERVER, &["--serve", "all", "--file", &none]);
+    let client = bed.use_shim(&server, &["--carrier", carrier]);
+    let own = format!("{} site A\n", client.key);
+    bed.write_keys("allowed_keys", &own);
+    let (program, service) = bed.pair();
+
+    // Another key is taken away; then this one.
+    bed.write_keys("allowed_keys", &format!("# nobody else\n{own}"));
+    let (second, other) = bed.pair();
+    let began = std::time::Instant::now();
+    bed.write_keys("allowed_keys", "# nobody\n");
+    assert_reset(&program, &service);
+    println!("{carrier}: revoked after {:?}", began.elapsed());
+    assert_reset(&second, &other);
+    bed.wait_for_failure(CLIENT, "no longer");
+    bed.wait_for_failure(SERVER, "no longer");
+    let to = format!("{}:9", MAPPED[0]);
+    let refused = bed.client.connect(&to);
+    assert!((&refused).read(&mut [0]).is_err());
+    bed.wait_for_failure(CLIENT, refusal);
+
+    // It may come back.
+    bed.write_keys("allowed_keys", &own);
+    drop(bed.pair());
+}
+
+#[test]
+fn connections_by_mptcp_end_with_the_key() {
+    revoke("mptcp", "is not allowed here");
+}
+
+#[test]
+fn connections_by_quic_end_with_the_key() {
+    revoke("quic", "trusted by the other");
+}
+
+#[test]
+fn connections_end_with_what_else_they_need() {
+    let Some(bed) = Bed::new("shim-revoke-others") else {
+        return;
+    };
+    // The key of the server.
+    let server = bed.serve(&["--serve", "all"]);
+    let known = format!("{} {}\n", server.address, server.key);
+    bed.write_keys("known_hosts", &known);
+    let map = bed.map(MAPPED.map(|ip| (ip, server.address.as_str())));
+    let _client = bed.up(CLIENT, &["--file", &map]);
+    let (program, service) = bed.pair();
+    bed.write_keys("known_hosts", "");
+    assert_reset(&program, &service);
+    bed.wait_for_failure(CLIENT, "is no longer trusted here");
+    bed.write_keys("known_hosts", &known);
+
+    // What is served.
+    let (program, service) = bed.pair();
+    server.kill();
+    let _server = bed.serve(&["--serve", "9"]);
+    assert_reset(&program, &service);
+    bed.wait_for_failure(SERVER, "is no longer served here");
+}
+
+#[test]
+fn open_sessions_follow_their_policy() {
+    let Some(bed) = Bed::new("shim-policy") else {
+        return;
+    };
+    let server = bed.serve(&["--serve", "all"]);
+    let policy = |acl: &str| {
+        let new = bed.path("p.new");
+        fs::write(&new, format!("all: {{acl: [{acl}]}}\n")).unwrap();
+        fs::rename(new, bed.path("p.yml")).unwrap();
+    };
+    policy("'+'");
+    let map = bed.path("map.toml");
+    let entry = format!("{{ to = {:?}, policy = \"p.yml:all\" }}", server.address);
+    fs::write(&map, format!("[destinations]\n{:?} = {entry}\n", MAPPED[0])).unwrap();
+    let flags = ["--file", &map, "--server-key", &server.key, "--paths", "4"];
+    let _client = bed.up(CLIENT, &flags);
+    let _pair = bed.pair();
+    bed.wait_for_paths(4);
+    policy("'- 1-ff00:0:110#2', '+'");
+    bed.wait_for_paths(3);
+    policy("'+'");
+    bed.wait_for_paths(4);
+}
