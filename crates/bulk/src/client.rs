@@ -11,13 +11,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::algorithm::Algorithm;
 use crate::content::Source;
-use crate::dialer::{Dialer, Target};
+use crate::dialer::{Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::limit::Limit;
 use crate::node::Node;
 use crate::protocol;
 use crate::report::{PathProgress, Summary, TransferEvent};
-use crate::session::{Begin, Destination, Ended, Role, Session};
+use crate::session::{self, Begin, Destination, Ended, Role, Session};
 
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.
@@ -75,7 +75,7 @@ pub async fn transfer(
     let agreed = Arc::default();
     let mut earlier = Earlier::default();
     loop {
-        let ended = session(node, peer, &request, &options, &agreed, &events).await?;
+        let ended = attempt(node, peer, &request, &options, &agreed, &events).await?;
         match &ended.result {
             Err(TransferError::Peer { code, .. })
                 if *code == protocol::ErrorCode::NO_SESSION && earlier.may_retry(&ended) =>
@@ -89,8 +89,8 @@ pub async fn transfer(
     }
 }
 
-/// One session of a transfer.
-async fn session(
+/// One session of a transfer, to its end.
+async fn attempt(
     node: &Node,
     peer: ScionAddr,
     request: &Request,
@@ -99,6 +99,10 @@ async fn session(
     events: &UnboundedSender<TransferEvent>,
 ) -> Result<Ended, TransferError> {
     let own_credit = node.memory().next_share();
+    let opening = match request {
+        Request::Send { content, .. } => Opening::of(session::manifest(content)),
+        Request::Fetch { .. } => Opening::default(),
+    };
     let (role, wire_role, name, offered) = match request.clone() {
         Request::Send { content, name } => (Role::Source(content), protocol::Role::Source, name, 0),
         Request::Fetch { name, destination } => (
@@ -116,6 +120,7 @@ async fn session(
         role: wire_role,
         credit: offered,
         name,
+        opening,
         cipher: Cipher::preferred(),
         algorithm: options.algorithm,
         session: tokio::sync::Mutex::new(None),

@@ -79,7 +79,12 @@ impl Control {
     pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
-        Ok(self.send.write_all(&bytes).await?)
+        self.write_encoded(&bytes).await
+    }
+
+    /// Sends encoded messages.
+    pub(crate) async fn write_encoded(&mut self, bytes: &[u8]) -> Result<(), ControlError> {
+        Ok(self.send.write_all(bytes).await?)
     }
 
     /// The next message.

@@ -108,9 +108,10 @@ pub(crate) struct NewSubflow {
     pub remote: ScionAddr,
     /// The lane of a subflow that this side dialed; the other side learns it from packets.
     pub lane: Option<Lane>,
-    /// Bytes of the largest datagram that the path takes, if this side dialed.
+    /// Bytes of the largest datagram that the path is announced to take, if this side dialed; 0 if it
+    /// is unknown.
     pub datagram: usize,
-    /// The round trip, if the connection has measured one.
+    /// The round trip, if it was measured before.
     pub rtt: Option<Duration>,
     pub start: Start,
 }

@@ -189,9 +189,10 @@ impl Server {
                 joined,
                 session,
             }) => {
-                let keys = datagram_keys(control.connection(), Side::Server, cipher);
+                let connection = control.connection();
+                let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
                 // If the connection has ended, its client knows.
-                if let (Ok(()), Ok(keys)) = (control.write(&self.accept(id, credit)).await, keys) {
+                if let Ok(keys) = datagram_keys(connection, Side::Server, cipher) {
                     let _ = joined.send(Joined {
                         subflow: self.node.subflow_key(),
                         control,
@@ -199,7 +200,11 @@ impl Server {
                         remote,
                         lane: None,
                         datagram: 0,
+                        rtt,
                         start: Start::unknown(self.options.algorithm),
+                        // The session answers: packets may come before anything else is known.
+                        answer: Some(self.accept(id, credit)),
+                        sent: 0,
                     });
                 }
                 drop(joined);

@@ -17,6 +17,7 @@ use self::part::{Part, PartEvent};
 pub use self::sink::Destination;
 use self::sink::SinkPart;
 use self::source::SourcePart;
+pub(crate) use self::source::manifest;
 use self::subflows::{Subflow, Subflows};
 use crate::content::Source;
 use crate::content::tree::ChainingValue;
@@ -130,11 +131,9 @@ impl Session {
         let (part, memory) = match begin.role {
             Role::Source(content) => {
                 let (key, events) = (begin.key, begin.events.clone());
+                manifest(&content).for_each(|message| outbox.push(message));
                 let part = SourcePart::new(content, key, data.clone(), events);
                 part.begin(begin.credit, begin.limit, sender);
-                for message in part.manifest() {
-                    outbox.push(message);
-                }
                 let memory = memory.join(key, Holder::Source(part.gate()));
                 (Part::source(part), memory)
             }
@@ -357,18 +356,22 @@ impl Session {
     fn join(&mut self, joined: Joined) {
         let subflow = joined.subflow;
         let connection = joined.control.connection().clone();
-        let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
         let added = NewSubflow {
             keys: joined.keys,
             remote: joined.remote,
             lane: joined.lane,
             datagram: joined.datagram,
-            rtt,
+            rtt: joined.rtt,
             start: joined.start,
         };
+        // Before the answer: packets follow it.
         self.data
             .give(Command::Add(self.key, subflow, Box::new(added)));
         let control = joined.control.run(subflow, self.received.0.clone());
+        if let Some(answer) = &joined.answer {
+            control.send(answer);
+        }
+        self.outbox.sent(subflow, joined.sent);
         self.alone_since = None;
         let one = Subflow {
             path: connection.path(),

@@ -29,7 +29,7 @@ pub(super) struct Incoming {
     delivered: HashMap<SubflowKey, u64>,
 }
 
-/// What a data packet says beside its content.
+/// What a packet says beside its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packet {
     pub number: u64,
@@ -78,26 +78,32 @@ impl Incoming {
         self.sink.set_interval(key, interval);
     }
 
-    pub(super) fn on_probe(&mut self, key: SubflowKey, number: u64, marked: bool, now: Instant) {
-        self.sink.on_packet(key, number, true, marked, now);
+    /// Has a packet acknowledged whose content, if it has any, was kept. The subflow must have been
+    /// added.
+    pub(super) fn acknowledge(&mut self, key: SubflowKey, packet: Packet, now: Instant) {
+        let Packet {
+            number,
+            ask,
+            marked,
+        } = packet;
+        self.sink.on_packet(key, number, ask, marked, now);
     }
 
-    /// Takes in content that arrived in a packet.
+    /// Takes in content that arrived in a packet. Returns whether it is kept, so that the packet is to
+    /// be [acknowledged](Self::acknowledge).
     ///
     /// # Errors
     /// When the source breaks the protocol.
     pub(super) fn on_data(
         &mut self,
         key: SubflowKey,
-        packet: Packet,
         (position, content): (u64, &[u8]),
-        now: Instant,
-    ) -> Result<(), SinkError> {
+    ) -> Result<bool, SinkError> {
         let end = position + content.len() as u64;
         let ranges = position / tree::RANGE..end.div_ceil(tree::RANGE);
         // What cannot be kept is not acknowledged, and sent again later.
         if self.open.len() >= OPEN && !self.are_open(ranges) {
-            return Ok(());
+            return Ok(false);
         }
         let mut complete = Vec::new();
         for part in self.sink.on_data(position..end)? {
@@ -116,13 +122,7 @@ impl Incoming {
                 arrived.give(Arrived::new(range, open.bytes));
             }
         }
-        let Packet {
-            number,
-            ask,
-            marked,
-        } = packet;
-        self.sink.on_packet(key, number, ask, marked, now);
-        Ok(())
+        Ok(true)
     }
 
     fn are_open(&self, mut ranges: Range<u64>) -> bool {
@@ -156,7 +156,7 @@ impl Incoming {
     pub(super) fn send(&mut self, subflows: &mut Subflows, now: Instant) -> Option<Instant> {
         let mut failed = Vec::new();
         for (key, subflow) in subflows.iter_mut() {
-            if let Err(error) = self.acknowledge(key, subflow, now) {
+            if let Err(error) = self.send_ack(key, subflow, now) {
                 failed.push((key, error.to_string()));
             }
         }
@@ -166,7 +166,7 @@ impl Incoming {
         self.sink.next_timeout()
     }
 
-    fn acknowledge(
+    fn send_ack(
         &mut self,
         key: SubflowKey,
         subflow: &mut Subflow,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::subflow::{Subflow, Subflows};
+use super::subflow::{SMALL, Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::{Source as Content, tree};
 use crate::gate::{Gate, Loaded};
@@ -67,15 +67,18 @@ impl Outgoing {
         self.allowance.set_sink(limit);
     }
 
-    /// Adds a subflow whose path works.
+    /// Adds a subflow whose lane is known. Content goes over it at once, in packets that every path
+    /// takes until a probe has shown that this one takes larger ones.
     pub(super) fn add(&mut self, key: SubflowKey, subflow: &Subflow, now: Instant) {
         let (packet, start) = (subflow.datagram, subflow.start);
         let seed = fastrand::u64(..);
-        let control = (start.algorithm).start(now, packet as u64, start.announced, seed);
-        let per_packet = packet.saturating_sub(DATA_OVERHEAD);
-        (self.source).add_subflow(key, per_packet, control, subflow.rtt, now);
-        self.source
-            .set_next_number(key, subflow.sealer.next_number());
+        let known = start.announced.with_rtt(subflow.rtt);
+        let control = (start.algorithm).start(now, packet as u64, known, seed);
+        let content = |packet: usize| packet.saturating_sub(DATA_OVERHEAD);
+        let source = &mut self.source;
+        source.add_subflow(key, content(packet.min(SMALL)), control, subflow.rtt, now);
+        source.set_next_number(key, subflow.sealer.next_number());
+        source.try_larger(key, packet, content(packet));
     }
 
     pub(super) fn remove(&mut self, key: SubflowKey) {
@@ -143,7 +146,7 @@ impl Outgoing {
         let order = self.order(subflows);
         for key in &order {
             let subflow = subflows.get_mut(*key);
-            let Some(subflow) = subflow.filter(|one| one.is_up && !one.held) else {
+            let Some(subflow) = subflow.filter(|one| one.lane.is_some() && !one.held) else {
                 continue;
             };
             match self.send_over(*key, subflow, now) {

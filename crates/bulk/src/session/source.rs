@@ -65,24 +65,6 @@ impl SourcePart {
         }
     }
 
-    /// The messages that name all files.
-    pub(super) fn manifest(&self) -> Vec<SessionMessage> {
-        let manifest = self.content.manifest();
-        let entries = manifest.entries().iter();
-        let encode = |entry: &Entry| {
-            let mut fields = Vec::new();
-            entry.encode(&mut fields);
-            SessionMessage::Entry(fields.into())
-        };
-        let mut messages: Vec<_> = entries.map(encode).collect();
-        messages.push(SessionMessage::ManifestEnd {
-            entries: manifest.entries().len() as u64,
-            content: manifest.length(),
-            hash: manifest.hash(),
-        });
-        messages
-    }
-
     pub(super) fn progress(&self) -> Progress {
         self.progress
     }
@@ -272,6 +254,22 @@ impl SourcePart {
             false => Err(TransferError::Mismatch),
         }
     }
+}
+
+/// The messages that name all files of `content`: the first messages of its source.
+pub(crate) fn manifest(content: &Source) -> impl Iterator<Item = SessionMessage> {
+    let manifest = content.manifest();
+    let encode = |entry: &Entry| {
+        let mut fields = Vec::new();
+        entry.encode(&mut fields);
+        SessionMessage::Entry(fields.into())
+    };
+    let end = SessionMessage::ManifestEnd {
+        entries: manifest.entries().len() as u64,
+        content: manifest.length(),
+        hash: manifest.hash(),
+    };
+    manifest.entries().iter().map(encode).chain([end])
 }
 
 /// Bytes of a range.

@@ -57,8 +57,13 @@ impl Worker {
                 };
                 let sender = self.lanes.sender();
                 let added = Subflow::new(*added, sender);
+                let is_known = added.lane.is_some();
                 self.ids.insert(added.id(), (session, subflow));
                 one.subflows.insert(subflow, added);
+                // Of a peer that dialed, the first packet shows over which path to answer.
+                if is_known {
+                    self.admit(session, subflow, now);
+                }
             }
             Command::Remove(session, subflow) => {
                 let Some(one) = self.sessions.get_mut(&session) else {
