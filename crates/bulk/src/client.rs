@@ -98,7 +98,8 @@ async fn attempt(
     agreed: &Arc<OnceLock<PeerKey>>,
     events: &UnboundedSender<TransferEvent>,
 ) -> Result<Ended, TransferError> {
-    let own_credit = node.memory().next_share();
+    let memory = node.memory().join();
+    let own_credit = memory.credit();
     let opening = match request {
         Request::Send { content, .. } => Opening::of(session::manifest(content)),
         Request::Fetch { .. } => Opening::default(),
@@ -133,11 +134,12 @@ async fn attempt(
         key: node.session_key(),
         peer,
         credit: match role {
-            Role::Source(_) => credit,
             Role::Sink(_) => own_credit,
+            Role::Source(_) | Role::Shared(_) => credit,
         },
         role,
         limit: options.limit.clone(),
+        memory,
         dialer: Some(dialer),
         joined: new_subflows,
         replaced: Arc::default(),

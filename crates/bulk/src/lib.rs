@@ -15,6 +15,7 @@ mod data;
 mod dialer;
 mod error;
 mod gate;
+mod guard;
 mod joined;
 mod limit;
 mod memory;

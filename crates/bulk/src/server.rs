@@ -7,6 +7,7 @@ mod sessions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 
 use self::offer::Offer;
 use self::refusal::Refusal;
-use self::sessions::{Entry, Sessions};
+use self::sessions::{Entry, Sessions, Slot};
 use crate::algorithm::{Algorithm, Start};
 use crate::content::{ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
@@ -29,7 +30,7 @@ use crate::limit::Limit;
 use crate::node::{Node, datagram_keys};
 use crate::protocol::{self, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, Destination, Role, Session};
+use crate::session::{Begin, Destination, List, Role, Session};
 
 /// Longest wait for the first message of a connection.
 const FIRST: Duration = Duration::from_secs(5);
@@ -209,7 +210,7 @@ impl Server {
                 }
                 drop(joined);
                 if let Some(session) = session {
-                    self.run(id, *session).await;
+                    self.run(*session).await;
                 }
             }
             Err(Refusal(code, text)) => {
@@ -245,21 +246,16 @@ impl Server {
         } = open;
         let denied = |text: &str| Refusal(ErrorCode::NOT_ALLOWED, text.to_owned());
         let sends = role == protocol::Role::Source;
-        let role = match role {
-            protocol::Role::Source => {
-                let receive = self.options.receive.clone();
-                let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
-                Role::Sink(receive.with_name(&name))
+        let (receive, share) = (&self.options.receive, &self.options.share);
+        match role {
+            protocol::Role::Source if receive.is_none() => {
+                return Err(denied("nothing may be sent here"));
             }
-            protocol::Role::Sink => {
-                let share = self.options.share.as_ref();
-                let share = share.ok_or_else(|| denied("nothing may be fetched here"))?;
-                let scan = scan_shared(share, name.as_ref(), ScanOptions::default());
-                let scan =
-                    scan.map_err(|error| Refusal(ErrorCode::NO_CONTENT, error.to_string()))?;
-                Role::Source(Arc::new(Source::open(scan)))
+            protocol::Role::Sink if share.is_none() => {
+                return Err(denied("nothing may be fetched here"));
             }
-        };
+            _ => {}
+        }
         let (joined, new_subflows) = unbounded_channel();
         let replaced = Arc::new(AtomicBool::new(false));
         let entry = Entry {
@@ -268,14 +264,16 @@ impl Server {
             joined: joined.clone(),
             replaced: Arc::clone(&replaced),
         };
-        let id = self.sessions.insert(entry, self.options.sessions)?;
-        let number = self.node.session_key();
-        // A source takes nothing.
-        let own_credit = if sends {
-            self.node.memory().next_share()
-        } else {
-            0
+        let slot = Arc::new(self.sessions.insert(entry, self.options.sessions)?);
+        let role = match (receive, share) {
+            (Some(receive), _) if sends => Role::Sink(receive.clone().with_name(&name)),
+            (_, Some(share)) => Role::Shared(list(share.clone(), name.clone(), &slot)),
+            _ => return Err(denied("nothing may be sent or fetched here")),
         };
+        let number = self.node.session_key();
+        let memory = self.node.memory().join();
+        // A source takes nothing.
+        let own_credit = if sends { memory.credit() } else { 0 };
         let (events, received) = unbounded_channel();
         self.report(ServerEvent::Began {
             session: number.0,
@@ -288,23 +286,21 @@ impl Server {
             node: self.node.clone(),
             key: number,
             peer,
-            credit: match role {
-                Role::Source(_) => credit,
-                Role::Sink(_) => own_credit,
-            },
+            credit: if sends { own_credit } else { credit },
             role,
             limit: self.options.limit.clone(),
+            memory,
             dialer: None,
             joined: new_subflows,
             replaced,
             events,
         };
         Ok(Accepted {
-            id,
+            id: slot.id,
             cipher,
             credit: own_credit,
             joined,
-            session: Some(Box::new((begin, received))),
+            session: Some(Box::new((slot, begin, received))),
         })
     }
 
@@ -329,8 +325,13 @@ impl Server {
         })
     }
 
-    async fn run(&self, id: SessionId, (begin, mut received): Beginning) {
+    async fn run(&self, (slot, begin, mut received): Beginning) {
         let number = begin.key.0;
+        let mut end = End {
+            events: self.events.clone(),
+            number,
+            result: None,
+        };
         let ended = {
             let session = async { Session::new(begin).run().await.summary() };
             tokio::pin!(session);
@@ -343,15 +344,44 @@ impl Server {
                 }
             }
         };
-        self.sessions.remove(id);
+        drop(slot);
         while let Ok(event) = received.try_recv() {
             self.report(ServerEvent::Session(number, event));
         }
-        self.report(ServerEvent::Ended(number, ended));
+        end.result = Some(ended);
     }
 }
 
-type Beginning = (Begin, UnboundedReceiver<TransferEvent>);
+/// Lists what a client fetches. The session keeps its place until that is done, so that clients that
+/// come and go have no more lists made at once than there are places.
+fn list(share: PathBuf, name: String, slot: &Arc<Slot>) -> List {
+    let slot = Arc::clone(slot);
+    Box::new(move || {
+        let scan = scan_shared(&share, name.as_ref(), ScanOptions::default());
+        drop(slot);
+        scan.map(Source::open)
+    })
+}
+
+/// Reports the end of a session when it is dropped, also when the session panics.
+struct End {
+    events: UnboundedSender<ServerEvent>,
+    number: SessionNumber,
+    result: Option<Result<Summary, TransferError>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let result = self.result.take().unwrap_or(Err(match thread::panicking() {
+            true => TransferError::Panicked("the session"),
+            false => TransferError::Cancelled,
+        }));
+        // The caller may have dropped its end: then nothing is reported.
+        let _ = self.events.send(ServerEvent::Ended(self.number, result));
+    }
+}
+
+type Beginning = (Arc<Slot>, Begin, UnboundedReceiver<TransferEvent>);
 
 /// A connection that is accepted.
 struct Accepted {

@@ -1,9 +1,11 @@
 //! One session: its subflows, its messages, and its part, source or sink.
 
+mod listing;
 mod part;
 mod sink;
 mod source;
 mod subflows;
+mod values;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +15,11 @@ use hawser_endhost::ScionAddr;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
+pub(crate) use self::listing::List;
+use self::listing::Needs;
 use self::part::{Part, PartEvent};
 pub use self::sink::Destination;
 use self::sink::SinkPart;
-use self::source::SourcePart;
 pub(crate) use self::source::manifest;
 use self::subflows::{Subflow, Subflows};
 use crate::content::Source;
@@ -25,13 +28,16 @@ use crate::control::{Outgoing, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
+use crate::gate::Gate;
 use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
-use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
+use crate::protocol::{ErrorCode, Inbox, Message, Outbox, SessionMessage};
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
 
+/// Most subflows of a session at once.
+const MAX_SUBFLOWS: usize = 64;
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
 /// Interval at which paths are weighed.
@@ -41,6 +47,9 @@ const TICK: Duration = Duration::from_millis(50);
 const SILENT: Duration = Duration::from_secs(1);
 /// Longest wait for the last measurements.
 const MEASURED: Duration = Duration::from_millis(200);
+/// Messages that wait to be handled. The connections read no more while there are as many, so that
+/// their flow control stops the peer.
+const RECEIVED: usize = 64;
 /// How long the end of a session waits for its last messages to arrive.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -55,6 +64,8 @@ enum Outcome {
 /// What this host does in a session.
 pub(crate) enum Role {
     Source(Arc<Source>),
+    /// The source of what is listed first.
+    Shared(List),
     Sink(Destination),
 }
 
@@ -64,14 +75,14 @@ pub(crate) struct Session {
     peer: ScionAddr,
     data: Commands,
     part: Part,
-    _memory: Membership,
+    memory: Membership,
     subflows: Subflows,
     outbox: Outbox,
     inbox: Inbox,
     /// Paths are chosen here if this side dials.
     dialer: Option<Dialer>,
     joined: UnboundedReceiver<Joined>,
-    received: (UnboundedSender<Received>, UnboundedReceiver<Received>),
+    received: (mpsc::Sender<Received>, mpsc::Receiver<Received>),
     data_events: UnboundedReceiver<DataEvent>,
     events: UnboundedSender<TransferEvent>,
     began: Instant,
@@ -94,6 +105,8 @@ pub(crate) struct Begin {
     pub credit: u64,
     /// Limits the rate at which content is sent, or received.
     pub limit: Option<Limit>,
+    /// Its share of the host's memory.
+    pub memory: Membership,
     pub dialer: Option<Dialer>,
     pub joined: mpsc::UnboundedReceiver<Joined>,
     /// Set when the peer begins another session.
@@ -124,39 +137,54 @@ impl Ended {
 
 impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
+        let (key, memory) = (begin.key, begin.memory);
         let data = begin.node.data().commands();
         let (sender, data_events) = unbounded_channel();
         let mut outbox = Outbox::default();
-        let memory = begin.node.memory();
-        let (part, memory) = match begin.role {
-            Role::Source(content) => {
-                let (key, events) = (begin.key, begin.events.clone());
-                manifest(&content).for_each(|message| outbox.push(message));
-                let part = SourcePart::new(content, key, data.clone(), events);
-                part.begin(begin.credit, begin.limit, sender);
-                let memory = memory.join(key, Holder::Source(part.gate()));
-                (Part::source(part), memory)
+        let source = |events| {
+            let gate = Arc::new(Gate::new(0));
+            memory.hold(key, Holder::Source(Arc::clone(&gate)));
+            data.give(Command::Send {
+                session: key,
+                credit: begin.credit,
+                gate: Arc::clone(&gate),
+                limit: begin.limit.clone(),
+                events,
+            });
+            Needs {
+                session: key,
+                data: data.clone(),
+                gate,
+                events: begin.events.clone(),
             }
+        };
+        let part = match begin.role {
             Role::Sink(destination) => {
-                let (key, data) = (begin.key, data.clone());
+                let promised = Arc::default();
+                let credit = (begin.credit, Arc::clone(&promised));
                 let (part, prepared) =
-                    SinkPart::new(key, data.clone(), destination, begin.credit, sender);
-                let memory = memory.join(key, Holder::Sink(data));
-                (Part::sink(part, prepared, begin.limit), memory)
+                    SinkPart::new(key, data.clone(), destination, credit, sender);
+                memory.hold(key, Holder::Sink(data.clone(), promised));
+                Part::sink(part, prepared, begin.limit.clone())
             }
+            Role::Source(content) => {
+                manifest(&content).for_each(|message| outbox.push(message));
+                Part::source(source(sender).content(content))
+            }
+            Role::Shared(list) => Part::listing(list, source(sender)),
         };
         Self {
             key: begin.key,
             peer: begin.peer,
             data,
             part,
-            _memory: memory,
+            memory,
             subflows: Subflows::default(),
             outbox,
             inbox: Inbox::default(),
             dialer: begin.dialer,
             joined: begin.joined,
-            received: unbounded_channel(),
+            received: mpsc::channel(RECEIVED),
             data_events,
             events: begin.events,
             began: Instant::now(),
@@ -225,7 +253,7 @@ impl Session {
             tokio::select! {
                 event = self.part.next() => outcome = self.on_part(event)?,
                 Some(received) = self.received.1.recv() => outcome = self.on_received(received)?,
-                Some(event) = self.data_events.recv() => self.on_data(event)?,
+                event = self.data_events.recv() => self.on_data(event.unwrap_or_else(ended))?,
                 Some(joined) = self.joined.recv() => self.join(joined),
                 () = next_dial(&mut self.dialer) => {}
                 _ = tick.tick() => self.tick()?,
@@ -368,6 +396,11 @@ impl Session {
         self.data
             .give(Command::Add(self.key, subflow, Box::new(added)));
         let control = joined.control.run(subflow, self.received.0.clone());
+        if self.subflows.len() >= MAX_SUBFLOWS {
+            let text = format!("the session has {MAX_SUBFLOWS} subflows already");
+            control.send(&Message::refuse(ErrorCode::TOO_MANY, &text));
+            return self.data.give(Command::Remove(self.key, subflow));
+        }
         if let Some(answer) = &joined.answer {
             control.send(answer);
         }
@@ -413,6 +446,7 @@ impl Session {
     }
 
     fn tick(&mut self) -> Result<(), TransferError> {
+        self.memory.adapt();
         if let Some(since) = self.alone_since
             && since.elapsed() >= KEPT
         {
@@ -454,6 +488,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The thread that sends and receives ended before it knew the session.
+fn ended() -> DataEvent {
+    DataEvent::Ended("the thread that does has ended".to_owned())
 }
 
 async fn next_dial(dialer: &mut Option<Dialer>) {

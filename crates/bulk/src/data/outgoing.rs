@@ -1,6 +1,6 @@
 //! The content of one session, sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ const BATCHES: usize = 4;
 /// The content of one session, sent.
 pub(super) struct Outgoing {
     total: u64,
-    content: Arc<Content>,
+    /// `None` before it is listed.
+    content: Option<Arc<Content>>,
     source: Source,
     gate: Arc<Gate>,
     /// Ranges that are read and not confirmed.
     loaded: BTreeMap<u64, Arc<Vec<u8>>>,
-    /// Ranges that the gate counts as sent.
-    sent: u64,
+    /// Ranges that are read, and of which something was never sent.
+    unsent: BTreeSet<u64>,
     /// For batches that reach over two ranges, or that are not loaded.
     scratch: Vec<u8>,
     stalled: BTreeMap<SubflowKey, bool>,
@@ -39,20 +40,15 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(
-        content: Arc<Content>,
-        credit: u64,
-        gate: Arc<Gate>,
-        allowance: Allowance,
-    ) -> Self {
-        let total = content.manifest().length();
+    /// Sends content that is not known yet, `credit` bytes of it before anything is acknowledged.
+    pub(super) fn new(credit: u64, gate: Arc<Gate>, allowance: Allowance) -> Self {
         Self {
-            total,
-            content,
-            source: Source::new(total, credit),
+            total: 0,
+            content: None,
+            source: Source::new(0, credit),
             gate,
             loaded: BTreeMap::new(),
-            sent: 0,
+            unsent: BTreeSet::new(),
             scratch: Vec::new(),
             stalled: BTreeMap::new(),
             delivered: BTreeMap::new(),
@@ -60,6 +56,13 @@ impl Outgoing {
             turns: 0,
             order: Vec::new(),
         }
+    }
+
+    /// Sets the content, of which nothing is wanted yet.
+    pub(super) fn set_content(&mut self, content: Arc<Content>) {
+        self.total = content.manifest().length();
+        self.source.set_content(self.total);
+        self.content = Some(content);
     }
 
     /// Sends no faster than the sink wants.
@@ -114,12 +117,26 @@ impl Outgoing {
     /// Keeps a range that was read, until it is confirmed.
     pub(super) fn load(&mut self, loaded: Loaded) {
         self.loaded.insert(loaded.range, loaded.bytes);
+        self.unsent.insert(loaded.range);
+        // It may have been sent before: from the disk, or because the sink wants it again.
+        self.report_sent();
+    }
+
+    /// Informs the gate of the ranges that were sent.
+    fn report_sent(&mut self) {
+        while let Some(&range) = self.unsent.first()
+            && self.source.has_sent(&tree::range(range, self.total))
+        {
+            self.unsent.pop_first();
+            self.gate.sent(range);
+        }
     }
 
     /// Frees ranges that the sink has verified.
     pub(super) fn confirm(&mut self, ranges: Range<u64>) {
         for range in ranges {
             self.loaded.remove(&range);
+            self.unsent.remove(&range);
         }
     }
 
@@ -158,11 +175,7 @@ impl Outgoing {
         failed
             .into_iter()
             .for_each(|failure| subflows.report(failure));
-        let sent = self.source.sent() / tree::RANGE;
-        if sent > self.sent {
-            self.gate.sent((sent - self.sent) as usize);
-            self.sent = sent;
-        }
+        self.report_sent();
         self.report(subflows);
         deadline
     }
@@ -213,8 +226,10 @@ impl Outgoing {
                         true => &*scratch,
                         false => {
                             scratch.resize((content.end - content.start) as usize, 0);
-                            let read = self.content.read_at(position, scratch);
-                            read.map_err(DataEvent::Unreadable)?;
+                            if let Some(content) = &self.content {
+                                let read = content.read_at(position, scratch);
+                                read.map_err(DataEvent::Unreadable)?;
+                            }
                             &*scratch
                         }
                     };

@@ -15,6 +15,7 @@ use std::{io, thread};
 use hawser_endhost::lanes::{LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
 use hawser_seal::SubflowId;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::coupled::Coupled;
 use super::incoming::Incoming;
@@ -45,9 +46,19 @@ pub(super) struct Worker {
 struct Session {
     subflows: Subflows,
     part: Part,
+    /// The peer has broken the protocol: nothing of it is taken any more.
+    is_broken: bool,
 }
 
 impl Session {
+    fn new(events: UnboundedSender<DataEvent>, part: Part) -> Self {
+        Self {
+            subflows: Subflows::new(events),
+            part,
+            is_broken: false,
+        }
+    }
+
     /// Reports measurements of the subflows.
     fn measure(&self) {
         let all = match &self.part {
@@ -177,7 +188,7 @@ impl Worker {
             deadline = [deadline, at].into_iter().flatten().min();
         };
         for one in self.sessions.values_mut() {
-            let Session { subflows, part } = one;
+            let Session { subflows, part, .. } = one;
             match part {
                 Part::Source(outgoing) => earlier(outgoing.send(subflows, now)),
                 Part::Sink(incoming) => {

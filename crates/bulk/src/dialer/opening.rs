@@ -56,7 +56,10 @@ mod tests {
         assert_eq!(framing.pop(), Ok(Some(Message::Seen(0))));
         for (number, size) in [(0, 10), (1, 20_000)] {
             let message = entry(size);
-            assert_eq!(framing.pop(), Ok(Some(Message::Ordered { number, message })));
+            assert_eq!(
+                framing.pop(),
+                Ok(Some(Message::Ordered { number, message }))
+            );
         }
         assert_eq!(framing.pop(), Ok(None));
     }

@@ -162,6 +162,10 @@ impl Inbox {
             return Err(LogError::TooManyAhead);
         }
         self.bytes += size;
+        let message = match number > self.next {
+            true => message.detached(),
+            false => message,
+        };
         self.held.insert(number, message);
         Ok(())
     }
@@ -249,6 +253,17 @@ mod tests {
         assert!(outbox.is_empty() && outbox.in_flight == 0);
         outbox.sent(other, 9);
         assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_message_that_waits_keeps_nothing_else_in_memory() {
+        // What arrived together is one buffer, which every part of it keeps.
+        let arrived = bytes::Bytes::from(vec![7; 60_000]);
+        let mut inbox = Inbox::default();
+        let early = SessionMessage::Entry(arrived.slice(..10));
+        inbox.push(1, early.clone()).unwrap();
+        drop(early);
+        assert!(arrived.is_unique());
     }
 
     #[test]

@@ -118,6 +118,11 @@ impl Source {
         }
     }
 
+    /// Sets the size of the content, in bytes, once it is known. Nothing may have been wanted before.
+    pub fn set_content(&mut self, content: u64) {
+        self.content = content;
+    }
+
     /// The sink wants `range`, as far as it is content: it is sent, also if it was sent before.
     ///
     /// Subflows finish together if all that is wanted is known early: the source takes what is
@@ -334,6 +339,11 @@ impl Source {
     /// Content bytes that the sink takes in all.
     pub fn credit(&self) -> u64 {
         self.credit
+    }
+
+    /// Whether all of `range` was sent at least once.
+    pub fn has_sent(&self, range: &Range<u64>) -> bool {
+        self.sent.contains(range)
     }
 
     /// Content bytes sent, each counted once.

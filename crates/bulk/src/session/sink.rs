@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use hawser_store::StoreError;
@@ -10,16 +11,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Outcome;
 use super::source::length;
+use super::values::Values;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Landing, LandingError, LandingOptions, Manifest, ManifestBuilder};
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
+use crate::guard::guarded;
 use crate::protocol::SessionMessage;
 use crate::report::Progress;
 use crate::verify::{Verifier, VerifyEvent};
 
 /// Longest wait for files that another transfer writes to.
 const IN_USE: Duration = Duration::from_secs(5);
+
+/// Most bytes of content: a sink has a byte of memory for each range from the beginning.
+const MAX_CONTENT: u64 = 64 << 40;
+/// What failed, if it panics.
+const WRITES: &str = "the thread that writes files";
 
 /// Where the content of a session goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +63,8 @@ pub(super) enum Prepared {
     /// The files are complete.
     Completed,
     Failed(LandingError),
+    /// The thread panicked.
+    Panicked,
 }
 
 /// The sink's part of a session.
@@ -67,7 +77,7 @@ pub(super) struct SinkPart {
     landing: Option<Arc<Landing>>,
     verifier: Option<Verifier>,
     /// Chaining values by range, once verified.
-    values: Vec<Option<ChainingValue>>,
+    values: Values,
     /// Ranges that were there, whose hash the source has not named yet.
     there: BTreeMap<u64, ChainingValue>,
     /// Ranges that are neither written nor kept.
@@ -82,13 +92,14 @@ impl SinkPart {
         session: SessionKey,
         data: Commands,
         destination: Destination,
-        credit: u64,
+        (credit, promised): (u64, Arc<AtomicU64>),
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
         let (prepared, receiver) = unbounded_channel();
         data.give(Command::Receive {
             session,
             credit,
+            promised,
             events,
         });
         let part = Self {
@@ -99,7 +110,7 @@ impl SinkPart {
             prepared,
             landing: None,
             verifier: None,
-            values: Vec::new(),
+            values: Values::default(),
             there: BTreeMap::new(),
             missing: 0,
             completing: false,
@@ -138,12 +149,14 @@ impl SinkPart {
                 let builder = self.manifest.take();
                 let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
                 let manifest = builder.finish(entries, content, hash)?;
+                if content > MAX_CONTENT {
+                    return Err(TransferError::TooLarge(content));
+                }
                 self.progress.total = content;
                 let manifest = Arc::new(manifest);
                 self.progress.files = manifest.entries().len() as u64;
-                let (destination, prepared) = (self.destination.clone(), self.prepared.clone());
-                // It ends by itself, and reports to nobody if the session has ended.
-                tokio::task::spawn_blocking(move || {
+                let destination = self.destination.clone();
+                self.work(move |prepared| {
                     let mut there = BTreeMap::new();
                     let landing = match destination {
                         Destination::Discard => Ok(Landing::discard(manifest)),
@@ -190,14 +203,24 @@ impl SinkPart {
     fn expect(&mut self, range: u64, value: ChainingValue) -> Result<Outcome, TransferError> {
         let verifier = self.verifier.as_ref();
         let verifier = verifier.ok_or(TransferError::Protocol("it named a hash too early"))?;
-        let index = usize::try_from(range).ok();
-        let known = index.and_then(|index| self.values.get_mut(index));
-        let known = known.ok_or(TransferError::Protocol(
-            "it names a range that does not exist",
-        ))?;
+        if !self.values.has(range) {
+            return Err(TransferError::Protocol(
+                "it names a range that does not exist",
+            ));
+        }
+        match self.values.get(range) {
+            // A source that reads a range again names its hash again.
+            Some(known) if known == value => return Ok(Outcome::Running),
+            Some(_) => {
+                return Err(TransferError::Protocol(
+                    "it names another hash of a range that was verified",
+                ));
+            }
+            None => {}
+        }
         if let Some(there) = self.there.remove(&range) {
             if there == value {
-                *known = Some(value);
+                self.values.set(range, value);
                 verifier.keep(range);
                 return Ok(Outcome::Running);
             }
@@ -219,9 +242,11 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match prepared {
             Prepared::Failed(error) => Err(error.into()),
+            Prepared::Panicked => Err(TransferError::Panicked(WRITES)),
             Prepared::Completed => {
-                let values: Option<Vec<_>> = self.values.iter().copied().collect();
-                let root = tree::root(&values.unwrap_or_default(), self.progress.total);
+                let values = self.values.all();
+                let values = values.ok_or(TransferError::Mismatch)?;
+                let root = tree::root(&values, self.progress.total);
                 self.root = Some(root);
                 out.push(SessionMessage::Done(root));
                 Ok(Outcome::Running)
@@ -229,7 +254,7 @@ impl SinkPart {
             Prepared::Landing(landing, there) => {
                 let total = self.progress.total;
                 let count = tree::count(total) as usize;
-                self.values = vec![None; count];
+                self.values = Values::of(total);
                 self.missing = count;
                 self.progress.existing = there.keys().map(|range| length(*range, total)).sum();
                 self.progress.verified = self.progress.existing;
@@ -257,6 +282,7 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match event {
             VerifyEvent::Failed(error) => Err(error.into()),
+            VerifyEvent::Panicked => Err(TransferError::Panicked(WRITES)),
             VerifyEvent::Kept => {
                 self.missing -= 1;
                 self.complete()
@@ -266,7 +292,7 @@ impl SinkPart {
                 Ok(Outcome::Running)
             }
             VerifyEvent::Written(range, value) => {
-                self.values[range as usize] = Some(value);
+                self.values.set(range, value);
                 self.missing -= 1;
                 self.progress.verified += length(range, self.progress.total);
                 match out.last_mut() {
@@ -283,6 +309,16 @@ impl SinkPart {
         }
     }
 
+    /// Has blocking work done, which reports what it has found. It ends by itself, and reports to nobody
+    /// if the session has ended.
+    fn work(&self, work: impl FnOnce(&UnboundedSender<Prepared>) + Send + 'static) {
+        let prepared = self.prepared.clone();
+        tokio::task::spawn_blocking(move || {
+            let report = || drop(prepared.send(Prepared::Panicked));
+            guarded(|| work(&prepared), report);
+        });
+    }
+
     /// Completes the files once everything is verified, by the source's hashes too.
     fn complete(&mut self) -> Result<Outcome, TransferError> {
         if self.missing > 0 || self.completing {
@@ -290,8 +326,7 @@ impl SinkPart {
         }
         if let Some(landing) = self.landing.clone() {
             self.completing = true;
-            let prepared = self.prepared.clone();
-            tokio::task::spawn_blocking(move || {
+            self.work(move |prepared| {
                 let _ = prepared.send(match landing.complete() {
                     Ok(()) => Prepared::Completed,
                     Err(error) => Prepared::Failed(error),
@@ -339,4 +374,40 @@ fn have(there: &BTreeMap<u64, ChainingValue>, out: &mut Vec<SessionMessage>) {
         run.iter()
             .flat_map(|(first, all)| SessionMessage::have(*first, all)),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Source;
+    use crate::data::Waiting;
+
+    #[test]
+    fn a_hash_that_is_named_again_changes_nothing() {
+        let content = Source::zeros(10).unwrap();
+        let (data, _commands) = Waiting::commands();
+        let (events, _reported) = unbounded_channel();
+        let promised = (1 << 20, Arc::default());
+        let (mut part, _prepared) =
+            SinkPart::new(SessionKey(1), data, Destination::Discard, promised, events);
+        part.progress.total = 10;
+        let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
+        let value = tree::chaining_value(0, &[0; 10], 10);
+        let there = BTreeMap::from([(0, value)]);
+        let (mut verified, mut out) = (None, Vec::new());
+        let prepared = Prepared::Landing(landing, there);
+        part.on_prepared(prepared, &mut verified, &mut out).unwrap();
+        let mut hash = |value| {
+            let message = SessionMessage::Hash { range: 0, value };
+            part.on_message(message, &mut Vec::new())
+        };
+        for _ in 0..3 {
+            assert_eq!(hash(value).unwrap(), Outcome::Running);
+        }
+        assert!(matches!(hash([7; 32]), Err(TransferError::Protocol(_))));
+        let kept = verified.as_mut().unwrap().blocking_recv().unwrap();
+        assert!(matches!(kept, VerifyEvent::Kept));
+        assert_eq!(part.missing, 1);
+        assert!(verified.unwrap().try_recv().is_err());
+    }
 }

@@ -51,6 +51,11 @@ impl Subflows {
         self.open.is_empty()
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Removes a subflow; `false` if it was not there.
     pub(super) fn remove(&mut self, key: SubflowKey) -> bool {
         let Some(one) = self.open.remove(&key) else {

@@ -26,7 +26,9 @@ const AFTER_CONTENT: u32 = 4;
 
 /// Whether a payload is a data packet (`docs/bulk-protocol.md`, *Datagrams*).
 fn is_data(payload: &[u8]) -> bool {
-    payload.first().is_some_and(|first| first & 0b1110_0111 == 1)
+    payload
+        .first()
+        .is_some_and(|first| first & 0b1110_0111 == 1)
 }
 
 /// The flights before the first data packet, and those of a whole transfer of six bytes.

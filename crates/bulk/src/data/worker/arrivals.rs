@@ -21,6 +21,14 @@ struct First {
     packet: Option<Packet>,
 }
 
+impl Session {
+    /// The peer breaks the protocol, which ends the session.
+    fn breaks(&mut self, how: &dyn std::fmt::Display) {
+        self.is_broken = true;
+        self.subflows.report(DataEvent::Broken(how.to_string()));
+    }
+}
+
 impl Worker {
     /// Takes in the packets of one receive. Returns how many.
     pub(super) fn take(&mut self, now: Instant) -> usize {
@@ -37,8 +45,10 @@ impl Worker {
             let Some(one) = self.sessions.get_mut(&session) else {
                 continue;
             };
-            let Session { subflows, part } = one;
-            let Some(subflow) = subflows.get_mut(key) else {
+            if one.is_broken {
+                continue;
+            }
+            let Some(subflow) = one.subflows.get_mut(key) else {
                 continue;
             };
             let opened = subflow.opener.open(datagram.payload, &mut self.scratch);
@@ -63,16 +73,16 @@ impl Worker {
                 marked: datagram.ecn == 0b11,
             };
             let mut kept = None;
-            match (&mut *part, opened.payload) {
+            match (&mut one.part, opened.payload) {
                 (Part::Source(outgoing), Payload::Ack(ack)) => {
                     if let Err(error) = outgoing.on_ack(key, &ack, now) {
-                        subflows.report(DataEvent::Broken(error.to_string()));
+                        one.breaks(&error);
                     }
                 }
                 (Part::Sink(incoming), Payload::Data { position, content }) => {
                     match incoming.on_data(key, (position, content)) {
                         Ok(is_kept) => kept = is_kept.then_some(packet),
-                        Err(error) => subflows.report(DataEvent::Broken(error.to_string())),
+                        Err(error) => one.breaks(&error),
                     }
                 }
                 (Part::Sink(_), Payload::Probe { .. }) => kept = Some(packet),
@@ -87,7 +97,7 @@ impl Worker {
                     candidate: datagram.candidate,
                     packet: kept,
                 });
-            } else if let (Part::Sink(incoming), Some(packet)) = (part, kept) {
+            } else if let (Part::Sink(incoming), Some(packet)) = (&mut one.part, kept) {
                 incoming.acknowledge(key, packet, now);
             }
         }
