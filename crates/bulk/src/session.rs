@@ -205,6 +205,12 @@ impl Session {
         }
         self.measure().await;
         self.data.give(Command::End(self.key));
+        if let Err(TransferError::Peer { code, .. }) = &result
+            && *code == ErrorCode::NO_SESSION
+        {
+            // The connections are those to a process that is gone, whether that showed or not.
+            self.subflows.all_failed();
+        }
         let progress = self.part.progress();
         let paths = self.subflows.paths();
         let controls = self.subflows.into_controls();

@@ -309,3 +309,62 @@ fn bytes(loaded: &BTreeMap<u64, Arc<Vec<u8>>>, out: &mut Vec<u8>, content: &Rang
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use hawser_congestion::RateControl;
+
+    use super::*;
+
+    const KEY: SubflowKey = SubflowKey(1);
+    const RANGES: u64 = 40;
+
+    /// Limits nothing.
+    #[derive(Debug)]
+    struct Free;
+
+    impl RateControl for Free {
+        fn sent(&mut self, _: Instant, _: u64, _: u64) {}
+        fn acked(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
+        fn lost(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
+        fn end(&mut self, _: Instant, _: u64, _: bool) {}
+        fn timed_out(&mut self, _: Instant) {}
+        fn rate(&self) -> f64 {
+            1e12
+        }
+        fn window(&self) -> u64 {
+            1 << 40
+        }
+        fn name(&self) -> &'static str {
+            "free"
+        }
+    }
+
+    #[test]
+    fn ranges_that_were_sent_before_they_are_read_take_no_place_of_others() {
+        let gate = Arc::new(Gate::new(RANGES as usize));
+        let mut outgoing = Outgoing::new(1 << 40, Arc::clone(&gate), Allowance::default());
+        let content = Content::zeros(RANGES * tree::RANGE).unwrap();
+        outgoing.set_content(Arc::new(content));
+        outgoing.want(0..RANGES);
+        let mut now = Instant::now();
+        let source = &mut outgoing.source;
+        source.add_subflow(KEY, 1400, Box::new(Free), None, now);
+        loop {
+            match source.poll(KEY, now) {
+                Transmit::Wait(Some(at)) => now = at,
+                Transmit::Wait(None) => break,
+                Transmit::Data { .. } | Transmit::Probe { .. } => {}
+            }
+        }
+        // More than are read ahead: the reader waits without end where one takes a place for good.
+        for range in 0..RANGES {
+            assert!(gate.enter(range));
+            let bytes = Arc::default();
+            outgoing.load(Loaded { range, bytes });
+        }
+        assert_eq!(gate.held() as u64, RANGES);
+        outgoing.confirm(0..RANGES);
+        assert!(outgoing.loaded.is_empty());
+    }
+}

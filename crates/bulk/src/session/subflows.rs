@@ -77,6 +77,13 @@ impl Subflows {
         }
     }
 
+    /// Counts a failure of the path of every subflow.
+    pub(super) fn all_failed(&mut self) {
+        for one in self.open.values() {
+            self.ended.entry(one.fingerprint).or_default().failures += 1;
+        }
+    }
+
     /// Sets the measurements of subflows.
     pub(super) fn measured(&mut self, all: Vec<(SubflowKey, Measured)>) {
         for (key, measured) in all {
