@@ -1,11 +1,15 @@
 //! The control stream of one connection.
 
-use bytes::Bytes;
+mod queue;
+
+use std::sync::Arc;
+
 use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use self::queue::Queue;
 use crate::data::SubflowKey;
 use crate::protocol::{DecodeError, Framing, Message};
 
@@ -44,8 +48,8 @@ pub(crate) struct Received {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub connection: Connection,
-    messages: mpsc::UnboundedSender<Bytes>,
-    writer: JoinHandle<()>,
+    queue: Arc<Queue>,
+    writer: Option<JoinHandle<()>>,
 }
 
 impl Control {
@@ -79,7 +83,12 @@ impl Control {
     pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
-        Ok(self.send.write_all(&bytes).await?)
+        self.write_encoded(&bytes).await
+    }
+
+    /// Sends encoded messages.
+    pub(crate) async fn write_encoded(&mut self, bytes: &[u8]) -> Result<(), ControlError> {
+        Ok(self.send.write_all(bytes).await?)
     }
 
     /// The next message.
@@ -94,12 +103,9 @@ impl Control {
         }
     }
 
-    /// Runs the stream for a session: what arrives goes to `inbox`.
-    pub(crate) fn run(
-        self,
-        subflow: SubflowKey,
-        inbox: mpsc::UnboundedSender<Received>,
-    ) -> Outgoing {
+    /// Runs the stream for a session: what arrives goes to `inbox`, and no more is read while that is
+    /// full.
+    pub(crate) fn run(self, subflow: SubflowKey, inbox: mpsc::Sender<Received>) -> Outgoing {
         let Self {
             connection,
             mut send,
@@ -108,10 +114,11 @@ impl Control {
         } = self;
         // Both sides know each other by now, and manifests may be long.
         connection.expect_data();
-        let (messages, mut queue) = mpsc::unbounded_channel::<Bytes>();
-        // Both tasks end with the connection; the session closes it by dropping the sender.
+        let queue = Arc::new(Queue::default());
+        let waiting = Arc::clone(&queue);
+        // Both tasks end with the connection; the session closes it by dropping what it sends with.
         let writer = tokio::spawn(async move {
-            while let Some(bytes) = queue.recv().await {
+            while let Some(bytes) = waiting.next().await {
                 if send.write_chunk(bytes).await.is_err() {
                     // The reader reports why.
                     return;
@@ -125,15 +132,16 @@ impl Control {
             loop {
                 let message = next(&mut receive, &mut framing).await;
                 let last = message.is_err();
-                if inbox.send(Received { subflow, message }).is_err() || last {
+                let received = Received { subflow, message };
+                if inbox.send(received).await.is_err() || last {
                     return;
                 }
             }
         });
         Outgoing {
             connection,
-            messages,
-            writer,
+            queue,
+            writer: Some(writer),
         }
     }
 }
@@ -141,16 +149,22 @@ impl Control {
 impl Outgoing {
     /// Sends a message. If the connection has ended, its reader reports that.
     pub(crate) fn send(&self, message: &Message) {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        let _ = self.messages.send(bytes.into());
+        self.queue.push(message);
     }
 
     /// Sends no more messages, and waits until the peer has received all.
-    pub(crate) async fn finish(self) {
-        drop(self.messages);
-        // A panic of the task was reported.
-        let _ = self.writer.await;
+    pub(crate) async fn finish(mut self) {
+        self.queue.close();
+        if let Some(writer) = self.writer.take() {
+            // A panic of the task was reported.
+            let _ = writer.await;
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 

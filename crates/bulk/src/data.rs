@@ -16,7 +16,7 @@ mod worker;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
@@ -53,15 +53,16 @@ pub(crate) struct Data {
 
 /// What a session wants of the thread.
 pub(crate) enum Command {
-    /// Begins to send the content of a session, within a limit if there is one.
+    /// Begins to send the content of a session, once it is known, within a limit if there is one.
     Send {
         session: SessionKey,
-        content: Arc<Source>,
         credit: u64,
         gate: Arc<Gate>,
         limit: Option<Limit>,
         events: UnboundedSender<DataEvent>,
     },
+    /// Sets the content to send.
+    Offer(SessionKey, Arc<Source>),
     /// Sets the limit that the sink asks for, besides the one above.
     SinkLimit(SessionKey, Option<Limit>),
     /// Begins to receive the content of a session, of which the sink takes `credit` bytes before
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Receive {
         session: SessionKey,
         credit: u64,
+        /// Kept at the bytes that the session may hold.
+        promised: Arc<AtomicU64>,
         events: UnboundedSender<DataEvent>,
     },
     /// Sets how much of the content is taken before anything is written, in bytes.
@@ -110,9 +113,10 @@ pub(crate) struct NewSubflow {
     pub remote: ScionAddr,
     /// The lane of a subflow that this side dialed; the other side learns it from packets.
     pub lane: Option<Lane>,
-    /// Bytes of the largest datagram that the path takes, if this side dialed.
+    /// Bytes of the largest datagram that the path is announced to take, if this side dialed; 0 if it
+    /// is unknown.
     pub datagram: usize,
-    /// The round trip, if the connection has measured one.
+    /// The round trip, if it was measured before.
     pub rtt: Option<Duration>,
     pub start: Start,
 }
@@ -271,6 +275,20 @@ impl Data {
 impl Drop for Data {
     fn drop(&mut self) {
         self.commands().give(Command::Stop);
+    }
+}
+
+/// A thread that does not run: commands wait.
+#[cfg(test)]
+pub(crate) struct Waiting;
+
+#[cfg(test)]
+impl Waiting {
+    /// What gives commands, and those that were given.
+    pub(crate) fn commands() -> (Commands, Receiver<Command>) {
+        let (sender, commands) = channel();
+        let waker = Arc::new(Waker::new().unwrap());
+        (Commands { sender, waker }, commands)
     }
 }
 

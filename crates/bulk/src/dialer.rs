@@ -1,5 +1,6 @@
 //! The client's side of a session: obeys the path manager.
 
+mod opening;
 mod target;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use hawser_manager::{Action, Carried, Failure, Order, PathSet, SubflowId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+pub(crate) use self::opening::Opening;
 use self::target::DialError;
 pub(crate) use self::target::Target;
 use crate::data::{Measured, SubflowKey};

@@ -28,6 +28,9 @@ pub enum TransferError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// A thread that worked for the transfer panicked.
+    #[error("{0} has failed on this host, as its log says: run the command again")]
+    Panicked(&'static str),
     /// No path to the peer is known.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -75,6 +78,9 @@ pub enum TransferError {
     /// The source named files that are not allowed.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// The content is larger than what a sink takes in one transfer.
+    #[error("the content has {0} bytes, and a transfer at most 64 TiB: send it in parts")]
+    TooLarge(u64),
     /// The content of source and sink differ, although every part of it was verified.
     #[error("the content does not match at the end: run the command again")]
     Mismatch,
@@ -112,14 +118,15 @@ impl TransferError {
         let code = match self {
             Self::Peer { .. } | Self::Unreachable { .. } | Self::Replaced => return None,
             Self::Landing(LandingError::Full { .. }) => ErrorCode::DISK_FULL,
-            Self::Landing(_) | Self::Scan(_) | Self::Source(_) | Self::Thread(_) => {
+            Self::Landing(_) | Self::Source(_) | Self::Thread(_) | Self::Panicked(_) => {
                 ErrorCode::STORAGE
             }
             Self::Revoked => {
                 let text = "the key is no longer allowed here".to_owned();
                 return Some((ErrorCode::KEY, text));
             }
-            Self::Manifest(_) => ErrorCode::MANIFEST,
+            Self::Scan(_) => ErrorCode::NO_CONTENT,
+            Self::Manifest(_) | Self::TooLarge(_) => ErrorCode::MANIFEST,
             Self::Mismatch => ErrorCode::MISMATCH,
             Self::Protocol(_) | Self::Datagrams(_) => ErrorCode::PROTOCOL,
             _ => ErrorCode::CANCELLED,

@@ -1,5 +1,6 @@
 //! How far ahead content is read.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Ranges that are read and not sent. More would only fill the memory.
@@ -17,28 +18,36 @@ pub(crate) struct Loaded {
 /// Bounds what is read and not yet sent, and what is sent and not yet confirmed.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    counts: Mutex<Counts>,
+    ranges: Mutex<Ranges>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
-    /// Ranges read and not sent.
-    unsent: usize,
-    /// Ranges read and not confirmed.
-    held: usize,
+struct Ranges {
+    /// Read and not sent.
+    unsent: BTreeSet<u64>,
+    /// Read and not confirmed: their bytes are in memory.
+    held: BTreeSet<u64>,
     /// Most ranges in memory.
     most: usize,
     closed: bool,
+}
+
+impl Ranges {
+    /// Whether `range` has to wait. One that is read again takes the place that it has.
+    fn is_full_for(&self, range: u64) -> bool {
+        let full = self.unsent.len() >= AHEAD || self.held.len() >= self.most;
+        full && !self.held.contains(&range)
+    }
 }
 
 impl Gate {
     /// A gate that keeps at most `most` ranges in memory.
     pub(crate) fn new(most: usize) -> Self {
         Self {
-            counts: Mutex::new(Counts {
+            ranges: Mutex::new(Ranges {
                 most: most.max(LEAST),
-                ..Counts::default()
+                ..Ranges::default()
             }),
             changed: Condvar::new(),
         }
@@ -55,33 +64,37 @@ impl Gate {
         self.lock().most
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The number of ranges in memory.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().held.len()
     }
 
-    /// Waits for room for one more range; `false` when nothing more is to be read.
-    pub(crate) fn enter(&self) -> bool {
-        let full = |counts: &mut Counts| {
-            !counts.closed && (counts.unsent >= AHEAD || counts.held >= counts.most)
-        };
+    fn lock(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room for `range`; `false` when nothing more is to be read.
+    pub(crate) fn enter(&self, range: u64) -> bool {
+        let full = |ranges: &mut Ranges| !ranges.closed && ranges.is_full_for(range);
         let waited = self.changed.wait_while(self.lock(), full);
-        let mut counts = waited.unwrap_or_else(PoisonError::into_inner);
-        counts.unsent += 1;
-        counts.held += 1;
-        !counts.closed
+        let mut ranges = waited.unwrap_or_else(PoisonError::into_inner);
+        ranges.unsent.insert(range);
+        ranges.held.insert(range);
+        !ranges.closed
     }
 
-    /// Records that `ranges` were sent for the first time.
-    pub(crate) fn sent(&self, ranges: usize) {
-        let mut counts = self.lock();
-        counts.unsent = counts.unsent.saturating_sub(ranges);
+    /// Records that all of `range` was sent.
+    pub(crate) fn sent(&self, range: u64) {
+        self.lock().unsent.remove(&range);
         self.changed.notify_all();
     }
 
-    /// Records that the memory of `ranges` is free.
-    pub(crate) fn freed(&self, ranges: usize) {
-        let mut counts = self.lock();
-        counts.held = counts.held.saturating_sub(ranges);
+    /// Records that the memory of `range` is free.
+    pub(crate) fn freed(&self, range: u64) {
+        let mut ranges = self.lock();
+        ranges.unsent.remove(&range);
+        ranges.held.remove(&range);
+        drop(ranges);
         self.changed.notify_all();
     }
 
@@ -89,5 +102,30 @@ impl Gate {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_is_read_again_needs_no_further_room() {
+        let gate = Gate::new(2);
+        for range in 0..2 {
+            assert!(gate.enter(range));
+            gate.sent(range);
+        }
+        // However often: it would wait without end if each took a place.
+        for _ in 0..3 * AHEAD {
+            assert!(gate.enter(1));
+        }
+        assert_eq!(gate.held(), 2);
+        gate.sent(1);
+        gate.freed(0);
+        // What was never read frees nothing.
+        gate.freed(7);
+        assert!(gate.enter(2));
+        assert_eq!(gate.held(), 2);
     }
 }

@@ -16,6 +16,7 @@ mod destination;
 mod dialer;
 mod error;
 mod gate;
+mod guard;
 mod joined;
 mod limit;
 mod memory;

@@ -1,79 +1,145 @@
-//! Memory for content on its way, shared equally by the sessions of a host.
+//! Memory for content on its way, shared by the sessions of a host.
+//!
+//! What counts is what a session holds, and what its peer was promised: a promise made when there
+//! were fewer sessions counts until it is used. A further session has what is left, and more once
+//! the others have kept their promises.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::content::tree;
 use crate::data::{Command, Commands, SessionKey};
 use crate::gate::Gate;
 
-/// Memory of all sessions together, in bytes, as long as none has less than [`LEAST`].
-const TOTAL: u64 = 512 << 20;
+/// Memory that the sessions share, in bytes, beside [`LEAST`] of each.
+const POOL: u64 = 448 << 20;
+/// Memory that each session has, in bytes, however many there are: with 16 of them, all have 512 MiB
+/// together.
+const LEAST: u64 = 4 << 20;
 /// Most memory of one session: it bounds what is in flight, and is enough for 10 Gbit/s at 200 ms.
 pub(crate) const MOST: u64 = 256 << 20;
-/// Least memory of one session: a few ranges, without which nothing flows.
-const LEAST: u64 = 16 << 20;
+/// Memory of a sink beyond its credit: a range at either end of what is in flight may have arrived in
+/// part.
+pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 
 /// What a session's share bounds.
 pub(crate) enum Holder {
     /// What is read and not confirmed.
     Source(Arc<Gate>),
-    /// What has arrived and is not written: the credit of the source.
-    Sink(Commands),
+    /// What has arrived and is not written, or may still arrive: the number of bytes.
+    Sink(Commands, Arc<AtomicU64>),
 }
 
 /// The memory of a host, for content of all its sessions. Cloning shares it.
 #[derive(Clone, Default)]
-pub(crate) struct Memory(Arc<Mutex<BTreeMap<SessionKey, Holder>>>);
+pub(crate) struct Memory(Arc<Mutex<Shares>>);
 
-/// A session's part in the memory. Dropping it leaves the memory to the others.
-pub(crate) struct Membership {
-    memory: Memory,
-    session: SessionKey,
+#[derive(Default)]
+struct Shares {
+    all: BTreeMap<u64, Share>,
+    next: u64,
 }
 
-/// The share of each of `sessions` sessions, in bytes.
-fn share(sessions: usize) -> u64 {
-    (TOTAL / sessions.max(1) as u64).clamp(LEAST, MOST)
+struct Share {
+    /// Bytes that the session may hold from now on.
+    granted: u64,
+    holder: Option<(SessionKey, Holder)>,
+}
+
+impl Share {
+    /// Bytes that are held or promised.
+    fn taken(&self) -> u64 {
+        let held = match &self.holder {
+            Some((_, Holder::Source(gate))) => gate.held() as u64 * tree::RANGE,
+            Some((_, Holder::Sink(_, bytes))) => bytes.load(Ordering::Relaxed),
+            None => 0,
+        };
+        self.granted.max(held)
+    }
+
+    fn apply(&self) {
+        match &self.holder {
+            Some((_, Holder::Source(gate))) => {
+                gate.set_most((self.granted / tree::RANGE) as usize);
+            }
+            Some((session, Holder::Sink(data, _))) => {
+                data.give(Command::Window(*session, self.granted - SLACK));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Shares {
+    /// What the session `number` may hold, in bytes, as one of `sessions`.
+    fn share(&self, number: u64, sessions: usize) -> u64 {
+        let equal = LEAST + POOL / sessions.max(1) as u64;
+        let others = self.all.iter().filter(|(other, _)| **other != number);
+        let taken = others.map(|(_, share)| share.taken().saturating_sub(LEAST));
+        let free = LEAST + POOL.saturating_sub(taken.sum());
+        let share = equal.min(free).clamp(LEAST, MOST);
+        share - share % tree::RANGE
+    }
+}
+
+/// A session's share of the memory. Dropping it leaves the share to the others.
+pub(crate) struct Membership {
+    memory: Memory,
+    number: u64,
 }
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Holder>> {
+    fn lock(&self) -> MutexGuard<'_, Shares> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a further session would have, in bytes.
-    pub(crate) fn next_share(&self) -> u64 {
-        share(self.lock().len() + 1)
+    /// Reserves the share of a further session.
+    pub(crate) fn join(&self) -> Membership {
+        let mut shares = self.lock();
+        let number = shares.next;
+        shares.next += 1;
+        let granted = shares.share(number, shares.all.len() + 1);
+        let holder = None;
+        shares.all.insert(number, Share { granted, holder });
+        drop(shares);
+        let memory = self.clone();
+        Membership { memory, number }
+    }
+}
+
+impl Membership {
+    /// The content that a sink with this share takes before anything is written, in bytes.
+    pub(crate) fn credit(&self) -> u64 {
+        let shares = self.memory.lock();
+        let granted = shares.all.get(&self.number).map(|share| share.granted);
+        granted.unwrap_or(LEAST) - SLACK
     }
 
-    /// Takes a session in: the shares of the others shrink. What they hold already they keep until
-    /// it is sent or written.
-    pub(crate) fn join(&self, session: SessionKey, holder: Holder) -> Membership {
-        let mut holders = self.lock();
-        holders.insert(session, holder);
-        divide(&holders);
-        drop(holders);
-        let memory = self.clone();
-        Membership { memory, session }
+    /// The share bounds what `holder` holds from now on.
+    pub(crate) fn hold(&self, session: SessionKey, holder: Holder) {
+        if let Some(share) = self.memory.lock().all.get_mut(&self.number) {
+            share.holder = Some((session, holder));
+            share.apply();
+        }
+    }
+
+    /// Adapts the share to what the sessions hold now. To be called often.
+    pub(crate) fn adapt(&self) {
+        let mut shares = self.memory.lock();
+        let granted = shares.share(self.number, shares.all.len());
+        if let Some(share) = shares.all.get_mut(&self.number)
+            && share.granted != granted
+        {
+            share.granted = granted;
+            share.apply();
+        }
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let mut holders = self.memory.lock();
-        holders.remove(&self.session);
-        divide(&holders);
-    }
-}
-
-fn divide(holders: &BTreeMap<SessionKey, Holder>) {
-    let share = share(holders.len());
-    for (session, holder) in holders {
-        match holder {
-            Holder::Source(gate) => gate.set_most((share / tree::RANGE) as usize),
-            Holder::Sink(data) => data.give(Command::Window(*session, share)),
-        }
+        self.memory.lock().all.remove(&self.number);
     }
 }
 
@@ -81,27 +147,67 @@ fn divide(holders: &BTreeMap<SessionKey, Holder>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_session_has_enough_for_a_far_path_and_many_have_equal_shares() {
-        assert_eq!(share(1), MOST);
-        assert_eq!(share(2), MOST);
-        assert_eq!(share(8), TOTAL / 8);
-        assert_eq!(share(10_000), LEAST);
+    /// A session whose peer uses up to `held` ranges, and how many its share allows.
+    fn source(memory: &Memory, held: u64) -> (Membership, Arc<Gate>) {
+        let (member, gate) = (memory.join(), Arc::new(Gate::new(1)));
+        member.hold(SessionKey(0), Holder::Source(Arc::clone(&gate)));
+        let most = gate.most() as u64;
+        for range in 0..held.min(most) {
+            assert!(gate.enter(range));
+            gate.sent(range);
+        }
+        (member, gate)
+    }
+
+    fn taken(memory: &Memory) -> u64 {
+        memory.lock().all.values().map(Share::taken).sum()
     }
 
     #[test]
-    fn a_session_that_ends_leaves_its_share_to_the_others() {
+    fn sessions_that_hold_little_have_equal_shares() {
         let memory = Memory::default();
-        let gates: Vec<_> = (0..4).map(|_| Arc::new(Gate::new(1))).collect();
-        let mut members: Vec<_> = (0..)
-            .zip(&gates)
-            .map(|(number, gate)| memory.join(SessionKey(number), Holder::Source(Arc::clone(gate))))
-            .collect();
-        let ranges = |gate: &Gate| gate.most() as u64 * tree::RANGE;
-        assert!(gates.iter().all(|gate| ranges(gate) == TOTAL / 4));
-        assert_eq!(memory.next_share(), TOTAL / 5);
-        members.truncate(2);
-        assert_eq!(ranges(&gates[0]), TOTAL / 2);
-        assert_eq!(ranges(&gates[1]), TOTAL / 2);
+        let members: Vec<_> = (0..8).map(|_| source(&memory, 0)).collect();
+        (0..2).for_each(|_| members.iter().for_each(|(member, _)| member.adapt()));
+        for (_, gate) in &members {
+            assert_eq!(gate.most() as u64 * tree::RANGE, LEAST + POOL / 8);
+        }
+        let (first, gate) = members.into_iter().next().unwrap();
+        first.adapt();
+        assert_eq!(gate.most() as u64 * tree::RANGE, MOST);
+    }
+
+    #[test]
+    fn sessions_that_hold_all_they_can_share_one_budget() {
+        let memory = Memory::default();
+        let members: Vec<_> = (0..16).map(|_| source(&memory, 1000)).collect();
+        for _ in 0..3 {
+            members.iter().for_each(|(member, _)| member.adapt());
+            assert!(taken(&memory) <= POOL + 16 * LEAST);
+        }
+        assert!(
+            members
+                .iter()
+                .all(|(_, gate)| gate.held() as u64 >= LEAST / tree::RANGE)
+        );
+        // What the first ones free, the others may use.
+        let last = &members[15];
+        (0..256).for_each(|range| members[0].1.freed(range));
+        members[0].0.adapt();
+        last.0.adapt();
+        assert_eq!(last.1.most() as u64 * tree::RANGE, LEAST + POOL / 16);
+        assert!(taken(&memory) <= POOL + 16 * LEAST);
+    }
+
+    #[test]
+    fn a_share_is_reserved_before_it_is_used() {
+        let memory = Memory::default();
+        let members: Vec<_> = (0..100).map(|_| memory.join()).collect();
+        let credits: u64 = members.iter().map(Membership::credit).sum();
+        assert!(credits <= POOL + 100 * LEAST);
+        assert!(
+            members
+                .iter()
+                .all(|member| member.credit() >= LEAST - SLACK)
+        );
     }
 }

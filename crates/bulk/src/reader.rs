@@ -11,6 +11,7 @@ use crate::content::tree::{self, ChainingValue};
 use crate::content::{Source, SourceError};
 use crate::data::{Command, Commands, SessionKey};
 use crate::gate::{Gate, Loaded};
+use crate::guard::guarded;
 
 /// What a reader reports to its session.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) enum ReaderEvent {
     Zeros(u64, ChainingValue),
     /// The content cannot be read.
     Failed(SourceError),
+    /// The thread panicked.
+    Panicked,
 }
 
 enum Job {
@@ -60,7 +63,13 @@ impl Reader {
             data,
             events,
         };
-        (thread::Builder::new().name("reader".into())).spawn(move || worker.run(&queue))?;
+        let work = move || {
+            let events = worker.events.clone();
+            // The session may have ended.
+            let report = || drop(events.send(ReaderEvent::Panicked));
+            guarded(|| worker.run(&queue), report);
+        };
+        (thread::Builder::new().name("reader".into())).spawn(work)?;
         Ok(Self { jobs, gate })
     }
 
@@ -201,7 +210,7 @@ impl Worker {
     }
 
     fn send(&self, range: u64) -> Result<bool, SourceError> {
-        if !self.gate.enter() {
+        if !self.gate.enter(range) {
             return Ok(false);
         }
         let Some(bytes) = self.read(range)? else {
@@ -219,5 +228,28 @@ impl Worker {
             return Ok(sent.is_ok());
         }
         Ok(self.read(range)?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::data::Waiting;
+
+    #[test]
+    fn a_panic_of_the_thread_is_reported() {
+        let content = Arc::new(Source::zeros(10).unwrap());
+        let (events, mut reported) = unbounded_channel();
+        // The content ends before what is to be read does.
+        let total = 20;
+        let (data, _commands) = Waiting::commands();
+        let gate = Arc::new(Gate::new(4));
+        let content = (content, Arc::default());
+        let reader = Reader::start(content, total, SessionKey(1), gate, data, events).unwrap();
+        reader.send(0);
+        let event = reported.blocking_recv();
+        assert!(matches!(event, Some(ReaderEvent::Panicked)), "{event:?}");
     }
 }

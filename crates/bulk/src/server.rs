@@ -7,6 +7,7 @@ mod sessions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
@@ -20,7 +21,7 @@ use tokio::time::MissedTickBehavior;
 pub use self::clients::Clients;
 use self::offer::Offer;
 use self::refusal::Refusal;
-use self::sessions::{Entry, Sessions};
+use self::sessions::{Entry, Sessions, Slot};
 use crate::algorithm::{Algorithm, Start};
 use crate::content::{PatternError, ScanOptions, Source, scan_shared};
 use crate::control::{Control, ControlError};
@@ -32,7 +33,7 @@ use crate::node::{Node, datagram_keys};
 use crate::notice::Notice;
 use crate::protocol::{self, Choices, DecodeError, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, Destination, Role, Session, landing_options};
+use crate::session::{Begin, Destination, List, Role, Session, landing_options};
 
 /// Longest wait for the first message of a connection.
 const FIRST: Duration = Duration::from_secs(5);
@@ -214,9 +215,10 @@ impl Server {
                 joined,
                 session,
             }) => {
-                let keys = datagram_keys(control.connection(), Side::Server, cipher);
+                let connection = control.connection();
+                let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
                 // If the connection has ended, its client knows.
-                if let (Ok(()), Ok(keys)) = (control.write(&self.accept(id, credit)).await, keys) {
+                if let Ok(keys) = datagram_keys(connection, Side::Server, cipher) {
                     let _ = joined.send(Joined {
                         subflow: self.node.subflow_key(),
                         control,
@@ -224,12 +226,16 @@ impl Server {
                         remote,
                         lane: None,
                         datagram: 0,
+                        rtt,
                         start: Start::unknown(self.options.algorithm),
+                        // The session answers: packets may come before anything else is known.
+                        answer: Some(self.accept(id, credit)),
+                        sent: 0,
                     });
                 }
                 drop(joined);
                 if let Some(session) = session {
-                    self.run(id, key, *session).await;
+                    self.run(key, *session).await;
                 }
             }
             Err(Refusal(code, text)) => {
@@ -307,28 +313,22 @@ impl Server {
         } = open;
         let denied = |text: &str| Refusal(ErrorCode::NOT_ALLOWED, text.to_owned());
         let sends = role == protocol::Role::Source;
-        let role = match role {
-            protocol::Role::Source => {
-                let receive = self.options.receive.clone();
-                let receive = receive.ok_or_else(|| denied("nothing may be sent here"))?;
-                let options = landing_options(wants.choices, self.options.take, key.to_string());
-                Role::Sink(receive.with_name(&name), options)
+        let (receive, share) = (&self.options.receive, &self.options.share);
+        match role {
+            protocol::Role::Source if receive.is_none() => {
+                return Err(denied("nothing may be sent here"));
             }
-            protocol::Role::Sink => {
-                let share = self.options.share.as_ref();
-                let share = share.ok_or_else(|| denied("nothing may be fetched here"))?;
-                let exclude = wants.exclude.iter().map(|text| text.parse());
-                let exclude = exclude.collect::<Result<_, PatternError>>();
-                let options = ScanOptions {
-                    strict: wants.choices.contains(Choices::STRICT),
-                    exclude: exclude.map_err(|error| denied(&error.to_string()))?,
-                    carry: wants.choices,
-                };
-                let scan = scan_shared(share, name.as_ref(), options);
-                let scan =
-                    scan.map_err(|error| Refusal(ErrorCode::NO_CONTENT, error.to_string()))?;
-                Role::Source(Arc::new(Source::open(scan)))
+            protocol::Role::Sink if share.is_none() => {
+                return Err(denied("nothing may be fetched here"));
             }
+            _ => {}
+        }
+        let exclude = wants.exclude.iter().map(|text| text.parse());
+        let exclude = exclude.collect::<Result<_, PatternError>>();
+        let scan_options = ScanOptions {
+            strict: wants.choices.contains(Choices::STRICT),
+            exclude: exclude.map_err(|error| denied(&error.to_string()))?,
+            carry: wants.choices,
         };
         let (joined, new_subflows) = unbounded_channel();
         let notice = Arc::<Notice>::default();
@@ -338,14 +338,21 @@ impl Server {
             joined: joined.clone(),
             notice: Arc::clone(&notice),
         };
-        let id = self.sessions.insert(entry, self.options.sessions)?;
-        let number = self.node.session_key();
-        // A source takes nothing.
-        let own_credit = if sends {
-            self.node.memory().next_share()
-        } else {
-            0
+        let slot = Arc::new(self.sessions.insert(entry, self.options.sessions)?);
+        let role = match (receive, share) {
+            (Some(receive), _) if sends => {
+                let options = landing_options(wants.choices, self.options.take, key.to_string());
+                Role::Sink(receive.clone().with_name(&name), options)
+            }
+            (_, Some(share)) => {
+                Role::Shared(list(share.clone(), name.clone(), scan_options, &slot))
+            }
+            _ => return Err(denied("nothing may be sent or fetched here")),
         };
+        let number = self.node.session_key();
+        let memory = self.node.memory().join();
+        // A source takes nothing.
+        let own_credit = if sends { memory.credit() } else { 0 };
         let (events, received) = unbounded_channel();
         self.report(ServerEvent::Began {
             session: number.0,
@@ -358,23 +365,21 @@ impl Server {
             node: self.node.clone(),
             key: number,
             peer,
-            credit: match role {
-                Role::Source(_) => credit,
-                Role::Sink(..) => own_credit,
-            },
+            credit: if sends { own_credit } else { credit },
             role,
             limit: self.options.limit.clone(),
+            memory,
             dialer: None,
             joined: new_subflows,
             notice,
             events,
         };
         Ok(Accepted {
-            id,
+            id: slot.id,
             cipher,
             credit: own_credit,
             joined,
-            session: Some(Box::new((begin, received))),
+            session: Some(Box::new((slot, begin, received))),
         })
     }
 
@@ -399,8 +404,13 @@ impl Server {
         })
     }
 
-    async fn run(&self, id: SessionId, key: PeerKey, (begin, mut received): Beginning) {
+    async fn run(&self, key: PeerKey, (slot, begin, mut received): Beginning) {
         let number = begin.key.0;
+        let mut end = End {
+            events: self.events.clone(),
+            number,
+            result: None,
+        };
         let ended = {
             let session = async { Session::new(begin).run().await.summary() };
             tokio::pin!(session);
@@ -413,18 +423,47 @@ impl Server {
                 }
             }
         };
-        self.sessions.remove(id);
+        drop(slot);
         if ended.is_ok() {
             self.offer.complete(key);
         }
         while let Ok(event) = received.try_recv() {
             self.report(ServerEvent::Session(number, event));
         }
-        self.report(ServerEvent::Ended(number, ended));
+        end.result = Some(ended);
     }
 }
 
-type Beginning = (Begin, UnboundedReceiver<TransferEvent>);
+/// Lists what a client fetches. The session keeps its place until that is done, so that clients that
+/// come and go have no more lists made at once than there are places.
+fn list(share: PathBuf, name: String, options: ScanOptions, slot: &Arc<Slot>) -> List {
+    let slot = Arc::clone(slot);
+    Box::new(move || {
+        let scan = scan_shared(&share, name.as_ref(), options);
+        drop(slot);
+        scan.map(Source::open)
+    })
+}
+
+/// Reports the end of a session when it is dropped, also when the session panics.
+struct End {
+    events: UnboundedSender<ServerEvent>,
+    number: SessionNumber,
+    result: Option<Result<Summary, TransferError>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let result = self.result.take().unwrap_or(Err(match thread::panicking() {
+            true => TransferError::Panicked("the session"),
+            false => TransferError::Cancelled,
+        }));
+        // The caller may have dropped its end: then nothing is reported.
+        let _ = self.events.send(ServerEvent::Ended(self.number, result));
+    }
+}
+
+type Beginning = (Arc<Slot>, Begin, UnboundedReceiver<TransferEvent>);
 
 /// A connection that is accepted.
 struct Accepted {

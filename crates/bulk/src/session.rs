@@ -1,10 +1,12 @@
 //! One session: its subflows, its messages, and its part, source or sink.
 
+mod listing;
 mod part;
 mod sink;
 mod skips;
 mod source;
 mod subflows;
+mod values;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,11 +15,13 @@ use hawser_endhost::ScionAddr;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
+pub(crate) use self::listing::List;
+use self::listing::Needs;
 use self::part::{Part, PartEvent};
 pub use self::sink::Destination;
 use self::sink::SinkPart;
 pub(crate) use self::sink::landing_options;
-use self::source::SourcePart;
+pub(crate) use self::source::manifest;
 use self::subflows::{Subflow, Subflows};
 use crate::content::tree::ChainingValue;
 use crate::content::{LandingOptions, Source};
@@ -25,14 +29,17 @@ use crate::control::{Outgoing, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
+use crate::gate::Gate;
 use crate::joined::Joined;
 use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::protocol::{Inbox, Message, Outbox, SessionMessage};
+use crate::protocol::{ErrorCode, Inbox, Message, Outbox, SessionMessage};
 use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 
+/// Most subflows of a session at once.
+const MAX_SUBFLOWS: usize = 64;
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
 /// Interval at which paths are weighed.
@@ -42,6 +49,9 @@ const TICK: Duration = Duration::from_millis(50);
 const SILENT: Duration = Duration::from_secs(1);
 /// Longest wait for the last measurements.
 const MEASURED: Duration = Duration::from_millis(200);
+/// Messages that wait to be handled. The connections read no more while there are as many, so that
+/// their flow control stops the peer.
+const RECEIVED: usize = 64;
 /// How long the end of a session waits for its last messages to arrive.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -56,6 +66,8 @@ enum Outcome {
 /// What this host does in a session.
 pub(crate) enum Role {
     Source(Arc<Source>),
+    /// The source of what is listed first.
+    Shared(List),
     /// Where the content goes, and how it is written; the path is that of the destination.
     Sink(Destination, LandingOptions),
 }
@@ -66,14 +78,14 @@ pub(crate) struct Session {
     peer: ScionAddr,
     data: Commands,
     part: Part,
-    _memory: Membership,
+    memory: Membership,
     subflows: Subflows,
     outbox: Outbox,
     inbox: Inbox,
     /// Paths are chosen here if this side dials.
     dialer: Option<Dialer>,
     joined: UnboundedReceiver<Joined>,
-    received: (UnboundedSender<Received>, UnboundedReceiver<Received>),
+    received: (mpsc::Sender<Received>, mpsc::Receiver<Received>),
     data_events: UnboundedReceiver<DataEvent>,
     events: UnboundedSender<TransferEvent>,
     began: Instant,
@@ -96,6 +108,8 @@ pub(crate) struct Begin {
     pub credit: u64,
     /// Limits the rate at which content is sent, or received.
     pub limit: Option<Limit>,
+    /// Its share of the host's memory.
+    pub memory: Membership,
     pub dialer: Option<Dialer>,
     pub joined: mpsc::UnboundedReceiver<Joined>,
     /// What ends the session from outside.
@@ -133,41 +147,58 @@ impl Ended {
 
 impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
+        let (key, memory) = (begin.key, begin.memory);
         let data = begin.node.data().commands();
         let (sender, data_events) = unbounded_channel();
         let mut outbox = Outbox::default();
-        let memory = begin.node.memory();
-        let (part, memory) = match begin.role {
-            Role::Source(content) => {
-                let (key, events) = (begin.key, begin.events.clone());
-                let mut part = SourcePart::new(content, key, data.clone(), events);
-                part.begin(begin.credit, begin.limit, sender);
-                for message in part.manifest() {
-                    outbox.push(message);
-                }
-                let memory = memory.join(key, Holder::Source(part.gate()));
-                (Part::source(part), memory)
+        let source = |events| {
+            let gate = Arc::new(Gate::new(0));
+            memory.hold(key, Holder::Source(Arc::clone(&gate)));
+            data.give(Command::Send {
+                session: key,
+                credit: begin.credit,
+                gate: Arc::clone(&gate),
+                limit: begin.limit.clone(),
+                events,
+            });
+            Needs {
+                session: key,
+                data: data.clone(),
+                gate,
+                events: begin.events.clone(),
             }
+        };
+        let part = match begin.role {
             Role::Sink(destination, options) => {
-                let (key, data) = (begin.key, data.clone());
+                let promised = Arc::default();
+                let credit = (begin.credit, Arc::clone(&promised));
                 let goal = (destination, options);
-                let (part, prepared) = SinkPart::new(key, data.clone(), goal, begin.credit, sender);
-                let memory = memory.join(key, Holder::Sink(data));
-                (Part::sink(part, prepared, begin.limit), memory)
+                let (part, prepared) = SinkPart::new(key, data.clone(), goal, credit, sender);
+                memory.hold(key, Holder::Sink(data.clone(), promised));
+                Part::sink(part, prepared, begin.limit.clone())
             }
+            Role::Source(content) => {
+                manifest(&content).for_each(|message| outbox.push(message));
+                let mut part = source(sender).content(content);
+                let mut skipped = Vec::new();
+                part.announce(&mut skipped);
+                skipped.into_iter().for_each(|message| outbox.push(message));
+                Part::source(part)
+            }
+            Role::Shared(list) => Part::listing(list, source(sender)),
         };
         Self {
             key: begin.key,
             peer: begin.peer,
             data,
             part,
-            _memory: memory,
+            memory,
             subflows: Subflows::default(),
             outbox,
             inbox: Inbox::default(),
             dialer: begin.dialer,
             joined: begin.joined,
-            received: unbounded_channel(),
+            received: mpsc::channel(RECEIVED),
             data_events,
             events: begin.events,
             began: Instant::now(),
@@ -188,6 +219,12 @@ impl Session {
         }
         self.measure().await;
         self.data.give(Command::End(self.key));
+        if let Err(TransferError::Peer { code, .. }) = &result
+            && *code == ErrorCode::NO_SESSION
+        {
+            // The connections are those to a process that is gone, whether that showed or not.
+            self.subflows.all_failed();
+        }
         let progress = self.part.progress();
         let paths = self.subflows.paths();
         let failed = self.part.take_failed();
@@ -240,7 +277,7 @@ impl Session {
             tokio::select! {
                 event = self.part.next() => outcome = self.on_part(event)?,
                 Some(received) = self.received.1.recv() => outcome = self.on_received(received)?,
-                Some(event) = self.data_events.recv() => self.on_data(event)?,
+                event = self.data_events.recv() => self.on_data(event.unwrap_or_else(ended))?,
                 Some(joined) = self.joined.recv() => self.join(joined),
                 () = next_dial(&mut self.dialer) => {}
                 _ = tick.tick() => self.tick()?,
@@ -372,18 +409,27 @@ impl Session {
     fn join(&mut self, joined: Joined) {
         let subflow = joined.subflow;
         let connection = joined.control.connection().clone();
-        let rtt = Some(connection.stats().rtt).filter(|rtt| !rtt.is_zero());
         let added = NewSubflow {
             keys: joined.keys,
             remote: joined.remote,
             lane: joined.lane,
             datagram: joined.datagram,
-            rtt,
+            rtt: joined.rtt,
             start: joined.start,
         };
+        // Before the answer: packets follow it.
         self.data
             .give(Command::Add(self.key, subflow, Box::new(added)));
         let control = joined.control.run(subflow, self.received.0.clone());
+        if self.subflows.len() >= MAX_SUBFLOWS {
+            let text = format!("the session has {MAX_SUBFLOWS} subflows already");
+            control.send(&Message::refuse(ErrorCode::TOO_MANY, &text));
+            return self.data.give(Command::Remove(self.key, subflow));
+        }
+        if let Some(answer) = &joined.answer {
+            control.send(answer);
+        }
+        self.outbox.sent(subflow, joined.sent);
         self.alone_since = None;
         let one = Subflow {
             path: connection.path(),
@@ -425,6 +471,7 @@ impl Session {
     }
 
     fn tick(&mut self) -> Result<(), TransferError> {
+        self.memory.adapt();
         if let Some(since) = self.alone_since
             && since.elapsed() >= KEPT
         {
@@ -469,6 +516,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The thread that sends and receives ended before it knew the session.
+fn ended() -> DataEvent {
+    DataEvent::Ended("the thread that does has ended".to_owned())
 }
 
 async fn next_dial(dialer: &mut Option<Dialer>) {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Landing, LandingError, Skipped};
 use crate::data::{Command, Commands, SessionKey};
+use crate::guard::guarded;
 use crate::queues::{Arrived, Job, Queues};
 
 /// Threads that verify and write: hashing and the page cache take about as long as the network.
@@ -30,6 +31,8 @@ pub(crate) enum VerifyEvent {
     Mismatch(u64),
     /// The content cannot be written.
     Failed(LandingError),
+    /// A thread panicked.
+    Panicked,
 }
 
 /// Threads that verify and write the content of one session. Dropping it ends the threads.
@@ -80,7 +83,12 @@ impl Verifier {
             let (sender, queue) = channel();
             let shared = Arc::clone(&shared);
             let name = format!("verify-{number}");
-            (thread::Builder::new().name(name)).spawn(move || shared.run(&queue))?;
+            let work = move || {
+                // The session may have ended.
+                let report = || drop(shared.events.send(VerifyEvent::Panicked));
+                guarded(|| shared.run(&queue), report);
+            };
+            (thread::Builder::new().name(name)).spawn(work)?;
             jobs.push(sender);
         }
         Ok(Self { shared, jobs })
@@ -183,5 +191,28 @@ impl Shared {
             let _ = self.events.send(VerifyEvent::Skipped(skipped));
         }
         let _ = self.events.send(done.unwrap_or_else(VerifyEvent::Failed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::content::Source;
+    use crate::data::Waiting;
+
+    #[test]
+    fn a_panic_of_one_of_the_threads_is_reported() {
+        let content = Source::zeros(10).unwrap();
+        let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
+        let (events, mut reported) = unbounded_channel();
+        let (data, _commands) = Waiting::commands();
+        let verifier = Verifier::start(landing, 10, SessionKey(1), data, events).unwrap();
+        // There is no such range.
+        let bytes = vec![0; 10];
+        verifier.queues().give(Arrived::new(u64::MAX, bytes));
+        let event = reported.blocking_recv();
+        assert!(matches!(event, Some(VerifyEvent::Panicked)), "{event:?}");
     }
 }

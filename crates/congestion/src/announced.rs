@@ -22,7 +22,7 @@ const GENTLE: f64 = 1.25;
 pub struct Announced {
     /// The path's announced bandwidth, in bytes of the subflow's packets per second.
     pub bandwidth: Option<u64>,
-    /// The announced round-trip time.
+    /// The round-trip time: as announced, or as measured (see [`with_rtt`](Self::with_rtt)).
     pub rtt: Option<Duration>,
 }
 
@@ -38,10 +38,20 @@ impl Announced {
         }
     }
 
+    /// The same with `measured` in place of the announced round-trip time, if it was measured: by the
+    /// handshake of the connection over the same path, for example.
+    #[must_use]
+    pub fn with_rtt(self, measured: Option<Duration>) -> Self {
+        Self {
+            rtt: measured.or(self.rtt),
+            ..self
+        }
+    }
+
     /// The first window, in bytes: a share of the announced bandwidth-delay product, at least the
     /// initial window of RFC 9002, at most 64 packets.
     pub(crate) fn initial_window(&self, packet: u64) -> u64 {
-        let always = INITIAL.1.max(2 * packet).min(INITIAL.0 * packet);
+        let always = default_window(packet);
         let holds = match (self.bandwidth, self.rtt) {
             (Some(rate), Some(rtt)) => rate as f64 * rtt.as_secs_f64(),
             _ => 0.0,
@@ -57,6 +67,11 @@ impl Announced {
             None => DOUBLE * rate,
         }
     }
+}
+
+/// The initial window of RFC 9002, 7.2, in bytes, for packets of `packet` bytes.
+pub(crate) fn default_window(packet: u64) -> u64 {
+    INITIAL.1.max(2 * packet).min(INITIAL.0 * packet)
 }
 
 /// Bytes of the subflow's packets per second over links that announce `bandwidth` in bit/s; `None`
@@ -80,6 +95,18 @@ mod tests {
         assert_eq!(carried(&parts, 1472, 1300), Some(1_300_000));
         assert_eq!(carried(&[Some(u64::MAX)], 0, u16::MAX), None);
         assert_eq!(carried(&[Some(0)], 1472, 1300), Some(0));
+    }
+
+    #[test]
+    fn the_first_window_is_for_the_measured_round_trip() {
+        let announced = Announced {
+            bandwidth: Some(2_500_000),
+            rtt: Some(Duration::from_millis(200)),
+        };
+        assert_eq!(announced.initial_window(1300), 64 * 1300);
+        assert_eq!(announced.with_rtt(None), announced);
+        let measured = announced.with_rtt(Some(Duration::from_millis(40)));
+        assert_eq!(measured.initial_window(1300), 25_000);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use self::losses::{Losses, Undo};
 use self::model::{Aggregation, MaxBandwidth};
-use super::announced::Announced;
+use super::announced::{Announced, default_window};
 use super::delivery::Sample;
 use super::round::grown;
 
@@ -182,8 +182,9 @@ impl Bbr {
         random: fastrand::Rng,
     ) -> Self {
         let min_rtt = known.min_rtt.unwrap_or(Duration::MAX);
-        // Without a measurement, a round-trip time of 1 ms (5.6.2).
-        let rtt = known.min_rtt.unwrap_or(Duration::from_millis(1));
+        // Without a measurement or announcement, a round-trip time of 1 ms (5.6.2).
+        let rtt = known.min_rtt.or(announced.rtt);
+        let rtt = rtt.unwrap_or(Duration::from_millis(1));
         let mut bbr = Self {
             mtu: mtu.into(),
             known: announced,
@@ -247,9 +248,16 @@ impl Bbr {
         bbr
     }
 
-    /// The pacing rate for the window, when `rtt` is the round-trip time (5.6.2).
+    /// The pacing rate for the window, when `rtt` is the round-trip time (5.6.2). Before anything is
+    /// delivered, a first window that an announcement allows is spread over the round trip; the
+    /// default one is sent faster, as the draft has it.
     fn first_pacing_rate(&self, rtt: Duration) -> f64 {
-        let nominal = self.window as f64 / rtt.as_secs_f64().max(1e-6);
+        let rtt = rtt.as_secs_f64().max(1e-6);
+        let nominal = self.window as f64 / rtt;
+        if self.bw == 0.0 {
+            let default = default_window(self.mtu).min(self.window) as f64 / rtt;
+            return nominal.max(self.startup_gain(default) * default);
+        }
         let bandwidth = self.bw.max(nominal);
         self.startup_gain(bandwidth) * bandwidth
     }
@@ -320,7 +328,7 @@ impl Bbr {
         self.in_flight = sample.in_flight;
         self.last_rtt = sample.rtt;
         if self.min_rtt == Duration::MAX {
-            // Until now a round-trip time of 1 ms was assumed.
+            // Until now the round-trip time of the handshake, or an assumed one.
             self.pacing_rate = self.first_pacing_rate(sample.rtt);
         }
         self.update_round(sample);

@@ -71,9 +71,11 @@ impl Cubic {
         &self.rounds
     }
 
-    /// Bytes per second to send: a quarter more than a window each round trip (RFC 9002, 7.7).
+    /// Bytes per second to send: a quarter more than a window each round trip (RFC 9002, 7.7). `None`
+    /// where the round-trip time is neither measured nor announced.
     pub(crate) fn pacing_rate(&self) -> Option<f64> {
-        let rtt = self.rounds.smoothed.filter(|rtt| !rtt.is_zero())?;
+        let rtt = self.rounds.smoothed.or(self.known.rtt);
+        let rtt = rtt.filter(|rtt| !rtt.is_zero())?;
         Some(PACE * self.window / rtt.as_secs_f64())
     }
 

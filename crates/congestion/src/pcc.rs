@@ -53,6 +53,8 @@ pub(crate) struct Pcc<L: Learner> {
     learner: L,
     monitor: Monitor<L::Step>,
     rate: f64,
+    /// The round-trip time until packets measure it.
+    first_rtt: Duration,
 }
 
 impl<L: Learner> Pcc<L> {
@@ -66,6 +68,7 @@ impl<L: Learner> Pcc<L> {
             packet: packet as f64,
             monitor: Monitor::new(L::Step::default(), rate),
             rate,
+            first_rtt: rtt,
             learner,
         }
     }
@@ -121,7 +124,7 @@ impl<L: Learner> RateControl for Pcc<L> {
     }
 
     fn window(&self) -> u64 {
-        let rtt = self.monitor.rtt().unwrap_or(FIRST_RTT);
+        let rtt = self.monitor.rtt().unwrap_or(self.first_rtt);
         let holds = WINDOW * self.rate * rtt.as_secs_f64();
         (holds + MORE_PACKETS * self.packet) as u64
     }

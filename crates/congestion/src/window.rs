@@ -98,7 +98,7 @@ impl WindowControl {
         self.cubic.initial_window()
     }
 
-    /// Bytes per second to send; `None` before the first round-trip time.
+    /// Bytes per second to send; `None` before the first round-trip time, unless one is announced.
     pub fn pacing_rate(&self) -> Option<f64> {
         match &self.bbr {
             Some(bbr) => Some(bbr.pacing_rate()),

@@ -11,13 +11,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::retry::Retry;
 use super::{Request, TransferOptions, trust};
-use crate::dialer::{Dialer, Target};
+use crate::dialer::{Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::protocol;
 use crate::report::TransferEvent;
-use crate::session::{Begin, Ended, Role, Session, landing_options};
+use crate::session::{self, Begin, Ended, Role, Session, landing_options};
 
 /// What the sessions of a transfer have in common.
 pub(super) struct Attempt<'a> {
@@ -43,7 +43,12 @@ impl Attempt<'_> {
         let (node, peer, options) = (self.node, self.peer, self.options);
         // Without any path it fails here, with the reason.
         node.host().paths(peer.isd_as).await?;
-        let own_credit = node.memory().next_share();
+        let memory = node.memory().join();
+        let own_credit = memory.credit();
+        let opening = match self.request {
+            Request::Send { content, .. } => Opening::of(session::manifest(content)),
+            Request::Fetch { .. } => Opening::default(),
+        };
         let (role, wire_role, name, offered) = match self.request.clone() {
             Request::Send { content, name } => {
                 (Role::Source(content), protocol::Role::Source, name, 0)
@@ -69,6 +74,7 @@ impl Attempt<'_> {
             credit: offered,
             name,
             wants: options.wants.clone(),
+            opening,
             cipher: Cipher::preferred(),
             algorithm: options.algorithm,
             session: tokio::sync::Mutex::new(None),
@@ -87,11 +93,12 @@ impl Attempt<'_> {
             key: node.session_key(),
             peer,
             credit: match role {
-                Role::Source(_) => credit,
                 Role::Sink(..) => own_credit,
+                Role::Source(_) | Role::Shared(_) => credit,
             },
             role,
             limit: options.limit.clone(),
+            memory,
             dialer: Some(dialer),
             joined: new_subflows,
             notice: Arc::clone(&notice),

@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::tree;
+use crate::memory::SLACK;
 use crate::protocol::{Sink, SinkError};
 use crate::queues::{Arrived, Queues};
 
-/// Ranges of which some bytes have arrived, at most. A source sends from front to back, so that few
-/// are open beyond what the credit allows.
-const OPEN: usize = 320;
-/// Buffers kept for further ranges.
+/// Buffers kept for further ranges, at most.
 const KEPT: usize = 64;
 
 /// The content of one session, received.
@@ -21,15 +21,19 @@ pub(super) struct Incoming {
     total: u64,
     sink: Sink,
     open: HashMap<u64, Open>,
+    /// Ranges that are verified and written.
+    queued: usize,
     /// Buffers to use again.
     free: Vec<Vec<u8>>,
+    /// Bytes that may be held: what the credit promises, and [`SLACK`].
+    promised: Arc<AtomicU64>,
     /// Where complete ranges go; `None` before the files are known.
     arrived: Option<Queues>,
     /// Content that arrived over each subflow.
     delivered: HashMap<SubflowKey, u64>,
 }
 
-/// What a data packet says beside its content.
+/// What a packet says beside its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packet {
     pub number: u64,
@@ -47,13 +51,17 @@ struct Open {
 
 impl Incoming {
     /// Receives content of a size that is not known yet, of which `credit` bytes are taken before
-    /// anything is written.
-    pub(super) fn new(credit: u64) -> Self {
+    /// anything is written. `promised` is kept at the bytes that may be held.
+    pub(super) fn new(credit: u64, promised: Arc<AtomicU64>) -> Self {
+        let sink = Sink::new(0, credit);
+        promised.store(sink.promised() + SLACK, Ordering::Relaxed);
         Self {
             total: 0,
-            sink: Sink::new(0, credit),
+            sink,
             open: HashMap::new(),
+            queued: 0,
             free: Vec::new(),
+            promised,
             arrived: None,
             delivered: HashMap::new(),
         }
@@ -78,26 +86,33 @@ impl Incoming {
         self.sink.set_interval(key, interval);
     }
 
-    pub(super) fn on_probe(&mut self, key: SubflowKey, number: u64, marked: bool, now: Instant) {
-        self.sink.on_packet(key, number, true, marked, now);
+    /// Has a packet acknowledged whose content, if it has any, was kept. The subflow must have been
+    /// added.
+    pub(super) fn acknowledge(&mut self, key: SubflowKey, packet: Packet, now: Instant) {
+        let Packet {
+            number,
+            ask,
+            marked,
+        } = packet;
+        self.sink.on_packet(key, number, ask, marked, now);
     }
 
-    /// Takes in content that arrived in a packet.
+    /// Takes in content that arrived in a packet. Returns whether it is kept, so that the packet is to
+    /// be [acknowledged](Self::acknowledge).
     ///
     /// # Errors
     /// When the source breaks the protocol.
     pub(super) fn on_data(
         &mut self,
         key: SubflowKey,
-        packet: Packet,
         (position, content): (u64, &[u8]),
-        now: Instant,
-    ) -> Result<(), SinkError> {
+    ) -> Result<bool, SinkError> {
         let end = position + content.len() as u64;
         let ranges = position / tree::RANGE..end.div_ceil(tree::RANGE);
-        // What cannot be kept is not acknowledged, and sent again later.
-        if self.open.len() >= OPEN && !self.are_open(ranges) {
-            return Ok(());
+        // What cannot be kept is not acknowledged, and sent again later. A source that sends from front
+        // to back opens no more ranges than its credit is for.
+        if !self.has_room(ranges) || !self.sink.has_room(&(position..end)) {
+            return Ok(false);
         }
         let mut complete = Vec::new();
         for part in self.sink.on_data(position..end)? {
@@ -113,25 +128,28 @@ impl Incoming {
         }
         for range in complete {
             if let (Some(open), Some(arrived)) = (self.open.remove(&range), &self.arrived) {
+                self.queued += 1;
                 arrived.give(Arrived::new(range, open.bytes));
             }
         }
-        let Packet {
-            number,
-            ask,
-            marked,
-        } = packet;
-        self.sink.on_packet(key, number, ask, marked, now);
-        Ok(())
+        Ok(true)
     }
 
-    fn are_open(&self, mut ranges: Range<u64>) -> bool {
-        ranges.all(|range| self.open.contains_key(&range))
+    /// Whether there are buffers for these ranges, or room for more.
+    fn has_room(&self, ranges: Range<u64>) -> bool {
+        let most = (self.promised.load(Ordering::Relaxed) / tree::RANGE) as usize;
+        let held = self.open.len() + self.queued;
+        let new = ranges.filter(|range| !self.open.contains_key(range));
+        match new.count() {
+            0 => true,
+            new => held + new <= most,
+        }
     }
 
     /// Sets how much is taken before anything is written, in bytes.
     pub(super) fn set_window(&mut self, window: u64, now: Instant) {
         self.sink.set_window(window, now);
+        self.promise();
     }
 
     /// Records that a range was written.
@@ -146,17 +164,35 @@ impl Incoming {
         self.keep(bytes);
     }
 
+    fn promise(&self) {
+        let promised = self.sink.promised() + SLACK;
+        self.promised.store(promised, Ordering::Relaxed);
+    }
+
+    /// Takes the buffer of a range back that was verified.
     fn keep(&mut self, bytes: Vec<u8>) {
-        if self.free.len() < KEPT {
+        self.queued = self.queued.saturating_sub(1);
+        self.promise();
+        let most = (self.promised.load(Ordering::Relaxed) / tree::RANGE) as usize;
+        let held = self.open.len() + self.queued;
+        if self.free.len() < KEPT.min(most.saturating_sub(held)) {
             self.free.push(bytes);
         }
+    }
+
+    /// Bytes of buffers.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        let open = self.open.values().map(|open| open.bytes.capacity());
+        let free = self.free.iter().map(Vec::capacity);
+        open.chain(free).sum::<usize>() as u64 + self.queued as u64 * tree::RANGE
     }
 
     /// Sends the acknowledgements that are due. Returns when the next one is.
     pub(super) fn send(&mut self, subflows: &mut Subflows, now: Instant) -> Option<Instant> {
         let mut failed = Vec::new();
         for (key, subflow) in subflows.iter_mut() {
-            if let Err(error) = self.acknowledge(key, subflow, now) {
+            if let Err(error) = self.send_ack(key, subflow, now) {
                 failed.push((key, error.to_string()));
             }
         }
@@ -166,7 +202,7 @@ impl Incoming {
         self.sink.next_timeout()
     }
 
-    fn acknowledge(
+    fn send_ack(
         &mut self,
         key: SubflowKey,
         subflow: &mut Subflow,
@@ -213,7 +249,9 @@ fn copy(
         let range = tree::range(number, total);
         let one = open.entry(number).or_insert_with(|| {
             let mut bytes = free.pop().unwrap_or_default();
-            bytes.resize((range.end - range.start) as usize, 0);
+            let length = (range.end - range.start) as usize;
+            bytes.reserve_exact(length.saturating_sub(bytes.len()));
+            bytes.resize(length, 0);
             Open {
                 bytes,
                 missing: range.end - range.start,
@@ -229,5 +267,66 @@ fn copy(
         }
         position += count as u64;
         bytes = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: SubflowKey = SubflowKey(1);
+    const CREDIT: u64 = 64 << 20;
+
+    /// A session that receives 1 TiB, and takes [`CREDIT`] bytes.
+    fn incoming() -> Incoming {
+        let mut incoming = Incoming::new(CREDIT, Arc::default());
+        incoming.set_content(1 << 40, Queues(Vec::new()));
+        incoming.add(KEY, Instant::now());
+        incoming
+    }
+
+    #[test]
+    fn a_byte_in_each_range_takes_no_more_memory_than_the_credit() {
+        let mut incoming = incoming();
+        let kept = (0..1000).filter(|range| {
+            let byte = (range * tree::RANGE, &[7_u8][..]);
+            incoming.on_data(KEY, byte).unwrap()
+        });
+        let most = (CREDIT + SLACK) / tree::RANGE;
+        assert_eq!(kept.count() as u64, most);
+        assert!(incoming.held() <= CREDIT + SLACK, "{}", incoming.held());
+        // More of a range that is there is taken.
+        assert_eq!(incoming.on_data(KEY, (1, &[7; 1000])), Ok(true));
+    }
+
+    #[test]
+    fn every_second_byte_takes_a_bounded_number_of_gaps() {
+        let mut incoming = incoming();
+        let last = (0..400_000_u64).take_while(|number| {
+            let byte = (2 * number, &[7_u8][..]);
+            incoming.on_data(KEY, byte).unwrap()
+        });
+        let last = last.last().unwrap();
+        assert!(last < 100_000, "{last}");
+        // What closes a gap is taken.
+        assert_eq!(incoming.on_data(KEY, (1, &[7])), Ok(true));
+        assert_eq!(incoming.on_data(KEY, (2 * last + 2, &[7])), Ok(true));
+    }
+
+    #[test]
+    fn a_source_that_sends_from_front_to_back_always_finds_room() {
+        let now = Instant::now();
+        let mut incoming = incoming();
+        let (mut position, mut written) = (700_000_u64, 0);
+        // As much as the credit allows, a range written whenever it is used up.
+        while position < 300 << 20 {
+            let packet = vec![7; 1400];
+            if position + 1400 - 700_000 > CREDIT + written * tree::RANGE {
+                incoming.written(Vec::new(), tree::RANGE, now);
+                written += 1;
+            }
+            assert_eq!(incoming.on_data(KEY, (position, &packet)), Ok(true));
+            position += 1400;
+        }
     }
 }

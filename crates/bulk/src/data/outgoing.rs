@@ -1,12 +1,12 @@
 //! The content of one session, sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::subflow::{Subflow, Subflows};
+use super::subflow::{SMALL, Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::{Source as Content, tree};
 use crate::gate::{Gate, Loaded};
@@ -19,13 +19,14 @@ const BATCHES: usize = 4;
 /// The content of one session, sent.
 pub(super) struct Outgoing {
     total: u64,
-    content: Arc<Content>,
+    /// `None` before it is listed.
+    content: Option<Arc<Content>>,
     source: Source,
     gate: Arc<Gate>,
     /// Ranges that are read and not confirmed.
     loaded: BTreeMap<u64, Arc<Vec<u8>>>,
-    /// Ranges that the gate counts as sent.
-    sent: u64,
+    /// Ranges that are read, and of which something was never sent.
+    unsent: BTreeSet<u64>,
     /// For batches that reach over two ranges, or that are not loaded.
     scratch: Vec<u8>,
     stalled: BTreeMap<SubflowKey, bool>,
@@ -39,20 +40,15 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(
-        content: Arc<Content>,
-        credit: u64,
-        gate: Arc<Gate>,
-        allowance: Allowance,
-    ) -> Self {
-        let total = content.manifest().length();
+    /// Sends content that is not known yet, `credit` bytes of it before anything is acknowledged.
+    pub(super) fn new(credit: u64, gate: Arc<Gate>, allowance: Allowance) -> Self {
         Self {
-            total,
-            content,
-            source: Source::new(total, credit),
+            total: 0,
+            content: None,
+            source: Source::new(0, credit),
             gate,
             loaded: BTreeMap::new(),
-            sent: 0,
+            unsent: BTreeSet::new(),
             scratch: Vec::new(),
             stalled: BTreeMap::new(),
             delivered: BTreeMap::new(),
@@ -62,20 +58,30 @@ impl Outgoing {
         }
     }
 
+    /// Sets the content, of which nothing is wanted yet.
+    pub(super) fn set_content(&mut self, content: Arc<Content>) {
+        self.total = content.manifest().length();
+        self.source.set_content(self.total);
+        self.content = Some(content);
+    }
+
     /// Sends no faster than the sink wants.
     pub(super) fn set_sink_limit(&mut self, limit: Option<Limit>) {
         self.allowance.set_sink(limit);
     }
 
-    /// Adds a subflow whose path works.
+    /// Adds a subflow whose lane is known. Content goes over it at once, in packets that every path
+    /// takes until a probe has shown that this one takes larger ones.
     pub(super) fn add(&mut self, key: SubflowKey, subflow: &Subflow, now: Instant) {
         let (packet, start) = (subflow.datagram, subflow.start);
         let seed = fastrand::u64(..);
-        let control = (start.algorithm).start(now, packet as u64, start.announced, seed);
-        let per_packet = packet.saturating_sub(DATA_OVERHEAD);
-        (self.source).add_subflow(key, per_packet, control, subflow.rtt, now);
-        self.source
-            .set_next_number(key, subflow.sealer.next_number());
+        let known = start.announced.with_rtt(subflow.rtt);
+        let control = (start.algorithm).start(now, packet as u64, known, seed);
+        let content = |packet: usize| packet.saturating_sub(DATA_OVERHEAD);
+        let source = &mut self.source;
+        source.add_subflow(key, content(packet.min(SMALL)), control, subflow.rtt, now);
+        source.set_next_number(key, subflow.sealer.next_number());
+        source.try_larger(key, packet, content(packet));
     }
 
     pub(super) fn remove(&mut self, key: SubflowKey) {
@@ -116,12 +122,26 @@ impl Outgoing {
     /// Keeps a range that was read, until it is confirmed.
     pub(super) fn load(&mut self, loaded: Loaded) {
         self.loaded.insert(loaded.range, loaded.bytes);
+        self.unsent.insert(loaded.range);
+        // It may have been sent before: from the disk, or because the sink wants it again.
+        self.report_sent();
+    }
+
+    /// Informs the gate of the ranges that were sent.
+    fn report_sent(&mut self) {
+        while let Some(&range) = self.unsent.first()
+            && self.source.has_sent(&tree::range(range, self.total))
+        {
+            self.unsent.pop_first();
+            self.gate.sent(range);
+        }
     }
 
     /// Frees ranges that the sink has verified.
     pub(super) fn confirm(&mut self, ranges: Range<u64>) {
         for range in ranges {
             self.loaded.remove(&range);
+            self.unsent.remove(&range);
         }
     }
 
@@ -148,7 +168,7 @@ impl Outgoing {
         let order = self.order(subflows);
         for key in &order {
             let subflow = subflows.get_mut(*key);
-            let Some(subflow) = subflow.filter(|one| one.is_up && !one.held) else {
+            let Some(subflow) = subflow.filter(|one| one.lane.is_some() && !one.held) else {
                 continue;
             };
             match self.send_over(*key, subflow, now) {
@@ -160,11 +180,7 @@ impl Outgoing {
         failed
             .into_iter()
             .for_each(|failure| subflows.report(failure));
-        let sent = self.source.sent() / tree::RANGE;
-        if sent > self.sent {
-            self.gate.sent((sent - self.sent) as usize);
-            self.sent = sent;
-        }
+        self.report_sent();
         self.report(subflows);
         deadline
     }
@@ -215,8 +231,10 @@ impl Outgoing {
                         true => &*scratch,
                         false => {
                             scratch.resize((content.end - content.start) as usize, 0);
-                            let read = self.content.read_at(position, scratch);
-                            read.map_err(DataEvent::Unreadable)?;
+                            if let Some(content) = &self.content {
+                                let read = content.read_at(position, scratch);
+                                read.map_err(DataEvent::Unreadable)?;
+                            }
                             &*scratch
                         }
                     };
@@ -295,4 +313,63 @@ fn bytes(loaded: &BTreeMap<u64, Arc<Vec<u8>>>, out: &mut Vec<u8>, content: &Rang
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_congestion::RateControl;
+
+    use super::*;
+
+    const KEY: SubflowKey = SubflowKey(1);
+    const RANGES: u64 = 40;
+
+    /// Limits nothing.
+    #[derive(Debug)]
+    struct Free;
+
+    impl RateControl for Free {
+        fn sent(&mut self, _: Instant, _: u64, _: u64) {}
+        fn acked(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
+        fn lost(&mut self, _: Instant, _: u64, _: Instant, _: u64) {}
+        fn end(&mut self, _: Instant, _: u64, _: bool) {}
+        fn timed_out(&mut self, _: Instant) {}
+        fn rate(&self) -> f64 {
+            1e12
+        }
+        fn window(&self) -> u64 {
+            1 << 40
+        }
+        fn name(&self) -> &'static str {
+            "free"
+        }
+    }
+
+    #[test]
+    fn ranges_that_were_sent_before_they_are_read_take_no_place_of_others() {
+        let gate = Arc::new(Gate::new(RANGES as usize));
+        let mut outgoing = Outgoing::new(1 << 40, Arc::clone(&gate), Allowance::default());
+        let content = Content::zeros(RANGES * tree::RANGE).unwrap();
+        outgoing.set_content(Arc::new(content));
+        outgoing.want(0..RANGES);
+        let mut now = Instant::now();
+        let source = &mut outgoing.source;
+        source.add_subflow(KEY, 1400, Box::new(Free), None, now);
+        loop {
+            match source.poll(KEY, now) {
+                Transmit::Wait(Some(at)) => now = at,
+                Transmit::Wait(None) => break,
+                Transmit::Data { .. } | Transmit::Probe { .. } => {}
+            }
+        }
+        // More than are read ahead: the reader waits without end where one takes a place for good.
+        for range in 0..RANGES {
+            assert!(gate.enter(range));
+            let bytes = Arc::default();
+            outgoing.load(Loaded { range, bytes });
+        }
+        assert_eq!(gate.held() as u64, RANGES);
+        outgoing.confirm(0..RANGES);
+        assert!(outgoing.loaded.is_empty());
+    }
 }

@@ -14,12 +14,12 @@ use super::{DataEvent, NewSubflow, SubflowKey};
 use crate::algorithm::Start;
 use crate::protocol::{Opener, Sealer};
 
-/// Time between probes of a path over which nothing has arrived yet.
+/// Time between probes of a sink, over a path that nothing has arrived over yet.
 const PROBED: Duration = Duration::from_millis(200);
 /// Probes of the announced size, after which smaller ones are tried.
 const LARGE: u32 = 3;
-/// A datagram that every path takes, in bytes.
-const SMALL: usize = 1200;
+/// A datagram that every path takes, in bytes: the connection beside it needs as much.
+pub(super) const SMALL: usize = 1200;
 
 /// One subflow.
 pub(super) struct Subflow {
@@ -66,7 +66,7 @@ impl Subflow {
             remote,
             lane,
             sender,
-            datagram,
+            datagram: datagram.max(SMALL),
             rtt,
             start,
             is_up: false,
@@ -193,8 +193,8 @@ impl Subflows {
         let _ = self.events.send(event);
     }
 
-    /// Sends probes over paths that this side dialed and that nothing has arrived over. Returns when
-    /// the next one is due.
+    /// Sends a sink's probes over paths that it dialed and that nothing has arrived over: the source
+    /// learns from them over which path to send. Returns when the next one is due.
     pub(super) fn probe(&mut self, now: Instant) -> Option<Instant> {
         let mut due: Option<Instant> = None;
         for (key, one) in &mut self.all {

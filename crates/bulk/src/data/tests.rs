@@ -8,7 +8,9 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::protocol::{Opener, Payload, Sealer};
+use crate::content::tree;
+use crate::memory::SLACK;
+use crate::protocol::{Opener, Payload, RangeSet, Sealer};
 use crate::toy::{ToyNet, own_ip, unix_now};
 
 /// Longest wait for an event that must happen, far longer than it takes.
@@ -41,14 +43,16 @@ impl Peer {
         (self.sender.send(&self.lane, probe, PROBE).await).unwrap();
     }
 
-    /// Waits for the acknowledgement of a probe.
-    async fn acknowledged(&mut self, number: u64) {
+    /// Waits for the acknowledgement of a probe. Returns all numbers acknowledged with it.
+    async fn acknowledged(&mut self, number: u64) -> RangeSet {
         let mut scratch = Vec::new();
         loop {
             for datagram in self.receiver.batch() {
                 let opened = self.opener.open(datagram.payload, &mut scratch);
                 match opened.unwrap().payload {
-                    Payload::Ack(ack) if ack.largest >= number => return,
+                    Payload::Ack(ack) if ack.largest >= number => {
+                        return ack.ranges.into_iter().collect();
+                    }
                     Payload::Ack(_) => {}
                     other => panic!("{other:?}"),
                 }
@@ -97,6 +101,7 @@ async fn only_packets_that_open_change_the_path_of_answers() {
     data.commands().give(Command::Receive {
         session,
         credit: 1 << 20,
+        promised: Arc::default(),
         events,
     });
     let added = NewSubflow {
@@ -149,4 +154,69 @@ async fn only_packets_that_open_change_the_path_of_answers() {
     send_over(&until(&path, soon + 600), &probe).await;
     peer.acknowledged(fresh).await;
     assert_eq!(expiry(), soon + 600);
+}
+
+#[tokio::test]
+async fn the_first_packet_is_acknowledged_and_a_hostile_source_holds_no_more_than_its_credit() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let bind = |host, last| Socket::bind(host, Some((own_ip(last), 0).into())).unwrap();
+    let (lanes, receiver) = Lanes::new(bind(&a, 4), FORMAT);
+    let data = Data::start(bind(&b, 5)).unwrap();
+    let (from, to) = (lanes.socket().local_addr(), data.local_addr());
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let secrets = ([1; SECRET], [2; SECRET]);
+    let (events, mut reports) = unbounded_channel();
+    let (session, subflow) = (SessionKey(1), SubflowKey(1));
+    let credit = 8 << 20;
+    data.commands().give(Command::Receive {
+        session,
+        credit,
+        promised: Arc::default(),
+        events,
+    });
+    let content = Command::Content(session, 1 << 40, Queues(Vec::new()));
+    data.commands().give(content);
+    let added = NewSubflow {
+        keys: Keys {
+            cipher: CIPHER,
+            here: secrets.1,
+            there: secrets.0,
+        },
+        remote: from,
+        lane: None,
+        datagram: 0,
+        rtt: None,
+        start: Start::unknown(Algorithm::Auto),
+    };
+    let add = Command::Add(session, subflow, Box::new(added));
+    data.commands().give(add);
+    let mut peer = Peer {
+        lane: lanes.open(to, path).unwrap(),
+        sender: lanes.sender(),
+        receiver,
+        opener: Opener::new(CIPHER, &secrets.1),
+        sealer: Sealer::new(CIPHER, &secrets.0),
+    };
+    // Nothing has shown the lane yet: the packet that does is acknowledged itself.
+    let (first, probe) = peer.seal();
+    peer.send(&probe).await;
+    assert!(peer.acknowledged(first).await.contains(&(0..1)));
+    while !matches!(reports.recv().await, Some(DataEvent::Up(up)) if up == subflow) {}
+
+    // A byte in each of many ranges, sent so that none is lost on the way.
+    let mut acknowledged = RangeSet::new();
+    for range in 0..40 {
+        let mut packet = Vec::new();
+        let position = range * tree::RANGE;
+        let sealer = &mut peer.sealer;
+        sealer.seal_data(&mut packet, position, &[7], 1, true);
+        peer.send(&packet).await;
+        let (last, probe) = peer.seal();
+        peer.send(&probe).await;
+        acknowledged.extend(peer.acknowledged(last).await.iter());
+    }
+    // The first probe, and two packets each time; of the bytes, those that there is room for.
+    let kept = acknowledged.len() - 1 - 40;
+    assert_eq!(kept, (credit + SLACK) / tree::RANGE);
 }

@@ -1,5 +1,6 @@
 //! The thread's loop: commands, packets in, packets out, timers.
 
+mod arrivals;
 mod obey;
 
 use std::collections::HashMap;
@@ -11,16 +12,16 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use hawser_endhost::lanes::{Candidate, FlowId, LaneReceiver, Lanes};
+use hawser_endhost::lanes::{LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
-use hawser_seal::{SubflowId, subflow_id};
+use hawser_seal::SubflowId;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::coupled::Coupled;
-use super::incoming::{Incoming, Packet};
+use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::subflow::Subflows;
 use super::{Command, DataEvent, SessionKey, SubflowKey, Waker};
-use crate::protocol::Payload;
 
 /// Receives before anything is sent. More would only fill the caches.
 const ROUNDS: usize = 4;
@@ -41,21 +42,23 @@ pub(super) struct Worker {
     measured: Instant,
 }
 
-/// The flow of a packet that opened, the first one of its subflow.
-struct NewFlow {
-    session: SessionKey,
-    subflow: SubflowKey,
-    flow: FlowId,
-    candidate: Option<Arc<Candidate>>,
-}
-
 /// A session, as the thread sees it.
 struct Session {
     subflows: Subflows,
     part: Part,
+    /// The peer has broken the protocol: nothing of it is taken any more.
+    is_broken: bool,
 }
 
 impl Session {
+    fn new(events: UnboundedSender<DataEvent>, part: Part) -> Self {
+        Self {
+            subflows: Subflows::new(events),
+            part,
+            is_broken: false,
+        }
+    }
+
     /// Reports measurements of the subflows.
     fn measure(&self) {
         let all = match &self.part {
@@ -109,7 +112,9 @@ impl Worker {
             if !self.obey() {
                 return Ok(());
             }
-            let packets = self.receive()?;
+            let Some(packets) = self.receive()? else {
+                return Ok(());
+            };
             let deadline = self.send();
             pace.note(packets, waited);
             let began = Instant::now();
@@ -156,122 +161,23 @@ impl Worker {
         }
     }
 
-    /// Takes in what has arrived. Returns how many packets.
-    fn receive(&mut self) -> io::Result<usize> {
+    /// Takes in what has arrived. Returns how many packets; `None` when the thread is to end.
+    fn receive(&mut self) -> io::Result<Option<usize>> {
         let mut packets = 0;
         for _ in 0..ROUNDS {
             match self.receiver.try_receive() {
-                Ok(()) => packets += self.take(Instant::now()),
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
+            // A subflow is added before its peer is informed: the command to add it may have come
+            // since the last look, with packets of it here already.
+            if self.waker.pending.load(Ordering::SeqCst) && !self.obey() {
+                return Ok(None);
+            }
+            packets += self.take(Instant::now());
         }
-        Ok(packets)
-    }
-
-    /// Takes in the packets of one receive.
-    fn take(&mut self, now: Instant) -> usize {
-        let mut packets = 0;
-        // Lanes cannot be accepted, or take other paths, while the packets are read.
-        let mut new_flows: Vec<NewFlow> = Vec::new();
-        let mut candidates: Vec<Arc<Candidate>> = Vec::new();
-        for datagram in self.receiver.batch() {
-            packets += 1;
-            let place = subflow_id(datagram.payload).and_then(|id| self.ids.get(&id));
-            let Some(&(session, key)) = place else {
-                continue;
-            };
-            let Some(one) = self.sessions.get_mut(&session) else {
-                continue;
-            };
-            let Session { subflows, part } = one;
-            let Some(subflow) = subflows.get_mut(key) else {
-                continue;
-            };
-            let opened = subflow.opener.open(datagram.payload, &mut self.scratch);
-            // What does not open is counted.
-            let Ok(opened) = opened else {
-                continue;
-            };
-            subflow.received += datagram.payload.len() as u64;
-            if !subflow.is_up {
-                new_flows.push(NewFlow {
-                    session,
-                    subflow: key,
-                    flow: datagram.flow,
-                    candidate: datagram.candidate,
-                });
-            } else if let Some(candidate) = datagram.candidate
-                && subflow.is_over(candidate.flow())
-            {
-                candidates.push(candidate);
-            }
-            let marked = datagram.ecn == 0b11;
-            let (number, ask) = (opened.number, opened.ask);
-            if let Payload::Probe { size } = &opened.payload {
-                // A peer that dialed shows how large a packet the path takes.
-                subflow.datagram = subflow.datagram.max(*size);
-            }
-            match (part, opened.payload) {
-                (Part::Source(outgoing), Payload::Ack(ack)) => {
-                    if let Err(error) = outgoing.on_ack(key, &ack, now) {
-                        subflows.report(DataEvent::Broken(error.to_string()));
-                    }
-                }
-                (Part::Sink(incoming), Payload::Data { position, content }) => {
-                    let packet = Packet {
-                        number,
-                        ask,
-                        marked,
-                    };
-                    let taken = incoming.on_data(key, packet, (position, content), now);
-                    if let Err(error) = taken {
-                        subflows.report(DataEvent::Broken(error.to_string()));
-                    }
-                }
-                (Part::Sink(incoming), Payload::Probe { .. }) => {
-                    incoming.on_probe(key, number, marked, now);
-                }
-                // Content does not flow that way; a probe to the source shows only that the path works.
-                _ => {}
-            }
-        }
-        for candidate in candidates {
-            self.lanes.adopt(&candidate);
-        }
-        for new in new_flows {
-            let (session, key) = (new.session, new.subflow);
-            let Some(one) = self.sessions.get_mut(&session) else {
-                continue;
-            };
-            let Some(subflow) = one.subflows.get_mut(key) else {
-                continue;
-            };
-            if subflow.is_up {
-                continue;
-            }
-            if subflow.lane.is_none() {
-                let lane = self.lanes.accept(new.flow, new.candidate.as_deref());
-                // Addresses are not authenticated: somebody may have sent a copy from another one.
-                subflow.lane = lane.filter(|lane| lane.remote() == subflow.remote);
-            }
-            if subflow.lane.is_none() {
-                // Its peer sends another probe.
-                continue;
-            }
-            subflow.is_up = true;
-            match &mut one.part {
-                Part::Source(outgoing) => {
-                    outgoing.add(key, subflow, now);
-                    let local = self.lanes.socket().local_addr().isd_as;
-                    self.coupled
-                        .add((session, key), subflow.lane.as_ref(), local);
-                }
-                Part::Sink(incoming) => incoming.add(key, now),
-            }
-            one.subflows.report(DataEvent::Up(key));
-        }
-        packets
+        Ok(Some(packets))
     }
 
     /// Sends what may be sent now. Returns when to look again.
@@ -282,12 +188,14 @@ impl Worker {
             deadline = [deadline, at].into_iter().flatten().min();
         };
         for one in self.sessions.values_mut() {
-            let Session { subflows, part } = one;
-            earlier(subflows.probe(now));
-            earlier(match part {
-                Part::Source(outgoing) => outgoing.send(subflows, now),
-                Part::Sink(incoming) => incoming.send(subflows, now),
-            });
+            let Session { subflows, part, .. } = one;
+            match part {
+                Part::Source(outgoing) => earlier(outgoing.send(subflows, now)),
+                Part::Sink(incoming) => {
+                    earlier(subflows.probe(now));
+                    earlier(incoming.send(subflows, now));
+                }
+            }
         }
         let sources = (self.sessions.iter_mut()).filter_map(|(key, one)| match &mut one.part {
             Part::Source(outgoing) => Some((*key, outgoing)),

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::{CODE_EXPORTER, Code, Exchange, PeerKey, Side, Trust};
 use hawser_seal::Cipher;
 
+use super::opening::Opening;
 use crate::algorithm::{Algorithm, Start};
 use crate::control::{Control, ControlError};
 use crate::data::SessionId;
@@ -37,6 +38,8 @@ pub(crate) struct Target {
     pub credit: u64,
     pub name: String,
     pub wants: Wants,
+    /// What follows the message that begins the session.
+    pub opening: Opening,
     pub cipher: Cipher,
     pub algorithm: Algorithm,
     /// The session, once the server has accepted it.
@@ -48,6 +51,10 @@ pub(crate) struct Target {
 struct Accepted {
     port: u16,
     credit: u64,
+    /// Messages of the session that it was sent.
+    sent: u64,
+    /// The time that it took to answer.
+    after: Duration,
 }
 
 /// Why a dial failed.
@@ -87,10 +94,13 @@ impl Target {
             .largest(peer, &path)
             .map_err(|error| failed(&error))?;
         let answer = tokio::time::timeout(ANSWER, self.greet(&mut control)).await;
-        let Accepted { port, credit } = match answer {
+        let accepted = match answer {
             Ok(answer) => answer?,
             Err(_) => return Err(DialError::Path("the server does not answer".into())),
         };
+        let Accepted { port, credit, .. } = accepted;
+        // The handshake of a server that looked paths up meanwhile took longer.
+        let measured = control.connection().stats().rtt.min(accepted.after);
         let mut remote = peer;
         remote.host.set_port(port);
         let start = Start::of(self.algorithm, &path, largest);
@@ -107,7 +117,10 @@ impl Target {
             remote,
             lane: Some(lane),
             datagram: largest.into(),
+            rtt: Some(measured).filter(|rtt| !rtt.is_zero()),
             start,
+            answer: None,
+            sent: accepted.sent,
         };
         Ok((joined, credit))
     }
@@ -137,20 +150,28 @@ impl Target {
             // Only the first answer is waited for in turn.
             let known = *session;
             drop(session);
+            let began = Instant::now();
             control.write(&message).await.map_err(failed)?;
             return match control.read().await.map_err(failed)? {
                 Message::Accept {
                     session,
                     port,
                     credit,
-                } if Some(session) == known => Ok(Accepted { port, credit }),
+                } if Some(session) == known => Ok(Accepted {
+                    port,
+                    credit,
+                    sent: 0,
+                    after: began.elapsed(),
+                }),
                 answer => Err(refusal(answer)),
             };
         }
         if let (Trust::Code(code), None) = (&self.trust, self.agreed.get()) {
             self.agree(control, code).await?;
         }
-        control.write(&message).await.map_err(failed)?;
+        let began = Instant::now();
+        let opening = self.opening.after(&message);
+        control.write_encoded(&opening).await.map_err(failed)?;
         match control.read().await.map_err(failed)? {
             Message::Accept {
                 session: id,
@@ -158,7 +179,12 @@ impl Target {
                 credit,
             } => {
                 *session = Some(id);
-                Ok(Accepted { port, credit })
+                Ok(Accepted {
+                    port,
+                    credit,
+                    sent: self.opening.count,
+                    after: began.elapsed(),
+                })
             }
             answer => Err(refusal(answer)),
         }

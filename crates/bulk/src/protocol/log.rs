@@ -77,6 +77,18 @@ impl Outbox {
         Some(Message::Ordered { number, message })
     }
 
+    /// The first `count` messages were sent over the connection `over` before it belonged to the
+    /// session. Those that were sent over another connection since, or seen, are left as they are.
+    pub fn sent(&mut self, over: SubflowKey, count: u64) {
+        for number in self.first..count.min(self.next_number()) {
+            if self.waiting.remove(&number) {
+                let unseen = &mut self.messages[(number - self.first) as usize];
+                unseen.over = Some(over);
+                self.in_flight += unseen.message.size();
+            }
+        }
+    }
+
     /// The other side has seen all messages below `number`.
     ///
     /// # Errors
@@ -150,6 +162,10 @@ impl Inbox {
             return Err(LogError::TooManyAhead);
         }
         self.bytes += size;
+        let message = match number > self.next {
+            true => message.detached(),
+            false => message,
+        };
         self.held.insert(number, message);
         Ok(())
     }
@@ -220,6 +236,34 @@ mod tests {
             outbox.on_seen(seen).unwrap();
         }
         assert_eq!(handled, count);
+    }
+
+    #[test]
+    fn what_a_greeting_carried_is_sent_again_only_if_its_connection_ends() {
+        let (first, other) = (SubflowKey(0), SubflowKey(1));
+        let mut outbox = Outbox::default();
+        (0..3).for_each(|number| outbox.push(entry(8, number)));
+        outbox.sent(first, 2);
+        assert_eq!(ordered(outbox.pop(other).unwrap()).0, 2);
+        assert_eq!(outbox.pop(other), None);
+        outbox.on_seen(1).unwrap();
+        outbox.on_end(first);
+        assert_eq!(ordered(outbox.pop(other).unwrap()).0, 1);
+        outbox.on_seen(3).unwrap();
+        assert!(outbox.is_empty() && outbox.in_flight == 0);
+        outbox.sent(other, 9);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_message_that_waits_keeps_nothing_else_in_memory() {
+        // What arrived together is one buffer, which every part of it keeps.
+        let arrived = bytes::Bytes::from(vec![7; 60_000]);
+        let mut inbox = Inbox::default();
+        let early = SessionMessage::Entry(arrived.slice(..10));
+        inbox.push(1, early.clone()).unwrap();
+        drop(early);
+        assert!(arrived.is_unique());
     }
 
     #[test]

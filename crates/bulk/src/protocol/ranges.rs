@@ -55,6 +55,12 @@ impl RangeSet {
                 .is_some_and(|one| range.end <= one.end)
     }
 
+    /// Whether `range` overlaps a range of the set, or adjoins one: to add it adds no further range.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        let before = self.ranges.range(..=range.end).next_back();
+        before.is_some_and(|(_, end)| *end >= range.start)
+    }
+
     /// The parts of `range` that are in the set, ascending.
     pub fn overlaps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let first = self
@@ -246,6 +252,11 @@ mod tests {
                 prop_assert_eq!(overlaps, runs(model, range.clone(), true));
                 let gaps = runs(model, range.clone(), false);
                 prop_assert_eq!(set.first_gap(range.clone()), gaps.first().cloned());
+                let mut more = set.clone();
+                more.insert(range.clone());
+                if !range.is_empty() {
+                    prop_assert_eq!(set.touches(&range), more.count() <= set.count());
+                }
                 prop_assert_eq!(set.contains(&range), gaps.is_empty());
                 prop_assert_eq!(set.gaps(range).collect::<Vec<_>>(), gaps);
             }

@@ -23,6 +23,11 @@ const LOSS_INTERVAL: Duration = Duration::from_millis(1);
 /// 2 to 4 bytes and a packet more than 1000: so acknowledgements stay small while losses are many.
 const REPEATED: usize = 16;
 
+/// Most runs of content received, with gaps between them: as many as losses make of a session's
+/// largest credit. They are accounted for beside the content: a source could make one of every second
+/// byte.
+const RUNS: usize = 1 << 16;
+
 /// How the source breaks the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -172,6 +177,12 @@ impl Sink {
         }
     }
 
+    /// Whether content at `range` can be kept apart from what is not received. Packets with content
+    /// that cannot are not to be acknowledged: the source sends them again.
+    pub fn has_room(&self, range: &Range<u64>) -> bool {
+        self.received.count() < RUNS || self.received.touches(range)
+    }
+
     /// Takes the content at `range`. Returns the parts that were not received before; they count as
     /// received.
     ///
@@ -317,6 +328,11 @@ impl Sink {
     /// Content bytes that the sink takes in all.
     pub fn credit(&self) -> u64 {
         self.credit
+    }
+
+    /// Bytes of content that are in memory, or that the source may still send.
+    pub fn promised(&self) -> u64 {
+        self.credit.saturating_sub(self.released)
     }
 
     /// What was received over all subflows that are not removed; bytes over removed ones too.

@@ -4,6 +4,7 @@ mod flight;
 mod interval;
 mod pace;
 mod rtt;
+mod size;
 mod subflow;
 mod tail;
 
@@ -65,8 +66,6 @@ pub struct Acked {
     pub spurious: u64,
     /// A measured round trip.
     pub rtt: Option<Duration>,
-    /// The size of the largest probe acknowledged, in bytes.
-    pub probe: Option<usize>,
 }
 
 /// How the sink breaks the protocol.
@@ -117,6 +116,11 @@ impl Source {
             sent: RangeSet::new(),
             subflows: BTreeMap::new(),
         }
+    }
+
+    /// Sets the size of the content, in bytes, once it is known. Nothing may have been wanted before.
+    pub fn set_content(&mut self, content: u64) {
+        self.content = content;
     }
 
     /// The sink wants `range`, as far as it is content: it is sent, also if it was sent before.
@@ -186,18 +190,12 @@ impl Source {
         }
     }
 
-    /// Sets the bytes of content in a data packet from now on.
-    pub fn set_packet_size(&mut self, key: SubflowKey, per_packet: usize) {
+    /// The path is announced to take packets of `packet` bytes, `per_packet` of them content. The next
+    /// poll sends a probe of that size, and once one is acknowledged data packets have it. Its loss is
+    /// not reported to the rate control; after three losses the size stays as it is.
+    pub fn try_larger(&mut self, key: SubflowKey, packet: usize, per_packet: usize) {
         if let Some(subflow) = self.subflows.get_mut(&key) {
-            subflow.set_packet_size(per_packet);
-        }
-    }
-
-    /// Sends a probe of `size` bytes at the next poll. If it is acknowledged,
-    /// [`Acked::probe`] has its size. Its loss is not reported to the rate control.
-    pub fn probe(&mut self, key: SubflowKey, size: usize) {
-        if let Some(subflow) = self.subflows.get_mut(&key) {
-            subflow.probe = Some(size);
+            subflow.try_larger(packet, per_packet);
         }
     }
 
@@ -352,6 +350,11 @@ impl Source {
     /// Content bytes that the sink takes in all.
     pub fn credit(&self) -> u64 {
         self.credit
+    }
+
+    /// Whether all of `range` was sent at least once.
+    pub fn has_sent(&self, range: &Range<u64>) -> bool {
+        self.sent.contains(range)
     }
 
     /// Content bytes sent, each counted once.

@@ -3,8 +3,9 @@
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::Outcome;
+use super::listing::{self, List, Listed, Needs};
 use super::sink::{Prepared, SinkPart};
-use super::source::SourcePart;
+use super::source::{SourcePart, manifest};
 use crate::error::TransferError;
 use crate::limit::{Limit, Receiving};
 use crate::protocol::SessionMessage;
@@ -14,6 +15,11 @@ use crate::verify::VerifyEvent;
 
 /// A session's part in its transfer.
 pub(super) enum Part {
+    /// The source, before it knows what it sends.
+    Listing {
+        listed: UnboundedReceiver<Listed>,
+        needs: Needs,
+    },
     Source {
         part: Box<SourcePart>,
         /// What the reader reports, once it runs.
@@ -32,6 +38,7 @@ pub(super) enum Part {
 
 /// Something that happened in a part.
 pub(super) enum PartEvent {
+    Listed(Listed),
     Read(ReaderEvent),
     Prepared(Prepared),
     Verified(VerifyEvent),
@@ -40,6 +47,11 @@ pub(super) enum PartEvent {
 }
 
 impl Part {
+    pub(super) fn listing(list: List, needs: Needs) -> Self {
+        let listed = listing::start(list);
+        Self::Listing { listed, needs }
+    }
+
     pub(super) fn source(part: SourcePart) -> Self {
         Self::Source {
             part: Box::new(part),
@@ -63,6 +75,7 @@ impl Part {
 
     /// Waits for the next event.
     pub(super) async fn next(&mut self) -> PartEvent {
+        // Threads report how they end, so that no receiver ends before the session.
         async fn from<T>(receiver: &mut Option<UnboundedReceiver<T>>) -> T {
             match receiver.as_mut() {
                 Some(receiver) => match receiver.recv().await {
@@ -79,6 +92,10 @@ impl Part {
             }
         }
         match self {
+            Self::Listing { listed, .. } => {
+                // The thread reports how it ends.
+                PartEvent::Listed(listed.recv().await.unwrap_or(Listed::Panicked))
+            }
             Self::Source { read, .. } => PartEvent::Read(from(read).await),
             Self::Sink {
                 prepared,
@@ -101,6 +118,15 @@ impl Part {
     ) -> Result<Outcome, TransferError> {
         let mut outcome = Outcome::Running;
         match (self, event) {
+            (listing @ Self::Listing { .. }, PartEvent::Listed(listed)) => {
+                let content = listed.content()?;
+                out.extend(manifest(&content));
+                if let Self::Listing { needs, .. } = listing {
+                    let mut part = needs.clone().content(content);
+                    part.announce(out);
+                    *listing = Self::source(part);
+                }
+            }
             (Self::Source { part, read }, PartEvent::Read(event)) => {
                 outcome = part.on_read(event, out)?;
                 // What else was read meanwhile goes into the same packets.
@@ -138,7 +164,7 @@ impl Part {
                         }
                     }
                     PartEvent::Share(rate) => out.push(SessionMessage::Rate(rate)),
-                    PartEvent::Read(_) => {}
+                    PartEvent::Read(_) | PartEvent::Listed(_) => {}
                 }
                 if part.is_complete() {
                     *receiving = None;
@@ -156,6 +182,12 @@ impl Part {
         out: &mut Vec<SessionMessage>,
     ) -> Result<Outcome, TransferError> {
         match self {
+            Self::Listing { .. } => match message {
+                SessionMessage::Fail { code, text } => Err(TransferError::Peer { code, text }),
+                _ => Err(TransferError::Protocol(
+                    "it answers before any files were named",
+                )),
+            },
             Self::Source { part, read } => part.on_message(message, out, read),
             Self::Sink { part, .. } => part.on_message(message, out),
         }
@@ -164,7 +196,7 @@ impl Part {
     /// Whether all content has arrived, as far as this host can tell.
     pub(super) fn is_complete(&self) -> bool {
         match self {
-            Self::Source { .. } => false,
+            Self::Listing { .. } | Self::Source { .. } => false,
             Self::Sink { part, .. } => part.is_complete(),
         }
     }
@@ -179,6 +211,7 @@ impl Part {
     /// The files that failed, and how many stayed as they were at the sink.
     pub(super) fn take_failed(&mut self) -> (Vec<FailedFile>, u64) {
         match self {
+            Self::Listing { .. } => (Vec::new(), 0),
             Self::Source { part, .. } => part.take_failed(),
             Self::Sink { part, .. } => part.take_failed(),
         }
@@ -187,6 +220,7 @@ impl Part {
     /// Files that have not all attributes at the sink that were sent.
     pub(super) fn stripped(&self) -> u64 {
         match self {
+            Self::Listing { .. } => 0,
             Self::Source { part, .. } => part.stripped(),
             Self::Sink { part, .. } => part.stripped(),
         }
@@ -194,6 +228,7 @@ impl Part {
 
     pub(super) fn progress(&self) -> Progress {
         match self {
+            Self::Listing { .. } => Progress::default(),
             Self::Source { part, .. } => part.progress(),
             Self::Sink { part, .. } => part.progress(),
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use hawser_store::StoreError;
@@ -11,18 +12,25 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::Outcome;
 use super::skips::{self, Skips};
 use super::source::length;
+use super::values::Values;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{
     Existing, Landing, LandingError, LandingOptions, Manifest, ManifestBuilder, Skipped,
 };
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
+use crate::guard::guarded;
 use crate::protocol::{Choices, SessionMessage};
 use crate::report::{FailedFile, Progress};
 use crate::verify::{Verifier, VerifyEvent};
 
 /// Longest wait for files that another transfer writes to.
 const IN_USE: Duration = Duration::from_secs(5);
+
+/// Most bytes of content: a sink has a byte of memory for each range from the beginning.
+const MAX_CONTENT: u64 = 64 << 40;
+/// What failed, if it panics.
+const WRITES: &str = "the thread that writes files";
 
 /// Where the content of a session goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +83,8 @@ pub(super) enum Prepared {
     /// The files are complete, but for those that were skipped meanwhile.
     Completed(Vec<Skipped>),
     Failed(LandingError),
+    /// The thread panicked.
+    Panicked,
 }
 
 /// The sink's part of a session.
@@ -93,7 +103,7 @@ pub(super) struct SinkPart {
     landing: Option<Arc<Landing>>,
     verifier: Option<Verifier>,
     /// Chaining values by range, once verified.
-    values: Vec<Option<ChainingValue>>,
+    values: Values,
     /// Ranges that were there, whose hash the source has not named yet.
     there: BTreeMap<u64, ChainingValue>,
     /// Ranges of zeros that the source does not send.
@@ -110,13 +120,14 @@ impl SinkPart {
         session: SessionKey,
         data: Commands,
         (destination, options): (Destination, LandingOptions),
-        credit: u64,
+        (credit, promised): (u64, Arc<AtomicU64>),
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
         let (prepared, receiver) = unbounded_channel();
         data.give(Command::Receive {
             session,
             credit,
+            promised,
             events,
         });
         let part = Self {
@@ -131,7 +142,7 @@ impl SinkPart {
             prepared,
             landing: None,
             verifier: None,
-            values: Vec::new(),
+            values: Values::default(),
             there: BTreeMap::new(),
             zeroed: HashSet::new(),
             missing: 0,
@@ -171,14 +182,15 @@ impl SinkPart {
                 let builder = self.builder.take();
                 let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
                 let manifest = builder.finish(entries, content, hash)?;
+                if content > MAX_CONTENT {
+                    return Err(TransferError::TooLarge(content));
+                }
                 self.progress.total = content;
                 let manifest = Arc::new(manifest);
                 self.progress.files = manifest.entries().len() as u64;
                 self.manifest = Some(Arc::clone(&manifest));
-                let (destination, prepared) = (self.destination.clone(), self.prepared.clone());
-                let options = self.options.clone();
-                // It ends by itself, and reports to nobody if the session has ended.
-                tokio::task::spawn_blocking(move || {
+                let (destination, options) = (self.destination.clone(), self.options.clone());
+                self.work(move |prepared| {
                     let mut there = BTreeMap::new();
                     let landing = match destination {
                         Destination::Discard => Ok(Landing::discard(manifest)),
@@ -274,13 +286,12 @@ impl SinkPart {
         let verifier = self.verifier.as_ref();
         let verifier = verifier.ok_or(TransferError::Protocol("it sent zeros too early"))?;
         let end = first.checked_add(count);
-        let end = end.filter(|end| *end <= self.values.len() as u64);
+        let end = end.filter(|end| *end > first && self.values.has(*end - 1));
         let end = end.ok_or(TransferError::Protocol(
             "it names a range that does not exist",
         ))?;
         for range in first..end {
-            let is_known = self.values[range as usize].is_some();
-            if is_known || !self.zeroed.insert(range) {
+            if self.values.get(range).is_some() || !self.zeroed.insert(range) {
                 return Err(TransferError::Protocol("it sent a range twice"));
             }
             if self.there.remove(&range).is_some() {
@@ -295,11 +306,10 @@ impl SinkPart {
 
     /// Records the value of a range that is done; `false` if it was done before.
     fn done(&mut self, range: u64, value: ChainingValue) -> bool {
-        let known = &mut self.values[range as usize];
-        if known.is_some() {
+        if self.values.get(range).is_some() {
             return false;
         }
-        *known = Some(value);
+        self.values.set(range, value);
         self.missing -= 1;
         true
     }
@@ -308,14 +318,24 @@ impl SinkPart {
     fn expect(&mut self, range: u64, value: ChainingValue) -> Result<Outcome, TransferError> {
         let verifier = self.verifier.as_ref();
         let verifier = verifier.ok_or(TransferError::Protocol("it named a hash too early"))?;
-        let index = usize::try_from(range).ok();
-        let known = index.and_then(|index| self.values.get_mut(index));
-        let known = known.ok_or(TransferError::Protocol(
-            "it names a range that does not exist",
-        ))?;
+        if !self.values.has(range) {
+            return Err(TransferError::Protocol(
+                "it names a range that does not exist",
+            ));
+        }
+        match self.values.get(range) {
+            // A source that reads a range again names its hash again.
+            Some(known) if known == value => return Ok(Outcome::Running),
+            Some(_) => {
+                return Err(TransferError::Protocol(
+                    "it names another hash of a range that was verified",
+                ));
+            }
+            None => {}
+        }
         if let Some(there) = self.there.remove(&range) {
             if there == value {
-                *known = Some(value);
+                self.values.set(range, value);
                 verifier.keep(range);
                 return Ok(Outcome::Running);
             }
@@ -337,14 +357,15 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match prepared {
             Prepared::Failed(error) => Err(error.into()),
+            Prepared::Panicked => Err(TransferError::Panicked(WRITES)),
             Prepared::Completed(skipped) => {
                 self.skip(skipped, out);
                 match self.stripped() {
                     0 => {}
                     count => out.push(SessionMessage::Stripped(count)),
                 }
-                let values: Option<Vec<_>> = self.values.iter().copied().collect();
-                let root = tree::root(&values.unwrap_or_default(), self.progress.total);
+                let values = self.values.all().ok_or(TransferError::Mismatch)?;
+                let root = tree::root(&values, self.progress.total);
                 self.root = Some(root);
                 out.push(SessionMessage::Done(root));
                 Ok(Outcome::Running)
@@ -352,7 +373,7 @@ impl SinkPart {
             Prepared::Landing(landing, there) => {
                 let total = self.progress.total;
                 let count = tree::count(total) as usize;
-                self.values = vec![None; count];
+                self.values = Values::of(total);
                 self.missing = count;
                 self.progress.existing = there.keys().map(|range| length(*range, total)).sum();
                 self.progress.verified = self.progress.existing;
@@ -384,6 +405,7 @@ impl SinkPart {
     ) -> Result<Outcome, TransferError> {
         match event {
             VerifyEvent::Failed(error) => Err(error.into()),
+            VerifyEvent::Panicked => Err(TransferError::Panicked(WRITES)),
             VerifyEvent::Kept => {
                 self.missing -= 1;
                 self.complete()
@@ -421,6 +443,16 @@ impl SinkPart {
         }
     }
 
+    /// Has blocking work done, which reports what it has found. It ends by itself, and reports to nobody
+    /// if the session has ended.
+    fn work(&self, work: impl FnOnce(&UnboundedSender<Prepared>) + Send + 'static) {
+        let prepared = self.prepared.clone();
+        tokio::task::spawn_blocking(move || {
+            let report = || drop(prepared.send(Prepared::Panicked));
+            guarded(|| work(&prepared), report);
+        });
+    }
+
     /// Completes the files once everything is verified, by the source's hashes too.
     fn complete(&mut self) -> Result<Outcome, TransferError> {
         if self.missing > 0 || self.completing {
@@ -428,8 +460,7 @@ impl SinkPart {
         }
         if let Some(landing) = self.landing.clone() {
             self.completing = true;
-            let prepared = self.prepared.clone();
-            tokio::task::spawn_blocking(move || {
+            self.work(move |prepared| {
                 let _ = prepared.send(match landing.complete() {
                     Ok(()) => Prepared::Completed(landing.take_skipped()),
                     Err(error) => Prepared::Failed(error),
@@ -482,4 +513,40 @@ fn have(there: &BTreeMap<u64, ChainingValue>, out: &mut Vec<SessionMessage>) {
         run.iter()
             .flat_map(|(first, all)| SessionMessage::have(*first, all)),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Source;
+    use crate::data::Waiting;
+
+    #[test]
+    fn a_hash_that_is_named_again_changes_nothing() {
+        let content = Source::zeros(10).unwrap();
+        let (data, _commands) = Waiting::commands();
+        let (events, _reported) = unbounded_channel();
+        let promised = (1 << 20, Arc::default());
+        let goal = (Destination::Discard, LandingOptions::default());
+        let (mut part, _prepared) = SinkPart::new(SessionKey(1), data, goal, promised, events);
+        part.progress.total = 10;
+        let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
+        let value = tree::chaining_value(0, &[0; 10], 10);
+        let there = BTreeMap::from([(0, value)]);
+        let (mut verified, mut out) = (None, Vec::new());
+        let prepared = Prepared::Landing(landing, there);
+        part.on_prepared(prepared, &mut verified, &mut out).unwrap();
+        let mut hash = |value| {
+            let message = SessionMessage::Hash { range: 0, value };
+            part.on_message(message, &mut Vec::new())
+        };
+        for _ in 0..3 {
+            assert_eq!(hash(value).unwrap(), Outcome::Running);
+        }
+        assert!(matches!(hash([7; 32]), Err(TransferError::Protocol(_))));
+        let kept = verified.as_mut().unwrap().blocking_recv().unwrap();
+        assert!(matches!(kept, VerifyEvent::Kept));
+        assert_eq!(part.missing, 1);
+        assert!(verified.unwrap().try_recv().is_err());
+    }
 }

@@ -10,11 +10,10 @@ use super::Outcome;
 use super::skips::{self, Skips};
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Entry, Source};
-use crate::data::{Command, Commands, DataEvent, SessionKey};
+use crate::data::{Command, Commands, SessionKey};
 use crate::error::TransferError;
 use crate::gate::Gate;
 use crate::limit::Limit;
-use crate::memory;
 use crate::protocol::SessionMessage;
 use crate::reader::{Reader, ReaderEvent, SinkSkips};
 use crate::report::{FailedFile, Progress, TransferEvent};
@@ -44,21 +43,24 @@ pub(super) struct SourcePart {
 }
 
 impl SourcePart {
-    /// The source of `content` in `session`. Content is sent once the sink is ready.
+    /// The source of `content` in `session`. Content is sent once the sink is ready; `gate` bounds the
+    /// memory of what is not confirmed.
     pub(super) fn new(
         content: Arc<Source>,
         session: SessionKey,
         data: Commands,
+        gate: Arc<Gate>,
         events: UnboundedSender<TransferEvent>,
     ) -> Self {
         let total = content.manifest().length();
         let count = tree::count(total) as usize;
+        data.give(Command::Offer(session, Arc::clone(&content)));
         Self {
             session,
             data,
             events,
             reader: None,
-            gate: Arc::new(Gate::new((memory::MOST / tree::RANGE) as usize)),
+            gate,
             values: vec![None; count],
             there: HashMap::new(),
             confirmed: vec![false; count],
@@ -76,27 +78,8 @@ impl SourcePart {
         }
     }
 
-    /// The messages that name all files, and those that are skipped already.
-    pub(super) fn manifest(&mut self) -> Vec<SessionMessage> {
-        let manifest = Arc::clone(self.content.manifest());
-        let entries = manifest.entries().iter();
-        let encode = |entry: &Entry| {
-            let mut fields = Vec::new();
-            entry.encode(&mut fields);
-            SessionMessage::Entry(fields.into())
-        };
-        let mut messages: Vec<_> = entries.map(encode).collect();
-        messages.push(SessionMessage::ManifestEnd {
-            entries: manifest.entries().len() as u64,
-            content: manifest.length(),
-            hash: manifest.hash(),
-        });
-        self.announce(&mut messages);
-        messages
-    }
-
     /// Names the files that could not be read since the last call.
-    fn announce(&mut self, out: &mut Vec<SessionMessage>) {
+    pub(super) fn announce(&mut self, out: &mut Vec<SessionMessage>) {
         for skipped in self.content.skipped_since(self.announced) {
             self.announced += 1;
             let entry = skipped.entry as u64;
@@ -143,28 +126,6 @@ impl SourcePart {
         self.progress
     }
 
-    /// What bounds the memory of content that is not confirmed.
-    pub(super) fn gate(&self) -> Arc<Gate> {
-        Arc::clone(&self.gate)
-    }
-
-    /// Begins to send: the data thread knows the session from now on.
-    pub(super) fn begin(
-        &self,
-        credit: u64,
-        limit: Option<Limit>,
-        events: UnboundedSender<DataEvent>,
-    ) {
-        self.data.give(Command::Send {
-            session: self.session,
-            content: Arc::clone(&self.content),
-            credit,
-            gate: Arc::clone(&self.gate),
-            limit,
-            events,
-        });
-    }
-
     /// Sends no more than `rate` bit/s from now on, as the sink wants; 0 for no limit.
     fn set_sink_limit(&self, rate: u64) {
         let rate = (rate > 0).then_some(rate);
@@ -182,13 +143,18 @@ impl SourcePart {
         reader_events: &mut Option<UnboundedReceiver<ReaderEvent>>,
     ) -> Result<Outcome, TransferError> {
         match message {
+            SessionMessage::Have { .. } | SessionMessage::Ready if self.reader.is_some() => {
+                return Err(TransferError::Protocol(
+                    "it names ranges that it has after all of them were named",
+                ));
+            }
             SessionMessage::Have { first, values } => {
                 for (range, value) in (first..).zip(values) {
                     self.index(range)?;
                     self.there.insert(range, value);
                 }
             }
-            SessionMessage::Ready if self.reader.is_none() => {
+            SessionMessage::Ready => {
                 let (sender, receiver) = unbounded_channel();
                 let reader = self.start_reader(sender);
                 let reader = reader.map_err(TransferError::Thread)?;
@@ -212,11 +178,15 @@ impl SourcePart {
                 let end = end.ok_or(TransferError::Protocol(
                     "it confirms ranges that do not exist",
                 ))?;
-                let mut freed = 0;
                 for range in first..end {
-                    freed += usize::from(self.confirm(range, false));
+                    if self.values[range as usize].is_none() {
+                        return Err(TransferError::Protocol(
+                            "it confirms a range whose hash was not sent",
+                        ));
+                    }
+                    self.confirm(range, false);
+                    self.gate.freed(range);
                 }
-                self.gate.freed(freed);
                 self.data.give(Command::Confirmed(self.session, first, end));
             }
             SessionMessage::Skip {
@@ -232,8 +202,14 @@ impl SourcePart {
             SessionMessage::Stripped(count) => self.stripped = count,
             SessionMessage::Rate(rate) => self.set_sink_limit(rate),
             SessionMessage::Again(range) => {
-                self.index(range)?;
-                self.gate.freed(1);
+                let index = self.index(range)?;
+                // An answer to a hash, and the last one for this range: what is read again takes the
+                // place that it has in memory.
+                if self.confirmed[index] || self.values[index].take().is_none() {
+                    return Err(TransferError::Protocol(
+                        "it wants a range again that it has, or whose hash was not sent",
+                    ));
+                }
                 // What is there may not be what was hashed.
                 self.content.set_value(range, None);
                 if let Some(reader) = &self.reader {
@@ -281,6 +257,7 @@ impl SourcePart {
     ) -> Result<Outcome, TransferError> {
         match event {
             ReaderEvent::Failed(error) => Err(error.into()),
+            ReaderEvent::Panicked => Err(TransferError::Panicked("the thread that reads files")),
             ReaderEvent::Zeros(range, value) => {
                 let index = self.index(range)?;
                 self.values[index] = Some(value);
@@ -363,8 +340,118 @@ impl SourcePart {
     }
 }
 
+/// The messages that name all files of `content`: the first messages of its source.
+pub(crate) fn manifest(content: &Source) -> impl Iterator<Item = SessionMessage> {
+    let manifest = content.manifest();
+    let encode = |entry: &Entry| {
+        let mut fields = Vec::new();
+        entry.encode(&mut fields);
+        SessionMessage::Entry(fields.into())
+    };
+    let end = SessionMessage::ManifestEnd {
+        entries: manifest.entries().len() as u64,
+        content: manifest.length(),
+        hash: manifest.hash(),
+    };
+    manifest.entries().iter().map(encode).chain([end])
+}
+
 /// Bytes of a range.
 pub(super) fn length(range: u64, total: u64) -> u64 {
     let bytes = tree::range(range, total);
     bytes.end - bytes.start
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::Receiver;
+
+    use super::*;
+    use crate::data::Waiting;
+
+    const SESSION: SessionKey = SessionKey(1);
+
+    /// A source of three ranges of zeros, and what its sink has named so far.
+    struct Fixture {
+        part: SourcePart,
+        read: Option<UnboundedReceiver<ReaderEvent>>,
+        out: Vec<SessionMessage>,
+        _commands: Receiver<Command>,
+        _events: UnboundedReceiver<TransferEvent>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let content = Arc::new(Source::zeros(3 * tree::RANGE).unwrap());
+            let (data, commands) = Waiting::commands();
+            let (events, received) = unbounded_channel();
+            let gate = Arc::new(Gate::new(9));
+            Self {
+                part: SourcePart::new(content, SESSION, data, gate, events),
+                read: None,
+                out: Vec::new(),
+                _commands: commands,
+                _events: received,
+            }
+        }
+
+        fn take(&mut self, message: SessionMessage) -> Result<Outcome, TransferError> {
+            self.part.on_message(message, &mut self.out, &mut self.read)
+        }
+
+        /// Waits until the next range is read, and returns it with its value.
+        fn hashed(&mut self) -> (u64, ChainingValue) {
+            let event = self.read.as_mut().unwrap().blocking_recv().unwrap();
+            let ReaderEvent::Hashed(range, value) = event else {
+                panic!("{event:?}");
+            };
+            self.part.on_read(event, &mut self.out).unwrap();
+            (range, value)
+        }
+    }
+
+    fn breaks(result: Result<Outcome, TransferError>) -> bool {
+        matches!(result, Err(TransferError::Protocol(_)))
+    }
+
+    #[test]
+    fn what_a_sink_has_is_named_before_it_is_ready() {
+        let mut fixture = Fixture::new();
+        fixture.take(SessionMessage::Ready).unwrap();
+        let values = vec![[7; 32]];
+        let late = SessionMessage::Have { first: 0, values };
+        assert!(breaks(fixture.take(late)));
+        // Another value is read: nothing that the sink had is taken back.
+        while fixture.hashed().0 < 2 {}
+        assert_eq!(fixture.part.progress().verified, 0);
+    }
+
+    #[test]
+    fn a_range_is_sent_again_as_often_as_its_hash_was() {
+        let mut fixture = Fixture::new();
+        fixture.take(SessionMessage::Ready).unwrap();
+        while fixture.hashed().0 < 2 {}
+        // Far more often than ranges are read ahead.
+        for _ in 0..100 {
+            fixture.take(SessionMessage::Again(1)).unwrap();
+            assert!(breaks(fixture.take(SessionMessage::Again(1))));
+            assert_eq!(fixture.hashed().0, 1);
+        }
+        assert_eq!(fixture.part.gate.held(), 3);
+        let (first, count) = (1, 1);
+        fixture
+            .take(SessionMessage::Confirm { first, count })
+            .unwrap();
+        assert_eq!(fixture.part.gate.held(), 2);
+        assert!(breaks(fixture.take(SessionMessage::Again(1))));
+    }
+
+    #[test]
+    fn only_what_was_hashed_is_confirmed() {
+        let mut fixture = Fixture::new();
+        let (first, count) = (0, 3);
+        let confirm = SessionMessage::Confirm { first, count };
+        assert!(breaks(fixture.take(confirm)));
+        assert_eq!(fixture.part.progress().verified, 0);
+    }
 }

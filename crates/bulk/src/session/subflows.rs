@@ -51,6 +51,11 @@ impl Subflows {
         self.open.is_empty()
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Removes a subflow; `false` if it was not there.
     pub(super) fn remove(&mut self, key: SubflowKey) -> bool {
         let Some(one) = self.open.remove(&key) else {
@@ -68,6 +73,13 @@ impl Subflows {
     /// Counts a failure of a subflow's path.
     pub(super) fn failed(&mut self, key: SubflowKey) {
         if let Some(one) = self.open.get(&key) {
+            self.ended.entry(one.fingerprint).or_default().failures += 1;
+        }
+    }
+
+    /// Counts a failure of the path of every subflow.
+    pub(super) fn all_failed(&mut self) {
+        for one in self.open.values() {
             self.ended.entry(one.fingerprint).or_default().failures += 1;
         }
     }

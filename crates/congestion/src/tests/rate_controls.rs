@@ -68,6 +68,31 @@ fn bbr_starts_at_any_rate_with_losses_of_a_hundredth() {
 }
 
 #[test]
+fn a_first_window_overflows_no_short_queue() {
+    // 20 Mbit/s with a queue of 5 ms: as announced, and announced as 100 Mbit/s.
+    for (rtt, announced) in [(194, 2_500_000), (194, 12_500_000), (50, 12_500_000)] {
+        let link = Link {
+            rate: 2.5e6,
+            rtt: rtt * MS,
+            queue: 5 * MS,
+            ..FAR
+        };
+        for algorithm in Algorithm::ALL {
+            // The ASes announce another round-trip time than the handshake has measured.
+            let announced = announcing(Some(announced), Some(20 * MS));
+            let measured = announced.with_rtt(Some(link.rtt));
+            // What is sent before anything is acknowledged.
+            let sender = Sender::new(algorithm, measured, 1).active([Duration::ZERO..link.rtt]);
+            let mut senders = vec![sender];
+            run(link, &mut senders, 4 * link.rtt, 1);
+            let one = &senders[0];
+            assert!(one.sent >= 10, "{algorithm} {rtt}: {}", one.sent);
+            assert_eq!(one.lost, 0, "{algorithm} {rtt}: of {}", one.sent);
+        }
+    }
+}
+
+#[test]
 fn the_first_window_is_spread_over_the_round_trip() {
     // A queue of 25 packets, which a window sent at once would overflow long before the link is full.
     let link = Link {

@@ -293,8 +293,22 @@ pub struct Conduct {
     pub rate: AtomicU64,
     /// Bytes that may wait for the link; further packets are dropped.
     pub queue: AtomicU64,
+    /// Milliseconds that packets take in each direction.
+    pub delay: AtomicU64,
+    pub flights: Mutex<Flights>,
     pub passed: AtomicU64,
     pub dropped: AtomicU64,
+}
+
+/// How many flights there were until a packet: one more than until the latest packet that had arrived
+/// where it was sent. With a delay much longer than hosts take to answer, that is the number of packets
+/// one after the other that led to it, and one.
+#[derive(Default)]
+pub struct Flights {
+    /// Until the latest packet that has arrived at the first AS, and at the second.
+    pub arrived: [u32; 2],
+    /// The flights until each packet from the first AS, with the packet's payload, if there is a delay.
+    pub sent: Vec<(u32, Vec<u8>)>,
 }
 
 /// Two ASes with one link between them, unless more are requested.
@@ -419,10 +433,16 @@ async fn pass(
     let mut buffer = vec![0; 65536];
     let mut busy_until = Instant::now();
     let (queue, mut queued) =
-        tokio::sync::mpsc::unbounded_channel::<(Instant, Vec<u8>, SocketAddr)>();
+        tokio::sync::mpsc::unbounded_channel::<(Instant, u32, Vec<u8>, SocketAddr)>();
+    let (here, there) = if down.1 % 2 == 1 { (0, 1) } else { (1, 0) };
+    let arriving = Arc::clone(&conduct);
     let out = tokio::spawn(async move {
-        while let Some((at, packet, dst)) = queued.recv().await {
+        while let Some((at, flight, packet, dst)) = queued.recv().await {
             tokio::time::sleep_until(at.into()).await;
+            {
+                let arrived = &mut arriving.flights.lock().unwrap().arrived[there];
+                *arrived = flight.max(*arrived);
+            }
             let _ = to.send_to(&packet, dst).await;
         }
     });
@@ -459,6 +479,18 @@ async fn pass(
             Err(error) => panic!("a host sends a broken packet: {error}"),
         };
         let dst = SocketAddr::new(packet.dst_host().unwrap(), port);
+        let delay = Duration::from_millis(conduct.delay.load(Ordering::SeqCst));
+        let flight = {
+            let flights = &mut *conduct.flights.lock().unwrap();
+            let flight = flights.arrived[here] + 1;
+            if here == 0
+                && !delay.is_zero()
+                && let Ok(udp) = packet.udp()
+            {
+                flights.sent.push((flight, udp.payload.to_vec()));
+            }
+            flight
+        };
         let path_at = length - packet.payload().len() - packet.path().len();
         // Of two hops the second is the current one.
         bytes[path_at] = (bytes[path_at] & 0b1100_0000) | 1;
@@ -478,10 +510,11 @@ async fn pass(
             }
             busy_until += Duration::from_secs_f64((length + 42) as f64 / rate as f64);
         }
+        let arrival = busy_until + delay;
         let original = bytes.to_vec();
         let copies = conduct.copies.load(Ordering::SeqCst);
         if copies == 0 || down.1 != 1 {
-            queue.send((busy_until, original, dst)).unwrap();
+            queue.send((arrival, flight, original, dst)).unwrap();
             continue;
         }
         let mut copy = original.clone();
@@ -490,7 +523,7 @@ async fn pass(
         let mut changed = copy.clone();
         change(&mut changed);
         for packet in [changed, original, copy] {
-            queue.send((busy_until, packet, dst)).unwrap();
+            queue.send((arrival, flight, packet, dst)).unwrap();
         }
     }
 }

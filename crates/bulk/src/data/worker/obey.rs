@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::super::incoming::Incoming;
 use super::super::outgoing::Outgoing;
-use super::super::subflow::{Subflow, Subflows};
+use super::super::subflow::Subflow;
 use super::super::{Command, DataEvent, SessionKey};
 use super::{Part, Session, Worker};
 use crate::limit::Allowance;
@@ -16,16 +16,19 @@ impl Worker {
         match command {
             Command::Send {
                 session,
-                content,
                 credit,
                 gate,
                 limit,
                 events,
             } => {
-                let outgoing = Outgoing::new(content, credit, gate, Allowance::new(limit));
+                let outgoing = Outgoing::new(credit, gate, Allowance::new(limit));
                 let part = Part::Source(outgoing);
-                let subflows = Subflows::new(events);
-                self.sessions.insert(session, Session { subflows, part });
+                self.sessions.insert(session, Session::new(events, part));
+            }
+            Command::Offer(session, content) => {
+                if let Some(Part::Source(outgoing)) = self.part(session) {
+                    outgoing.set_content(content);
+                }
             }
             Command::SinkLimit(session, limit) => {
                 if let Some(Part::Source(outgoing)) = self.part(session) {
@@ -35,11 +38,11 @@ impl Worker {
             Command::Receive {
                 session,
                 credit,
+                promised,
                 events,
             } => {
-                let part = Part::Sink(Incoming::new(credit));
-                let subflows = Subflows::new(events);
-                self.sessions.insert(session, Session { subflows, part });
+                let part = Part::Sink(Incoming::new(credit, promised));
+                self.sessions.insert(session, Session::new(events, part));
             }
             Command::Window(session, window) => {
                 if let Some(incoming) = self.incoming(session) {
@@ -57,8 +60,13 @@ impl Worker {
                 };
                 let sender = self.lanes.sender();
                 let added = Subflow::new(*added, sender);
+                let is_known = added.lane.is_some();
                 self.ids.insert(added.id(), (session, subflow));
                 one.subflows.insert(subflow, added);
+                // Of a peer that dialed, the first packet shows over which path to answer.
+                if is_known {
+                    self.admit(session, subflow, now);
+                }
             }
             Command::Remove(session, subflow) => {
                 let Some(one) = self.sessions.get_mut(&session) else {

@@ -124,6 +124,15 @@ impl SessionMessage {
             }
     }
 
+    /// The same, in memory of its own: a decoded entry is a part of what arrived with it, and keeps all
+    /// of that.
+    pub(in super::super) fn detached(self) -> Self {
+        match self {
+            Self::Entry(entry) => Self::Entry(Bytes::copy_from_slice(&entry)),
+            message => message,
+        }
+    }
+
     pub(super) fn encode(&self, writer: &mut Writer<'_>) {
         match self {
             Self::Entry(entry) => {

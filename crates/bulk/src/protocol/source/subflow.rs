@@ -13,6 +13,7 @@ use super::flight::{Flight, Run};
 use super::interval::Interval;
 use super::pace::{Pacing, data_packet};
 use super::rtt::Rtt;
+use super::size::PacketSize;
 
 /// Later packets that must be acknowledged before a packet is lost (RFC 9002, 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
@@ -78,7 +79,7 @@ pub(super) struct Subflow {
     control: Box<dyn RateControl>,
     rtt: Rtt,
     pub(super) pacing: Pacing,
-    per_packet: usize,
+    size: PacketSize,
     pub(super) next_number: u64,
     /// A probe of this size is to be sent.
     pub(super) probe: Option<usize>,
@@ -141,7 +142,7 @@ impl Subflow {
             pacing: Pacing::new(control.rate(), now),
             control,
             rtt: Rtt::new(rtt),
-            per_packet: per_packet.max(1),
+            size: PacketSize::new(per_packet),
             next_number: 0,
             probe: None,
             flight: Flight::default(),
@@ -162,11 +163,14 @@ impl Subflow {
     }
 
     pub(super) fn per_packet(&self) -> usize {
-        self.per_packet
+        self.size.per_packet()
     }
 
-    pub(super) fn set_packet_size(&mut self, per_packet: usize) {
-        self.per_packet = per_packet.max(1);
+    /// Data packets have `packet` bytes, `per_packet` of them content, once a probe has shown that the
+    /// path takes them.
+    pub(super) fn try_larger(&mut self, packet: usize, per_packet: usize) {
+        let probe = self.size.try_larger(packet, per_packet);
+        self.probe = self.probe.max(probe);
     }
 
     /// Informs the rate control of something.
@@ -223,7 +227,7 @@ impl Subflow {
 
     /// Bytes of content that the next batch may have.
     pub(super) fn room(&self) -> u64 {
-        let packet = data_packet(self.per_packet as u64);
+        let packet = data_packet(self.per_packet() as u64);
         let batch = self.pacing.packets(packet);
         let window = self.control.window().saturating_sub(self.flight.bytes());
         let packets = match (window / packet).min(batch) {
@@ -233,7 +237,7 @@ impl Subflow {
             1 if batch > 1 => 0,
             packets => packets,
         };
-        packets * self.per_packet as u64
+        packets * self.per_packet() as u64
     }
 
     /// Records packets as sent; returns the number of the first.
@@ -270,7 +274,7 @@ impl Subflow {
     /// counts for one more batch and a round trip: what is sent then is no sign that the path limits
     /// the rate.
     pub(super) fn on_limited(&mut self, until: Instant) {
-        let packet = data_packet(self.per_packet as u64);
+        let packet = data_packet(self.per_packet() as u64);
         let batch = self.pacing.time(self.pacing.packets(packet) * packet);
         self.limited_until = Some(until + batch + self.rtt.smoothed());
     }
@@ -303,7 +307,7 @@ impl Subflow {
                     acked.rtt = Some(sample);
                 }
                 if run.is_probe() {
-                    acked.probe = acked.probe.max(Some(run.per_packet as usize));
+                    self.size.on_probe_acked(run.per_packet as usize);
                     continue;
                 }
                 self.stats.acked += run.packets;
@@ -383,7 +387,7 @@ impl Subflow {
         content: &mut Vec<Range<u64>>,
     ) {
         if run.is_probe() {
-            return;
+            return self.on_probe_lost(&run);
         }
         *lost += run.packets;
         self.stats.lost += run.packets;
@@ -394,6 +398,12 @@ impl Subflow {
             content.push(run.content.clone());
         }
         self.lost.insert(first, run);
+    }
+
+    /// A probe's loss says something about sizes only.
+    fn on_probe_lost(&mut self, run: &Run) {
+        let next = self.size.on_probe_lost(run.per_packet as usize);
+        self.probe = self.probe.max(next);
     }
 
     /// Forgets lost packets whose acknowledgement is no longer expected.
@@ -475,7 +485,9 @@ impl Subflow {
             if std::mem::take(&mut run.owns) {
                 content.push(run.content.clone());
             }
-            if !run.is_probe() {
+            if run.is_probe() {
+                self.on_probe_lost(&run);
+            } else {
                 self.stats.lost += run.packets;
                 self.lost.insert(first, run);
             }

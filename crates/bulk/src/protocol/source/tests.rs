@@ -183,7 +183,7 @@ fn silence_stalls_a_subflow_after_three_probes() {
     assert_eq!(source.stats(A).unwrap().in_flight, 0);
     // The last probe is answered: the subflow is of use again.
     let acked = source.on_ack(A, &ack([4..5], 1000), now + 20 * MS).unwrap();
-    assert_eq!(acked.probe, Some(29));
+    assert_eq!((acked.packets, acked.delivered), (1, 0));
     assert!(!source.stats(A).unwrap().stalled);
     source.remove_subflow(B);
     source.want(0..200);
@@ -247,34 +247,57 @@ fn what_was_forgotten_is_sent_again_though_it_is_acknowledged() {
     assert!(source.is_delivered());
 }
 
+fn probe(source: &mut Source, now: Instant) -> Option<(u64, usize)> {
+    match source.poll(A, now) {
+        Transmit::Probe { number, size } => Some((number, size)),
+        _ => None,
+    }
+}
+
 #[test]
-fn probes_of_a_size_report_whether_they_arrive() {
-    let (mut source, now) = source(1000, 1000);
-    source.probe(A, 9000);
-    assert_eq!(
-        source.poll(A, now),
-        Transmit::Probe {
-            number: 0,
-            size: 9000
+fn packets_have_the_announced_size_once_a_probe_has_arrived() {
+    let (mut source, now) = source(2000, 2000);
+    source.try_larger(A, 437, 400);
+    // Content does not wait for it.
+    assert_eq!(probe(&mut source, now), Some((0, 437)));
+    assert_eq!(data(&mut source, A, now), 0..200);
+    assert_eq!(data(&mut source, A, now + 2 * MS), 200..400);
+    // Lost: no sign of congestion, and tried again.
+    let acked = source.on_ack(A, &ack([1..5], 2000), now + 22 * MS).unwrap();
+    assert_eq!(acked.lost, 0);
+    assert_eq!(probe(&mut source, now + 22 * MS), Some((5, 437)));
+    assert_eq!(data(&mut source, A, now + 22 * MS), 400..600);
+    source.on_ack(A, &ack([1..8], 2000), now + 44 * MS).unwrap();
+    assert_eq!(data(&mut source, A, now + 44 * MS), 600..1400);
+}
+
+#[test]
+fn a_path_that_takes_less_than_announced_keeps_small_packets() {
+    let (mut source, mut now) = source(100_000, 100_000);
+    source.try_larger(A, 9000, 8963);
+    let mut arrived = RangeSet::new();
+    let mut probes = Vec::new();
+    for _ in 0..20 {
+        match source.poll(A, now) {
+            Transmit::Probe { size, .. } => probes.push(size),
+            Transmit::Data {
+                number,
+                packets,
+                per_packet,
+                ..
+            } => {
+                assert_eq!(per_packet, 100);
+                arrived.insert(number..number + packets);
+            }
+            Transmit::Wait(_) => {
+                now += 25 * MS;
+                source.timeout(now);
+                let ack = ack(arrived.iter().rev(), 100_000);
+                source.on_ack(A, &ack, now).unwrap();
+            }
         }
-    );
-    data(&mut source, A, now);
-    data(&mut source, A, now + 2 * MS);
-    // Lost: no sign of congestion.
-    let acked = source.on_ack(A, &ack([1..5], 1000), now + 22 * MS).unwrap();
-    assert_eq!((acked.lost, acked.probe), (0, None));
-    source.probe(A, 4000);
-    assert!(matches!(
-        source.poll(A, now + 22 * MS),
-        Transmit::Probe {
-            number: 5,
-            size: 4000
-        }
-    ));
-    let acked = source.on_ack(A, &ack([1..6], 1000), now + 44 * MS).unwrap();
-    assert_eq!(acked.probe, Some(4000));
-    source.set_packet_size(A, 3900);
-    assert_eq!(data(&mut source, A, now + 44 * MS), 400..1000);
+    }
+    assert_eq!(probes, [9000; 3]);
 }
 
 #[test]
@@ -345,7 +368,6 @@ enum Step {
     Add(u32, u64),
     Remove(u32),
     Size(u32, usize),
-    Probe(u32),
     Send(u32),
     Ack(u32, u64, u8),
     Credit(u64),
@@ -359,7 +381,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (key(), 1..200_u64).prop_map(|(key, rtt)| Step::Add(key, rtt)),
         1 => key().prop_map(Step::Remove),
         1 => (key(), 1..500_usize).prop_map(|(key, size)| Step::Size(key, size)),
-        1 => key().prop_map(Step::Probe),
         6 => key().prop_map(Step::Send),
         6 => (key(), any::<u64>(), any::<u8>()).prop_map(|(key, bits, skip)| Step::Ack(key, bits, skip)),
         1 => (0..2000_u64).prop_map(Step::Credit),
@@ -421,8 +442,7 @@ proptest! {
                     source.remove_subflow(SubflowKey(key));
                     sent[key as usize] = None;
                 }
-                Step::Size(key, size) => source.set_packet_size(SubflowKey(key), size),
-                Step::Probe(key) => source.probe(SubflowKey(key), 500),
+                Step::Size(key, size) => source.try_larger(SubflowKey(key), size + 37, size),
                 Step::Send(key) => match source.poll(SubflowKey(key), now) {
                     Transmit::Data { number, content, packets, per_packet, .. } => {
                         let sent = sent[key as usize].as_mut().unwrap();

@@ -1,0 +1,7 @@
+//! Transfers between hosts of a toy network, in one process. One program, as the network takes longer
+//! to compile than the tests.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod flights;
+#[path = "../../../endhost/tests/hosts/toy.rs"]
+mod toy;
