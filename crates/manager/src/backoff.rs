@@ -61,6 +61,11 @@ const REFUSED: Duration = Duration::from_secs(60);
 /// Shortest pause while nothing has to be fetched: the remote can dial too.
 pub const STANDBY: Duration = Duration::from_secs(60);
 
+/// Longest pause while something shows that a try is worth it: another path to the remote delivers, or
+/// did a moment ago. A path that works again is used about that much later, whether or not anybody
+/// reports that it does.
+const EAGER: Duration = Duration::from_millis(500);
+
 /// After this many failures in a row another path takes the place of this one, which is still
 /// retried.
 const REPLACED: u32 = 2;
@@ -71,6 +76,8 @@ pub struct Backoff {
     pace: Pace,
     failures: u32,
     until: Option<Instant>,
+    /// Whether the pause is what the remote or the transfer wants, and no guess about the path.
+    is_told: bool,
 }
 
 impl Backoff {
@@ -80,6 +87,24 @@ impl Backoff {
             pace,
             failures: 0,
             until: None,
+            is_told: false,
+        }
+    }
+
+    /// Shortens the pause of a path that could not be connected, if it is longer than while a try is
+    /// worth it: see [`PathSet`](crate::PathSet).
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        self.shorten(now + EAGER);
+    }
+
+    /// Ends the pause of a path that could not be connected.
+    pub(crate) fn end_pause(&mut self, now: Instant) {
+        self.shorten(now);
+    }
+
+    fn shorten(&mut self, until: Instant) {
+        if !self.is_told {
+            self.until = self.until.map(|before| before.min(until));
         }
     }
 
@@ -104,6 +129,7 @@ impl Backoff {
             Failure::Refused => steps,
             _ => self.failures.saturating_add(1),
         };
+        self.is_told = at_least > pause || matches!(failure, Failure::Refused | Failure::Rejected);
         self.until = Some(now + pause.max(at_least));
     }
 

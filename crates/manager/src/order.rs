@@ -77,6 +77,10 @@ pub enum Cause {
     /// The subflow that this one would have replaced delivers again.
     #[error("the connection it was to replace delivers again")]
     Recovered,
+    /// There was no answer in a time that is long for the path: another dial, whose packets follow
+    /// each other sooner, takes its place.
+    #[error("no answer so far: dialed again")]
+    Unanswered,
     /// The path is not offered any more.
     #[error("the path is not offered any more")]
     NotOffered,

@@ -4,6 +4,7 @@
 //! its subflows, and executes the orders.
 
 mod entry;
+mod lag;
 #[cfg(test)]
 mod operations;
 mod options;
@@ -21,6 +22,7 @@ use hawser_path::{Decision, Fingerprint, Path, Policy, Reason};
 
 pub use self::entry::PathStatus;
 use self::entry::{Dialing, Entries, Open};
+use self::lag::Lag;
 pub use self::options::{Demand, PathOptions, Replace};
 pub use self::select::Room;
 use self::select::{choose, room};
@@ -51,7 +53,22 @@ pub struct PathSet<P> {
     changed: bool,
     /// When orders are due even if nothing happens.
     due: Option<Instant>,
+    delivery: Delivery,
 }
+
+/// Whether any subflow delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    /// None did so far.
+    Never,
+    Now,
+    /// The last one was lost then.
+    Until(Instant),
+}
+
+/// For how long the loss of the last subflow that delivered is taken for a fault of the paths, and not
+/// for the end of the remote.
+const WORTH: Duration = Duration::from_secs(60);
 
 impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// A set without paths.
@@ -66,6 +83,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             unpublished: false,
             changed: false,
             due: None,
+            delivery: Delivery::Never,
         }
     }
 
@@ -140,6 +158,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             handshake: now.saturating_duration_since(dialing.since),
             stalled: None,
             held: false,
+            lag: Lag::default(),
         };
         if let Some(before) = entry.open.replace(open) {
             self.orders.push(Order::close(
@@ -149,6 +168,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             ));
         }
         entry.backoff.reset();
+        self.delivery = Delivery::Now;
         entry.rtt = [entry.rtt, rtt].into_iter().flatten().min();
         self.choose();
     }
@@ -210,7 +230,18 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
         self.orders.extend(entry.end_dial(Cause::Recovered));
         entry.backoff.reset();
+        self.delivery = Delivery::Now;
         self.choose();
+    }
+
+    /// Reports the round-trip time of a subflow as it is now. Those that are much longer than others
+    /// are held by [`tick`](Self::tick) if the [options](PathOptions::most_lag) say so.
+    pub fn measured(&mut self, subflow: SubflowId, rtt: Duration, now: Instant) {
+        let entry = find(&mut self.entries, subflow);
+        let open = entry.and_then(|entry| entry.open.as_mut());
+        if let Some(open) = open.filter(|open| open.subflow == subflow) {
+            open.lag.measure(rtt, now);
+        }
     }
 
     /// Reports bytes of the content received over a path. Shares of paths are shares of these.
@@ -231,8 +262,12 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let decided = self.weighing.tick(&mut self.entries, most, carried, now);
         self.unpublished |= decided;
         self.changed |= decided;
+        if let Some(most) = self.options.most_lag {
+            self.unpublished |= lag::judge(&mut self.entries, most);
+        }
         for (path, entry) in &mut self.entries {
-            let held = entry.offered && self.weighing.is_held(*path);
+            let lags = entry.open.is_some_and(|open| open.lag.is_held());
+            let held = entry.offered && (lags || self.weighing.is_held(*path));
             let Some(open) = entry.delivering().filter(|open| open.held != held) else {
                 continue;
             };
@@ -254,6 +289,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             return Vec::new();
         }
         self.give_up(now);
+        self.hasten(now);
         self.retire();
         self.dial(now);
         self.due = self.order_due();
@@ -289,7 +325,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             let dialed = entry.backoff.until();
             let given_up = entry.given_up(self.options.replace).map(|(at, _)| at);
             let dialed = dialed.filter(|_| entry.may_dial(self.demand, self.options.replace));
-            [dialed, given_up].into_iter().flatten().min()
+            // Without effect where tries are not worth it any more.
+            let overdue = entry.dial_overdue();
+            let overdue = overdue.filter(|at| self.is_eager(*at));
+            [dialed, given_up, overdue].into_iter().flatten().min()
         };
         entries.filter_map(due).min()
     }
@@ -391,6 +430,46 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             self.orders.extend(entry.end_dial(cause));
         }
         self.choose();
+    }
+
+    /// Tries failed paths again sooner where that is worth it, whatever is offered: some control planes
+    /// go on offering a path that is down, so that nothing there shows when it works again.
+    ///
+    /// - When the last subflow that delivered is lost, all paths are tried at once.
+    /// - While one delivers, and for a while afterwards, pauses are short, and a dial over a path that
+    ///   was connected before is begun anew when it takes too long: a dial sends packets ever less
+    ///   often, and would notice late that the path works.
+    ///
+    /// Otherwise the remote itself may be gone, and tries become rare.
+    fn hasten(&mut self, now: Instant) {
+        let delivers = self.entries.values().any(|one| one.delivering().is_some());
+        let is_last_lost = !delivers && self.delivery == Delivery::Now;
+        self.delivery = match (delivers, is_last_lost) {
+            (true, _) => Delivery::Now,
+            (false, true) => Delivery::Until(now),
+            (false, false) => self.delivery,
+        };
+        if !self.is_eager(now) {
+            return;
+        }
+        for entry in self.entries.values_mut() {
+            match is_last_lost {
+                true => entry.backoff.end_pause(now),
+                false => entry.backoff.hasten(now),
+            }
+            if entry.dial_overdue().is_some_and(|at| at <= now) {
+                self.orders.extend(entry.end_dial(Cause::Unanswered));
+            }
+        }
+    }
+
+    /// Whether tries are worth it, because a subflow delivers or did a moment ago.
+    fn is_eager(&self, now: Instant) -> bool {
+        match self.delivery {
+            Delivery::Never => false,
+            Delivery::Now => true,
+            Delivery::Until(at) => now <= at + WORTH,
+        }
     }
 
     /// Closes subflows that have delivered nothing for too long.

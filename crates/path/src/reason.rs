@@ -66,6 +66,15 @@ pub enum Reason {
         /// Its weight, in millionths of the best path's weight.
         share_ppm: u32,
     },
+    /// Waiting: it delivers so much later than the best path that what is to arrive in order would wait
+    /// for it.
+    #[error("round trip {} ms, {} ms over another path", .rtt.as_millis(), .best.as_millis())]
+    Lags {
+        /// Its round-trip time, the shortest of late.
+        rtt: Duration,
+        /// That of the best path.
+        best: Duration,
+    },
     /// Taken: it waited, and is used for a while so that it can be weighed again.
     #[error("probed after waiting {slots} time slot{}", plural(*.slots as usize))]
     Probing {
@@ -310,6 +319,7 @@ impl Reason {
             Self::Limit { .. } => "limit reached",
             Self::SlowHandshake { .. } => "slow handshake",
             Self::SlowSlot { .. } => "slow slot",
+            Self::Lags { .. } => "delivers much later",
             Self::Probing { .. } => "probed after waiting",
             Self::ProbedAgain { .. } => "carries enough again",
             Self::TakesOver { .. } => "takes over",

@@ -38,11 +38,17 @@ impl<L: Copy + PartialEq> Slots<L> {
         self.0.iter().any(|slot| slot.lane == Some(lane))
     }
 
+    /// The slot of `lane`, if it has one.
+    pub fn of(&self, lane: L) -> Option<Slot> {
+        let slot = self.0.iter().position(|slot| slot.lane == Some(lane))?;
+        Some(slot as Slot + 1)
+    }
+
     /// Takes `lane` from its slot, if it has one.
     pub fn lose(&mut self, lane: L) -> Option<Slot> {
-        let slot = self.0.iter().position(|slot| slot.lane == Some(lane))?;
-        self.0[slot].lane = None;
-        Some(slot as Slot + 1)
+        let slot = self.of(lane)?;
+        self.0[usize::from(slot) - 1].lane = None;
+        Some(slot)
     }
 
     /// The lane under `slot`, if `epoch` is the latest.
@@ -112,6 +118,7 @@ mod tests {
         assert_eq!(slots.lose(5), Some(6));
         assert_eq!(slots.take(3).map(|(slot, _)| slot), Some(6));
         assert!(slots.has(3));
+        assert_eq!((slots.of(3), slots.of(5)), (Some(6), None));
     }
 
     #[test]

@@ -2,12 +2,15 @@
 //!
 //! Each captured connection is a stream. Its bytes are cut into blocks, each of which is sent over the
 //! path that delivers it first, and put in order again at the other end by their offsets. What is not
-//! acknowledged is kept, and sent again over other paths when its path is lost. The bytes that the
-//! receiver has room for are announced for each stream apart, so that a slow reader stops nothing but
-//! its own stream.
+//! acknowledged is kept, and sent again over other paths when its path is lost, or when it is late:
+//! whatever a path does, the others carry on. The bytes that the receiver has room for are announced
+//! for each stream apart, so that a slow reader stops nothing but its own stream.
 
 mod arrive;
+mod flight;
 mod frame;
+#[cfg(test)]
+mod model;
 mod paths;
 mod receive;
 mod send;
@@ -17,6 +20,7 @@ mod transmit;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use thiserror::Error;
@@ -119,6 +123,17 @@ struct Stream {
     is_left: bool,
 }
 
+/// Of what the peer is to be informed.
+#[derive(Debug, Default)]
+struct Due {
+    /// Streams that were reset, that are gone, and of which more has arrived.
+    resets: BTreeSet<StreamId>,
+    gone: BTreeSet<StreamId>,
+    acks: BTreeSet<StreamId>,
+    /// Whether all arrivals are to be reported, also few.
+    all_reports: bool,
+}
+
 /// The streams of a session, on one side.
 #[derive(Debug)]
 pub struct Streams {
@@ -131,17 +146,19 @@ pub struct Streams {
     ahead: BTreeSet<StreamId>,
     /// Streams that were reset here, until the peer says that they are gone.
     resets: BTreeMap<StreamId, u8>,
-    /// Streams of which the peer is to be informed: that they were reset, that they are gone, what
-    /// has arrived.
-    due_resets: BTreeSet<StreamId>,
-    due_gone: BTreeSet<StreamId>,
-    due_acks: BTreeSet<StreamId>,
+    due: Due,
     /// Streams that may have something to send, each in its turn.
     turns: VecDeque<StreamId>,
+    /// Streams that have something to send for which the peer has no room.
+    blocked: BTreeSet<StreamId>,
     /// Streams whose latest bytes are not acknowledged.
     unacknowledged: BTreeSet<StreamId>,
     paths: Paths,
+    /// Bytes that were sent again because they were late.
+    repeated: u64,
     events: VecDeque<Event>,
+    /// The time, since a beginning that the user has chosen.
+    now: Duration,
 }
 
 impl Streams {
@@ -153,14 +170,28 @@ impl Streams {
             next: 0,
             ahead: BTreeSet::new(),
             resets: BTreeMap::new(),
-            due_resets: BTreeSet::new(),
-            due_gone: BTreeSet::new(),
-            due_acks: BTreeSet::new(),
+            due: Due::default(),
             turns: VecDeque::new(),
+            blocked: BTreeSet::new(),
             unacknowledged: BTreeSet::new(),
             paths: Paths::default(),
+            repeated: 0,
             events: VecDeque::new(),
+            now: Duration::ZERO,
         }
+    }
+
+    /// Sets the time, which counts from a beginning that the user chooses. To be called before
+    /// anything else that happens, and every 20 ms as long as something [is under
+    /// way](Self::are_under_way).
+    pub fn advance(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+        self.blocked.retain(|id| self.streams.contains_key(id));
+    }
+
+    /// Whether anything is under way over a path, whose arrival was not reported.
+    pub fn are_under_way(&self) -> bool {
+        self.paths.are_in_use()
     }
 
     /// Opens a stream. The peer sees it with its first bytes.
@@ -215,7 +246,7 @@ impl Streams {
     pub fn reset(&mut self, id: StreamId, code: u8) {
         if self.streams.remove(&id).is_some() {
             self.resets.insert(id, code);
-            self.due_resets.insert(id);
+            self.due.resets.insert(id);
         }
     }
 
@@ -244,9 +275,10 @@ impl Streams {
     /// Makes room for as many more bytes of a stream.
     pub fn consume(&mut self, id: StreamId, bytes: usize) {
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.receive.consume(bytes);
+            let rtt = self.paths.longest_rtt();
+            stream.receive.consume(bytes, self.now, rtt);
             if stream.receive.is_due(false) {
-                self.due_acks.insert(id);
+                self.due.acks.insert(id);
             }
         }
     }
@@ -270,6 +302,16 @@ impl Streams {
         self.paths.add(path);
     }
 
+    /// Bytes of blocks that were sent again over another path, because they were late.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// What the other side calls a path in its reports.
+    pub fn set_name(&mut self, path: PathKey, name: u64) {
+        self.paths.set_name(path, name);
+    }
+
     /// What is known of a path now.
     pub fn set_estimate(&mut self, path: PathKey, estimate: Estimate) {
         self.paths.set(path, estimate);
@@ -277,18 +319,34 @@ impl Streams {
 
     /// Uses a path no more: what it has not delivered is sent again over the others.
     pub fn remove_path(&mut self, path: PathKey) {
-        if !self.paths.remove(path) {
-            return;
+        if self.paths.remove(path) {
+            self.lose(path);
         }
+    }
+
+    /// Uses a path no more until [`resume_path`](Self::resume_path): what it has not delivered is sent
+    /// again over the others. What arrives over it is still taken.
+    pub fn suspend_path(&mut self, path: PathKey) {
+        if self.paths.suspend(path) {
+            self.lose(path);
+        }
+    }
+
+    /// Uses a path again.
+    pub fn resume_path(&mut self, path: PathKey) {
+        self.paths.resume(path);
+    }
+
+    fn lose(&mut self, path: PathKey) {
         let ids: Vec<StreamId> = self.streams.keys().copied().collect();
         for id in ids {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.send.lose(path);
                 self.take_turn(id);
             }
-            self.due_acks.insert(id);
+            self.due.acks.insert(id);
         }
-        self.due_resets.extend(self.resets.keys());
+        self.due.resets.extend(self.resets.keys());
     }
 
     /// Sends again what has waited for an acknowledgement since the last call, though its path was not
@@ -302,23 +360,25 @@ impl Streams {
                 self.take_turn(id);
             }
         }
-        self.due_resets.extend(self.resets.keys());
+        self.due.resets.extend(self.resets.keys());
     }
 
     /// Has everything acknowledged that has arrived, also where little has. To be called some time
     /// after [`lacks_acknowledgement`](Self::lacks_acknowledgement).
     pub fn acknowledge(&mut self) {
+        self.due.all_reports = true;
         for id in std::mem::take(&mut self.unacknowledged) {
             let stream = self.streams.get(&id);
             if stream.is_some_and(|stream| stream.receive.is_due(true)) {
-                self.due_acks.insert(id);
+                self.due.acks.insert(id);
             }
         }
     }
 
-    /// Whether bytes have arrived that are not acknowledged.
+    /// Whether something has arrived that is neither acknowledged nor reported.
     pub fn lacks_acknowledgement(&self) -> bool {
         !self.unacknowledged.is_empty()
+            || !self.due.all_reports && self.paths.unreported(true).is_some()
     }
 
     fn forget_if_complete(&mut self, id: StreamId) {
@@ -369,7 +429,7 @@ impl Streams {
     pub fn is_idle(&self) -> bool {
         self.streams.is_empty()
             && self.resets.is_empty()
-            && self.due_gone.is_empty()
+            && self.due.gone.is_empty()
             && self.events.is_empty()
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Decision, Fingerprint, Path, Reason, Verdict};
 
+use super::lag::Lag;
 use super::options::{Demand, Replace};
 use crate::backoff::{Backoff, Pace};
 use crate::order::{Action, Cause, Order, SubflowId};
@@ -12,6 +13,12 @@ use crate::order::{Action, Cause, Order, SubflowId};
 /// A subflow over a path that is no longer offered is closed after delivering nothing for this
 /// long: until then the path may prove to work.
 pub(super) const NOT_OFFERED: Duration = Duration::from_secs(2);
+
+/// A dial over a path with a known round-trip time takes at most this long, and four round trips, before
+/// it is begun anew: one or two are enough if the path works.
+const KNOWN_DIAL: Duration = Duration::from_secs(1);
+/// The same where the round-trip time is unknown: more than four of them by satellite.
+const UNKNOWN_DIAL: Duration = Duration::from_secs(3);
 
 /// The paths of a set, by fingerprint.
 pub(super) type Entries<P> = BTreeMap<Fingerprint, PathStatus<P>>;
@@ -67,6 +74,7 @@ pub struct Open {
     /// Since when it delivers nothing of what was requested; `None` if it delivers.
     pub(super) stalled: Option<Instant>,
     pub(super) held: bool,
+    pub(super) lag: Lag,
 }
 
 /// A subflow that is being dialed.
@@ -127,6 +135,15 @@ impl<P: AsRef<Path>> PathStatus<P> {
     pub(super) fn end_dial(&mut self, cause: Cause) -> Option<Order> {
         let dialing = self.dialing.take()?;
         Some(Order::close(dialing.subflow, self.fingerprint, cause))
+    }
+
+    /// When the dial under way is to be begun anew, if the remote still has a working path.
+    pub(super) fn dial_overdue(&self) -> Option<Instant> {
+        let longest = match self.rtt {
+            Some(rtt) => KNOWN_DIAL.max(rtt * 4),
+            None => UNKNOWN_DIAL,
+        };
+        Some(self.dialing?.since + longest)
     }
 
     /// Holds its subflow because it is no longer offered. Most likely a link is down: other paths

@@ -23,6 +23,10 @@ pub struct PathOptions {
     pub contact_only: bool,
     /// What to do about a subflow that delivers nothing.
     pub replace: Replace,
+    /// By how much the round trip of a path may exceed that of the best one that delivers, before it
+    /// is held: for transfers that deliver in order, where a slow path holds up what the others carry.
+    /// `None` for others.
+    pub most_lag: Option<Duration>,
 }
 
 /// What the transfer wants of the remote.
@@ -58,6 +62,7 @@ impl Default for PathOptions {
             sensing: true,
             contact_only: false,
             replace: Replace::Beside,
+            most_lag: None,
         }
     }
 }

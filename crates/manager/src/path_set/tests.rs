@@ -202,6 +202,106 @@ fn a_remote_with_one_connection_at_a_time_is_redialed_after_the_patience() {
 }
 
 #[test]
+fn losing_the_last_subflow_ends_all_pauses() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let mut now = Instant::now();
+    let (one, two) = (path(&[1]), path(&[2]));
+    bench.offer(&[one.clone(), two.clone()], now);
+    bench.connected(&one, MS, now);
+    for _ in 0..6 {
+        let subflow = bench.subflows[&two.fingerprint()];
+        let failure = Failure::Failed;
+        bench.set.lost(subflow, failure, "no answer".into(), now);
+        now = bench.set.next_due().unwrap();
+        assert_eq!(bench.dials(now), [two.fingerprint()]);
+    }
+    bench.failed(two.fingerprint(), now);
+    assert_eq!(bench.dials(now), []);
+    // The path that works is lost: the other one is tried at once, and so is the lost one, soon.
+    let lost = bench.subflows[&one.fingerprint()];
+    bench.set.lost(lost, Failure::Closed, "silent".into(), now);
+    let mut dials = bench.dials(now);
+    dials.sort();
+    let mut both = [one.fingerprint(), two.fingerprint()];
+    both.sort();
+    assert_eq!(dials, both);
+    // Once only: a try that fails at once is not repeated without a pause.
+    bench.failed(two.fingerprint(), now);
+    assert_eq!(bench.dials(now), []);
+}
+
+#[test]
+fn what_the_remote_refuses_is_not_tried_sooner() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let now = Instant::now();
+    let (one, two) = (path(&[1]), path(&[2]));
+    bench.offer(&[one.clone(), two.clone()], now);
+    bench.connected(&one, MS, now);
+    let refused = bench.subflows[&two.fingerprint()];
+    bench.set.lost(refused, Failure::Refused, "no".into(), now);
+    bench.orders(now);
+    let lost = bench.subflows[&one.fingerprint()];
+    bench.set.lost(lost, Failure::Closed, "silent".into(), now);
+    assert_eq!(bench.dials(now), [one.fingerprint()]);
+}
+
+/// The reference's control plane: its daemon goes on offering a path that is down, and says nothing when
+/// it works again. A dial sends packets at these times, in ms, and succeeds with the first that gets
+/// through.
+const DIAL: [u64; 5] = [0, 300, 900, 2100, 4500];
+/// When a dial without an answer has failed, in ms.
+const DIAL_FAILS: u64 = 5000;
+
+/// How long a path that works again from `back` on, in ms, is not noticed, where nothing is offered anew.
+fn unnoticed(back: u64, with_other: bool) -> u64 {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let start = Instant::now();
+    let (one, two) = (path(&[1]), path(&[2]));
+    let paths = [one.clone(), two.clone()];
+    bench.offer(&paths[..if with_other { 2 } else { 1 }], start);
+    bench.connected(&one, 20 * MS, start);
+    if with_other {
+        bench.connected(&two, 20 * MS, start);
+    }
+    let lost = bench.subflows[&one.fingerprint()];
+    bench
+        .set
+        .lost(lost, Failure::Closed, "silent".into(), start);
+    let mut dial: Option<(SubflowId, u64)> = None;
+    for ms in 0.. {
+        let now = start + ms as u32 * MS;
+        for order in bench.orders(now) {
+            match order.action {
+                Action::Dial => dial = Some((order.subflow, ms)),
+                Action::Close { .. } => dial = dial.filter(|(one, _)| *one != order.subflow),
+                Action::Hold | Action::Resume => {}
+            }
+        }
+        let Some((subflow, began)) = dial else {
+            continue;
+        };
+        if ms >= back && DIAL.contains(&(ms - began)) {
+            return ms - back;
+        }
+        if ms - began >= DIAL_FAILS {
+            let failure = Failure::Failed;
+            bench.set.lost(subflow, failure, "no answer".into(), now);
+            dial = None;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_path_that_works_again_is_noticed_though_nothing_is_offered_anew() {
+    for with_other in [true, false] {
+        let times = (0..50_u64).map(|at| unnoticed(5_000 + at * 317, with_other));
+        let times: Vec<u64> = times.collect();
+        assert!(times.iter().max() <= Some(&1000), "{times:?} ms");
+    }
+}
+
+#[test]
 fn when_every_path_fails_all_are_still_tried() {
     let mut bench = Bench::new(Select::disjoint(), 4);
     let mut now = Instant::now();

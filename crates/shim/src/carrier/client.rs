@@ -7,6 +7,7 @@ mod end;
 mod lanes;
 mod shared;
 mod trust;
+mod weigh;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
-use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
+use hawser_manager::{Action, Failure, PathOptions, PathSet, SubflowId};
 use hawser_path::{Decision, Fingerprint, Interface, Policy};
 use hawser_quic::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,6 +48,9 @@ use crate::slots::{Published, Slots};
 
 /// Interval at which paths are weighed.
 const TICK: Duration = Duration::from_millis(50);
+/// By how much the round trip of a path may exceed that of the best one: MPTCP delivers in order, and the
+/// kernel keeps no more than a few megabytes of what waits for a slower subflow.
+const MOST_LAG: Duration = Duration::from_millis(150);
 /// How long a program waits for the first path.
 const FIRST: Duration = Duration::from_secs(10);
 /// Time for SCION to connect first, before plain IP is tried in its place.
@@ -107,6 +111,8 @@ struct OpenLane {
     closes: Option<Instant>,
     /// Whether nothing comes back over it.
     stalled: bool,
+    /// Whether MPTCP is not to use it.
+    is_held: bool,
 }
 
 /// A session that this host opens.
@@ -138,6 +144,8 @@ pub(crate) struct ClientSession {
     usage: Arc<Usage>,
     /// Packets of the session, as of the last tick.
     packets: u64,
+    /// Bytes over all of its lanes, as of the last tick.
+    carried: u64,
     streams: Arc<Instance>,
     connections: Connections,
     decisions: BTreeMap<Fingerprint, Decision>,
@@ -159,6 +167,7 @@ impl ClientSession {
         measured: Arc<Mutex<Measured>>,
         usage: Arc<Usage>,
     ) -> Self {
+        options.most_lag = Some(MOST_LAG);
         let peer = target.shim;
         let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
         let beside = node.plain_ip().map(|_| Beside::new(guess));
@@ -189,6 +198,7 @@ impl ClientSession {
             meter: Meter::default(),
             usage,
             packets: 0,
+            carried: 0,
             streams: new_streams(),
             connections: Connections::default(),
             decisions: BTreeMap::new(),
@@ -310,13 +320,22 @@ impl ClientSession {
         for order in self.paths.orders(Instant::now()) {
             match order.action {
                 Action::Dial => self.dial(&order),
-                // MPTCP weighs paths by itself.
-                Action::Hold | Action::Resume => {}
+                Action::Hold => self.set_held(order.subflow, true),
+                Action::Resume => self.set_held(order.subflow, false),
                 Action::Close { .. } => self.close(order.subflow),
             }
         }
         for (fingerprint, decision) in self.paths.changes() {
             self.decisions.insert(fingerprint, decision);
+        }
+    }
+
+    /// Keeps MPTCP's subflows off a lane, or has them use it again. Streams need no such thing: they judge
+    /// a path for each block.
+    fn set_held(&mut self, subflow: SubflowId, is_held: bool) {
+        let of = Use::Path(subflow);
+        if let Some(one) = self.open.values_mut().find(|one| one.of == of) {
+            one.is_held = is_held;
         }
     }
 
@@ -355,7 +374,7 @@ impl ClientSession {
         for key in due {
             self.remove(key);
         }
-        self.paths.tick(|_| Carried::default(), now);
+        self.weigh(now);
         let is_needed = !self.waiting.is_empty() || !self.connections.is_empty();
         if self.known.is_none() && is_needed {
             let trouble = self.paths.trouble().or_else(|| self.last_error.clone());
@@ -381,7 +400,7 @@ impl ClientSession {
         let Some((_, table)) = &self.known else {
             return;
         };
-        if let Some(mut live) = self.published.update(self.slots.live()) {
+        if let Some(mut live) = self.published.update(self.usable_slots()) {
             // Connections are opened over the first one.
             let rtt = |slot: &Slot| table.binding(*slot).and_then(|one| one.lane.rtt());
             live.sort_by_key(|slot| rtt(slot).unwrap_or(Duration::MAX));

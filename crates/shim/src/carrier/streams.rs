@@ -11,7 +11,7 @@ mod registry;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, SetOnce, mpsc};
@@ -55,6 +55,8 @@ struct Inner {
 
 struct State {
     streams: Streams,
+    /// The beginning of the times of `streams`.
+    began: Instant,
     /// The tasks that send over the paths.
     paths: HashMap<PathKey, Arc<Notify>>,
     /// The users of streams.
@@ -90,6 +92,7 @@ impl SharedStreams {
         let inner = Arc::new(Inner {
             state: Mutex::new(State {
                 streams: Streams::new(side),
+                began: Instant::now(),
                 paths: HashMap::new(),
                 users: HashMap::new(),
                 opened,
@@ -105,6 +108,7 @@ impl SharedStreams {
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut guard = (self.0.state.lock()).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
+        state.streams.advance(state.began.elapsed());
         let result = work(state);
         while let Some(event) = state.streams.poll_event() {
             match event {
@@ -146,7 +150,7 @@ impl SharedStreams {
         })
     }
 
-    /// Uses a path from now on, or again.
+    /// Uses a path from now on.
     pub(crate) fn add_path(&self, path: PathKey) {
         self.with(|state| {
             let task = state.paths.entry(path).or_default();
@@ -159,7 +163,7 @@ impl SharedStreams {
     /// Sends nothing more over a path that does not deliver; what it has not delivered goes over the
     /// others.
     pub(crate) fn suspend_path(&self, path: PathKey) {
-        self.with(|state| state.streams.remove_path(path));
+        self.with(|state| state.streams.suspend_path(path));
     }
 
     /// Uses a suspended path again; without effect on one that was removed.
@@ -167,9 +171,14 @@ impl SharedStreams {
         self.with(|state| {
             if let Some(task) = state.paths.get(&path) {
                 task.notify_one();
-                state.streams.add_path(path);
+                state.streams.resume_path(path);
             }
         });
+    }
+
+    /// Sets what the other side calls a path.
+    fn set_name(&self, path: PathKey, name: u64) {
+        self.with(|state| state.streams.set_name(path, name));
     }
 
     fn remove_path(&self, path: PathKey) {
@@ -181,6 +190,11 @@ impl SharedStreams {
 
     fn set_estimate(&self, path: PathKey, estimate: Estimate) {
         self.with(|state| state.streams.set_estimate(path, estimate));
+    }
+
+    /// Whether something is under way that may be late by and by.
+    fn are_under_way(&self) -> bool {
+        self.with(|state| state.streams.are_under_way())
     }
 
     /// The next bytes to be sent over a path.
@@ -199,11 +213,11 @@ impl SharedStreams {
         }
     }
 
-    /// Takes in what `decoder` has.
-    fn receive(&self, decoder: &mut Decoder) -> Result<(), ReceiveError> {
+    /// Takes in what `decoder` has, which arrived over `path`.
+    fn receive(&self, path: PathKey, decoder: &mut Decoder) -> Result<(), ReceiveError> {
         self.with(|state| {
             while let Some(frame) = decoder.pop()? {
-                state.streams.receive(frame)?;
+                state.streams.receive(path, frame)?;
             }
             Ok(())
         })
@@ -238,6 +252,11 @@ impl SharedStreams {
                     .map(|(id, user)| state.carried_by(*id, user))
                     .sum::<u64>()
         })
+    }
+
+    /// Bytes that were sent again over another path, because they were late.
+    pub(crate) fn repeated(&self) -> u64 {
+        self.with(|state| state.streams.repeated())
     }
 
     /// Bytes sent over a path, with those that were sent again.

@@ -2,15 +2,16 @@
 
 use super::frame::Frame;
 use super::receive::ReceiveHalf;
-use super::{AHEAD, Event, MOST, Side, StreamId, Streams, Violation};
+use super::{AHEAD, Event, MOST, PathKey, Side, StreamId, Streams, Violation};
 use crate::protocol::Status;
 
 impl Streams {
-    /// Takes in a frame that arrived over any path.
+    /// Takes in a frame that arrived over `path`.
     ///
     /// # Errors
     /// [`Violation`]; the session is of no use then.
-    pub fn receive(&mut self, frame: Frame) -> Result<(), Violation> {
+    pub fn receive(&mut self, path: PathKey, frame: Frame) -> Result<(), Violation> {
+        self.paths.on_received(path, frame.units());
         match frame {
             Frame::Hello { .. } => return Err(Violation::Order),
             Frame::Data { id, offset, bytes } => {
@@ -37,7 +38,7 @@ impl Streams {
                 self.check(id)?;
                 self.see(id)?;
                 self.resets.remove(&id);
-                self.due_gone.insert(id);
+                self.due.gone.insert(id);
                 if self.streams.remove(&id).is_some() {
                     self.events.push_back(Event::Reset(id, code));
                 }
@@ -57,6 +58,15 @@ impl Streams {
                     }
                 }
             }
+            Frame::Arrived { path, units } => {
+                let arrived = self.paths.on_arrived(path, units, self.now);
+                let blocks = arrived.map_err(|_| Violation::Acknowledgement)?;
+                for (id, offset) in blocks {
+                    if let Some(stream) = self.streams.get_mut(&id) {
+                        stream.send.on_arrived(offset);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -72,7 +82,7 @@ impl Streams {
             if self.streams.len() >= MOST {
                 let code = Status::Unreachable.to_u8();
                 self.resets.insert(id, code);
-                self.due_resets.insert(id);
+                self.due.resets.insert(id);
                 return Ok(());
             }
             self.insert(id);
@@ -81,20 +91,21 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(&id) else {
             // It crosses a reset, which answers it; otherwise it is late.
             if !self.resets.contains_key(&id) {
-                self.due_gone.insert(id);
+                self.due.gone.insert(id);
             }
             return Ok(());
         };
         let was_readable = stream.receive.is_readable();
-        let had_all = stream.receive.has_all();
+        let (had_all, before) = (stream.receive.has_all(), stream.receive.arrived());
         work(&mut stream.receive)?;
         let receive = &stream.receive;
         if receive.is_readable() && !was_readable {
             self.events.push_back(Event::Readable(id));
         }
-        // What arrives again was not acknowledged over there: the acknowledgement was lost.
-        if receive.is_due(false) || had_all {
-            self.due_acks.insert(id);
+        // What arrives again was not acknowledged over there: the acknowledgement is late, or lost.
+        let is_repeated = had_all || receive.arrived() == before;
+        if receive.is_due(false) || is_repeated {
+            self.due.acks.insert(id);
         } else if receive.is_due(true) {
             self.unacknowledged.insert(id);
         }

@@ -16,6 +16,7 @@ const END: u8 = 2;
 const ACK: u8 = 3;
 const RESET: u8 = 4;
 const GONE: u8 = 5;
+const ARRIVED: u8 = 6;
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Frame {
         /// From the side that opens streams: whether the other side answered before. From the other
         /// side: whether it has these streams.
         known: bool,
+        /// What the side that sends this calls the path, in [`Frame::Arrived`].
+        path: u64,
     },
     /// Bytes of a stream. One frame may be read as several, as its bytes arrive.
     Data {
@@ -65,6 +68,13 @@ pub enum Frame {
         /// The stream.
         id: StreamId,
     },
+    /// How much of streams has arrived over a path.
+    Arrived {
+        /// What the other side calls the path.
+        path: u64,
+        /// [Units](Self::units) that have arrived over it in all.
+        units: u64,
+    },
 }
 
 /// Why bytes are not a frame.
@@ -83,6 +93,16 @@ pub enum FrameError {
 }
 
 impl Frame {
+    /// For how much it counts in [`Frame::Arrived`]: for the bytes of its data, and for one if it is
+    /// the end of a stream.
+    pub fn units(&self) -> u64 {
+        match self {
+            Self::Data { bytes, .. } => bytes.len() as u64,
+            Self::End { .. } => 1,
+            _ => 0,
+        }
+    }
+
     /// Its bytes.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(LONGEST);
@@ -93,10 +113,15 @@ impl Frame {
     /// Appends its bytes to `out`.
     pub fn encode_to(&self, out: &mut BytesMut) {
         match self {
-            Self::Hello { instance, known } => {
+            Self::Hello {
+                instance,
+                known,
+                path,
+            } => {
                 out.put_u8(HELLO);
                 out.put_u64(*instance);
                 out.put_u8((*known).into());
+                out.put_u64(*path);
             }
             Self::Data { id, offset, bytes } => out.unsplit(data(*id, *offset, bytes)),
             Self::End { id, offset } => {
@@ -122,6 +147,11 @@ impl Frame {
             Self::Gone { id } => {
                 out.put_u8(GONE);
                 out.put_u64(*id);
+            }
+            Self::Arrived { path, units } => {
+                out.put_u8(ARRIVED);
+                out.put_u64(*path);
+                out.put_u64(*units);
             }
         }
     }
@@ -172,14 +202,14 @@ impl Decoder {
             }
             let kind = *self.header.first().unwrap_or(&self.chunk[0]);
             let length = match kind {
-                HELLO | RESET => 10,
+                HELLO => 18,
+                RESET => 10,
                 DATA => 21,
-                END => 17,
+                END | ARRIVED => 17,
                 ACK => 25,
                 GONE => 9,
                 other => return Err(FrameError::Type(other)),
             };
-            // HELLO and RESET have the same length by chance: a number and a byte.
             let missing = (length - self.header.len()).min(self.chunk.len());
             self.header.extend_from_slice(&self.chunk.split_to(missing));
             if self.header.len() < length {
@@ -191,6 +221,7 @@ impl Decoder {
                 HELLO => Some(Frame::Hello {
                     instance: first,
                     known: fields.get_u8() != 0,
+                    path: fields.get_u64(),
                 }),
                 DATA => {
                     let (offset, length) = (fields.get_u64(), fields.get_u32());
@@ -216,6 +247,10 @@ impl Decoder {
                     id: first,
                     code: fields.get_u8(),
                 }),
+                ARRIVED => Some(Frame::Arrived {
+                    path: first,
+                    units: fields.get_u64(),
+                }),
                 _ => Some(Frame::Gone { id: first }),
             };
             self.header.clear();
@@ -234,7 +269,11 @@ mod tests {
 
     fn frames() -> impl Strategy<Value = Frame> {
         prop_oneof![
-            any::<(u64, bool)>().prop_map(|(instance, known)| Frame::Hello { instance, known }),
+            any::<(u64, bool, u64)>().prop_map(|(instance, known, path)| Frame::Hello {
+                instance,
+                known,
+                path,
+            }),
             (
                 any::<(u64, u32)>(),
                 prop::collection::vec(any::<u8>(), 1..50)
@@ -252,6 +291,7 @@ mod tests {
             }),
             any::<(u64, u8)>().prop_map(|(id, code)| Frame::Reset { id, code }),
             any::<u64>().prop_map(|id| Frame::Gone { id }),
+            any::<(u64, u64)>().prop_map(|(path, units)| Frame::Arrived { path, units }),
         ]
     }
 

@@ -1,6 +1,7 @@
 //! The receiving half of a stream: bytes put in order, and how many more may come.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -12,6 +13,10 @@ pub(super) const INITIAL: u64 = 256 << 10;
 const LARGEST: u64 = 16 << 20;
 /// Bytes that arrive before they are acknowledged, unless nothing follows.
 const UNACKNOWLEDGED: u64 = 64 << 10;
+/// What is added to a round trip for acknowledgements that wait, and for queues.
+const SLACK: Duration = Duration::from_millis(50);
+/// The round-trip time assumed until one is measured.
+const FIRST_RTT: Duration = Duration::from_millis(100);
 
 /// The receiving half of a stream.
 #[derive(Debug)]
@@ -26,9 +31,13 @@ pub(super) struct ReceiveHalf {
     runs: BTreeMap<u64, BytesMut>,
     /// The offset behind everything that arrived.
     highest: u64,
+    /// Bytes and ends that arrived for the first time.
+    arrived: u64,
     /// The length of the stream, once it is known.
     total: Option<u64>,
     window: u64,
+    /// When the current round trip began, and what was consumed by then.
+    round: (Duration, u64),
     /// What was announced last: received, and the limit.
     announced: (u64, u64),
     is_ended: bool,
@@ -42,8 +51,10 @@ impl ReceiveHalf {
             consumed: 0,
             runs: BTreeMap::new(),
             highest: 0,
+            arrived: 0,
             total: None,
             window: INITIAL,
+            round: (Duration::ZERO, 0),
             announced: (0, INITIAL),
             is_ended: false,
         }
@@ -73,6 +84,7 @@ impl ReceiveHalf {
             let after = self.runs.range(offset..).next();
             let gap = after.map_or(u64::MAX, |(start, _)| start - offset);
             let part = bytes.split_to((gap.min(bytes.len() as u64)) as usize);
+            self.arrived += part.len() as u64;
             self.place(offset, &part);
             offset += part.len() as u64;
         }
@@ -104,7 +116,7 @@ impl ReceiveHalf {
         if total < self.highest || self.total.is_some_and(|known| known != total) {
             return Err(Violation::Length);
         }
-        self.total = Some(total);
+        self.arrived += u64::from(self.total.replace(total).is_none());
         Ok(())
     }
 
@@ -128,14 +140,17 @@ impl ReceiveHalf {
         !self.ready.is_empty() || self.total == Some(self.next)
     }
 
-    /// The reader is done with `bytes` that it read. If it keeps up with a sender that lacks room, it
-    /// gets more.
-    pub(super) fn consume(&mut self, bytes: usize) {
+    /// The reader is done with `bytes` that it read. The window is twice what it reads in a round trip
+    /// (Fisk and Feng, *Dynamic Right-Sizing in TCP*, 2001), of which `rtt` is the longest, so that the
+    /// sender does not wait for it.
+    pub(super) fn consume(&mut self, bytes: usize, now: Duration, rtt: Option<Duration>) {
         self.consumed += bytes as u64;
-        let is_short = self.highest + self.window / 2 > self.announced.1;
-        let keeps_up = self.next - self.consumed <= self.window / 4;
-        if keeps_up && is_short && self.consumed >= self.window / 2 {
+        let (began, before) = self.round;
+        if now.saturating_sub(began) >= rtt.unwrap_or(FIRST_RTT) + SLACK {
+            self.round = (now, self.consumed);
+        } else if (self.consumed - before) * 2 > self.window {
             self.window = (self.window * 2).min(LARGEST);
+            self.round = (now, self.consumed);
         }
     }
 
@@ -164,6 +179,11 @@ impl ReceiveHalf {
     /// Whether everything was read, and its arrival announced.
     pub(super) fn is_complete(&self) -> bool {
         self.is_ended && self.announced.0 == self.current().0
+    }
+
+    /// Bytes that arrived, and one for the end. What arrives again does not count.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// Whether the end has arrived, and everything before it.

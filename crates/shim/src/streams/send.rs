@@ -1,6 +1,7 @@
-//! The sending half of a stream: blocks that are not acknowledged, and the path of each.
+//! The sending half of a stream: blocks that are not acknowledged, and the paths of each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -11,6 +12,8 @@ use super::{PathKey, StreamId};
 pub(super) const BLOCK: usize = 16 << 10;
 /// Bytes that wait to be sent, above which no more is accepted.
 const UNSENT: u64 = 256 << 10;
+/// Most blocks that are looked at for one to be sent again.
+const LOOKED_AT: usize = 64;
 
 #[derive(Debug)]
 struct Block {
@@ -18,8 +21,28 @@ struct Block {
     frame: Bytes,
     /// How much of the stream it is; the end counts as one byte.
     length: u64,
-    /// Where it was sent last.
-    path: Option<PathKey>,
+    /// The paths over which it is under way.
+    paths: Vec<PathKey>,
+    /// When the first of these is expected to deliver it.
+    expected: Duration,
+    /// Whether the other side has it; it is not acknowledged where something before it is missing.
+    has_arrived: bool,
+}
+
+impl Block {
+    fn is_under_way(&self) -> bool {
+        !self.has_arrived && !self.paths.is_empty()
+    }
+}
+
+/// A block that is to be sent.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// The whole frame.
+    pub frame: Bytes,
+    pub offset: u64,
+    /// How much of the stream it is.
+    pub length: u64,
 }
 
 /// The sending half of a stream.
@@ -84,7 +107,9 @@ impl SendHalf {
         let block = Block {
             frame,
             length,
-            path: None,
+            paths: Vec::new(),
+            expected: Duration::MAX,
+            has_arrived: false,
         };
         self.blocks.insert(self.next, block);
         self.due.insert(self.next);
@@ -108,14 +133,77 @@ impl SendHalf {
         (needed <= self.limit).then_some((offset, block))
     }
 
-    /// The next block, which goes over `path`.
-    pub(super) fn pop(&mut self, path: PathKey) -> Option<Bytes> {
+    /// Whether something is to be sent for which the other side has no room.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.due.is_empty() && self.peek().is_none()
+    }
+
+    /// Bytes that the other side takes from the first one on that it lacks: as many may be sent while
+    /// that one is under way.
+    pub(super) fn window(&self) -> u64 {
+        self.limit.saturating_sub(self.acknowledged())
+    }
+
+    /// The next block that was not sent, or was lost with its path.
+    pub(super) fn pop(&mut self) -> Option<Unsent> {
         let (offset, _) = self.peek()?;
         self.due.remove(&offset);
         let block = self.blocks.get_mut(&offset)?;
-        block.path = Some(path);
         self.unsent -= block.length;
-        Some(block.frame.clone())
+        Some(Unsent {
+            frame: block.frame.clone(),
+            offset,
+            length: block.length,
+        })
+    }
+
+    /// The block at `offset` is sent over `path`, which is expected to deliver it then.
+    pub(super) fn on_sent(&mut self, offset: u64, path: PathKey, expected: Duration) {
+        if let Some(block) = self.blocks.get_mut(&offset) {
+            block.paths.push(path);
+            block.expected = block.expected.min(expected);
+        }
+    }
+
+    /// Whether the block at `offset` is needed, and not under way over `path`.
+    pub(super) fn lacks(&self, offset: u64, path: PathKey) -> bool {
+        let block = self
+            .blocks
+            .get(&offset)
+            .filter(|block| block.is_under_way());
+        block.is_some_and(|block| !block.paths.contains(&path))
+    }
+
+    /// The block at `offset`, to be sent again.
+    pub(super) fn again(&self, offset: u64) -> Option<Unsent> {
+        let block = self.blocks.get(&offset)?;
+        Some(Unsent {
+            frame: block.frame.clone(),
+            offset,
+            length: block.length,
+        })
+    }
+
+    /// Where nothing more may be sent, as the other side waits for a block: the first such block that
+    /// is expected after `then` and not under way over `path`.
+    pub(super) fn awaited(&self, path: PathKey, then: Duration) -> Option<u64> {
+        if !self.is_blocked() {
+            return None;
+        }
+        let mut blocks = self.blocks.iter().take(LOOKED_AT);
+        let awaited = |block: &Block| block.expected > then && !block.paths.contains(&path);
+        let found = blocks.find(|(_, block)| block.is_under_way() && awaited(block));
+        found.map(|(offset, _)| *offset)
+    }
+
+    /// The other side has the block at `offset`.
+    pub(super) fn on_arrived(&mut self, offset: u64) {
+        if let Some(block) = self.blocks.get_mut(&offset) {
+            block.has_arrived = true;
+            if self.due.remove(&offset) {
+                self.unsent -= block.length;
+            }
+        }
     }
 
     /// The peer has `received` without a gap and room up to `limit`. False if that cannot be.
@@ -141,11 +229,13 @@ impl SendHalf {
         self.acknowledge(self.next, self.limit);
     }
 
-    /// Sends again what went over `path`.
+    /// Sends again what is under way over `path` alone.
     pub(super) fn lose(&mut self, path: PathKey) {
         for (offset, block) in &mut self.blocks {
-            if block.path == Some(path) {
-                block.path = None;
+            let was_under_way = block.is_under_way();
+            block.paths.retain(|one| *one != path);
+            if was_under_way && !block.is_under_way() {
+                block.expected = Duration::MAX;
                 self.due.insert(*offset);
                 self.unsent += block.length;
             }
@@ -155,14 +245,16 @@ impl SendHalf {
     /// Sends the first block again if it has been the first since the last call.
     pub(super) fn retry(&mut self) {
         let first = self.blocks.first_entry();
-        let Some(mut first) = first.filter(|first| first.get().path.is_some()) else {
+        let Some(mut first) = first.filter(|first| !self.due.contains(first.key())) else {
             self.waiting = None;
             return;
         };
         let offset = *first.key();
         if self.waiting.replace(offset) == Some(offset) {
             let block = first.get_mut();
-            block.path = None;
+            block.paths.clear();
+            block.expected = Duration::MAX;
+            block.has_arrived = false;
             self.due.insert(offset);
             self.unsent += block.length;
         }

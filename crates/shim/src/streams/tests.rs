@@ -90,6 +90,7 @@ impl Pair {
         self.next_path += 1;
         for side in 0..2 {
             self.ends[side].streams.add_path(path);
+            self.ends[side].streams.set_name(path, path);
             self.ends[side].paths.insert(path);
             self.pipes.insert((path, side), Pipe::default());
         }
@@ -144,7 +145,7 @@ impl Pair {
             }
             decoder.push(part);
             while let Some(frame) = decoder.pop().unwrap() {
-                end.streams.receive(frame).unwrap();
+                end.streams.receive(path, frame).unwrap();
             }
         }
         end.drain_events();
@@ -341,7 +342,11 @@ fn run(operations: Vec<Operation>) -> Pair {
             } => {
                 if let Some(path) = choose(pair.paths(side), path) {
                     let rtt = std::time::Duration::from_millis(rtt);
-                    let estimate = Estimate { rtt, window };
+                    let estimate = Estimate {
+                        rtt,
+                        window,
+                        loss: 0,
+                    };
                     pair.ends[side].streams.set_estimate(path, estimate);
                 }
             }
@@ -418,7 +423,7 @@ proptest! {
 
     #[test]
     fn any_frames_are_taken_in_or_refused(
-        frames in prop::collection::vec((0..6u8, 0..4u64, 0..600_000u64, 1..70_000u64), 0..60),
+        frames in prop::collection::vec((0..7u8, 0..4u64, 0..600_000u64, 1..70_000u64), 0..60),
         accepts: bool,
     ) {
         let side = if accepts { Side::Accepts } else { Side::Opens };
@@ -429,15 +434,16 @@ proptest! {
         }
         for (kind, id, offset, length) in frames {
             let frame = match kind {
-                0 => Frame::Hello { instance: id, known: true },
+                0 => Frame::Hello { instance: id, known: true, path: 0 },
                 1 => Frame::Data { id, offset, bytes: vec![0; length as usize].into() },
                 2 => Frame::End { id, offset },
                 3 => Frame::Ack { id, received: length % 3, limit: offset },
                 4 => Frame::Reset { id, code: 1 },
-                _ => Frame::Gone { id },
+                5 => Frame::Gone { id },
+                _ => Frame::Arrived { path: id, units: length % 3 },
             };
             // As the user of the streams does, it ends with the first violation.
-            if streams.receive(frame).is_err() {
+            if streams.receive(0, frame).is_err() {
                 break;
             }
             while streams.transmit(0).is_some() {}
@@ -524,14 +530,15 @@ fn a_slow_path_is_used_while_a_writer_waits() {
     let mut streams = Streams::new(Side::Opens);
     let estimate = |rtt| Estimate {
         rtt: std::time::Duration::from_millis(rtt),
-        window: 1 << 20,
+        window: 20_000,
+        loss: 0,
     };
-    for (path, rtt) in [(0, 10), (1, 100)] {
+    for (path, rtt) in [(0, 10), (1, 50)] {
         streams.add_path(path);
         streams.set_estimate(path, estimate(rtt));
     }
     let id = streams.open();
-    streams.write(id, &[0; 100_000]);
+    streams.write(id, &[0; 50_000]);
     assert!(streams.transmit(1).is_none());
     // More than there is room for.
     assert!(streams.write(id, &vec![0; 1 << 20]).unwrap() < 1 << 20);
@@ -543,10 +550,10 @@ fn a_slow_path_is_used_while_a_writer_waits() {
 fn the_peer_cannot_open_any_number_of_streams() {
     let mut streams = Streams::new(Side::Accepts);
     for id in 0..MOST as u64 + 2 {
-        streams.receive(Frame::End { id, offset: 0 }).unwrap();
+        streams.receive(0, Frame::End { id, offset: 0 }).unwrap();
     }
     assert_eq!((streams.len(), streams.resets.len()), (MOST, 2));
     let mut streams = Streams::new(Side::Opens);
     let frame = Frame::End { id: 0, offset: 0 };
-    assert_eq!(streams.receive(frame), Err(Violation::Stream(0)));
+    assert_eq!(streams.receive(0, frame), Err(Violation::Stream(0)));
 }

@@ -93,6 +93,8 @@ impl ClientSession {
         });
         let address = self.known.as_ref().map(|(_, table)| table.peer.address(0));
         let streams = address.map(|address| self.connections.report(address, Role::Client));
+        let mut streams = streams.unwrap_or_default();
+        streams.totals.reinjected_bytes = self.streams.streams.repeated();
         let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         SessionReport {
             peer: self.peer.to_string(),
@@ -100,7 +102,7 @@ impl ClientSession {
             role: Role::Client,
             address,
             carrier: self.node.choice().among(self.node.carriers()).to_string(),
-            streams: streams.unwrap_or_default(),
+            streams,
             measured: MeasuredReport {
                 mptcp: measured.rate(CarrierKind::Mptcp),
                 quic: measured.rate(CarrierKind::Quic),

@@ -199,6 +199,7 @@ impl ClientSession {
             path,
             closes: None,
             stalled: false,
+            is_held: false,
         };
         self.open.insert(lane.key, open);
         self.warn_of_shared();

@@ -116,13 +116,15 @@ pub(crate) async fn open_path(
         let hello = Frame::Hello {
             instance: instance.number,
             known,
+            path: lane.key.0,
         };
         task.send.write_chunk(hello.encode()).await?;
         if known {
             // The other side may have been started again.
-            task.read_answer(&instance).await?;
+            let name = task.read_answer(&instance).await?;
+            return task.run(&instance, Some(name)).await;
         }
-        task.run(&instance, known).await
+        task.run(&instance, None).await
     };
     let result = tokio::select! {
         result = work => result,
@@ -152,26 +154,28 @@ pub(crate) async fn accept_path(
             let lane = Arc::clone(&lane);
             tokio::spawn(async move {
                 let begin = async {
-                    let (number, known) = read_hello(&mut task.receive, &mut task.decoder).await?;
+                    let hello = read_hello(&mut task.receive, &mut task.decoder).await?;
+                    let (number, known, name) = hello;
                     let instance = accepted.find(number, known, opened);
                     let hello = Frame::Hello {
                         instance: number,
                         known: instance.is_some(),
+                        path: task.lane.key.0,
                     };
                     task.send.write_chunk(hello.encode()).await?;
-                    Ok::<_, PathError>(instance)
+                    Ok::<_, PathError>(instance.map(|instance| (instance, name)))
                 };
                 let begun = tokio::select! {
                     begun = begin => begun,
                     () = lane.closed() => return,
                 };
-                let instance = match begun {
-                    Ok(Some(instance)) => instance,
+                let (instance, name) = match begun {
+                    Ok(Some(begun)) => begun,
                     Ok(None) => return task.leave().await,
                     Err(error) => return report(&lane, error),
                 };
                 let result = tokio::select! {
-                    result = task.run(&instance, true) => result,
+                    result = task.run(&instance, Some(name)) => result,
                     () = lane.closed() => Ok(()),
                     () = instance.ended() => Ok(()),
                 };
@@ -211,8 +215,8 @@ fn report(lane: &SealedLane, error: PathError) {
 }
 
 impl PathTask {
-    /// Reads whether the other side has the streams.
-    async fn read_answer(&mut self, instance: &Instance) -> Result<(), PathError> {
+    /// Reads whether the other side has the streams, and what it calls the path.
+    async fn read_answer(&mut self, instance: &Instance) -> Result<u64, PathError> {
         read_answer(&mut self.receive, &mut self.decoder, instance).await
     }
 
@@ -223,8 +227,9 @@ impl PathTask {
         }
     }
 
-    /// Carries frames until the path fails. The other side's Hello comes first, if it was not read.
-    async fn run(mut self, instance: &Instance, was_greeted: bool) -> Result<(), PathError> {
+    /// Carries frames until the path fails. `name` is what the other side calls the path; without it,
+    /// its Hello comes first.
+    async fn run(mut self, instance: &Instance, name: Option<u64>) -> Result<(), PathError> {
         let (streams, lane, path) = (&instance.streams, &self.lane, self.lane.key.0);
         streams.add_path(path);
         let (send, receive, decoder) = (&mut self.send, &mut self.receive, &mut self.decoder);
@@ -236,11 +241,13 @@ impl PathTask {
             }
         };
         let receiver = async {
-            if !was_greeted {
-                read_answer(receive, decoder, instance).await?;
-            }
+            let name = match name {
+                Some(name) => name,
+                None => read_answer(receive, decoder, instance).await?,
+            };
+            streams.set_name(path, name);
             loop {
-                streams.receive(decoder)?;
+                streams.receive(path, decoder)?;
                 let chunk = receive.read_chunk(CHUNK).await?;
                 decoder.push(chunk.ok_or(PathError::End)?);
             }
@@ -253,33 +260,70 @@ impl PathTask {
     }
 }
 
-/// Keeps the estimates of a path, and notes what QUIC receives: it shows that the path delivers.
+/// Keeps the estimates of a path, and looks for what is late on it. Notes what QUIC receives: it shows
+/// that the path delivers.
 async fn watch(instance: &Instance, lane: &SealedLane, connection: &Connection) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut received = 0;
+    let (mut received, mut losses) = (0, Losses::default());
     loop {
         tick.tick().await;
         let stats = connection.stats();
-        if std::mem::replace(&mut received, stats.bytes_received) != stats.bytes_received {
+        let has_received =
+            std::mem::replace(&mut received, stats.bytes_received) != stats.bytes_received;
+        if has_received {
             lane.liveness.received(lane.now());
+        }
+        if has_received || instance.streams.are_under_way() {
             let estimate = Estimate {
                 rtt: stats.rtt,
                 window: stats.cwnd,
+                loss: losses.update(stats.packets_sent, stats.lost),
             };
             instance.streams.set_estimate(lane.key.0, estimate);
         }
     }
 }
 
-/// Reads the first frame: which streams, and whether they are known.
+/// How many packets of a path are lost.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Packets sent and lost, as of the last measurement.
+    sent: u64,
+    lost: u64,
+    /// Of a thousand.
+    smoothed: u16,
+}
+
+impl Losses {
+    /// Packets that make a measurement.
+    const PACKETS: u64 = 50;
+
+    /// Packets of a thousand that were lost of late, where so many were sent and lost in all.
+    fn update(&mut self, sent: u64, lost: u64) -> u16 {
+        let packets = sent.saturating_sub(self.sent);
+        if packets >= Self::PACKETS {
+            let part = lost.saturating_sub(self.lost) * 1000 / packets;
+            let part = part.min(1000) as u16;
+            self.smoothed = (self.smoothed + part) / 2;
+            (self.sent, self.lost) = (sent, lost);
+        }
+        self.smoothed
+    }
+}
+
+/// Reads the first frame: which streams, whether they are known, and the path's name.
 async fn read_hello(
     receive: &mut RecvStream,
     decoder: &mut Decoder,
-) -> Result<(u64, bool), PathError> {
+) -> Result<(u64, bool, u64), PathError> {
     loop {
         match decoder.pop().map_err(ReceiveError::from)? {
-            Some(Frame::Hello { instance, known }) => return Ok((instance, known)),
+            Some(Frame::Hello {
+                instance,
+                known,
+                path,
+            }) => return Ok((instance, known, path)),
             Some(_) => return Err(Violation::Order.into()),
             None => {}
         }
@@ -292,13 +336,13 @@ async fn read_answer(
     receive: &mut RecvStream,
     decoder: &mut Decoder,
     instance: &Instance,
-) -> Result<(), PathError> {
+) -> Result<u64, PathError> {
     match read_hello(receive, decoder).await? {
-        (number, true) if number == instance.number => {
+        (number, true, name) if number == instance.number => {
             instance.set_answered();
-            Ok(())
+            Ok(name)
         }
-        (number, false) if number == instance.number => Err(ReceiveError::Unknown.into()),
+        (number, false, _) if number == instance.number => Err(ReceiveError::Unknown.into()),
         _ => Err(Violation::Order.into()),
     }
 }

@@ -1,0 +1,54 @@
+//! What each lane of a session carries and how long it takes, for the path manager to judge.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use hawser_manager::Carried;
+
+use super::{ClientSession, Use};
+use crate::address::Slot;
+
+/// Bytes over all lanes in a [tick](super::TICK), from which on their rates are compared: with less,
+/// programs have little to send, and what a lane carries says nothing about it. 8 Mbit/s.
+const BUSY: u64 = 50_000;
+
+impl ClientSession {
+    /// Reports what the lanes have carried, and their round-trip times.
+    pub(super) fn weigh(&mut self, now: Instant) {
+        let mut carried = HashMap::new();
+        for one in self.open.values() {
+            let Use::Path(subflow) = one.of else { continue };
+            if let Some(rtt) = one.lane.rtt() {
+                self.paths.measured(subflow, rtt, now);
+            }
+            let counters = &one.lane.counters;
+            let datagrams = [&counters.sent_bytes, &counters.received_bytes];
+            let datagrams: u64 = (datagrams.iter())
+                .map(|counter| counter.load(Ordering::Relaxed))
+                .sum();
+            // What streams have received over a path counts at the other side.
+            let streams = self.streams.streams.sent_over(one.lane.key.0);
+            carried.insert(subflow, datagrams + streams);
+        }
+        let total = carried.values().sum();
+        let is_busy = total >= std::mem::replace(&mut self.carried, total) + BUSY;
+        let of = |subflow| Carried {
+            bytes: carried.get(&subflow).copied().unwrap_or_default(),
+            usable: is_busy,
+        };
+        self.paths.tick(of, now);
+    }
+
+    /// The slots that MPTCP's subflows may use: those of lanes that are not held, or of all if there are
+    /// no others.
+    pub(super) fn usable_slots(&self) -> BTreeSet<Slot> {
+        let live = self.slots.live();
+        let held = self.open.iter().filter(|(_, one)| one.is_held);
+        let held: BTreeSet<Slot> = held.filter_map(|(key, _)| self.slots.of(*key)).collect();
+        match live.is_subset(&held) {
+            true => live,
+            false => &live - &held,
+        }
+    }
+}
