@@ -284,6 +284,7 @@ impl Reason {
             | Self::Unfit { .. }
             | Self::SlowHandshake { .. }
             | Self::SlowSlot { .. }
+            | Self::Lags { .. }
             | Self::Probing { .. }
             | Self::ProbedAgain { .. }
             | Self::TakesOver { .. }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use crate::content::Source;
-use crate::protocol::{ErrorCode, Wants};
+use crate::protocol::{Choices, ErrorCode, Wants};
 use crate::toy::{ToyNet, own_ip};
 use crate::{
     Algorithm, Clients, Destination, Limit, Node, PathOptions, Request, ServerEvent, ServerOptions,
@@ -133,6 +133,7 @@ impl Bed {
             code,
             receive: Some(Destination::Discard),
             share: None,
+            take: Choices::NONE,
             sessions: 4,
             algorithm: Algorithm::default(),
             limit: None,

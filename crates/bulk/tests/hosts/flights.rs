@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hawser_bulk::content::Source;
+use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{
-    Algorithm, Destination, Node, PathOptions, Request, ServerOptions, TransferOptions, serve,
-    transfer,
+    Algorithm, Clients, Destination, Node, PathOptions, Request, ServerOptions, Sockets,
+    TransferOptions, serve, transfer,
 };
 use hawser_keys::{Identity, Trust};
 use tokio::sync::mpsc::unbounded_channel;
@@ -36,18 +38,22 @@ async fn flights(last: u8) -> (u32, u32) {
     let net = ToyNet::start().await;
     net.conduct.delay.store(FLIGHT, Ordering::SeqCst);
     let node = |host, last| {
-        let listen = Some((own_ip(last), 0).into());
-        Node::bind(host, listen, Identity::generate().unwrap()).unwrap()
+        let sockets = Sockets {
+            listen: Some((own_ip(last), 0).into()),
+            ..Sockets::default()
+        };
+        Node::bind(host, &sockets, Identity::generate().unwrap()).unwrap()
     };
     let client = node(net.a.endhost().await, last);
     let server = node(net.b.endhost().await, last + 1);
     // Both know their paths: how long that takes is another matter.
     server.host().paths(net.a_as).await.unwrap();
     let options = ServerOptions {
-        allows: Arc::new(|_| true),
+        clients: Clients::any(),
         code: None,
         receive: Some(Destination::Discard),
         share: None,
+        take: Choices::NONE,
         sessions: 1,
         algorithm: Algorithm::Auto,
         limit: None,
@@ -66,6 +72,8 @@ async fn flights(last: u8) -> (u32, u32) {
         algorithm: Algorithm::Auto,
         server: Trust::Any,
         limit: None,
+        retry: Duration::ZERO,
+        wants: Wants::default(),
     };
     let (events, _seen) = unbounded_channel();
     transfer(&client, peer, request, options, events)
