@@ -283,7 +283,7 @@ impl Protocol {
     /// Notes that a connection drains. Returns whether it is the last one that did not.
     fn drain(&mut self, handle: ConnectionHandle) -> bool {
         let member = self.connections.get_mut(&handle);
-        if !member.is_some_and(|member| !mem::replace(&mut member.is_draining, true)) {
+        if member.is_none_or(|member| mem::replace(&mut member.is_draining, true)) {
             return false;
         }
         self.active -= 1;

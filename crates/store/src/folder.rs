@@ -178,12 +178,11 @@ impl Folder {
         let mut at = self.path.clone();
         for part in path.components() {
             at.push(part);
-            match at.symlink_metadata() {
-                Ok(_) => match dangling_link(&at) {
-                    Some(refused) => return Err(refused),
-                    None => {}
-                },
-                Err(_) => return Ok(()),
+            if at.symlink_metadata().is_err() {
+                return Ok(());
+            }
+            if let Some(refused) = dangling_link(&at) {
+                return Err(refused);
             }
         }
         Ok(())

@@ -43,6 +43,6 @@ pub use self::lock::{Lock, lock};
 pub use self::names::{Found, FoundKind, Room, set_status};
 pub use self::range::{Hash, Ranges};
 pub use self::stamp::Stamps;
-pub use self::status::Extended;
+pub use self::status::{Attribute, Extended};
 pub use self::target::{Resumed, Target};
 pub use self::watch::{ChangedFile, News, Watch};

@@ -39,6 +39,9 @@ pub struct Extended {
     pub user: bool,
 }
 
+/// The name of an extended attribute, and its value.
+pub type Attribute = (Vec<u8>, Vec<u8>);
+
 impl Folder {
     /// Sets the permission bits of a file or folder, also of one that its owner may not read. No
     /// symbolic link is followed.
@@ -96,7 +99,7 @@ impl Folder {
         &self,
         name: &OsStr,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    ) -> Result<Vec<Attribute>, StoreError> {
         let path = of_descriptor(self.fd.as_fd(), Some(name));
         let failed = |errno| self.error("read the attributes of", name.as_ref(), errno);
         let mut buffer = vec![0; MAX_XATTR];

@@ -183,7 +183,9 @@ impl Requests {
             let asked = subflow.asked + requests.len();
             let most = depth.min(asked.saturating_add(blocks(room(picker, id).again)));
             let mut subflow = Subflow { asked, ..subflow };
-            while subflow.rate.is_some()
+            // A connection that is not measured yet gets a few, to be measured: when it comes, the
+            // others may have been asked for all that is left.
+            while (subflow.rate.is_some() || subflow.asked < MIN_DEPTH)
                 && subflow.asked < most
                 && self.duplicates.is_allowed()
                 && picker.free_blocks() == 0

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod content;
+#[path = "over_tcp/messages.rs"]
+mod messages;
 mod scripted;
 
 use std::ffi::OsStr;
@@ -538,85 +540,4 @@ async fn late_repeated_and_reordered_answers_are_no_offence() {
     for one in of.map(tokio::spawn) {
         one.await.unwrap();
     }
-}
-
-/// Reads messages until one of kind `wanted`; returns its body.
-async fn until(stream: &mut TcpStream, wanted: u8) -> Vec<u8> {
-    let read = async {
-        loop {
-            let length = stream.read_u32().await.unwrap();
-            let mut said = vec![0; length as usize];
-            stream.read_exact(&mut said).await.unwrap();
-            if said.first() == Some(&wanted) {
-                return said.split_off(1);
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, read).await.unwrap()
-}
-
-/// The bytes of a request for 16 KiB of the first piece.
-fn request(begin: u32) -> Vec<u8> {
-    message(6, &[0, begin, 16384].map(u32::to_be_bytes).concat())
-}
-
-/// A leecher's handshake.
-fn handshake(content: &Content) -> Vec<u8> {
-    content.greeting()[..HANDSHAKE].to_vec()
-}
-
-/// WebTorrent forgets an unchoke that comes before it is interested.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_peer_is_unchoked_once_it_is_interested() {
-    let content = content(500_000);
-    let (_seed, addr) = content.seed("127.0.0.1:0").await;
-    let mut stream = TcpStream::connect(addr.ip().unwrap()).await.unwrap();
-    let early = [handshake(&content), request(0)].concat();
-    stream.write_all(&early).await.unwrap();
-    stream.read_exact(&mut [0; HANDSHAKE]).await.unwrap();
-    until(&mut stream, 5).await;
-    stream.write_all(&message(2, &[])).await.unwrap();
-    until(&mut stream, 1).await;
-    stream.write_all(&request(16384)).await.unwrap();
-    // The request before it was not allowed, and is not answered.
-    let block = until(&mut stream, 7).await;
-    assert_eq!(block[..8], [0, 0, 0, 0, 0, 0, 0x40, 0]);
-}
-
-/// What a peer may send although nothing calls for it. In the end it is interested and unchokes.
-fn uncalled_for() -> Vec<u8> {
-    let cancel = message(8, &request(0)[5..]);
-    let have = message(4, &[0; 4]);
-    let port = message(9, &[0x1a, 0xe1]);
-    let [choke, unchoke, interested, not_interested] = [0, 1, 2, 3].map(|id| message(id, &[]));
-    let twice = [choke, unchoke, not_interested, cancel, interested].map(|it| it.repeat(2));
-    [have, twice.concat(), port].concat()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_takes_no_offence_at_messages_that_nothing_calls_for() {
-    let content = content(500_000);
-    let (_seed, addr) = content.seed("127.0.0.1:0").await;
-    let mut stream = TcpStream::connect(addr.ip().unwrap()).await.unwrap();
-    let early = [handshake(&content), uncalled_for()].concat();
-    stream.write_all(&early).await.unwrap();
-    stream.read_exact(&mut [0; HANDSHAKE]).await.unwrap();
-    until(&mut stream, 1).await;
-    stream.write_all(&request(0)).await.unwrap();
-    until(&mut stream, 7).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_download_takes_no_offence_at_messages_that_nothing_calls_for() {
-    let content = content(500_000);
-    let bitfield = content.greeting().split_off(HANDSHAKE);
-    let greeting = [handshake(&content), uncalled_for(), bitfield].concat();
-    let file = Arc::new(std::fs::read(content.file()).unwrap());
-    let peer = rogue(move |stream| {
-        let (greeting, file) = (greeting.clone(), file.clone());
-        async move { answer_all_but(stream, greeting, &file, &Mutex::new(None)).await }
-    })
-    .await;
-    finish(content.get(&[peer])).await.unwrap();
-    content.check();
 }

@@ -262,9 +262,19 @@ async fn count(
             }
             ServerEvent::Ended(session, result) => {
                 peer = tally.peer(*session);
-                let error = result.as_ref().err();
-                let waits = tally.ended(*session, error, Instant::now());
-                lost = (waits && tally.next().is_some()).then_some(*session);
+                match result
+                    .as_ref()
+                    .map(|summary| (summary, files::outcome(summary)))
+                {
+                    Ok((summary, Err(failure))) => {
+                        let all = summary.failed.len() as u64 >= summary.progress.files;
+                        tally.ended_without(*session, all, failure.to_string());
+                    }
+                    ended => {
+                        let waits = tally.ended(*session, ended.err(), Instant::now());
+                        lost = (waits && tally.next().is_some()).then_some(*session);
+                    }
+                }
             }
             ServerEvent::OfferEnded => {
                 tally.offer_ended("too many codes were wrong: the code cannot be used any more");

@@ -79,17 +79,28 @@ const RECORDED: [&str; 4] = [
     "  #:# # MiB taken: plain IP, one way only",
 ];
 
+/// The last screen of a download. How much of it each peer has sent is up to chance, and so is its
+/// unit.
+fn recorded(widths: &[u16]) -> Vec<String> {
+    let rows = masked(&download(widths)).into_iter();
+    rows.map(|row| {
+        row.replace("# KiB taken", "# MiB taken")
+            .replace("# B taken", "# MiB taken")
+    })
+    .collect()
+}
+
 #[test]
 fn the_last_screen_is_the_recorded_one() {
     for width in [80, 120] {
-        assert_eq!(masked(&download(&[width])), RECORDED, "{width} columns");
+        assert_eq!(recorded(&[width]), RECORDED, "{width} columns");
     }
 }
 
 #[test]
 fn resizing_leaves_nothing_behind() {
-    assert_eq!(masked(&download(&[120, 50, 80])), RECORDED);
-    assert_eq!(masked(&download(&[80, 120, 30, 100])), RECORDED);
+    assert_eq!(recorded(&[120, 50, 80]), RECORDED);
+    assert_eq!(recorded(&[80, 120, 30, 100]), RECORDED);
 }
 
 #[test]

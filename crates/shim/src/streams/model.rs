@@ -112,7 +112,7 @@ impl World {
     /// Hands each path what it has room for.
     fn send(&mut self, side: usize) {
         let streams = &mut self.sides[side];
-        let estimate = self.now.as_millis() as u64 % ESTIMATED == 0;
+        let estimate = (self.now.as_millis() as u64).is_multiple_of(ESTIMATED);
         for lane in &mut self.lanes {
             if estimate {
                 streams.set_estimate(lane.key, lane.wires[side].estimate());

@@ -102,11 +102,15 @@ pub(super) async fn run(
             };
             reading = read_ahead(shared, uploads, &mut sent).await;
             let bytes = batch.bytes.freeze();
-            if let Err(error) = send(&mut *stream, bytes.clone()).await {
+            if let Err(error) = write(&mut *stream, bytes.clone()).await {
                 return Gone::closed(error.to_string());
             }
             sent.0.push_back(bytes);
+            // Before the stream is flushed: a peer that now has everything may end the connection.
             traffic.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
+            if let Err(error) = stream.flush().await {
+                return Gone::closed(error.to_string());
+            }
             continue;
         }
         if ending {
@@ -129,11 +133,17 @@ pub(super) async fn run(
     }
 }
 
-async fn send(stream: &mut dyn Output, mut bytes: Bytes) -> std::io::Result<()> {
+async fn send(stream: &mut dyn Output, bytes: Bytes) -> std::io::Result<()> {
+    write(stream, bytes).await?;
+    stream.flush().await
+}
+
+/// Hands bytes to the stream.
+async fn write(stream: &mut dyn Output, mut bytes: Bytes) -> std::io::Result<()> {
     while !bytes.is_empty() {
         poll_fn(|cx| stream.poll_send(cx, &mut bytes)).await?;
     }
-    stream.flush().await
+    Ok(())
 }
 
 /// Starts to read the next blocks from disk, if any are requested.

@@ -22,6 +22,8 @@ pub struct Tally {
     patience: Duration,
     done: u64,
     failed: Vec<String>,
+    /// Why transfers are complete but for some files.
+    partial: Vec<String>,
     running: Vec<(SessionNumber, Transfer)>,
     /// What may be continued until a time.
     lost: Vec<(Transfer, Instant, String)>,
@@ -55,6 +57,7 @@ impl Tally {
             patience,
             done: 0,
             failed: Vec::new(),
+            partial: Vec::new(),
             running: Vec::new(),
             lost: Vec::new(),
             ended: None,
@@ -109,6 +112,15 @@ impl Tally {
         true
     }
 
+    /// A session has ended without an error, but files of its transfer failed: `all` of them, or some.
+    pub fn ended_without(&mut self, session: SessionNumber, all: bool, reason: String) {
+        self.running.retain(|(number, _)| *number != session);
+        match all {
+            true => self.failed.push(reason),
+            false => self.partial.push(reason),
+        }
+    }
+
     fn may_continue(&self, error: &TransferError) -> bool {
         match error {
             TransferError::Unreachable { .. } | TransferError::Replaced => true,
@@ -135,14 +147,14 @@ impl Tally {
 
     /// Whether the receiver is to end.
     pub fn is_over(&self) -> bool {
-        let counted = self.done + self.failed.len() as u64;
+        let counted = self.done + (self.failed.len() + self.partial.len()) as u64;
         self.ended.is_some() || self.wanted.is_some_and(|wanted| counted >= wanted)
     }
 
     /// The outcome of the command.
     ///
     /// # Errors
-    /// When transfers that count have failed, or fewer came than are wanted.
+    /// When transfers that count have failed, in all files or in some, or fewer came than are wanted.
     pub fn outcome(mut self) -> Result<(), Failure> {
         if let Some(reason) = self.ended {
             return Err(Failure::job(reason));
@@ -154,9 +166,11 @@ impl Tally {
         self.failed
             .extend(self.lost.into_iter().map(|(.., reason)| reason));
         let Some(reason) = self.failed.first() else {
-            return match self.done >= wanted {
-                true => Ok(()),
-                false => Err(Failure::job(format!(
+            let complete = self.done + self.partial.len() as u64;
+            return match (complete >= wanted, self.partial.pop()) {
+                (true, None) => Ok(()),
+                (true, Some(reason)) => Err(Failure::partial(reason)),
+                (false, _) => Err(Failure::job(format!(
                     "interrupted: {} of {wanted} transfers are complete",
                     self.done
                 ))),
@@ -207,6 +221,19 @@ mod tests {
     /// What the command says and returns.
     fn outcome(tally: Tally) -> Option<String> {
         tally.outcome().err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn transfers_without_some_files_count_and_are_the_outcome() {
+        let mut tally = Tally::new(Some(2), false, PATIENCE);
+        tally.began(1, transfer(1, "a"));
+        tally.began(2, transfer(1, "b"));
+        tally.ended_without(1, false, "1 file was not transferred".into());
+        assert!(!tally.is_over());
+        tally.ended(2, None, Instant::now());
+        assert!(tally.is_over());
+        let failure = tally.outcome().unwrap_err();
+        assert_eq!(failure.to_string(), "1 file was not transferred");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Link {
     }
 
     fn is_up(&self, now: Duration) -> bool {
-        let period = |flaps: u64| now.as_millis() as u64 / flaps % 2 == 0;
+        let period = |flaps: u64| (now.as_millis() as u64 / flaps).is_multiple_of(2);
         self.flaps.is_none_or(period)
     }
 
