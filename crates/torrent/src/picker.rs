@@ -13,7 +13,7 @@ mod rarity;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use self::begun::Begun;
@@ -420,6 +420,19 @@ impl Picker {
         Picked {
             requests: vec![request],
             cancel: Vec::new(),
+        }
+    }
+
+    /// Frees and returns the last requests over `conn`, at most `most`, so that at least `keep` stay.
+    pub fn take_back(&mut self, conn: ConnId, keep: usize, most: usize) -> Vec<Request> {
+        let Some(known) = self.conns.get(&conn) else {
+            return Vec::new();
+        };
+        let first = known.asked.len().saturating_sub(most).max(keep);
+        let last: HashSet<BlockRef> = known.asked.iter().skip(first).map(|it| it.block).collect();
+        match last.is_empty() {
+            true => Vec::new(),
+            false => self.release_where(conn, |_, asked| last.contains(&asked.block)),
         }
     }
 

@@ -187,6 +187,20 @@ impl Plan {
         }
     }
 
+    /// How many blocks stay requested over a connection when another one comes to which its last
+    /// ones can move; `part` is the share of each if nothing is measured. What may be under way
+    /// already stays.
+    pub fn keeps(&self, subflow: &Subflow, part: usize) -> usize {
+        let kept = match subflow.rate {
+            None => part,
+            Some(rate) => {
+                let time = self.finish.max(2.0 * subflow.rtt.as_secs_f64());
+                (rate * time / f64::from(BLOCK)).ceil() as usize
+            }
+        };
+        kept.max(MIN_DEPTH)
+    }
+
     /// Seconds gained by requesting a block at `place` in the queue of `holder` over `subflow` too;
     /// `None` unless it arrives clearly sooner, and would clearly come after the others.
     pub fn gain(&self, subflow: &Subflow, holder: &Subflow, place: usize) -> Option<f64> {

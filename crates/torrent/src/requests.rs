@@ -174,6 +174,7 @@ impl Requests {
         let rate = |subflow: &Subflow| subflow.rate.unwrap_or(f64::INFINITY);
         order
             .sort_by(|(a, of_a, _), (b, of_b, _)| rate(of_b).total_cmp(&rate(of_a)).then(a.cmp(b)));
+        self.make_room(picker, &plan, left, &order, &mut filled);
         let free = picker.free_blocks();
         for (id, subflow, depth) in order {
             let share = plan.share(&subflow, depth, free);
@@ -183,9 +184,7 @@ impl Requests {
             let asked = subflow.asked + requests.len();
             let most = depth.min(asked.saturating_add(blocks(room(picker, id).again)));
             let mut subflow = Subflow { asked, ..subflow };
-            // A connection that is not measured yet gets a few, to be measured: when it comes, the
-            // others may have been asked for all that is left.
-            while (subflow.rate.is_some() || subflow.asked < MIN_DEPTH)
+            while subflow.rate.is_some()
                 && subflow.asked < most
                 && self.duplicates.is_allowed()
                 && picker.free_blocks() == 0
@@ -203,6 +202,37 @@ impl Requests {
             filled.requests.push((id, requests));
         }
         filled
+    }
+}
+
+impl Requests {
+    /// Takes back what others will not deliver by the time all are done, for connections that have
+    /// just come: when there was only one, it was asked for all that was left.
+    fn make_room(
+        &self,
+        picker: &mut Picker,
+        plan: &Plan,
+        left: u64,
+        order: &[(ConnId, Subflow, usize)],
+        filled: &mut Filled,
+    ) {
+        let is_new = |subflow: &Subflow| subflow.rate.is_none() && subflow.asked == 0;
+        let new = order
+            .iter()
+            .filter(|(_, subflow, _)| is_new(subflow))
+            .count();
+        if new == 0 || picker.free_blocks() > 0 {
+            return;
+        }
+        let part = usize::try_from(left.div_ceil(order.len() as u64)).unwrap_or(usize::MAX);
+        let mut wanted = new.saturating_mul(part);
+        for (id, subflow, _) in order {
+            let released = picker.take_back(*id, plan.keeps(subflow, part), wanted);
+            wanted -= released.len();
+            filled
+                .cancel
+                .extend(released.into_iter().map(|it| (*id, it)));
+        }
     }
 }
 
