@@ -207,7 +207,8 @@ impl Requests {
 
 impl Requests {
     /// Takes back what others will not deliver by the time all are done, for connections that have
-    /// just come: when there was only one, it was asked for all that was left.
+    /// just come or have nearly nothing to do: when the first came, it was asked for all that was
+    /// left. Once too much was wasted, nothing is taken back.
     fn make_room(
         &self,
         picker: &mut Picker,
@@ -216,16 +217,17 @@ impl Requests {
         order: &[(ConnId, Subflow, usize)],
         filled: &mut Filled,
     ) {
-        let is_new = |subflow: &Subflow| subflow.rate.is_none() && subflow.asked == 0;
-        let new = order
-            .iter()
-            .filter(|(_, subflow, _)| is_new(subflow))
-            .count();
-        if new == 0 || picker.free_blocks() > 0 {
+        let is_idle = |subflow: &Subflow| match subflow.rate {
+            None => subflow.asked == 0,
+            Some(_) => subflow.asked <= MIN_DEPTH && self.duplicates.may_waste(),
+        };
+        let idle = order.iter().filter(|(_, subflow, _)| is_idle(subflow));
+        let idle = idle.count();
+        if idle == 0 || picker.free_blocks() > 0 {
             return;
         }
         let part = usize::try_from(left.div_ceil(order.len() as u64)).unwrap_or(usize::MAX);
-        let mut wanted = new.saturating_mul(part);
+        let mut wanted = idle.saturating_mul(part);
         for (id, subflow, _) in order {
             let released = picker.take_back(*id, plan.keeps(subflow, part), wanted);
             wanted -= released.len();

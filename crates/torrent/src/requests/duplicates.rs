@@ -46,7 +46,12 @@ impl Duplicates {
 
     /// Whether a block may be requested twice.
     pub fn is_allowed(&self) -> bool {
-        self.tokens >= 1.0 && self.may_waste > 0
+        self.tokens >= 1.0 && self.may_waste()
+    }
+
+    /// Whether so little was wasted yet that more may be.
+    pub fn may_waste(&self) -> bool {
+        self.may_waste > 0
     }
 
     /// Counts a block that is requested twice.
