@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use hawser_mptcp::{Info, State};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -21,6 +22,10 @@ use crate::protocol::{Preamble, Status};
 
 /// How long the other side may take to say what it connects to.
 const FIRST: Duration = Duration::from_secs(10);
+/// Longest wait until the other host has joined a connection again over one of its slots.
+const REJOINED: Duration = Duration::from_secs(10);
+/// Interval at which that is looked at.
+const JOIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why a connection of another host ends.
 #[derive(Debug, Error)]
@@ -85,7 +90,9 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
             if let Err(error) = handle(&stream, from, &carriers, &mut ends).await {
                 if let (IncomingError::NoLongerServed { .. }, Some(block)) = (&error, block(from)) {
                     // A carrier was started anew: the reset has to arrive at the other host.
+                    let before = subflows(&stream);
                     carriers.reconnected((block.address(0), Role::Server)).await;
+                    let _ = tokio::time::timeout(REJOINED, joined(&stream, &before)).await;
                 }
                 refuse(&stream, &error).await;
                 fail(&carriers, &name, ends, &error);
@@ -101,6 +108,25 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
         refusing.relays().failed(Failed::SetUp, text);
     };
     intake::accept(listener, budget, take, refuse).await;
+}
+
+/// The numbers of a connection's subflows.
+fn subflows(stream: &TcpStream) -> Vec<u32> {
+    let info = Info::read(stream).into_iter();
+    let numbers = info.flat_map(|info| info.subflows.into_iter().map(|subflow| subflow.number));
+    numbers.collect()
+}
+
+/// Waits until the other host has joined a connection over another subflow than those `before`, which
+/// ended there with the carrier here. Until then it cannot be told that the connection ends, and later
+/// the kernel knows nothing of it any more.
+async fn joined(stream: &TcpStream, before: &[u32]) {
+    while let Ok(info) = Info::read(stream)
+        && !(info.subflows.iter())
+            .any(|subflow| subflow.state == State::Established && !before.contains(&subflow.number))
+    {
+        tokio::time::sleep(JOIN_INTERVAL).await;
+    }
 }
 
 /// Records that a connection failed.

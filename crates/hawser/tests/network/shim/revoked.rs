@@ -35,10 +35,12 @@ impl Bed {
 }
 
 /// Both ends must have been reset.
-fn assert_reset(mut client: &TcpStream, mut server: &TcpStream) {
+fn assert_reset(mut client: &TcpStream, mut server: &TcpStream, bed: &Bed) {
     let kind = |read: std::io::Result<usize>| read.map_err(|error| error.kind());
-    assert_eq!(kind(client.read(&mut [0])), Err(ErrorKind::ConnectionReset));
-    assert_eq!(kind(server.read(&mut [0])), Err(ErrorKind::ConnectionReset));
+    let reset = Err(ErrorKind::ConnectionReset);
+    let status = || [CLIENT, SERVER].map(|isd_as| bed.status(isd_as).to_string());
+    assert_eq!(kind(client.read(&mut [0])), reset, "{:#?}", status());
+    assert_eq!(kind(server.read(&mut [0])), reset, "{:#?}", status());
 }
 
 /// Takes the client's key from those that the server allows.
@@ -58,9 +60,9 @@ fn revoke(carrier: &str, refusal: &str) {
     let (second, other) = bed.pair();
     let began = std::time::Instant::now();
     bed.write_keys("allowed_keys", "# nobody\n");
-    assert_reset(&program, &service);
+    assert_reset(&program, &service, &bed);
     println!("{carrier}: revoked after {:?}", began.elapsed());
-    assert_reset(&second, &other);
+    assert_reset(&second, &other, &bed);
     bed.wait_for_failure(CLIENT, "no longer");
     bed.wait_for_failure(SERVER, "no longer");
     let to = format!("{}:9", MAPPED[0]);
@@ -96,7 +98,7 @@ fn connections_end_with_what_else_they_need() {
     let _client = bed.up(CLIENT, &["--file", &map]);
     let (program, service) = bed.pair();
     bed.write_keys("known_hosts", "");
-    assert_reset(&program, &service);
+    assert_reset(&program, &service, &bed);
     bed.wait_for_failure(CLIENT, "is no longer trusted here");
     bed.write_keys("known_hosts", &known);
 
@@ -104,7 +106,7 @@ fn connections_end_with_what_else_they_need() {
     let (program, service) = bed.pair();
     server.kill();
     let _server = bed.serve(&["--serve", "9"]);
-    assert_reset(&program, &service);
+    assert_reset(&program, &service, &bed);
     bed.wait_for_failure(SERVER, "is no longer served here");
 }
 
