@@ -16,9 +16,11 @@ const HOLD: Duration = Duration::from_secs(1);
 /// How long a report withholds paths while their source does not answer: then they are tried again,
 /// and outages that last are reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
-/// Longest hold of a link that is reported down repeatedly.
+/// Longest hold of a link that works and fails in turn.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);
-/// A report within this time after the end of the last hold doubles the hold.
+/// A report within this time after the end of the last hold doubles the hold, if the link worked in
+/// between. An outage that lasts is not a relapse: a daemon may offer its paths all the time
+/// (scionproto's does), and each try shows whether the link works again.
 const RELAPSE: Duration = Duration::from_secs(10);
 /// How long a report is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
@@ -113,23 +115,30 @@ struct Record {
     hold: Duration,
     /// When paths over it were offered again, which ends the outage.
     over: Option<Instant>,
+    /// Whether a packet over it was acknowledged since.
+    worked: bool,
 }
 
 impl Outages {
     /// Records a report. Returns whether it is new.
     pub(crate) fn report(&mut self, outage: Outage, now: Instant) -> bool {
         self.0.retain(|_, record| now < record.until + MEMORY);
-        let last = self.0.get(&outage).map(|record| (record.over, record.hold));
-        let hold = match last {
-            Some((None, _)) => return false,
-            Some((Some(over), hold)) if now < over + RELAPSE => (hold * 2).min(LONGEST_HOLD),
-            _ => HOLD,
+        let hold = match self.0.get(&outage) {
+            Some(last) => match last.over {
+                None => return false,
+                Some(over) if last.worked && now < over + RELAPSE => {
+                    (last.hold * 2).min(LONGEST_HOLD)
+                }
+                Some(_) => HOLD,
+            },
+            None => HOLD,
         };
         let record = Record {
             since: now,
             until: now + hold,
             hold,
             over: None,
+            worked: false,
         };
         self.0.insert(outage, record);
         true
@@ -152,6 +161,11 @@ impl Outages {
     /// then was acknowledged. Returns whether there was any.
     pub(crate) fn clear(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
         let before = self.0.len();
+        for (outage, record) in &mut self.0 {
+            if record.over.is_some_and(|over| sent > over) && outage.cuts(interfaces) {
+                record.worked = true;
+            }
+        }
         self.0.retain(|outage, record| {
             record.over.is_some() || sent <= record.since || !outage.cuts(interfaces)
         });
@@ -278,6 +292,18 @@ mod tests {
     }
 
     #[test]
+    fn an_outage_that_lasts_is_tried_each_second_though_its_paths_are_offered_all_the_time() {
+        let (path, mut now) = (interfaces(OVER_TWO), Instant::now());
+        let mut outages = Outages::default();
+        for _ in 0..100 {
+            assert!(outages.report(down("1-ff00:0:2#3"), now));
+            now += HOLD;
+            outages.offered(&path, now);
+            assert!(!outages.cut(&path));
+        }
+    }
+
+    #[test]
     fn a_relapse_doubles_the_hold() {
         let (path, mut now) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
@@ -289,10 +315,12 @@ mod tests {
             now += hold;
             outages.offered(&path, now);
             assert!(!outages.cut(&path));
+            now += Duration::from_millis(1);
+            outages.clear(&path, now);
             hold = (hold * 2).min(LONGEST_HOLD);
         }
         assert_eq!(hold, LONGEST_HOLD);
-        now += RELAPSE;
+        now += RELAPSE + HOLD;
         assert!(outages.report(down("1-ff00:0:2#3"), now));
         outages.offered(&path, now + HOLD);
         assert!(!outages.cut(&path), "long after, the first hold counts");
