@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a session is told by those that know of it, and looks at several times a second.
+/// What ends a session from outside. The session polls it several times a second.
 #[derive(Debug, Default)]
 pub(crate) struct Notice {
     replaced: AtomicBool,

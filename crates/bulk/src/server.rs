@@ -77,7 +77,7 @@ pub enum ServerEvent {
     },
     /// As many codes were wrong as are allowed: nobody can use the code any more.
     OfferEnded,
-    /// The file with the keys of those who may connect cannot be used: once for each reason.
+    /// The file of allowed keys cannot be used. Reported once for each reason.
     Keys(KeysFileError),
     /// A session begins.
     Began {

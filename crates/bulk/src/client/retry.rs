@@ -1,4 +1,4 @@
-//! How long a transfer goes on trying to reach its server again.
+//! How long a transfer tries to reach its server again.
 
 use std::time::{Duration, Instant};
 

@@ -40,7 +40,7 @@ impl Skips {
         }
     }
 
-    /// Whether everything was transferred, or stayed as wanted.
+    /// Whether every file was transferred, or kept because the client chose so.
     pub(super) const fn is_complete(&self) -> bool {
         self.failed.is_empty()
     }

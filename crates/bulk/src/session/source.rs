@@ -31,7 +31,7 @@ pub(super) struct SourcePart {
     /// Chaining values that the sink has named before the transfer.
     there: HashMap<u64, ChainingValue>,
     confirmed: Vec<bool>,
-    /// What is skipped, the part of that which the sink skips, and how much of the rest it was told.
+    /// All skipped entries; those that the sink skips; how many of this side's were announced.
     skips: Skips,
     sink_skips: Arc<SinkSkips>,
     announced: usize,

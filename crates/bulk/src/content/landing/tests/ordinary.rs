@@ -1,4 +1,4 @@
-//! What a user meets who may not read and write everything.
+//! Content that an ordinary user may not read or write in part.
 
 use std::process::{Command, Stdio};
 
