@@ -69,6 +69,13 @@ impl Run {
         self.bytes.capacity() - self.bytes.len() >= bytes
     }
 
+    /// Copies the bytes to an allocation of their size, if they are less than half of the present one.
+    fn fit(&mut self) {
+        if self.bytes.len() * 2 < self.allocated {
+            *self = Self::new(&self.bytes, 0);
+        }
+    }
+
     fn cost(&self) -> usize {
         self.allocated + RUN_COST
     }
@@ -92,6 +99,7 @@ impl StreamBuffer {
                 self.append(&run.bytes);
             } else {
                 self.next += run.bytes.len() as u64;
+                self.fit_last();
                 self.ready.push_back(run);
             }
         }
@@ -128,6 +136,16 @@ impl StreamBuffer {
         }
     }
 
+    /// Gives back the room of the last run that is ready, if it is most of it: the run does not grow
+    /// any more once another follows it.
+    fn fit_last(&mut self) {
+        if let Some(last) = self.ready.back_mut() {
+            self.held -= last.cost();
+            last.fit();
+            self.held += last.cost();
+        }
+    }
+
     /// Notes the end. Nothing arrives after it.
     pub(super) fn end(&mut self, end: End) {
         self.end = Some(end);
@@ -155,11 +173,9 @@ impl StreamBuffer {
 
     /// Copies the rest of a run that was read in part, once it is less than half.
     fn shrink(&mut self) {
-        if let Some(first) = self.ready.front_mut()
-            && first.bytes.len() * 2 < first.allocated
-        {
+        if let Some(first) = self.ready.front_mut() {
             self.held -= first.cost();
-            *first = Run::new(&first.bytes, 0);
+            first.fit();
             self.held += first.cost();
         }
     }
@@ -204,6 +220,21 @@ mod tests {
         }
         assert_eq!(buffer.len(), 2002);
         assert!(buffer.held() < 16 * 1024, "{}", buffer.held());
+    }
+
+    #[test]
+    fn a_byte_between_long_runs_takes_little() {
+        let mut buffer = StreamBuffer::default();
+        let run = [7; SHORT_RUN];
+        let stride = SHORT_RUN as u64 + 1;
+        for number in 0..64 {
+            buffer.insert(number * stride + 1, &run);
+        }
+        for number in 0..64 {
+            buffer.insert(number * stride, b"x");
+        }
+        assert_eq!(buffer.len(), 64 * (SHORT_RUN + 1));
+        assert!(buffer.held() <= 2 * buffer.len(), "{}", buffer.held());
     }
 
     #[test]
