@@ -2,6 +2,7 @@
 
 pub mod display;
 pub mod files;
+pub mod metadata;
 pub mod report;
 pub mod sockets;
 pub mod spool;
@@ -87,15 +88,15 @@ enum Happened {
 }
 
 /// Runs the transfers side by side, shows them, and prints the report of each when it ends; `done`
-/// is what was done with the bytes, for people. With `owner`, owning users are carried.
+/// is what was done with the bytes, for people.
 pub fn run(
-    (client, owner): (&ClientArgs, bool),
+    client: &ClientArgs,
     host: &HostArgs,
     jobs: Vec<Job>,
     done: &str,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let options = client.options(owner)?;
+    let options = client.options()?;
     for job in &jobs {
         // Before a code is spent.
         if let Request::Fetch { destination, .. } = &job.request {
@@ -287,8 +288,8 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The options of the transfer; with owners if `owner`.
-    pub fn options(&self, owner: bool) -> Result<TransferOptions, Failure> {
+    /// The options of the transfer.
+    pub fn options(&self) -> Result<TransferOptions, Failure> {
         Ok(TransferOptions {
             paths: PathOptions {
                 select: self.select.read()?,
@@ -298,7 +299,7 @@ impl ClientArgs {
             },
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
-            wants: self.files.wants(owner)?,
+            wants: self.files.wants()?,
             retry: self.retry,
             server: match &self.code {
                 _ if self.any_server => Trust::Any,

@@ -20,9 +20,6 @@ pub struct FetchArgs {
     /// Verify everything and write nothing, to measure all but the disk
     #[arg(long, conflicts_with = "output")]
     pub discard: bool,
-    /// Carry the owning users, by number, with set-uid; it takes root
-    #[arg(long)]
-    pub owner: bool,
     #[command(flatten)]
     pub client: ClientArgs,
     #[command(flatten, next_help_heading = "This host")]
@@ -47,5 +44,5 @@ pub fn run(args: FetchArgs) -> Result<(), Failure> {
         place: args.place,
         request,
     };
-    bulk::run((&args.client, args.owner), &args.host, vec![job], "fetched")
+    bulk::run(&args.client, &args.host, vec![job], "fetched")
 }

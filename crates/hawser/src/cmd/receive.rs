@@ -6,7 +6,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hawser_bulk::protocol::Choices;
 use hawser_bulk::{
     Algorithm, Clients, Destination, Limit, Node, ServerEvent, ServerOptions, TransferEvent,
     XdpUse, check_shared, serve,
@@ -19,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::tally::{Tally, Transfer};
 use super::address::{Listen, listen};
+use super::bulk::metadata::MetadataArgs;
 use super::bulk::report::{Report, mbit};
 use super::bulk::sockets::{SocketArgs, XdpReport};
 use super::bulk::spool::Spool;
@@ -45,18 +45,8 @@ pub struct ReceiveArgs {
     /// is printed on standard error
     #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
     pub stdout: bool,
-    /// Take the owning users that are sent, by number, with set-uid; it takes root
-    #[arg(long)]
-    pub owner: bool,
-    /// Take the owning groups that are sent, by number, with set-gid
-    #[arg(long, short)]
-    pub group: bool,
-    /// Take the ACLs that are sent
-    #[arg(long, short = 'A')]
-    pub acls: bool,
-    /// Take the extended attributes of users that are sent
-    #[arg(long, short = 'X')]
-    pub xattrs: bool,
+    #[command(flatten)]
+    pub metadata: MetadataArgs,
     /// Let others fetch what is in this folder
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
@@ -143,11 +133,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         code: code.clone(),
         receive: Some(receive),
         share: args.share.clone(),
-        take: Choices::NONE
-            .with(Choices::OWNER, args.owner)
-            .with(Choices::GROUP, args.group)
-            .with(Choices::ACLS, args.acls)
-            .with(Choices::ATTRIBUTES, args.xattrs),
+        take: args.metadata.choices(),
         sessions: args.sessions.into(),
         algorithm: args.congestion.unwrap_or_default(),
         limit: args.limit.map(|rate| Limit::new(rate, None)),

@@ -16,6 +16,8 @@ use crate::format;
 use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
+// Of the commands with owners, only this one has no output folder that `-o` stands for.
+#[command(mut_arg("owner", |owner| owner.short('o')))]
 pub struct SendArgs {
     /// Files and folders, or - for standard input, and last one server or several as `hawser receive`
     /// prints them, with a path in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
@@ -24,9 +26,6 @@ pub struct SendArgs {
     /// Send this many zeros instead of files, to measure all but the disk
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub zeros: Option<u64>,
-    /// Carry the owning users, by number, with set-uid; a receiver takes them with its own --owner
-    #[arg(long, short)]
-    pub owner: bool,
     /// Say what would be sent, and send nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -58,7 +57,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let content = match args.zeros {
         Some(bytes) => Source::zeros(bytes)?,
         None => {
-            let scan = scan(&files, args.client.files.scan_options(args.owner))?;
+            let scan = scan(&files, args.client.files.scan_options())?;
             for warning in &scan.warnings {
                 errln!("hawser: {}", plain(&warning.to_string()));
             }
@@ -92,7 +91,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         place,
     };
     let jobs = places.into_iter().map(job).collect();
-    bulk::run((&args.client, args.owner), &args.host, jobs, "sent")
+    bulk::run(&args.client, &args.host, jobs, "sent")
 }
 
 /// Whether an argument stands for standard input.

@@ -4,6 +4,7 @@ use hawser_bulk::content::{Pattern, ScanOptions};
 use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{FailedFile, Summary};
 
+use super::metadata::MetadataArgs;
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 
@@ -22,15 +23,8 @@ pub struct FileArgs {
     /// Leave files as they are that are newer at the destination
     #[arg(long, conflicts_with = "no_overwrite")]
     pub update: bool,
-    /// Carry the owning groups, by number, with set-gid; a receiver takes them with its own --group
-    #[arg(long, short)]
-    pub group: bool,
-    /// Carry ACLs; a receiver takes them with its own --acls
-    #[arg(long, short = 'A')]
-    pub acls: bool,
-    /// Carry extended attributes of users; a receiver takes them with its own --xattrs
-    #[arg(long, short = 'X')]
-    pub xattrs: bool,
+    #[command(flatten)]
+    pub metadata: MetadataArgs,
     /// Carry hard links: files with several names among what is transferred stay one file
     #[arg(long, short = 'H')]
     pub hard_links: bool,
@@ -40,32 +34,29 @@ pub struct FileArgs {
 }
 
 impl FileArgs {
-    /// How files are listed; with their owners if `owner`.
-    pub fn scan_options(&self, owner: bool) -> ScanOptions {
+    /// How files are listed.
+    pub fn scan_options(&self) -> ScanOptions {
         ScanOptions {
             strict: self.strict,
             exclude: self.exclude.clone(),
-            carry: self.choices(owner),
+            carry: self.choices(),
         }
     }
 
-    fn choices(&self, owner: bool) -> Choices {
-        Choices::NONE
+    fn choices(&self) -> Choices {
+        self.metadata
+            .choices()
             .with(Choices::STRICT, self.strict)
             .with(Choices::NO_OVERWRITE, self.no_overwrite)
             .with(Choices::UPDATE, self.update)
-            .with(Choices::OWNER, owner)
-            .with(Choices::GROUP, self.group)
-            .with(Choices::ACLS, self.acls)
-            .with(Choices::ATTRIBUTES, self.xattrs)
             .with(Choices::HARD_LINKS, self.hard_links)
     }
 
-    /// What the other side is asked for; with owners if `owner`.
-    pub fn wants(&self, owner: bool) -> Result<Wants, Failure> {
+    /// What the other side is asked for.
+    pub fn wants(&self) -> Result<Wants, Failure> {
         let exclude = self.exclude.iter().map(|one| one.text().to_owned());
         let wants = Wants {
-            choices: self.choices(owner),
+            choices: self.choices(),
             exclude: exclude.collect(),
         };
         match wants.fits() {
