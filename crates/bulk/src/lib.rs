@@ -22,6 +22,7 @@ mod limit;
 mod memory;
 mod node;
 mod notice;
+mod patience;
 pub mod protocol;
 mod queues;
 mod reader;

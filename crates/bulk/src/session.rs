@@ -35,6 +35,7 @@ use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::notice::Notice;
+use crate::patience::Patience;
 use crate::protocol::{ErrorCode, Inbox, Message, Outbox, SessionMessage};
 use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 
@@ -89,8 +90,8 @@ pub(crate) struct Session {
     data_events: UnboundedReceiver<DataEvent>,
     events: UnboundedSender<TransferEvent>,
     began: Instant,
-    /// When the last connection ended; `None` while there is one.
-    alone_since: Option<Instant>,
+    /// Time without a connection; `None` while there is one.
+    alone: Option<Patience>,
     last_error: Option<String>,
     /// What ends it from outside.
     notice: Arc<Notice>,
@@ -202,7 +203,7 @@ impl Session {
             data_events,
             events: begin.events,
             began: Instant::now(),
-            alone_since: Some(Instant::now()),
+            alone: Some(Patience::new(Instant::now())),
             last_error: None,
             notice: begin.notice,
             arrived: (0, Instant::now()),
@@ -430,7 +431,7 @@ impl Session {
             control.send(answer);
         }
         self.outbox.sent(subflow, joined.sent);
-        self.alone_since = None;
+        self.alone = None;
         let one = Subflow {
             path: connection.path(),
             fingerprint: connection.fingerprint(),
@@ -462,7 +463,7 @@ impl Session {
         }
         self.data.give(Command::Remove(self.key, subflow));
         if self.subflows.is_empty() {
-            self.alone_since = Some(Instant::now());
+            self.alone = Some(Patience::new(Instant::now()));
         }
         // What it has not delivered goes over another one.
         self.outbox.on_end(subflow);
@@ -472,8 +473,8 @@ impl Session {
 
     fn tick(&mut self) -> Result<(), TransferError> {
         self.memory.adapt();
-        if let Some(since) = self.alone_since
-            && since.elapsed() >= KEPT
+        if let Some(alone) = &mut self.alone
+            && alone.is_over(KEPT, Instant::now())
         {
             let trouble = self.dialer.as_ref().and_then(Dialer::trouble);
             let reason = trouble.or_else(|| self.last_error.take());

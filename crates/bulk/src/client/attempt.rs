@@ -15,6 +15,7 @@ use crate::dialer::{Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::node::Node;
 use crate::notice::Notice;
+use crate::patience::wait;
 use crate::protocol;
 use crate::report::TransferEvent;
 use crate::session::{self, Begin, Ended, Role, Session, landing_options};
@@ -136,9 +137,9 @@ async fn first_credit(
             }
         }
     };
-    match tokio::time::timeout(patience, first).await {
-        Ok(first) => first,
-        Err(_) => Err(TransferError::Unreachable {
+    match wait(patience, first).await {
+        Some(first) => first,
+        None => Err(TransferError::Unreachable {
             peer,
             after: patience,
             reason: dialer
