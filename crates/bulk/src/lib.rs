@@ -22,7 +22,6 @@ mod limit;
 mod memory;
 mod node;
 mod notice;
-mod patience;
 pub mod protocol;
 mod queues;
 mod reader;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
+use hawser_endhost::patience::Patience;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
@@ -35,7 +36,6 @@ use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::patience::Patience;
 use crate::protocol::{ErrorCode, Inbox, Message, Outbox, SessionMessage};
 use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 

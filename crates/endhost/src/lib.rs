@@ -17,6 +17,7 @@ pub mod lanes;
 mod local_as;
 mod outage;
 mod path;
+pub mod patience;
 pub mod ping;
 mod plain_ip;
 pub mod probe;

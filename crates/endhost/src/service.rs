@@ -9,6 +9,7 @@ use connectrpc::{ConnectError, ErrorCode, Protocol};
 use thiserror::Error;
 use tokio::net::lookup_host;
 
+use crate::patience::wait;
 use crate::sync::lock;
 
 /// The daemon's address unless the environment sets another.
@@ -118,9 +119,7 @@ impl<C: Clone> Caller<C> {
     /// A client of `service`; `None` when its address is invalid.
     pub(crate) fn new(service: Service, make: fn(HttpClient, ClientConfig) -> C) -> Option<Self> {
         let uri = format!("http://{}/", service.address()).parse().ok()?;
-        let config = ClientConfig::new(uri)
-            .with_protocol(Protocol::Grpc)
-            .with_default_timeout(CALL_TIMEOUT);
+        let config = ClientConfig::new(uri).with_protocol(Protocol::Grpc);
         let client = Mutex::new(make(transport(), config.clone()));
         Some(Self {
             service,
@@ -166,11 +165,11 @@ impl<C: Clone> Caller<C> {
         question: &'static str,
         call: impl Future<Output = Result<A, ConnectError>>,
     ) -> Result<Option<A>, SourceError> {
-        // The call has its own deadline; this one also covers servers that do not speak gRPC.
-        let error = match tokio::time::timeout(CALL_TIMEOUT, call).await {
-            Ok(Ok(answer)) => return Ok(Some(answer)),
-            Ok(Err(error)) => error,
-            Err(_) => ConnectError::new(ErrorCode::DeadlineExceeded, "no answer"),
+        // The client's own deadlines would count the time in which this process is stopped.
+        let error = match wait(CALL_TIMEOUT, call).await {
+            Some(Ok(answer)) => return Ok(Some(answer)),
+            Some(Err(error)) => error,
+            None => ConnectError::new(ErrorCode::DeadlineExceeded, "no answer"),
         };
         let service = self.service.clone();
         let message = error.message.unwrap_or_else(|| error.code.as_str().into());

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
+use hawser_endhost::patience::wait;
 use hawser_keys::{PeerKey, Trust};
 use hawser_manager::PathSet;
 use hawser_seal::Cipher;
@@ -15,7 +16,6 @@ use crate::dialer::{Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::patience::wait;
 use crate::protocol;
 use crate::report::TransferEvent;
 use crate::session::{self, Begin, Ended, Role, Session, landing_options};

@@ -10,14 +10,14 @@ const MAX_STEP: Duration = Duration::from_secs(1);
 
 /// Counts the time of a wait.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     seen: Instant,
     waited: Duration,
 }
 
 impl Patience {
     /// A wait that begins at `now`.
-    pub(crate) fn new(now: Instant) -> Self {
+    pub fn new(now: Instant) -> Self {
         Self {
             seen: now,
             waited: Duration::ZERO,
@@ -26,7 +26,7 @@ impl Patience {
 
     /// Whether `limit` was waited at `now`. Must be asked more often than once in a second; of a
     /// longer interval, only a second counts.
-    pub(crate) fn is_over(&mut self, limit: Duration, now: Instant) -> bool {
+    pub fn is_over(&mut self, limit: Duration, now: Instant) -> bool {
         let step = now.saturating_duration_since(self.seen);
         self.waited += step.min(MAX_STEP);
         self.seen = now;
@@ -34,15 +34,15 @@ impl Patience {
     }
 }
 
-/// The outcome of `future`; `None` once it was waited for for `limit`.
-pub(crate) async fn wait<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+/// Waits for `future` up to `limit`. `None` means that the limit was reached while this process ran.
+pub async fn wait<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     let mut patience = Patience::new(Instant::now());
     let mut tick = tokio::time::interval(MAX_STEP / 4);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            // What is there already counts more than time that is over.
+            // What is there already counts more than a limit that is reached.
             biased;
             output = &mut future => return Some(output),
             _ = tick.tick() => {
