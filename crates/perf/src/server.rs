@@ -104,6 +104,7 @@ impl Server {
         let request = timeout(PATIENCE, request).await;
         let (mut answers, requests, request) =
             request.map_err(|_| PerfError::message("it requests no test"))??;
+        connection.set_known();
         let cpu = cpu_time();
         let mut received = match request {
             Request::Stream => {

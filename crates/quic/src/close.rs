@@ -15,6 +15,13 @@ pub const NO_CODE: u32 = 0;
 /// small pieces with gaps that they take far more memory than their bytes.
 pub const TOO_FRAGMENTED: u32 = 0xffff_ff01;
 
+/// The application error code with which a connection is closed that gives way to others before the
+/// application knew its peer: its endpoint has as many as it has memory for. The peer may try again.
+pub const DISPLACED: u32 = 0xffff_ff02;
+
+/// The reason of [`DISPLACED`].
+pub(crate) const DISPLACED_REASON: &str = "too many peers connect at once; try again";
+
 /// The reason that both sides see when an endpoint is closed.
 pub(crate) const ENDPOINT_CLOSED: &str = "the endpoint was closed";
 

@@ -135,11 +135,19 @@ impl Connection {
         }
     }
 
+    /// Notes that the application knows the peer and serves it. Until then a connection that the peer
+    /// set up may be closed with [`DISPLACED`](crate::DISPLACED), as all of them together take a fixed
+    /// amount of memory.
+    pub fn set_known(&self) {
+        self.0.quic.set_known();
+    }
+
     /// Lets the peer have as much under way as the path holds, up to 256 MiB, as the application
     /// reads. Before this, and where the application never asks for it, the peer may send 64 KiB
     /// ahead of what is read: what it costs is a fixed sum.
     ///
-    /// To be called once the application knows who the peer is, or that it wants data from it.
+    /// To be called once the application knows who the peer is, or that it wants data from it; the peer
+    /// is [known](Self::set_known) then.
     pub fn expect_data(&self) {
         self.0.quic.expect_data();
     }

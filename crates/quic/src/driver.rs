@@ -11,15 +11,16 @@ mod connection;
 mod parker;
 mod task;
 mod timers;
+mod unknown;
 mod window;
 pub(crate) mod workers;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use std::{fmt, io, mem};
+use std::{fmt, io, mem, ptr};
 
-use hawser_endhost::lanes::{Candidate, FlowId, LaneSender, Lanes};
+use hawser_endhost::lanes::{Candidate, Flow, FlowId, LaneSender, Lanes};
 use noq_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
     Incoming, ServerConfig, Transmit,
@@ -32,6 +33,7 @@ pub(crate) use self::connection::{Connection, Lease, StreamFault};
 use self::parker::Parker;
 pub(crate) use self::task::run;
 use self::timers::Timers;
+use self::unknown::Unknown;
 use self::window::Budget;
 pub(crate) use self::window::{LARGEST, LEAST};
 pub(crate) use self::workers::Workers;
@@ -42,6 +44,8 @@ pub(crate) struct Driver {
     protocol: Mutex<Protocol>,
     timers: Timers,
     budget: Budget,
+    /// Connections that peers began and that the application has not taken for its own.
+    unknown: Unknown,
     /// Least that a connection may have sent and not yet acknowledged, in bytes.
     least_send_window: u64,
     /// Connections with packets that the socket had no room for.
@@ -93,6 +97,7 @@ impl Driver {
             }),
             timers: Timers::default(),
             budget: Budget::default(),
+            unknown: Unknown::default(),
             least_send_window,
             blocked: Mutex::default(),
             parker: Parker::new()?,
@@ -133,11 +138,11 @@ impl Driver {
         Some(Ok(Lease(connection)))
     }
 
-    /// Goes on with a connection that a peer begins.
+    /// Goes on with a connection that a peer begins over `flow`.
     pub(crate) fn accept(
         self: &Arc<Self>,
         incoming: Incoming,
-        flow: FlowId,
+        flow: &Flow,
         config: ServerConfig,
     ) -> Result<Lease, String> {
         let now = Instant::now();
@@ -146,10 +151,11 @@ impl Driver {
         let config = Some(Arc::new(config));
         match (protocol.endpoint).accept(incoming, now, &mut response, config) {
             Ok((handle, state)) => {
-                let connection = Connection::new(Arc::clone(self), handle, state, flow);
+                let connection = Connection::new(Arc::clone(self), handle, state, flow.id);
                 protocol.add(handle, &connection);
                 drop(protocol);
                 connection.drive(now);
+                connection.count_as_unknown(flow.remote, now);
                 Ok(Lease(connection))
             }
             Err(error) => {
@@ -251,10 +257,15 @@ impl Driver {
         answer
     }
 
-    /// Forgets a connection that cannot be worked any more.
-    fn forget(&self, handle: ConnectionHandle) {
-        if self.protocol().connections.contains_key(&handle) {
-            self.on_event(handle, EndpointEvent::drained());
+    /// Forgets a connection that is not worked any more.
+    fn forget(&self, connection: &Connection) {
+        // Its number may be another one's by now.
+        let protocol = self.protocol();
+        let member = protocol.connections.get(&connection.handle());
+        let is_member = member.is_some_and(|one| ptr::eq(&*one.connection, connection));
+        drop(protocol);
+        if is_member {
+            self.on_event(connection.handle(), EndpointEvent::drained());
         }
     }
 

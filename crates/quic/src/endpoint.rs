@@ -245,9 +245,18 @@ impl Endpoint {
         inner.map(Connection).map_err(closed)
     }
 
-    /// Waits for the next connection that a peer sets up; `None` once the endpoint is closed.
+    /// Waits for the next connection that a peer sets up; `None` once the endpoint is closed. Those that
+    /// have been closed since are left out.
+    ///
+    /// The application should look soon who the peer is: see [`Connection::set_known`].
     pub async fn accept(&self) -> Option<Connection> {
-        self.0.accepted.lock().await.recv().await
+        let mut accepted = self.0.accepted.lock().await;
+        loop {
+            let connection = accepted.recv().await?;
+            if connection.close_reason().is_none() {
+                return Some(connection);
+            }
+        }
     }
 
     /// Closes all connections, and waits up to a second until the peers are informed.

@@ -8,7 +8,7 @@ mod attack;
 use std::net::SocketAddr;
 
 use hawser_endhost::Endhost;
-use hawser_quic::{Config, Endpoint, TOO_FRAGMENTED};
+use hawser_quic::{Config, Connection, Endpoint, TOO_FRAGMENTED};
 use tokio::sync::mpsc;
 
 use self::attack::Attacker;
@@ -17,6 +17,8 @@ use self::attack::Attacker;
 const MOST: u64 = 350 << 10;
 /// More than such a connection may keep.
 const EACH: u64 = 2000;
+/// Most memory that all connections may keep from which the application expects no data, in bytes.
+const ALL: u64 = 8 << 20;
 
 fn local() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
@@ -52,6 +54,46 @@ async fn single_bytes_behind_gaps_cost_little_memory() {
     let reason = connection.closed().await.to_string();
     assert!(reason.contains("in too many pieces"), "{reason}");
     assert_eq!(connection.stats().held, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_unknown_peers_share_a_fixed_amount_of_memory() {
+    const CONNECTIONS: u64 = 60;
+    const FRAGMENTS: u64 = 900;
+    let host = Endhost::on_plain_ip(None);
+    let server = Endpoint::bind(host.clone(), Some(local()), Config::default()).unwrap();
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let (peer, alpn) = (server.local_addr(), Config::default().alpn);
+    // Somebody else's connections, of which the application knows one.
+    let elsewhere = Some(([127, 0, 0, 2], 0).into());
+    let client = Endpoint::bind(host.clone(), elsewhere, Config::default()).unwrap();
+    let connect = || async {
+        let connecting = client.connect(peer, path.clone());
+        let (there, here) = tokio::join!(connecting, server.accept());
+        (there.unwrap(), here.unwrap())
+    };
+    let (patient, known) = (connect().await, connect().await);
+    known.1.set_known();
+    let mut attacker = Attacker::new(&host, local(), peer, &path, &alpn).unwrap();
+    let packets = CONNECTIONS * FRAGMENTS;
+    let attack = move || attacker.fragment(packets, FRAGMENTS).unwrap();
+    let attack = tokio::task::spawn_blocking(attack);
+    // The application keeps every connection, and reads nothing.
+    let (mut accepted, mut most) = (Vec::new(), 0);
+    for _ in 0..CONNECTIONS {
+        accepted.push(server.accept().await.unwrap());
+        most = most.max(accepted.iter().map(|one| one.stats().held).sum());
+    }
+    let outcome = attack.await.unwrap();
+    let held = |one: &Connection| one.stats().held;
+    most = most.max(accepted.iter().map(held).sum());
+    assert_eq!(outcome.connections, CONNECTIONS, "{outcome:?}");
+    assert!(most > ALL / 2, "{most} bytes arrived");
+    assert!(most <= ALL, "{most} bytes were kept");
+    assert!(accepted.iter().any(|one| one.close_reason().is_some()));
+    for (there, here) in [&patient, &known] {
+        assert_eq!((there.close_reason(), here.close_reason()), (None, None));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

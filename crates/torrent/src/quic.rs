@@ -59,6 +59,10 @@ impl Connection for QuicConnection {
         Some(self.connection.stats().congestion)
     }
 
+    fn set_known(&self) {
+        self.connection.set_known();
+    }
+
     fn expect_data(&self) {
         self.connection.expect_data();
     }

@@ -105,6 +105,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
         None
     }
 
+    /// Notes that the peer is one of the swarm: the connection does not give way to others any more.
+    fn set_known(&self) {}
+
     /// Notes that blocks are expected over it, so that the peer may have many under way.
     fn expect_data(&self) {}
 

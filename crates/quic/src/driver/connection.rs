@@ -11,6 +11,7 @@ use std::time::Instant;
 use std::{fmt, mem};
 
 use bytes::Bytes;
+use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::FlowId;
 use noq_proto::{
     ConnectionError, ConnectionHandle, PathId, PathStats, TransportError, TransportErrorCode,
@@ -19,7 +20,7 @@ use noq_proto::{
 use self::state::{After, Cause, State};
 pub(crate) use self::streams::StreamFault;
 use super::{Driver, Received, lock};
-use crate::close::NO_CODE;
+use crate::close::{DISPLACED, DISPLACED_REASON, NO_CODE};
 
 /// A connection. Whichever task holds the lock works the protocol: the endpoint's thread, or a task
 /// that reads or writes.
@@ -57,6 +58,7 @@ impl Connection {
             true => After::default(),
             false => state.advance(&self.driver, self.handle, now, cause),
         };
+        let displaced = state.account(&self.driver);
         drop(state);
         if after.blocked {
             self.driver.on_blocked(self.handle);
@@ -65,7 +67,42 @@ impl Connection {
         }
         after.woken.into_iter().for_each(Waker::wake);
         mem::forget(panicked);
+        give_way(displaced);
         result
+    }
+
+    /// Its number among those of the endpoint, until it is drained.
+    pub(super) fn handle(&self) -> ConnectionHandle {
+        self.handle
+    }
+
+    /// Counts the connection among those whose peers are unknown, until [`set_known`](Self::set_known).
+    pub(super) fn count_as_unknown(self: &Arc<Self>, peer: ScionAddr, now: Instant) {
+        let mut host = peer;
+        host.host.set_port(0);
+        let mut state = self.lock();
+        let unknown = &self.driver.unknown;
+        let (number, mut displaced) = unknown.insert(host, Arc::downgrade(self), now);
+        state.unknown = Some(number);
+        displaced.extend(state.account(&self.driver));
+        drop(state);
+        give_way(displaced);
+    }
+
+    /// The application knows the peer: the connection does not give way any more.
+    pub(crate) fn set_known(&self) {
+        if let Some(number) = self.lock().unknown.take() {
+            self.driver.unknown.remove(number);
+        }
+    }
+
+    /// Closes the connection, and keeps nothing of it.
+    fn displace(&self) {
+        self.close(DISPLACED, DISPLACED_REASON);
+        let mut state = self.lock();
+        state.abandoned = true;
+        state.discard();
+        self.driver.forget(self);
     }
 
     /// Does `work` on a thread that works for other connections too, which go on if it panics.
@@ -180,6 +217,7 @@ impl Connection {
 
     /// Lets the receive window grow.
     pub(crate) fn expect_data(&self) {
+        self.set_known();
         self.update(Instant::now(), Cause::Application, |state| {
             state.window.grow(&self.driver.budget);
         });
@@ -193,6 +231,13 @@ impl Connection {
     }
 }
 
+/// Closes connections that give way to others.
+fn give_way(displaced: Vec<Weak<Connection>>) {
+    for connection in displaced.iter().filter_map(Weak::upgrade) {
+        connection.displace();
+    }
+}
+
 /// Abandons a connection when it is dropped: a panic may have left its protocol half way.
 struct Panicked<'a>(&'a Connection);
 
@@ -200,7 +245,7 @@ impl Drop for Panicked<'_> {
     fn drop(&mut self) {
         let Self(connection) = self;
         connection.abandon("the protocol panicked; this is a defect of this program");
-        connection.driver.forget(connection.handle);
+        connection.driver.forget(connection);
     }
 }
 
@@ -239,5 +284,8 @@ impl Drop for Connection {
         let state = self.state.get_mut();
         let state = state.unwrap_or_else(PoisonError::into_inner);
         state.window.release(&self.driver.budget);
+        if let Some(number) = state.unknown {
+            self.driver.unknown.remove(number);
+        }
     }
 }

@@ -90,8 +90,11 @@ pub(super) async fn run(
         tokio::spawn(async move {
             let peer = lane.remote();
             match set_up(&shared, task, incoming, lane, place).await {
-                // If the endpoint is gone the connection closes.
-                Ok(connection) => drop(accepted.send(connection).await),
+                // If the endpoint is gone the connection closes. One that closes needs no place.
+                Ok(connection) => tokio::select! {
+                    _ = accepted.send(connection.clone()) => {}
+                    _ = connection.closed() => {}
+                },
                 Err(error) => tracing::debug!(%peer, error, "connection not set up"),
             }
         });
@@ -119,7 +122,7 @@ async fn set_up(
     };
     let records = controllers.records.clone();
     let config = server_config(&shared.tls, &shared.config, mtu, controllers);
-    let quic = shared.driver.accept(incoming, lane.flow().id, config)?;
+    let quic = shared.driver.accept(incoming, lane.flow(), config)?;
     tokio::select! {
         connected = poll_fn(|cx| quic.poll_connected(cx)) => {
             connected.map_err(|error| error.to_string())?;

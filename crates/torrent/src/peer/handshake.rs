@@ -103,6 +103,7 @@ async fn handshakes(
         }
         return Err(Gone::Ourselves);
     }
+    connection.set_known();
     write.write_all(rest).await.map_err(closed)?;
     Ok(Session {
         connection,

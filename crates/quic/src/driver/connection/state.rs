@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use std::{io, mem};
@@ -16,8 +16,9 @@ use noq_proto::{
 
 use crate::close::TOO_FRAGMENTED;
 use crate::driver::buffer::{End, StreamBuffer};
+use crate::driver::unknown::Number;
 use crate::driver::window::ReceiveWindow;
-use crate::driver::{Driver, Received};
+use crate::driver::{Connection, Driver, Received};
 
 /// Bytes of streams that may wait for acknowledgements, in congestion windows: what is being
 /// repaired, what is under way and what is to go next.
@@ -53,6 +54,9 @@ pub(super) struct State {
     pub(super) window: ReceiveWindow,
     /// What unread data of all streams takes, in bytes of memory.
     pub(super) held: usize,
+    /// Its number among the connections whose peers are unknown, with what they know to be held.
+    pub(super) unknown: Option<Number>,
+    accounted: usize,
     send_window: u64,
     pub(super) writers: HashMap<StreamId, Waker>,
     pub(super) finishing: HashMap<StreamId, Waker>,
@@ -109,6 +113,8 @@ impl State {
             opened: VecDeque::new(),
             window: ReceiveWindow::new(now),
             held: 0,
+            unknown: None,
+            accounted: 0,
             send_window: 0,
             writers: HashMap::new(),
             finishing: HashMap::new(),
@@ -309,11 +315,27 @@ impl State {
         );
         let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason.into());
         self.end(error.into());
+        self.discard();
+    }
+
+    /// Drops what was not read. The connection must have ended.
+    pub(super) fn discard(&mut self) {
         for stream in self.streams.values_mut() {
             self.window.on_discarded(stream.len() as u64);
             *stream = StreamBuffer::default();
         }
         self.held = 0;
+    }
+
+    /// Accounts what is held, if the peer is unknown. Returns the connections that give way.
+    pub(super) fn account(&mut self, driver: &Driver) -> Vec<Weak<Connection>> {
+        match self.unknown {
+            Some(number) if self.accounted != self.held => {
+                self.accounted = self.held;
+                driver.unknown.set_held(number, self.held)
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Sets how much may be under way, in both directions.

@@ -103,6 +103,8 @@ impl Connection {
             state.held -= freed;
             state.window.on_read(read as u64);
             let due = state.window.is_due();
+            // Less than before: nothing gives way.
+            state.account(&self.driver);
             drop(state);
             if due {
                 self.drive(Instant::now());
