@@ -126,6 +126,7 @@ impl TransferError {
                 return Some((ErrorCode::KEY, text));
             }
             Self::Scan(_) => ErrorCode::NO_CONTENT,
+            Self::Manifest(ManifestError::NoMemory) => ErrorCode::TOO_MANY,
             Self::Manifest(_) | Self::TooLarge(_) => ErrorCode::MANIFEST,
             Self::Mismatch => ErrorCode::MISMATCH,
             Self::Protocol(_) | Self::Datagrams(_) => ErrorCode::PROTOCOL,

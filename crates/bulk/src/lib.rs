@@ -8,6 +8,7 @@
 //! - [`content`]: files as one run of bytes, verified range by range.
 
 mod algorithm;
+mod bitmap;
 mod client;
 pub mod content;
 mod control;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::content::tree;
+use crate::content::{ManifestError, tree};
 use crate::data::{Command, Commands, SessionKey};
 use crate::gate::Gate;
 
@@ -23,6 +23,12 @@ pub(crate) const MOST: u64 = 256 << 20;
 /// part.
 pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 
+/// Memory for the manifests of all sinks, in bytes, beside [`LEAST_LISTED`] of each: one with ten
+/// million files fits.
+const LISTED: u64 = 4 << 30;
+/// Memory that each sink has for its manifest, in bytes: about 30,000 files.
+const LEAST_LISTED: u64 = 8 << 20;
+
 /// What a session's share bounds.
 pub(crate) enum Holder {
     /// What is read and not confirmed.
@@ -33,7 +39,10 @@ pub(crate) enum Holder {
 
 /// The memory of a host, for content of all its sessions. Cloning shares it.
 #[derive(Clone, Default)]
-pub(crate) struct Memory(Arc<Mutex<Shares>>);
+pub(crate) struct Memory {
+    shares: Arc<Mutex<Shares>>,
+    listed: Arc<AtomicU64>,
+}
 
 #[derive(Default)]
 struct Shares {
@@ -91,7 +100,7 @@ pub(crate) struct Membership {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Shares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reserves the share of a further session.
@@ -116,6 +125,14 @@ impl Membership {
         granted.unwrap_or(LEAST) - SLACK
     }
 
+    /// The memory for the session's manifest.
+    pub(crate) fn listed(&self) -> Listed {
+        Listed {
+            all: Arc::clone(&self.memory.listed),
+            taken: 0,
+        }
+    }
+
     /// The share bounds what `holder` holds from now on.
     pub(crate) fn hold(&self, session: SessionKey, holder: Holder) {
         if let Some(share) = self.memory.lock().all.get_mut(&self.number) {
@@ -134,6 +151,34 @@ impl Membership {
             share.granted = granted;
             share.apply();
         }
+    }
+}
+
+/// What a manifest takes of the memory for all of them. Dropping it gives it back.
+pub(crate) struct Listed {
+    all: Arc<AtomicU64>,
+    /// Bytes beyond [`LEAST_LISTED`].
+    taken: u64,
+}
+
+impl Listed {
+    /// Notes that the manifest takes `bytes` now, at least as many as before.
+    ///
+    /// # Errors
+    /// [`ManifestError::NoMemory`] when all manifests take more than there is.
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ManifestError> {
+        let more = bytes.saturating_sub(LEAST_LISTED + self.taken);
+        let take = |all: u64| all.checked_add(more).filter(|all| *all <= LISTED);
+        let taken = (self.all).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map_err(|_| ManifestError::NoMemory)?;
+        self.taken += more;
+        Ok(())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.taken, Ordering::Relaxed);
     }
 }
 
@@ -196,6 +241,25 @@ mod tests {
         last.0.adapt();
         assert_eq!(last.1.most() as u64 * tree::RANGE, LEAST + POOL / 16);
         assert!(taken(&memory) <= POOL + 16 * LEAST);
+    }
+
+    #[test]
+    fn manifests_share_a_sum_and_give_it_back() {
+        let memory = Memory::default();
+        let mut all: Vec<_> = (0..3).map(|_| memory.join().listed()).collect();
+        assert!(all[0].grow_to(LISTED).is_ok());
+        assert!(all[0].grow_to(LISTED + LEAST_LISTED).is_ok());
+        let refused = Err(ManifestError::NoMemory);
+        assert_eq!(all[0].grow_to(LISTED + LEAST_LISTED + 1), refused);
+        // However long another one is, each has a little.
+        assert!(all[1].grow_to(LEAST_LISTED).is_ok());
+        assert_eq!(all[1].grow_to(LEAST_LISTED + 1), refused);
+        drop(all.remove(0));
+        assert!(all[0].grow_to(LEAST_LISTED + 1).is_ok());
+        assert_eq!(all[1].grow_to(u64::MAX), refused);
+        assert!(all[1].grow_to(LEAST_LISTED + LISTED - 1).is_ok());
+        drop(all);
+        assert_eq!(memory.listed.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub(crate) enum Job {
     Verify(Arrived),
     /// Keeps a range that was there, and is as at the source.
     Keep(u64),
-    /// Writes a range of zeros, which is not sent because its files are skipped.
-    Zeros(u64),
+    /// Writes the ranges of zeros of this thread, which are not sent because their files are skipped.
+    Zeros,
 }
 
 /// The queues of a session's verifier threads.
@@ -46,7 +46,11 @@ impl Queues {
 
     /// Gives a job to the thread of its range.
     pub(crate) fn job(&self, range: u64, job: Job) {
-        let thread = range as usize % self.0.len().max(1);
+        self.send(range as usize % self.0.len().max(1), job);
+    }
+
+    /// Gives a job to a thread.
+    pub(crate) fn send(&self, thread: usize, job: Job) {
         if let Some(queue) = self.0.get(thread) {
             // A thread that has ended has reported the reason.
             let _ = queue.send(job);

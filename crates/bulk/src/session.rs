@@ -174,7 +174,9 @@ impl Session {
                 let promised = Arc::default();
                 let credit = (begin.credit, Arc::clone(&promised));
                 let goal = (destination, options);
-                let (part, prepared) = SinkPart::new(key, data.clone(), goal, credit, sender);
+                let listed = memory.listed();
+                let (part, prepared) =
+                    SinkPart::new(key, data.clone(), goal, credit, listed, sender);
                 memory.hold(key, Holder::Sink(data.clone(), promised));
                 Part::sink(part, prepared, begin.limit.clone())
             }

@@ -1,12 +1,14 @@
 //! Verifies and writes ranges that have arrived, on threads of their own.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::bitmap::Bitmap;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{Landing, LandingError, Skipped};
 use crate::data::{Command, Commands, SessionKey};
@@ -48,6 +50,17 @@ struct Shared {
     data: Commands,
     events: UnboundedSender<VerifyEvent>,
     ranges: Mutex<Ranges>,
+    /// Of each thread.
+    zeros: [Mutex<Zeros>; THREADS],
+}
+
+/// Ranges of zeros that a thread is to write. A source names any number of them in few bytes.
+#[derive(Default)]
+struct Zeros {
+    /// Without those of other threads: every one of [`THREADS`] is counted.
+    ranges: Bitmap,
+    /// Whether the thread has a job for them in its queue.
+    is_queued: bool,
 }
 
 #[derive(Default)]
@@ -77,6 +90,7 @@ impl Verifier {
             data,
             events,
             ranges: Mutex::default(),
+            zeros: Default::default(),
         });
         let mut jobs = Vec::new();
         for number in 0..THREADS {
@@ -86,7 +100,7 @@ impl Verifier {
             let work = move || {
                 // The session may have ended.
                 let report = || drop(shared.events.send(VerifyEvent::Panicked));
-                guarded(|| shared.run(&queue), report);
+                guarded(|| shared.run(number, &queue), report);
             };
             (thread::Builder::new().name(name)).spawn(work)?;
             jobs.push(sender);
@@ -115,9 +129,19 @@ impl Verifier {
         }
     }
 
-    /// Writes a range of zeros that is not sent.
-    pub(crate) fn zeros(&self, range: u64) {
-        self.queues().job(range, Job::Zeros(range));
+    /// Writes ranges of zeros that are not sent.
+    pub(crate) fn zeros(&self, ranges: Range<u64>) {
+        let threads = THREADS as u64;
+        for thread in 0..THREADS {
+            // The numbers of the thread's ranges among all of its own.
+            let number = |range: u64| range.saturating_sub(thread as u64).div_ceil(threads);
+            let own = number(ranges.start)..number(ranges.end);
+            let mut zeros = self.shared.zeros(thread);
+            zeros.ranges.insert(own.clone());
+            if !own.is_empty() && !std::mem::replace(&mut zeros.is_queued, true) {
+                self.queues().send(thread, Job::Zeros);
+            }
+        }
     }
 
     /// Keeps a range that was there: the source has named the same value.
@@ -131,39 +155,64 @@ impl Shared {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, jobs: &Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
-            let Arrived {
-                range,
-                bytes,
-                value,
-            } = match job {
-                Job::Verify(arrived) => arrived,
-                Job::Keep(range) => {
+    fn zeros(&self, thread: usize) -> MutexGuard<'_, Zeros> {
+        (self.zeros[thread].lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what comes to the queue, and writes zeros while nothing does.
+    fn run(&self, thread: usize, jobs: &Receiver<Job>) {
+        let mut has_zeros = false;
+        loop {
+            let job = match has_zeros {
+                true => jobs.try_recv(),
+                false => jobs.recv().map_err(|_| TryRecvError::Disconnected),
+            };
+            match job {
+                Ok(Job::Verify(arrived)) => self.verify(arrived),
+                Ok(Job::Keep(range)) => {
                     let kept = self.landing.keep(range);
                     self.report(kept.map(|()| VerifyEvent::Kept));
-                    continue;
                 }
-                Job::Zeros(range) => {
-                    let value = tree::zeros_value(range, self.total);
-                    let zeros = tree::range(range, self.total);
-                    let zeros = vec![0; (zeros.end - zeros.start) as usize];
-                    let written = self.landing.write_range(range, &zeros);
-                    self.report(written.map(|()| VerifyEvent::Zeros(range, value)));
-                    continue;
+                Ok(Job::Zeros) => {
+                    self.zeros(thread).is_queued = false;
+                    has_zeros = true;
                 }
-            };
-            let computed = || tree::chaining_value(range, &bytes, self.total);
-            let found = value.unwrap_or_else(computed);
-            let mut ranges = self.lock();
-            match ranges.expected.remove(&range) {
-                None => {
-                    ranges.waiting.insert(range, (bytes, found));
+                Err(TryRecvError::Empty) => {
+                    let next = self.zeros(thread).ranges.pop_first();
+                    match next {
+                        Some(number) => self.write_zeros(number * THREADS as u64 + thread as u64),
+                        None => has_zeros = false,
+                    }
                 }
-                Some(expected) => {
-                    drop(ranges);
-                    self.judge(range, bytes, found, expected);
-                }
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn write_zeros(&self, range: u64) {
+        let value = tree::zeros_value(range, self.total);
+        let zeros = tree::range(range, self.total);
+        let zeros = vec![0; (zeros.end - zeros.start) as usize];
+        let written = self.landing.write_range(range, &zeros);
+        self.report(written.map(|()| VerifyEvent::Zeros(range, value)));
+    }
+
+    fn verify(&self, arrived: Arrived) {
+        let Arrived {
+            range,
+            bytes,
+            value,
+        } = arrived;
+        let computed = || tree::chaining_value(range, &bytes, self.total);
+        let found = value.unwrap_or_else(computed);
+        let mut ranges = self.lock();
+        match ranges.expected.remove(&range) {
+            None => {
+                ranges.waiting.insert(range, (bytes, found));
+            }
+            Some(expected) => {
+                drop(ranges);
+                self.judge(range, bytes, found, expected);
             }
         }
     }
@@ -201,6 +250,42 @@ mod tests {
     use super::*;
     use crate::content::Source;
     use crate::data::Waiting;
+
+    #[test]
+    fn zeros_cost_no_job_for_each_range() {
+        let total = 100 * tree::RANGE + 1;
+        let content = Source::zeros(total).unwrap();
+        let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
+        let (events, mut reported) = unbounded_channel();
+        let (data, _commands) = Waiting::commands();
+        let mut verifier = Verifier::start(landing, total, SessionKey(1), data, events).unwrap();
+        // The threads do not see what is queued from here on.
+        let (senders, queues): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
+        let queued = std::mem::replace(&mut verifier.jobs, senders);
+        for first in (0..100).step_by(3) {
+            verifier.zeros(first..first + 1);
+        }
+        for first in (0..100).step_by(3) {
+            verifier.zeros(first + 1..(first + 3).min(101));
+        }
+        for (thread, (queue, sender)) in queues.into_iter().zip(&queued).enumerate() {
+            let jobs: Vec<_> = queue.try_iter().collect();
+            assert!(
+                matches!(jobs[..], [Job::Zeros]),
+                "{jobs:?} of thread {thread}"
+            );
+            sender.send(Job::Zeros).unwrap();
+        }
+        let mut done = std::collections::BTreeSet::new();
+        while done.len() < 101 {
+            let event = reported.blocking_recv();
+            let Some(VerifyEvent::Zeros(range, value)) = event else {
+                panic!("{event:?}");
+            };
+            assert_eq!(value, tree::zeros_value(range, total));
+            assert!(range < 101 && done.insert(range), "range {range}");
+        }
+    }
 
     #[test]
     fn a_panic_of_one_of_the_threads_is_reported() {

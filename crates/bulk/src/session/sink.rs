@@ -1,6 +1,6 @@
 //! The sink's part of a session: what is there already, what arrives, and what is verified.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,6 +13,7 @@ use super::Outcome;
 use super::skips::{self, Skips};
 use super::source::length;
 use super::values::Values;
+use crate::bitmap::Bitmap;
 use crate::content::tree::{self, ChainingValue};
 use crate::content::{
     Existing, Landing, LandingError, LandingOptions, Manifest, ManifestBuilder, Skipped,
@@ -20,6 +21,7 @@ use crate::content::{
 use crate::data::{Command, Commands, DataEvent, SessionKey};
 use crate::error::TransferError;
 use crate::guard::guarded;
+use crate::memory::Listed;
 use crate::protocol::{Choices, SessionMessage};
 use crate::report::{FailedFile, Progress};
 use crate::verify::{Verifier, VerifyEvent};
@@ -94,6 +96,8 @@ pub(super) struct SinkPart {
     destination: Destination,
     options: LandingOptions,
     builder: Option<ManifestBuilder>,
+    /// What the manifest has of the memory for manifests.
+    listed: Listed,
     /// Once all of it has arrived.
     manifest: Option<Arc<Manifest>>,
     skips: Skips,
@@ -107,7 +111,7 @@ pub(super) struct SinkPart {
     /// Ranges that were there, whose hash the source has not named yet.
     there: BTreeMap<u64, ChainingValue>,
     /// Ranges of zeros that the source does not send.
-    zeroed: HashSet<u64>,
+    zeroed: Bitmap,
     /// Ranges that are neither written nor kept.
     missing: usize,
     completing: bool,
@@ -121,6 +125,7 @@ impl SinkPart {
         data: Commands,
         (destination, options): (Destination, LandingOptions),
         (credit, promised): (u64, Arc<AtomicU64>),
+        listed: Listed,
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
         let (prepared, receiver) = unbounded_channel();
@@ -136,6 +141,7 @@ impl SinkPart {
             destination,
             options,
             builder: Some(ManifestBuilder::default()),
+            listed,
             manifest: None,
             skips: Skips::default(),
             skipped_before: Vec::new(),
@@ -144,7 +150,7 @@ impl SinkPart {
             verifier: None,
             values: Values::default(),
             there: BTreeMap::new(),
-            zeroed: HashSet::new(),
+            zeroed: Bitmap::default(),
             missing: 0,
             completing: false,
             root: None,
@@ -173,6 +179,7 @@ impl SinkPart {
                 let builder = self.builder.as_mut();
                 let builder = builder.ok_or(TransferError::Protocol("its manifest had ended"))?;
                 builder.push(&bytes)?;
+                self.listed.grow_to(builder.memory())?;
             }
             SessionMessage::ManifestEnd {
                 entries,
@@ -290,17 +297,22 @@ impl SinkPart {
         let end = end.ok_or(TransferError::Protocol(
             "it names a range that does not exist",
         ))?;
-        for range in first..end {
-            if self.values.get(range).is_some() || !self.zeroed.insert(range) {
-                return Err(TransferError::Protocol("it sent a range twice"));
-            }
-            if self.there.remove(&range).is_some() {
-                let length = length(range, self.progress.total);
-                self.progress.verified -= length;
-                self.progress.existing -= length;
-            }
-            verifier.zeros(range);
+        if self.zeroed.has_any(first..end) || self.values.has_any(first..end) {
+            return Err(TransferError::Protocol("it sent a range twice"));
         }
+        self.zeroed.insert(first..end);
+        let there: Vec<u64> = self
+            .there
+            .range(first..end)
+            .map(|(range, _)| *range)
+            .collect();
+        for range in there {
+            self.there.remove(&range);
+            let length = length(range, self.progress.total);
+            self.progress.verified -= length;
+            self.progress.existing -= length;
+        }
+        verifier.zeros(first..end);
         Ok(())
     }
 
@@ -520,6 +532,7 @@ mod tests {
     use super::*;
     use crate::content::Source;
     use crate::data::Waiting;
+    use crate::memory::Memory;
 
     #[test]
     fn a_hash_that_is_named_again_changes_nothing() {
@@ -528,7 +541,10 @@ mod tests {
         let (events, _reported) = unbounded_channel();
         let promised = (1 << 20, Arc::default());
         let goal = (Destination::Discard, LandingOptions::default());
-        let (mut part, _prepared) = SinkPart::new(SessionKey(1), data, goal, promised, events);
+        let (mut part, _prepared) = {
+            let listed = Memory::default().join().listed();
+            SinkPart::new(SessionKey(1), data, goal, promised, listed, events)
+        };
         part.progress.total = 10;
         let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
         let value = tree::chaining_value(0, &[0; 10], 10);

@@ -1,5 +1,7 @@
 //! The chaining values of ranges, as they are verified.
 
+use std::ops::Range;
+
 use crate::content::tree::{self, ChainingValue};
 
 /// Ranges whose values are kept together.
@@ -37,6 +39,24 @@ impl Values {
         group[range as usize % TOGETHER]
     }
 
+    /// Whether the value of any range of `run` is known.
+    pub(super) fn has_any(&self, run: Range<u64>) -> bool {
+        let mut range = run.start;
+        while range < run.end {
+            let next = (range / TOGETHER as u64 + 1) * TOGETHER as u64;
+            let group = self.groups.get(range as usize / TOGETHER);
+            if let Some(Some(group)) = group {
+                let to = next.min(run.end);
+                let mut known = (range..to).map(|one| group[one as usize % TOGETHER]);
+                if known.any(|value| value.is_some()) {
+                    return true;
+                }
+            }
+            range = next;
+        }
+        false
+    }
+
     /// Sets the value of a range that the content has.
     pub(super) fn set(&mut self, range: u64, value: ChainingValue) {
         if let Some(group) = self.groups.get_mut(range as usize / TOGETHER) {
@@ -62,10 +82,11 @@ mod tests {
     #[test]
     fn values_are_kept_by_range() {
         let mut values = Values::of(1500 * tree::RANGE - 1);
-        assert!(values.has(1499) && !values.has(1500));
+        assert!(values.has(1499) && !values.has(1500) && !values.has_any(0..1500));
         for range in (0..1500_u64).rev() {
             assert_eq!((values.get(range), values.all()), (None, None));
             values.set(range, [range as u8; 32]);
+            assert!(values.has_any(0..range + 1) && !values.has_any(0..range));
             values.set(range, [range as u8; 32]);
         }
         let all = values.all().unwrap();

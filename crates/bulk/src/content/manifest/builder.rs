@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blake3::Hasher;
 
@@ -21,6 +21,9 @@ const MAX_NAME: usize = 255;
 /// Most bytes of all entries as messages: about ten million files.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// What an allocation takes beside its bytes.
+const ALLOCATION: usize = 32;
+
 /// Collects the entries of a manifest, and refuses the first one that is invalid.
 #[derive(Debug, Default)]
 pub struct ManifestBuilder {
@@ -34,6 +37,8 @@ pub struct ManifestBuilder {
     /// Bytes of all files, holes included.
     size: u64,
     buffer: Vec<u8>,
+    /// What the entries take, in bytes of memory.
+    memory: u64,
 }
 
 impl ManifestBuilder {
@@ -56,6 +61,11 @@ impl ManifestBuilder {
             self.hasher.update(&self.buffer);
         }
         self.refuse_too_large()
+    }
+
+    /// What the entries so far take, in bytes of memory: at least what they do.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
     }
 
     fn refuse_too_large(&self) -> Result<(), ManifestError> {
@@ -172,10 +182,32 @@ impl ManifestBuilder {
                 }
             }
         }
+        self.memory += memory(&entry);
         self.entries.push(entry);
         self.parents.push(parent);
         Ok(())
     }
+}
+
+/// What an entry takes, in bytes of memory, at least what it does: lists that grow have up to as much
+/// room again.
+fn memory(entry: &Entry) -> u64 {
+    let path = entry.path.as_os_str().len() + ALLOCATION;
+    let kind = match &entry.kind {
+        Kind::File { extents, .. } => size_of_val(extents.as_slice()) + ALLOCATION,
+        // Its path is kept a second time.
+        Kind::Directory => 2 * (size_of::<(PathBuf, u32)>() + path),
+        Kind::Link { target } => target.as_os_str().len() + ALLOCATION,
+    };
+    let attributes = entry.attributes.as_deref().map_or(0, |attributes| {
+        let extended = attributes.extended.iter();
+        let extended = extended.map(|(name, value)| {
+            2 * size_of::<(Vec<u8>, Vec<u8>)>() + name.len() + value.len() + 2 * ALLOCATION
+        });
+        size_of::<Attributes>() + ALLOCATION + extended.sum::<usize>()
+    });
+    let own = 2 * (size_of::<Entry>() + size_of::<Option<u32>>());
+    (own + path + kind + attributes) as u64
 }
 
 /// Whether attributes are ones that are carried.

@@ -59,6 +59,12 @@ pub enum ManifestError {
     /// More entries than are handled.
     #[error("the manifest is larger than {0} bytes: transfer the folders in it one by one")]
     TooLarge(u64),
+    /// The manifests of all transfers take more memory than this host has for them.
+    #[error(
+        "this host has no memory left for the list of files, as other transfers have long ones: try \
+         again when they have ended"
+    )]
+    NoMemory,
     /// The end of the manifest does not match its entries.
     #[error("the manifest has {found} {what}, but {announced} were announced")]
     Count {
