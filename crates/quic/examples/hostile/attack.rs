@@ -27,6 +27,8 @@ const PAUSE: Duration = Duration::from_micros(500);
 const ANSWER: Duration = Duration::from_secs(5);
 /// Interval at which it is looked for answers.
 const TICK: Duration = Duration::from_millis(1);
+/// Connections in a row that may fail: a server that is busy, or has enough of them, takes others later.
+const FAILURES: u32 = 20;
 /// QUIC's smallest packet, which every path takes, in bytes.
 const PACKET: u16 = 1200;
 
@@ -37,7 +39,9 @@ pub struct Outcome {
     pub packets: u64,
     /// Connections that were set up.
     pub connections: u64,
-    /// Those of them that the peer has closed.
+    /// Those that the peer did not take, or answered too late.
+    pub failed: u64,
+    /// Those that were set up and that the peer has closed.
     pub closed: u64,
     /// The code of the latest such close.
     pub code: Option<u64>,
@@ -81,9 +85,9 @@ impl Attacker {
 
     /// Sends `packets` packets that each begin a connection that nothing follows on.
     pub fn begin(&mut self, packets: u64) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-        let mut outcome = Outcome::default();
+        let (config, mut outcome) = (self.config()?, Outcome::default());
         while outcome.packets < packets {
-            let mut victim = self.dial()?;
+            let mut victim = self.dial(config.clone())?;
             self.transmit(&mut victim, |_| true);
             self.pace(&mut outcome);
         }
@@ -98,8 +102,18 @@ impl Attacker {
         each: u64,
     ) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
         let mut outcome = Outcome::default();
+        let mut failures = 0;
         while outcome.packets < packets {
-            let mut victim = self.connect()?;
+            let mut victim = match self.connect() {
+                Ok(victim) => victim,
+                Err(_) if failures < FAILURES => {
+                    failures += 1;
+                    outcome.failed += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            failures = 0;
             outcome.connections += 1;
             let stream = victim.connection.streams().open(Dir::Bi);
             let stream = stream.ok_or("the peer allows no stream")?;
@@ -138,8 +152,8 @@ impl Attacker {
         }
     }
 
-    /// A connection with a key of its own, before its first packet.
-    fn dial(&self) -> Result<Victim, Box<dyn Error + Send + Sync>> {
+    /// The settings of connections with a key of their own.
+    fn config(&self) -> Result<ClientConfig, Box<dyn Error + Send + Sync>> {
         let identity = Identity::generate()?;
         let certificate = identity.certificate("hawser")?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -160,6 +174,11 @@ impl Attacker {
             .congestion_controller_factory(Arc::new(Unlimited));
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
         config.transport_config(Arc::new(transport));
+        Ok(config)
+    }
+
+    /// A connection, before its first packet.
+    fn dial(&self, config: ClientConfig) -> Result<Victim, Box<dyn Error + Send + Sync>> {
         let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true);
         let (handle, connection) = endpoint.connect(Instant::now(), config, remote(), "hawser")?;
         Ok(Victim {
@@ -171,7 +190,7 @@ impl Attacker {
 
     /// A connection that is set up.
     fn connect(&mut self) -> Result<Victim, Box<dyn Error + Send + Sync>> {
-        let mut victim = self.dial()?;
+        let mut victim = self.dial(self.config()?)?;
         let began = Instant::now();
         // A busy server has the address validated first, and drops what it has no place for.
         while began.elapsed() < ANSWER {

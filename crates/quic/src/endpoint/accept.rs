@@ -20,9 +20,9 @@ pub(super) const HANDSHAKES: usize = 256;
 /// While more connections than this are being set up, peers first have to validate their addresses
 /// (RFC 9000, 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
-/// Most established connections that [`Endpoint::accept`](super::Endpoint::accept) has not
-/// returned.
-pub(super) const WAITING: usize = 64;
+/// Most established connections that [`Endpoint::accept`](super::Endpoint::accept) can return at once.
+/// Further ones wait in their tasks, which drop those that close meanwhile.
+pub(super) const WAITING: usize = 8;
 /// Most bytes buffered from a peer before its connection is accepted.
 const EARLY: u64 = 16 << 10;
 
