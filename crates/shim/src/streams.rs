@@ -4,7 +4,8 @@
 //! path that delivers it first, and put in order again at the other end by their offsets. What is not
 //! acknowledged is kept, and sent again over other paths when its path is lost, or when it is late:
 //! whatever a path does, the others carry on. The bytes that the receiver has room for are announced
-//! for each stream apart, so that a slow reader stops nothing but its own stream.
+//! for each stream apart, so that a slow reader stops nothing but its own stream. All of them together
+//! are bounded.
 
 mod arrive;
 mod flight;
@@ -13,6 +14,7 @@ mod frame;
 mod model;
 mod paths;
 mod receive;
+mod room;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,8 @@ use thiserror::Error;
 pub use self::frame::{Decoder, Frame, FrameError};
 pub use self::paths::Estimate;
 use self::paths::Paths;
-use self::receive::{INITIAL, ReceiveHalf};
+use self::receive::ReceiveHalf;
+use self::room::{MIN_ROOM, Room};
 use self::send::SendHalf;
 
 /// The number of a stream in its session. The side whose programs connect counts them up from 0.
@@ -71,6 +74,9 @@ pub enum Violation {
     /// It acknowledges what was not sent.
     #[error("the other side acknowledges what was not sent")]
     Acknowledgement,
+    /// What it sends has more gaps than several paths make.
+    #[error("the other side sends its data in too many pieces")]
+    Pieces,
     /// A frame comes at the wrong time.
     #[error("the other side sends a frame at the wrong time")]
     Order,
@@ -153,6 +159,7 @@ pub struct Streams {
     blocked: BTreeSet<StreamId>,
     /// Streams whose latest bytes are not acknowledged.
     unacknowledged: BTreeSet<StreamId>,
+    room: Room,
     paths: Paths,
     /// Bytes that were sent again because they were late.
     repeated: u64,
@@ -174,6 +181,7 @@ impl Streams {
             turns: VecDeque::new(),
             blocked: BTreeSet::new(),
             unacknowledged: BTreeSet::new(),
+            room: Room::default(),
             paths: Paths::default(),
             repeated: 0,
             events: VecDeque::new(),
@@ -204,12 +212,15 @@ impl Streams {
 
     fn insert(&mut self, id: StreamId) {
         let stream = Stream {
-            send: SendHalf::new(id, INITIAL),
-            receive: ReceiveHalf::new(),
+            send: SendHalf::new(id, MIN_ROOM),
+            receive: ReceiveHalf::new(&self.room),
             is_writer_waiting: false,
             has_turn: false,
             is_left: false,
         };
+        if stream.receive.is_due(false) {
+            self.due.acks.insert(id);
+        }
         self.streams.insert(id, stream);
     }
 

@@ -11,7 +11,7 @@ use crate::choice::CarrierSet;
 use crate::protocol::datagram::{Bound, Epoch};
 
 /// The version of the protocol.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// Longest message, in bytes: the largest IP packet with its slot.
 const MAX: usize = u16::MAX as usize;

@@ -26,6 +26,8 @@ impl Streams {
                 limit,
             } => {
                 self.check(id)?;
+                // A stream may begin with what its opener has room for.
+                self.begin(id)?;
                 if let Some(stream) = self.streams.get_mut(&id) {
                     if !stream.send.acknowledge(received, limit) {
                         return Err(Violation::Acknowledgement);
@@ -78,16 +80,7 @@ impl Streams {
         work: impl FnOnce(&mut ReceiveHalf) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         self.check(id)?;
-        if self.see(id)? {
-            if self.streams.len() >= MOST {
-                let code = Status::Unreachable.to_u8();
-                self.resets.insert(id, code);
-                self.due.resets.insert(id);
-                return Ok(());
-            }
-            self.insert(id);
-            self.events.push_back(Event::Opened(id));
-        }
+        self.begin(id)?;
         let Some(stream) = self.streams.get_mut(&id) else {
             // It crosses a reset, which answers it; otherwise it is late.
             if !self.resets.contains_key(&id) {
@@ -108,6 +101,21 @@ impl Streams {
             self.due.acks.insert(id);
         } else if receive.is_due(true) {
             self.unacknowledged.insert(id);
+        }
+        Ok(())
+    }
+
+    /// Begins a stream of the peer's, if it is new; resets it if there are too many.
+    fn begin(&mut self, id: StreamId) -> Result<(), Violation> {
+        if self.see(id)? {
+            if self.streams.len() >= MOST {
+                let code = Status::Unreachable.to_u8();
+                self.resets.insert(id, code);
+                self.due.resets.insert(id);
+            } else {
+                self.insert(id);
+                self.events.push_back(Event::Opened(id));
+            }
         }
         Ok(())
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Violation;
+use super::room::{MIN_ROOM, Room, Share};
 
-/// What a new stream has room for, in bytes.
+/// What a new stream gets room for as soon as it is known, while the session has much, in bytes.
 pub(super) const INITIAL: u64 = 256 << 10;
 /// The most that a stream has room for, in bytes: 1 Gbit/s over 130 ms.
 const LARGEST: u64 = 16 << 20;
@@ -35,7 +36,8 @@ pub(super) struct ReceiveHalf {
     arrived: u64,
     /// The length of the stream, once it is known.
     total: Option<u64>,
-    window: u64,
+    /// What the session has set aside for the stream: its window.
+    share: Share,
     /// When the current round trip began, and what was consumed by then.
     round: (Duration, u64),
     /// What was announced last: received, and the limit.
@@ -44,7 +46,10 @@ pub(super) struct ReceiveHalf {
 }
 
 impl ReceiveHalf {
-    pub(super) fn new() -> Self {
+    /// A stream of a session that has `room`.
+    pub(super) fn new(room: &Room) -> Self {
+        let mut share = room.share();
+        share.begin(INITIAL - MIN_ROOM);
         Self {
             ready: BytesMut::new(),
             next: 0,
@@ -53,9 +58,9 @@ impl ReceiveHalf {
             highest: 0,
             arrived: 0,
             total: None,
-            window: INITIAL,
+            share,
             round: (Duration::ZERO, 0),
-            announced: (0, INITIAL),
+            announced: (0, MIN_ROOM),
             is_ended: false,
         }
     }
@@ -88,6 +93,9 @@ impl ReceiveHalf {
             self.place(offset, &part);
             offset += part.len() as u64;
         }
+        if self.share.has_too_many_runs() {
+            return Err(Violation::Pieces);
+        }
         Ok(())
     }
 
@@ -99,6 +107,7 @@ impl ReceiveHalf {
                 Some((_, run)) => run.extend_from_slice(part),
                 None => {
                     self.runs.insert(offset, BytesMut::from(part));
+                    self.share.set_runs(self.runs.len());
                 }
             }
             return;
@@ -109,6 +118,7 @@ impl ReceiveHalf {
             self.next += run.len() as u64;
             self.ready.extend_from_slice(&run);
         }
+        self.share.set_runs(self.runs.len());
     }
 
     /// Takes the end in.
@@ -142,14 +152,15 @@ impl ReceiveHalf {
 
     /// The reader is done with `bytes` that it read. The window is twice what it reads in a round trip
     /// (Fisk and Feng, *Dynamic Right-Sizing in TCP*, 2001), of which `rtt` is the longest, so that the
-    /// sender does not wait for it.
+    /// sender does not wait for it; less where the session has no room for it.
     pub(super) fn consume(&mut self, bytes: usize, now: Duration, rtt: Option<Duration>) {
         self.consumed += bytes as u64;
         let (began, before) = self.round;
         if now.saturating_sub(began) >= rtt.unwrap_or(FIRST_RTT) + SLACK {
             self.round = (now, self.consumed);
-        } else if (self.consumed - before) * 2 > self.window {
-            self.window = (self.window * 2).min(LARGEST);
+        } else if (self.consumed - before) * 2 > self.share.window() {
+            let more = self.share.window().min(LARGEST - self.share.window());
+            self.share.grow(more);
             self.round = (now, self.consumed);
         }
     }
@@ -157,7 +168,7 @@ impl ReceiveHalf {
     /// What arrived without a gap, and the limit.
     fn current(&self) -> (u64, u64) {
         let received = self.next + u64::from(self.total == Some(self.next));
-        let limit = (self.consumed + self.window).max(self.announced.1);
+        let limit = (self.consumed + self.share.window()).max(self.announced.1);
         (received, limit)
     }
 
@@ -166,7 +177,7 @@ impl ReceiveHalf {
         let (received, limit) = self.current();
         let (arrived, room) = (received - self.announced.0, limit - self.announced.1);
         arrived >= UNACKNOWLEDGED
-            || room >= self.window / 4
+            || room >= self.share.window() / 4
             || arrived > 0 && (any || self.total == Some(self.next))
     }
 
@@ -174,6 +185,18 @@ impl ReceiveHalf {
     pub(super) fn announce(&mut self) -> (u64, u64) {
         self.announced = self.current();
         self.announced
+    }
+
+    /// What may still arrive, or has and is not done with, in bytes.
+    #[cfg(test)]
+    pub(super) fn promised(&self) -> u64 {
+        self.announced.1 - self.consumed
+    }
+
+    /// What it has room for, in bytes.
+    #[cfg(test)]
+    pub(super) fn window(&self) -> u64 {
+        self.share.window()
     }
 
     /// Whether everything was read, and its arrival announced.

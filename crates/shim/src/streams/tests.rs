@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::receive::INITIAL;
 use super::*;
 
 /// One of the two sides.
@@ -488,6 +489,8 @@ fn what_a_lost_path_did_not_deliver_goes_over_the_others() {
     pair.notice(0, 1);
     while pair.transmit(1, 0, 1) {
         pair.deliver(1, 1, usize::MAX);
+        pair.transmit(1, 1, 10);
+        pair.deliver(1, 0, usize::MAX);
     }
     pair.ends[1].read(id, usize::MAX);
     assert_eq!(pair.ends[1].read[&id], bytes(id, 0, 0, 100_000));
@@ -538,6 +541,15 @@ fn a_slow_path_is_used_while_a_writer_waits() {
         streams.set_estimate(path, estimate(rtt));
     }
     let id = streams.open();
+    // Both sides announce what they have room for.
+    assert!(streams.transmit(0).is_some());
+    let (received, limit) = (0, 1 << 20);
+    let announced = Frame::Ack {
+        id,
+        received,
+        limit,
+    };
+    streams.receive(0, announced).unwrap();
     streams.write(id, &[0; 50_000]);
     assert!(streams.transmit(1).is_none());
     // More than there is room for.
