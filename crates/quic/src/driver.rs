@@ -44,7 +44,7 @@ pub(crate) struct Driver {
     protocol: Mutex<Protocol>,
     timers: Timers,
     budget: Budget,
-    /// Connections that peers began and that the application has not taken for its own.
+    /// Connections whose peers the application does not know yet.
     unknown: Unknown,
     /// Least that a connection may have sent and not yet acknowledged, in bytes.
     least_send_window: u64,

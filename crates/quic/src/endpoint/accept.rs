@@ -15,8 +15,9 @@ use crate::driver::{Begun, Driver, flow_at};
 use crate::tls::Tls;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
-/// Most connections being set up at the same time; peers of more have to try again.
-pub(super) const HANDSHAKES: usize = 256;
+/// Most connections being set up at the same time, fewer than unknown peers may have; the first packets
+/// of more are dropped, and their peers send them again.
+pub(super) const HANDSHAKES: usize = 64;
 /// While more connections than this are being set up, peers first have to validate their addresses
 /// (RFC 9000, 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
@@ -78,11 +79,12 @@ pub(super) async fn run(
             driver.retry(incoming);
             continue;
         }
-        let (Ok(place), false) = (
-            Arc::clone(&places).try_acquire_owned(),
-            accepted.is_closed(),
-        ) else {
+        if accepted.is_closed() {
             driver.refuse(incoming);
+            continue;
+        }
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            driver.ignore(incoming);
             continue;
         };
         let (shared, task) = (Arc::clone(&shared), task.clone());
