@@ -11,8 +11,10 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use crate::path::interfaces;
 
 /// How long a report withholds paths even if they are offered again. Their source may itself
-/// withhold paths over dead links; until it does, its answers are older than the report.
-const HOLD: Duration = Duration::from_secs(1);
+/// withhold paths over dead links; until it does, its answers are older than the report. Where the
+/// source offers them all the time (scionproto's daemon does), this is also how often a link that
+/// stays down is tried: one that works again is used about that much later.
+pub(crate) const HOLD: Duration = Duration::from_millis(500);
 /// How long a report withholds paths while their source does not answer: then they are tried again,
 /// and outages that last are reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
@@ -179,6 +181,16 @@ impl Outages {
             .any(|(outage, record)| record.over.is_none() && outage.cuts(interfaces))
     }
 
+    /// When the first hold ends that lasts longer than until `after`, of the outages that cut a path over
+    /// `interfaces`.
+    pub(crate) fn next_end(&self, interfaces: &[Interface], after: Instant) -> Option<Instant> {
+        let cuts = |(outage, record): &(&Outage, &Record)| {
+            record.over.is_none() && record.until > after && outage.cuts(interfaces)
+        };
+        let held = self.0.iter().filter(cuts);
+        held.map(|(_, record)| record.until).min()
+    }
+
     /// Whether any outage still counts.
     pub(crate) fn any(&self, now: Instant) -> bool {
         self.0
@@ -292,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_that_lasts_is_tried_each_second_though_its_paths_are_offered_all_the_time() {
+    fn an_outage_that_lasts_is_tried_after_each_hold_though_its_paths_are_offered_all_the_time() {
         let (path, mut now) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
         for _ in 0..100 {

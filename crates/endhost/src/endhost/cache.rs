@@ -56,6 +56,9 @@ pub(super) struct Destination {
     /// When the first path expires, in seconds since the Unix epoch, and when to request new paths
     /// because of that.
     renew: Option<(u64, Instant)>,
+    /// When the first hold of its paths ends that began before the last request. They are requested
+    /// then: an answer to a request from before is older than the end of the hold.
+    held_until: Option<Instant>,
     /// When the paths were last used.
     wanted: Instant,
     /// When the first of the usable paths expires, in seconds since the Unix epoch; 0 if there is
@@ -88,6 +91,7 @@ impl Destination {
             false => UNWATCHED,
         };
         let regular = asked + interval.mul_f64(1.0 - self.early);
+        let regular = self.held_until.map_or(regular, |until| until.min(regular));
         match self.renew {
             Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Freshness::New),
             _ => (regular, Freshness::Cached),
@@ -119,6 +123,7 @@ impl PathCache {
                 answered: false,
                 asking: 0,
                 renew: None,
+                held_until: None,
                 wanted: now,
                 expires: 0,
                 early: JITTER * (RandomState::new().hash_one(dst) as f64 / u64::MAX as f64),
@@ -211,7 +216,19 @@ impl PathCache {
         } else if changed {
             self.publish(dst);
         }
+        self.follow_holds(dst);
         answer
+    }
+
+    /// Plans a request for the end of the next hold of the paths to `dst`.
+    fn follow_holds(&mut self, dst: IsdAsn) {
+        let Some(destination) = self.destinations.get_mut(&dst) else {
+            return;
+        };
+        let asked = destination.asked.unwrap_or_else(Instant::now);
+        let paths = destination.offered.iter();
+        let ends = paths.filter_map(|path| self.outages.next_end(&path.info().interfaces, asked));
+        destination.held_until = ends.min();
     }
 
     /// Records `outage`. Returns whether it is new and cuts a known path.
@@ -225,6 +242,8 @@ impl PathCache {
         let new = cuts_known && self.outages.report(outage, Instant::now());
         if new {
             self.publish_all();
+            let all: Vec<IsdAsn> = self.destinations.keys().copied().collect();
+            all.into_iter().for_each(|dst| self.follow_holds(dst));
         }
         new
     }
@@ -271,6 +290,7 @@ impl PathCache {
                     }
                     (due, _) => due,
                 },
+                // The end of a hold may be sooner: `done` says so.
                 _ => soonest,
             };
             next = Some(next.map_or(due, |next: Instant| next.min(due)));
@@ -291,11 +311,14 @@ impl PathCache {
         self.want(dst).asking += 1;
     }
 
-    /// Counts a request for `dst` that ends, answered or not.
-    pub(super) fn done(&mut self, dst: IsdAsn) {
-        if let Some(destination) = self.destinations.get_mut(&dst) {
-            destination.asking = destination.asking.saturating_sub(1);
-        }
+    /// Counts a request for `dst` that ends, answered or not. Returns whether another one may be due
+    /// sooner than planned, because its paths are held.
+    pub(super) fn done(&mut self, dst: IsdAsn) -> bool {
+        let Some(destination) = self.destinations.get_mut(&dst) else {
+            return false;
+        };
+        destination.asking = destination.asking.saturating_sub(1);
+        destination.held_until.is_some()
     }
 }
 

@@ -162,11 +162,13 @@ pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
                 if let Err(error) = inner.ask(dst, freshness).await {
                     tracing::debug!(%dst, %error, "paths not refreshed");
                 }
-                lock(&inner.cache).done(dst);
+                if lock(&inner.cache).done(dst) {
+                    inner.replan.notify_one();
+                }
             });
         }
         drop(inner);
-        // The plan accounts for the requests in flight: nothing new is due when one ends.
+        // The plan accounts for the requests in flight: they wake this if something is due when they end.
         while asking.try_join_next().is_some() {}
         let plan_again = sleep_until(next.unwrap_or_else(Instant::now).into());
         tokio::select! {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::outage::HOLD;
 
 /// A path to nowhere that expires `left` seconds from now.
 fn path(left: u64) -> Path {
@@ -157,4 +158,29 @@ fn many_watched_ases_are_requested_less_often() {
     let dues: std::collections::BTreeSet<_> = cache.destinations.values().map(due).collect();
     assert!(dues.len() > 200, "{}", dues.len());
     assert!(dues.iter().all(|due| *due <= asked + often));
+}
+
+/// A daemon that offers a path all the time, as scionproto's does, whatever is down.
+#[test]
+fn a_path_that_stays_down_is_requested_at_the_end_of_each_hold() {
+    let (mut cache, dst) = cache();
+    let _watcher = cache.want(dst).usable.subscribe();
+    let over = path(3600);
+    let outage = Outage::Interface(over.info().interfaces[0]);
+    let mut asked = Instant::now();
+    for _ in 0..20 {
+        cache.plan();
+        (cache.update(dst, asked, Freshness::Cached, Ok(vec![over.clone()]))).unwrap();
+        assert_eq!(cache.usable(dst).0.len(), 1, "it is tried");
+        assert!(!cache.done(dst));
+        let reported = Instant::now();
+        assert!(cache.report(outage));
+        assert_eq!(cache.usable(dst).0.len(), 0);
+        let destination = &cache.destinations[&dst];
+        let (due, _) = destination.due(true, cache.often(true), reported);
+        let hold = due.saturating_duration_since(reported);
+        assert!(hold >= HOLD, "{hold:?}");
+        assert_eq!(destination.held_until, Some(due));
+        asked = due;
+    }
 }
