@@ -5,6 +5,7 @@
 
 mod entry;
 mod lag;
+mod loss;
 #[cfg(test)]
 mod operations;
 mod options;
@@ -23,6 +24,7 @@ use hawser_path::{Decision, Fingerprint, Path, Policy, Reason};
 pub use self::entry::PathStatus;
 use self::entry::{Dialing, Entries, Open};
 use self::lag::Lag;
+use self::loss::Loss;
 pub use self::options::{Demand, PathOptions, Replace};
 pub use self::select::Room;
 use self::select::{choose, room};
@@ -159,6 +161,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             stalled: None,
             held: false,
             lag: Lag::default(),
+            loss: Loss::default(),
         };
         if let Some(before) = entry.open.replace(open) {
             self.orders.push(Order::close(
@@ -244,6 +247,20 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
+    /// Reports how many packets are known to have been sent over a subflow, in the direction that is
+    /// observed, and how many of them have arrived, both in all. Those over which more are lost than over
+    /// others are held by [`tick`](Self::tick) if the [options](PathOptions::most_loss) say so.
+    pub fn arrived(&mut self, subflow: SubflowId, sent: u64, arrived: u64, now: Instant) {
+        let Some(most) = self.options.most_loss else {
+            return;
+        };
+        let entry = find(&mut self.entries, subflow);
+        let open = entry.and_then(|entry| entry.open.as_mut());
+        if let Some(open) = open.filter(|open| open.subflow == subflow) {
+            open.loss.measure(sent, arrived, most, now);
+        }
+    }
+
     /// Reports bytes of the content received over a path. Shares of paths are shares of these.
     pub fn delivered(&mut self, path: Fingerprint, bytes: u64) {
         if let Some(entry) = self.entries.get_mut(&path) {
@@ -262,11 +279,16 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let decided = self.weighing.tick(&mut self.entries, most, carried, now);
         self.unpublished |= decided;
         self.changed |= decided;
+        // First: the round trip of a path that is held for its loss is no measure for the others.
+        if self.options.most_loss.is_some() {
+            self.unpublished |= loss::judge(&mut self.entries, now);
+        }
         if let Some(most) = self.options.most_lag {
             self.unpublished |= lag::judge(&mut self.entries, most);
         }
         for (path, entry) in &mut self.entries {
-            let lags = entry.open.is_some_and(|open| open.lag.is_held());
+            let open = entry.open;
+            let lags = open.is_some_and(|open| open.lag.is_held() || open.loss.is_held());
             let held = entry.offered && (lags || self.weighing.is_held(*path));
             let Some(open) = entry.delivering().filter(|open| open.held != held) else {
                 continue;
@@ -315,7 +337,9 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// The latest time to call [`tick`](Self::tick) and [`orders`](Self::orders); `None` if neither
     /// is due.
     pub fn next_due(&self) -> Option<Instant> {
-        let due = [self.order_due(), self.weighing.next_due()];
+        let open = self.entries.values().filter_map(|entry| entry.open);
+        let tried = open.filter_map(|open| open.loss.held_until()).min();
+        let due = [self.order_due(), self.weighing.next_due(), tried];
         due.into_iter().flatten().min()
     }
 

@@ -75,6 +75,15 @@ pub enum Reason {
         /// That of the best path.
         best: Duration,
     },
+    /// Waiting: it loses so many packets that what is to arrive in order would wait for them to be sent
+    /// again.
+    #[error("loses {} of its packets, another path {}", share(*.share_ppm), share(*.best_ppm))]
+    Loses {
+        /// The share of its packets that was lost of late, in millionths.
+        share_ppm: u32,
+        /// The same of the path that loses least.
+        best_ppm: u32,
+    },
     /// Taken: it waited, and is used for a while so that it can be weighed again.
     #[error("probed after waiting {slots} time slot{}", plural(*.slots as usize))]
     Probing {
@@ -285,6 +294,7 @@ impl Reason {
             | Self::SlowHandshake { .. }
             | Self::SlowSlot { .. }
             | Self::Lags { .. }
+            | Self::Loses { .. }
             | Self::Probing { .. }
             | Self::ProbedAgain { .. }
             | Self::TakesOver { .. }
@@ -321,6 +331,7 @@ impl Reason {
             Self::SlowHandshake { .. } => "slow handshake",
             Self::SlowSlot { .. } => "slow slot",
             Self::Lags { .. } => "delivers much later",
+            Self::Loses { .. } => "loses many packets",
             Self::Probing { .. } => "probed after waiting",
             Self::ProbedAgain { .. } => "carries enough again",
             Self::TakesOver { .. } => "takes over",

@@ -112,6 +112,11 @@ impl Opener {
         self.subflow
     }
 
+    /// How many packets are known to have been sent: their numbers are consecutive.
+    pub fn sent(&self) -> u64 {
+        self.received.next()
+    }
+
     /// The packets that were dropped.
     pub fn rejections(&self) -> Rejections {
         self.rejections

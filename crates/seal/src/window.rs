@@ -32,6 +32,11 @@ impl Window {
         }
     }
 
+    /// One more than the largest number received.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Completes the low 32 bits of a number to the number nearest to the next one (RFC 9000, A.3).
     #[inline]
     pub(crate) fn complete(&self, low: u32) -> u64 {

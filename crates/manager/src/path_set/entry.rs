@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hawser_path::{Decision, Fingerprint, Path, Reason, Verdict};
 
 use super::lag::Lag;
+use super::loss::Loss;
 use super::options::{Demand, Replace};
 use crate::backoff::{Backoff, Pace};
 use crate::order::{Action, Cause, Order, SubflowId};
@@ -75,6 +76,7 @@ pub struct Open {
     pub(super) stalled: Option<Instant>,
     pub(super) held: bool,
     pub(super) lag: Lag,
+    pub(super) loss: Loss,
 }
 
 /// A subflow that is being dialed.

@@ -47,7 +47,9 @@ impl Lag {
 /// Returns whether that changes anything.
 pub(super) fn judge<P: AsRef<Path>>(entries: &mut Entries<P>, most: Duration) -> bool {
     let rtt = |entry: &PathStatus<P>| entry.weighable()?.lag.rtt();
-    let Some(best) = entries.values().filter_map(rtt).min() else {
+    let loses = |entry: &&PathStatus<P>| entry.open.is_some_and(|open| open.loss.is_held());
+    let all = entries.values();
+    let Some(best) = all.filter(|entry| !loses(entry)).filter_map(rtt).min() else {
         return false;
     };
     let mut has_changed = false;
@@ -66,7 +68,9 @@ pub(super) fn judge<P: AsRef<Path>>(entries: &mut Entries<P>, most: Duration) ->
         }
         has_changed = true;
         let reason = Reason::Lags { rtt, best };
-        entry.weighed = is_held.then(|| Decision::waiting(reason));
+        if is_held || !open.loss.is_held() {
+            entry.weighed = is_held.then(|| Decision::waiting(reason));
+        }
     }
     has_changed
 }

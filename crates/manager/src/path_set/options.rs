@@ -27,6 +27,10 @@ pub struct PathOptions {
     /// is held: for transfers that deliver in order, where a slow path holds up what the others carry.
     /// `None` for others.
     pub most_lag: Option<Duration>,
+    /// Which share of its packets a path may lose, 0 to 1, before it is held while another one loses less
+    /// than half as many: for transfers that deliver in order and send again over the same path what
+    /// was lost. `None` for others: they gain from whatever such a path carries.
+    pub most_loss: Option<f64>,
 }
 
 /// What the transfer wants of the remote.
@@ -63,6 +67,7 @@ impl Default for PathOptions {
             contact_only: false,
             replace: Replace::Beside,
             most_lag: None,
+            most_loss: None,
         }
     }
 }

@@ -51,6 +51,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// By how much the round trip of a path may exceed that of the best one: MPTCP delivers in order, and the
 /// kernel keeps no more than a few megabytes of what waits for a slower subflow.
 const MOST_LAG: Duration = Duration::from_millis(150);
+/// Which share of its packets a path may lose: with more, the kernel's TCP carries little over it, and
+/// what it carries late holds up the other subflows.
+const MOST_LOSS: f64 = 0.05;
 /// How long a program waits for the first path.
 const FIRST: Duration = Duration::from_secs(10);
 /// Time for SCION to connect first, before plain IP is tried in its place.
@@ -168,6 +171,7 @@ impl ClientSession {
         usage: Arc<Usage>,
     ) -> Self {
         options.most_lag = Some(MOST_LAG);
+        options.most_loss = Some(MOST_LOSS);
         let peer = target.shim;
         let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
         let beside = node.plain_ip().map(|_| Beside::new(guess));

@@ -14,7 +14,8 @@ use crate::address::Slot;
 const BUSY: u64 = 50_000;
 
 impl ClientSession {
-    /// Reports what the lanes have carried, and their round-trip times.
+    /// Reports what the lanes have carried, their round-trip times, and what they lose of what the other
+    /// side sends.
     pub(super) fn weigh(&mut self, now: Instant) {
         let mut carried = HashMap::new();
         for one in self.open.values() {
@@ -23,6 +24,9 @@ impl ClientSession {
                 self.paths.measured(subflow, rtt, now);
             }
             let counters = &one.lane.counters;
+            let arrived = counters.received_packets.load(Ordering::Relaxed);
+            let sent = one.lane.opener().sent();
+            self.paths.arrived(subflow, sent, arrived, now);
             let datagrams = [&counters.sent_bytes, &counters.received_bytes];
             let datagrams: u64 = (datagrams.iter())
                 .map(|counter| counter.load(Ordering::Relaxed))
