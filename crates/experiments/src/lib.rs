@@ -4,12 +4,14 @@
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
 //! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
+//! [`bad_path`] that on every transfer over two good paths and a bad one,
 //! [`limit`] that on link limits;
 //! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead. Nothing here prints: an
 //! observer receives the progress as [`Event`]s.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
+pub mod bad_path;
 pub mod bulk;
 mod catalog;
 mod ceiling;

@@ -74,6 +74,23 @@ impl Samples {
         (self.at(to) - self.at(from)) * 8e-6 / (to - from).max(1e-9)
     }
 
+    /// The longest time between two times in which no byte was added, in seconds, and when it ended. It
+    /// counts from the last sample before it to the first one after.
+    pub(crate) fn longest_pause(&self, from: f64, to: f64) -> (f64, f64) {
+        let (mut since, mut bytes) = (from, self.at(from));
+        let mut longest = (0.0, from);
+        let within = self.0.iter().filter(|point| (from..to).contains(&point.0));
+        for &(time, now) in within.chain(&[(to, f64::INFINITY)]) {
+            if now > bytes {
+                if time - since > longest.0 {
+                    longest = (time - since, time);
+                }
+                (since, bytes) = (time, now);
+            }
+        }
+        longest
+    }
+
     /// Seconds after `from` until one second passes at `wanted` Mbit/s or more; infinite if none
     /// does.
     pub(crate) fn recovery(&self, from: f64, wanted: f64) -> f64 {
@@ -118,6 +135,21 @@ mod tests {
         assert_eq!(samples.at(99.0), samples.at(30.0));
         assert!((samples.time_of(12.5e6) - 15.0).abs() < 1e-6);
         assert_eq!(Samples::default().at(1.0), 0.0);
+    }
+
+    #[test]
+    fn the_longest_pause_is_found_within_its_time() {
+        // Nothing from 2 to 5 s and from 6 to 10 s, with samples all the time.
+        let points = (0..=100).map(|step| {
+            let t = f64::from(step) / 10.0;
+            (t, 1e6 * (t.min(2.0) + (t - 5.0).clamp(0.0, 1.0)))
+        });
+        let samples = Samples(points.collect());
+        let (pause, ended) = samples.longest_pause(1.0, 6.0);
+        assert!((pause - 3.1).abs() < 1e-6 && (ended - 5.1).abs() < 1e-6);
+        // The end of the time ends a pause.
+        assert!((samples.longest_pause(1.0, 10.0).0 - 4.0).abs() < 1e-6);
+        assert!((samples.longest_pause(3.0, 5.5).0 - 2.1).abs() < 1e-6);
     }
 
     #[test]

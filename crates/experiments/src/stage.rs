@@ -2,6 +2,7 @@
 
 mod carry;
 mod course;
+mod link;
 mod shim;
 pub mod tcp;
 
@@ -130,12 +131,26 @@ impl Stage {
     ) -> Result<TransferReport, ExperimentError> {
         let seeder = self.addresses.get(download.seeder);
         let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
+        let mut command = self.get_command(torrent, seeder, into);
+        command.args(&download.args);
+        let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
+        self.download(download.isd_as, command, messages).await
+    }
+
+    fn get_command(&self, torrent: &Path, seeder: &str, into: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("get").arg(torrent).arg("-o").arg(into);
         command.args(["--peer", seeder, "--json", "--samples"]);
-        command.args(&download.args);
-        let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
-        let text = output(&self.lab, download.isd_as, command, messages).await?;
+        command
+    }
+
+    async fn download(
+        &self,
+        isd_as: IsdAsn,
+        command: Command,
+        messages: Option<Messages>,
+    ) -> Result<TransferReport, ExperimentError> {
+        let text = output(&self.lab, isd_as, command, messages).await?;
         serde_json::from_str(&text).during("reading the download's report")
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
         }
     }
     for (i, link) in network.links.iter().enumerate() {
-        set_limit(plan, namespaces, i, &link.shape)?;
+        set_limit(plan, namespaces, i, (&Side::BOTH, &link.shape))?;
         if link.shape.is_emulated() {
             divert(plan, namespaces, i)?;
         }
@@ -220,12 +220,12 @@ pub(crate) fn set_link_up(
     Ok(())
 }
 
-/// Sets the limit of both ends of a link to that of a shape, and changes only what differs.
+/// Sets the limit of these ends of a link to that of a shape, and changes only what differs.
 pub(crate) fn set_limit(
     plan: &Plan,
     namespaces: &[NetNs],
     link: usize,
-    shape: &Shape,
+    (sides, shape): (&[Side], &Shape),
 ) -> io::Result<()> {
     // A link's device carries nothing else: the limit is that of all its traffic.
     let egress = shape
@@ -238,7 +238,7 @@ pub(crate) fn set_limit(
         },
         ..DeviceLimits::default()
     };
-    for side in [Side::A, Side::B] {
+    for &side in sides {
         let end = plan.links[link].end(side);
         let isd_as = plan.ases[end.owner].isd_as;
         let thing = format_args!("the limit of {}", end.device);
@@ -280,9 +280,15 @@ mod tests {
             rate: Some(7_000_000),
             ..Shape::default()
         };
-        set_limit(&plan, &namespaces, 0, &shape).unwrap();
+        set_limit(&plan, &namespaces, 0, (&Side::BOTH, &shape)).unwrap();
         assert_eq!(rates(), [Some(7_000_000); 2]);
-        set_limit(&plan, &namespaces, 0, &Shape::default()).unwrap();
+        let slow = Shape {
+            rate: Some(1_000_000),
+            ..Shape::default()
+        };
+        set_limit(&plan, &namespaces, 0, (&[Side::B], &slow)).unwrap();
+        assert_eq!(rates(), [Some(7_000_000), Some(1_000_000)]);
+        set_limit(&plan, &namespaces, 0, (&Side::BOTH, &Shape::default())).unwrap();
         assert_eq!(rates(), [None; 2]);
     }
 

@@ -63,6 +63,38 @@ impl Lab {
         id: u16,
         change: &LinkChange,
     ) -> Result<LinkState, LabError> {
+        self.change_link((isd_as, id), change, |_| Side::BOTH.to_vec())
+    }
+
+    /// Changes the limit, delay, jitter and loss of the link at an interface for what is sent *out of*
+    /// that interface, and leaves the other direction as it is. Control services, whose paths have
+    /// the same properties in both directions, keep those of the link, which [`Lab::set_link`]
+    /// returns to.
+    ///
+    /// # Errors
+    /// As [`Lab::set_link`], and when the change brings the link up or down, which it is in both
+    /// directions.
+    pub fn set_link_from(
+        &self,
+        isd_as: IsdAsn,
+        id: u16,
+        change: &LinkChange,
+    ) -> Result<LinkState, LabError> {
+        if change.up.is_some() {
+            let text = "a link is up or down in both directions: change both";
+            return Err(LabError::Failed(text.to_owned()));
+        }
+        self.change_link((isd_as, id), change, |side| vec![side])
+    }
+
+    /// Changes what is sent out of these ends of a link, which `sides` selects by the end that is
+    /// named.
+    fn change_link(
+        &self,
+        (isd_as, id): (IsdAsn, u16),
+        change: &LinkChange,
+        sides: impl FnOnce(Side) -> Vec<Side>,
+    ) -> Result<LinkState, LabError> {
         if let Some(loss) = change.loss
             && !(0.0..=1.0).contains(&loss)
         {
@@ -71,9 +103,10 @@ impl Lab {
         }
         let _lock = self.root.lock(&self.name)?;
         let mut network = self.dir.read_network()?;
-        let Some((index, _)) = network.link_at(isd_as, id) else {
+        let Some((index, side)) = network.link_at(isd_as, id) else {
             return Err(unknown(&network, isd_as, id));
         };
+        let sides = sides(side);
         let link = &mut network.links[index];
         let dir = |side: Side| self.dir.as_dir(link.end(side).isd_as);
         let links = dir(Side::A).links()?;
@@ -86,21 +119,29 @@ impl Lab {
         // The supervisor comes first, because it may refuse the change.
         let request = Request::SetLink {
             link: index,
+            sides: sides.clone(),
             state: wanted,
         };
         protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
         // It may have started emulators.
         let state = self.dir.read_state()?;
-        for side in [Side::A, Side::B] {
+        for &side in &sides {
             let mut links = dir(side).links()?;
             links.insert(link.end(side).id, wanted);
             dir(side).write_links(&links)?;
         }
-        link.shape = wanted.shape;
+        let both = sides.len() == Side::BOTH.len();
+        if both {
+            link.shape = wanted.shape;
+        }
         let link = link.clone();
         self.dir.write_network(&network)?;
 
-        let mut failures = self.announce(&state, &link, wanted);
+        let ends = sides.iter().map(|side| link.end(*side));
+        let mut failures = self.announce_to_ends(&state, ends, wanted);
+        if both {
+            failures.extend(self.announce_to_control(&state, &link, wanted));
+        }
         if failures.is_empty() && wanted.up && !before.up {
             failures = self.wait_for_bfd(&state, &link);
         }
@@ -113,11 +154,15 @@ impl Lab {
         }
     }
 
-    /// Announces the change of a link to the routers and emulators at both ends, and to every control
-    /// service that the lab runs. Returns what failed.
-    fn announce(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+    /// Announces the change of a link to the routers and emulators at these ends. Returns what failed.
+    fn announce_to_ends<'a>(
+        &self,
+        state: &State,
+        ends: impl Iterator<Item = &'a End>,
+        wanted: LinkState,
+    ) -> Vec<String> {
         let mut failures = Vec::new();
-        for end in [&link.a, &link.b] {
+        for end in ends {
             let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
                 continue;
             };
@@ -130,6 +175,12 @@ impl Lab {
                 failures.extend(self.announce_to_emulator(as_, end, wanted).err());
             }
         }
+        failures
+    }
+
+    /// Announces the change of a link to every control service that the lab runs. Returns what failed.
+    fn announce_to_control(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+        let mut failures = Vec::new();
         for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
             let request = control::Request::SetLink {
                 a: (link.a.isd_as, link.a.id),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_kernel::rpc;
 use hawser_limit::LimitReading;
-use hawser_topology::LinkState;
+use hawser_topology::{LinkState, Side};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +21,13 @@ pub(crate) enum Request {
     Enter { owner: usize },
     /// Requests the limits of all links, with counters.
     Limits,
-    /// Changes the limit on both ends of the link at that index in the network, and sets its devices
+    /// Changes the limit on these ends of the link at that index in the network, and sets its devices
     /// up or down.
-    SetLink { link: usize, state: LinkState },
+    SetLink {
+        link: usize,
+        sides: Vec<Side>,
+        state: LinkState,
+    },
     /// Requests the history of the services that have ended at least once.
     Services,
     /// Restarts a service of the AS at that index in the network. The reply comes when the service

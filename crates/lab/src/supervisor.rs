@@ -312,8 +312,8 @@ impl Supervisor {
             Request::SetLink { link, .. } if link >= plan.links.len() => {
                 return Err(format!("there is no link at {link}"));
             }
-            Request::SetLink { link, state } => {
-                build::set_limit(plan, namespaces, link, &state.shape)
+            Request::SetLink { link, sides, state } => {
+                build::set_limit(plan, namespaces, link, (&sides, &state.shape))
                     .map_err(|e| e.to_string())?;
                 if state.shape.is_emulated() {
                     self.emulate(link).map_err(|e| e.to_string())?;

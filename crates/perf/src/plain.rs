@@ -17,6 +17,9 @@ use crate::cpu::cpu_time;
 use crate::error::PerfError;
 use crate::message::Received;
 
+/// Least time between two samples of what arrives.
+const SAMPLED: Duration = Duration::from_millis(10);
+
 /// A baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plain {
@@ -41,6 +44,18 @@ pub struct PlainSent {
     pub cpu_seconds: f64,
 }
 
+/// What the receiver of a baseline has counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlainReceived {
+    /// The whole.
+    #[serde(flatten)]
+    pub received: Received,
+    /// With TCP, the bytes that the program had read, by the seconds since its first byte: up to a
+    /// hundred times a second.
+    #[serde(default)]
+    pub samples: Vec<(f64, u64)>,
+}
+
 /// Receives one test at `listen`. Reports the address it listens at before it waits.
 ///
 /// # Errors
@@ -50,17 +65,19 @@ pub fn receive(
     kind: Plain,
     listen: SocketAddr,
     listening: impl FnOnce(SocketAddr),
-) -> Result<Received, PerfError> {
+) -> Result<PlainReceived, PerfError> {
     let cpu = cpu_time();
+    let mut samples = Vec::new();
     let received = match kind {
         Plain::Udp { .. } => udp::receive(listen, listening),
-        Plain::Tcp => tcp::receive(listen, listening),
+        Plain::Tcp => tcp::receive(listen, listening, &mut samples),
         Plain::Tls => tls::receive(listen, listening),
     };
-    Ok(Received {
+    let received = Received {
         cpu_seconds: (cpu_time() - cpu).as_secs_f64(),
         ..received?
-    })
+    };
+    Ok(PlainReceived { received, samples })
 }
 
 /// Sends to a receiver for `time`.
@@ -95,11 +112,14 @@ mod tests {
                 std::thread::spawn(move || receive(kind, any, |at| address.send(at).unwrap()));
             let to = listening.recv().unwrap();
             let sent = send(kind, to, Duration::from_millis(20)).unwrap();
-            let received = receiver.join().unwrap().unwrap();
+            let PlainReceived { received, samples } = receiver.join().unwrap().unwrap();
             assert!(received.bytes > 0, "{kind:?}");
             assert!(received.bytes <= sent.bytes, "{kind:?}");
             if !matches!(kind, Plain::Udp { .. }) {
                 assert_eq!(received.bytes, sent.bytes);
+            }
+            if kind == Plain::Tcp {
+                assert_eq!(samples.last().unwrap().1, received.bytes);
             }
         }
     }

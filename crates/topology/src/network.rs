@@ -154,7 +154,7 @@ pub enum LinkKind {
 }
 
 /// One of the two ends of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// The end `a`.
     A,
@@ -163,6 +163,9 @@ pub enum Side {
 }
 
 impl Side {
+    /// Both ends.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
     /// The opposite end.
     pub fn other(self) -> Self {
         match self {

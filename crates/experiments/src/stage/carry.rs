@@ -16,6 +16,7 @@ use super::{Messages, Stage, output, start};
 use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;
+use crate::samples::Samples;
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Longest wait for an `iperf3` server to listen, which it does not report, and the time between two
@@ -62,6 +63,7 @@ struct PlainReceived {
     bytes: u64,
     seconds: f64,
     cpu_seconds: f64,
+    samples: Vec<(f64, u64)>,
 }
 
 /// What `hawser internal plain-send` prints.
@@ -138,6 +140,40 @@ impl Stage {
         (listen, destination): (SocketAddr, Option<SocketAddr>),
         time: Duration,
     ) -> Result<Carried, ExperimentError> {
+        let addresses = (listen, destination);
+        let run = self.plain_run((from, to), (kind, payload), addresses, time);
+        let (sent, received) = run.await?;
+        Ok(Carried {
+            bytes: received.bytes,
+            seconds: received.seconds,
+            sender: sent.cpu_seconds,
+            receiver: received.cpu_seconds,
+            routers: Vec::new(),
+            paths: 1,
+        })
+    }
+
+    /// As [`Stage::plain_to`] with TCP. Returns what the receiving program has read over time, which
+    /// begins with the first byte.
+    pub async fn plain_tcp_to(
+        &self,
+        ends: (IsdAsn, IsdAsn),
+        addresses: (SocketAddr, Option<SocketAddr>),
+        time: Duration,
+    ) -> Result<Samples, ExperimentError> {
+        let (_, received) = self.plain_run(ends, ("tcp", 0), addresses, time).await?;
+        let points = received.samples.into_iter();
+        let points = points.map(|(seconds, bytes)| (seconds, bytes as f64));
+        Ok(Samples(points.collect()))
+    }
+
+    async fn plain_run(
+        &self,
+        (from, to): (IsdAsn, IsdAsn),
+        (kind, payload): (&str, u16),
+        (listen, destination): (SocketAddr, Option<SocketAddr>),
+        time: Duration,
+    ) -> Result<(PlainSent, PlainReceived), ExperimentError> {
         let mut receiver = Command::new(&self.program);
         receiver.args(["internal", "plain-receive", kind, &listen.to_string()]);
         receiver.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -158,17 +194,9 @@ impl Stage {
         if !status.success() {
             return Err(ExperimentError::Step(messages.into_last()));
         }
-        let sent: PlainSent = serde_json::from_str(&sent).during("reading what was sent")?;
-        let received: PlainReceived =
-            serde_json::from_str(&received).during("reading what arrived")?;
-        Ok(Carried {
-            bytes: received.bytes,
-            seconds: received.seconds,
-            sender: sent.cpu_seconds,
-            receiver: received.cpu_seconds,
-            routers: Vec::new(),
-            paths: 1,
-        })
+        let sent = serde_json::from_str(&sent).during("reading what was sent")?;
+        let received = serde_json::from_str(&received).during("reading what arrived")?;
+        Ok((sent, received))
     }
 
     /// Sends by plain TCP for `time`, with `iperf3`.

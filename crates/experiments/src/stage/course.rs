@@ -17,7 +17,7 @@ use super::{Messages, Stage, output, start};
 use crate::ceiling::PathCost;
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
-use crate::transfer::BulkReport;
+use crate::transfer::{BulkReport, TransferReport};
 
 /// The time that the daemon of `rsync` has to listen, which it does not report.
 const LISTENS: Duration = Duration::from_millis(500);
@@ -88,6 +88,31 @@ impl Stage {
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
         parse(&text, "the report of hawser send")
+    }
+
+    /// Starts a seeder that ends when the result is dropped.
+    pub async fn serve_torrent(
+        &self,
+        isd_as: IsdAsn,
+        torrent: &Path,
+        content: &Path,
+    ) -> Result<Server, ExperimentError> {
+        let mut seed = Command::new(&self.program);
+        seed.arg("seed").arg(torrent).arg(content).arg("--json");
+        self.server(isd_as, seed).await
+    }
+
+    /// Downloads from a seeder of [`Stage::serve_torrent`].
+    pub async fn get_from(
+        &self,
+        isd_as: IsdAsn,
+        server: &Server,
+        torrent: &Path,
+        into: &Path,
+    ) -> Result<TransferReport, ExperimentError> {
+        let mut get = self.get_command(torrent, &server.address, into);
+        let messages = Messages::of(&mut get)?;
+        self.download(isd_as, get, Some(messages)).await
     }
 
     /// Sends a QUIC stream over one path for `time`. Returns what arrived, and the cost of the path.

@@ -1,6 +1,7 @@
 //! `hawser bench`: the papers' experiments and measurements of speed as commands.
 
 mod args;
+mod bad_path;
 mod bulk_congested;
 mod bulk_distance;
 mod clients;
@@ -16,6 +17,7 @@ use hawser_experiments::{
 };
 
 use self::args::ResultArgs;
+use self::bad_path::BadPathArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
 use self::clients::ClientsArgs;
@@ -75,6 +77,8 @@ pub enum SpeedCommand {
     BulkCongested(BulkCongestedArgs),
     /// Compare TCP programs through the shim, over 1 to 8 paths, with QUIC over the same (002)
     Mptcp(MptcpArgs),
+    /// Compare every transfer over two good paths and a bad one with the good ones alone
+    BadPath(BadPathArgs),
     /// Measure limits of links beside tc set by hand: goodput, accuracy, cost of thousands of links (004)
     Limit(LimitArgs),
 }
@@ -108,6 +112,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
         (Some(SpeedCommand::BulkDistance(args)), _) => bulk_distance::run(args),
         (Some(SpeedCommand::BulkCongested(args)), _) => bulk_congested::run(args),
         (Some(SpeedCommand::Mptcp(args)), _) => mptcp::run(args),
+        (Some(SpeedCommand::BadPath(args)), _) => bad_path::run(args),
         (Some(SpeedCommand::Limit(args)), _) => limit::run(args),
         (None, Some(entry)) => run_experiment(entry, &args),
         // The arguments do not allow it.

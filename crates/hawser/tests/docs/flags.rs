@@ -26,6 +26,7 @@ const DOCUMENTED: [&[&str]; 36] = [
     &["bench", "bulk-distance"],
     &["bench", "bulk-congested"],
     &["bench", "mptcp"],
+    &["bench", "bad-path"],
     &["bench", "limit"],
     &["perf", "serve"],
     &["perf", "send"],

@@ -137,6 +137,30 @@ fn tcp_programs_are_measured_over_several_paths() {
     assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
 }
 
+#[test]
+fn transfers_are_measured_over_a_bad_path() {
+    let mut args = vec!["bench", "bad-path", "--repeat", "1", "--time", "2s"];
+    args.extend(["--only", "get,send", "--condition", "asymmetric"]);
+    args.extend(["--rate", "10mbit", "--json"]);
+    let Some(table) = report(&As::default(), &args) else {
+        return;
+    };
+    let cells = table["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "{table}");
+    for cell in cells {
+        assert_eq!(cell["failure"], Value::Null, "{cell}");
+        // What three links carry at most, and two.
+        let most = match cell["condition"].is_null() {
+            true => 20.0,
+            false => 30.0,
+        };
+        let mbit = cell["mbit"].as_f64().unwrap();
+        assert!(mbit > 0.0 && mbit < 1.05 * most, "{cell}");
+        assert!(cell["pause_seconds"].as_f64().unwrap() > 0.0, "{cell}");
+        assert!(cell["ratio"].as_f64().unwrap() > 0.0, "{cell}");
+    }
+}
+
 /// Runs `hawser bench limit` on a few points.
 fn limits(args: &[&str]) -> Option<Value> {
     let common = ["bench", "limit", "--ip", "4", "--only", "hawser", "--json"];

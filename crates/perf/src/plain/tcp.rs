@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::SAMPLED;
 use crate::error::PerfError;
 use crate::message::Received;
 
@@ -31,6 +32,7 @@ pub fn send(to: SocketAddr, time: Duration) -> Result<u64, PerfError> {
 pub fn receive(
     listen: SocketAddr,
     listening: impl FnOnce(SocketAddr),
+    samples: &mut Vec<(f64, u64)>,
 ) -> Result<Received, PerfError> {
     let listener = TcpListener::bind(listen)?;
     listening(listener.local_addr()?);
@@ -38,6 +40,7 @@ pub fn receive(
     tcp.set_read_timeout(Some(PATIENCE))?;
     let mut chunk = vec![0; CHUNK];
     let (mut bytes, mut first, mut time) = (0, None, Duration::ZERO);
+    let mut due = Duration::ZERO;
     loop {
         match tcp.read(&mut chunk) {
             Ok(0) => break,
@@ -46,7 +49,12 @@ pub fn receive(
             Err(error) => return Err(error.into()),
         }
         time = first.get_or_insert_with(Instant::now).elapsed();
+        if time >= due {
+            due = time + SAMPLED;
+            samples.push((time.as_secs_f64(), bytes));
+        }
     }
+    samples.push((time.as_secs_f64(), bytes));
     Ok(Received {
         bytes,
         seconds: time.as_secs_f64(),
