@@ -93,6 +93,10 @@ impl Dialer {
         match dialed {
             Dialed::Joined(subflow, joined, credit) => {
                 self.dials.remove(&subflow);
+                // It counts as connected once content gets through.
+                if let Some(rtt) = joined.rtt {
+                    self.paths.answered(subflow, rtt);
+                }
                 self.open.insert(joined.subflow, subflow);
                 self.credit.get_or_insert(credit);
                 // The session takes it until it ends.

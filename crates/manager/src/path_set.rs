@@ -145,6 +145,16 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         new
     }
 
+    /// Reports that the remote has answered a dial, with this round-trip time, though the subflow is not
+    /// connected yet: what is left to do has as long as that needs.
+    pub fn answered(&mut self, subflow: SubflowId, rtt: Duration) {
+        self.changed = true;
+        let dialing = find(&mut self.entries, subflow).and_then(|entry| entry.dialing.as_mut());
+        if let Some(dialing) = dialing.filter(|dialing| dialing.subflow == subflow) {
+            dialing.answered = Some(rtt);
+        }
+    }
+
     /// Reports that a dialed subflow is connected. `rtt` is its measured round-trip time, if any:
     /// paths are then selected again, since it may differ from the announced latency.
     pub fn connected(&mut self, subflow: SubflowId, rtt: Option<Duration>, now: Instant) {
@@ -558,6 +568,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.dialing = Some(Dialing {
                 subflow,
                 since: now,
+                answered: None,
             });
             self.orders
                 .push(Order::new(subflow, *path, Action::Dial, cause));

@@ -20,6 +20,9 @@ pub(super) const NOT_OFFERED: Duration = Duration::from_secs(2);
 const KNOWN_DIAL: Duration = Duration::from_secs(1);
 /// The same where the round-trip time is unknown: more than four of them by satellite.
 const UNKNOWN_DIAL: Duration = Duration::from_secs(3);
+/// Round trips that a dial which the remote has answered may take: of the handshake, of the session, of the
+/// first data, and as many for what is lost or queued.
+const ANSWERED_DIAL: u32 = 6;
 
 /// The paths of a set, by fingerprint.
 pub(super) type Entries<P> = BTreeMap<Fingerprint, PathStatus<P>>;
@@ -84,6 +87,8 @@ pub struct Open {
 pub struct Dialing {
     pub(super) subflow: SubflowId,
     pub(super) since: Instant,
+    /// The round-trip time, once the remote has answered.
+    pub(super) answered: Option<Duration>,
 }
 
 impl<P: AsRef<Path>> PathStatus<P> {
@@ -145,7 +150,9 @@ impl<P: AsRef<Path>> PathStatus<P> {
             Some(rtt) => KNOWN_DIAL.max(rtt * 4),
             None => UNKNOWN_DIAL,
         };
-        Some(self.dialing?.since + longest)
+        let dialing = self.dialing?;
+        let answered = dialing.answered.unwrap_or_default() * ANSWERED_DIAL;
+        Some(dialing.since + longest.max(answered))
     }
 
     /// Holds its subflow because it is no longer offered. Most likely a link is down: other paths

@@ -301,6 +301,34 @@ fn a_path_that_works_again_is_noticed_though_nothing_is_offered_anew() {
     }
 }
 
+/// A session over a path whose round trip is a second takes three of them, and is not begun anew because
+/// that is long beside others.
+#[test]
+fn a_dial_that_was_answered_has_time_for_its_round_trips() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let start = Instant::now();
+    let (near, far) = (path(&[1]), path(&[2]));
+    bench.offer(&[near.clone(), far.clone()], start);
+    bench.connected(&near, 20 * MS, start);
+    bench.orders(start);
+    let dialed = bench.subflows[&far.fingerprint()];
+    bench.set.answered(dialed, 1010 * MS);
+    assert_eq!(bench.closes(start + 3100 * MS), []);
+    bench
+        .set
+        .connected(dialed, Some(1010 * MS), start + 3100 * MS);
+    assert_eq!(bench.closes(start + 10_000 * MS), []);
+    // One that was answered and never gets further is begun anew, as one without an answer.
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    bench.offer(&[near.clone(), far.clone()], start);
+    bench.connected(&near, 20 * MS, start);
+    bench.orders(start);
+    bench
+        .set
+        .answered(bench.subflows[&far.fingerprint()], 1010 * MS);
+    assert_eq!(bench.closes(start + 6100 * MS), [far.fingerprint()]);
+}
+
 #[test]
 fn when_every_path_fails_all_are_still_tried() {
     let mut bench = Bench::new(Select::disjoint(), 4);
