@@ -1,10 +1,13 @@
 //! A download on virtual time from seeders whose answers all pass one bottleneck, as the link of the
 //! downloader is.
 
+mod joining;
+
 use std::collections::{HashMap, VecDeque};
 
 use hawser_endhost::IsdAsn;
 
+use self::joining::Ledger;
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::picker::Arrival;
@@ -100,6 +103,13 @@ impl Seeder {
     }
 }
 
+fn pieces() -> Pieces {
+    Pieces {
+        length: 4 * BLOCK,
+        total: SIZE,
+    }
+}
+
 /// What a download took.
 #[derive(Debug)]
 struct Outcome {
@@ -116,18 +126,17 @@ struct Scene {
     /// The most that one seeder sends.
     uplink: f64,
     rng: fastrand::Rng,
+    start: Instant,
     now: Instant,
     /// Bytes of blocks that arrived and were not needed.
     wasted: u64,
+    ledger: Ledger,
 }
 
 impl Scene {
     /// `seeders` of `uplink` Mbit/s each, behind a bottleneck of `mbit` Mbit/s.
     fn new(seeders: u64, mbit: f64, uplink: f64, seed: u64) -> Self {
-        let pieces = Pieces {
-            length: 4 * BLOCK,
-            total: SIZE,
-        };
+        let pieces = pieces();
         let none = Bitfield::empty(pieces.count());
         let mut picker = Picker::new(pieces, none, seed);
         let now = Instant::now();
@@ -142,8 +151,10 @@ impl Scene {
             rate: mbit * 125_000.0,
             uplink: uplink * 125_000.0,
             rng: fastrand::Rng::with_seed(seed),
+            start: now,
             now,
             wasted: 0,
+            ledger: Ledger::default(),
         }
     }
 
@@ -155,6 +166,7 @@ impl Scene {
             if step % PHASE == 0 {
                 self.change_weights();
             }
+            self.connect_due();
             let arrived = self.carry();
             for (id, request) in arrived {
                 self.receive(id, request);
@@ -212,6 +224,7 @@ impl Scene {
         }
         match self.picker.receive(id, request, self.now) {
             Arrival::New { cancel, complete } => {
+                self.ledger.received(request);
                 self.send(cancel, Sent::Cancel);
                 if complete {
                     self.picker.verify(request.piece);
@@ -228,6 +241,10 @@ impl Scene {
     fn send(&mut self, placed: Vec<Placed>, message: impl Fn(Request) -> Sent) {
         let due = self.now + RTT;
         for (id, request) in placed {
+            match message(request) {
+                Sent::Request(_) => self.ledger.requested(id, request, self.now),
+                Sent::Cancel(_) => self.ledger.cancelled(id, request),
+            }
             if let Some(seeder) = self.seeders.get_mut(&id) {
                 seeder.messages.push_back((due, message(request)));
             }
@@ -243,9 +260,11 @@ impl Scene {
             if seeder.stalled && is_new {
                 seeder.stalled = false;
                 self.picker.resume(*id);
+                self.ledger.resume(*id);
             } else if !seeder.stalled && seeder.pace.is_silent(RTT) {
                 seeder.stalled = true;
                 let released = self.picker.suspend(*id);
+                self.ledger.suspend(*id);
                 cancel.extend(released.into_iter().map(|request| (*id, request)));
                 seeder.pace.stall();
             }
@@ -277,7 +296,8 @@ impl Scene {
         let any = |_: &Picker, _| Room::ANY;
         if self.requests.is_ending(&self.picker, now) {
             let filled = self.requests.fill_by_plan(&mut self.picker, &sources, any);
-            return self.place(filled);
+            self.place(filled);
+            return self.ledger.check(&self.picker);
         }
         for (id, source) in &sources {
             let picker = &mut self.picker;
