@@ -19,7 +19,8 @@ async fn side_by_side(
     mut look: impl FnMut([&[&SeedPeer]; 2]) -> bool,
 ) {
     let net = Net::default();
-    let stage = Stage::one_file(30_000_000, 65536);
+    // More than is carried within `PATIENCE`: a comparison that a busy machine spoils is repeated.
+    let stage = Stage::one_file(100_000_000, 65536);
     let seed = stage.seed(&net.host(SEEDER)).await;
     let own = Shape {
         rate: rate.map(|mbit| (mbit * 1e6) as u64),
