@@ -98,6 +98,27 @@ async fn late_repeated_and_reordered_answers_are_no_offence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_download_recognizes_its_own_address() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let content = Content::new(500_000, &CreateOptions::default());
+    let own = bind(&host, 1);
+    let addr = own.local_addr();
+    let download = Download::start(
+        content.metainfo.clone(),
+        content.target(),
+        vec![addr.into()],
+        Network::scion(own, host.clone()),
+        DownloadOptions::default(),
+    );
+    let error = finish(download).await.unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped(_)), "{error}");
+    let error = error.to_string();
+    let reason = format!("{addr} (this is our own address)");
+    assert!(error.contains(&reason), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_download_survives_an_outage_of_the_only_link() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
