@@ -134,6 +134,7 @@ mod tests {
             segment_lifetime: Some(Duration::from_secs(30)),
             owner: Some(ProcessId::own().unwrap()),
             no_offload: true,
+            enforce_mtu: true,
         };
         dir.write_settings(&settings).unwrap();
         assert_eq!(dir.read_settings().unwrap(), settings);

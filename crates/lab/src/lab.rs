@@ -129,8 +129,9 @@ impl Lab {
             format!("--segment-lifetime {lifetime}")
         });
         let no_offload = settings.no_offload.then(|| "--no-offload".to_owned());
-        let flags = routers.chain(controls).chain(lifetime).chain(no_offload);
-        Ok(flags.collect())
+        let enforce_mtu = settings.enforce_mtu.then(|| "--enforce-mtu".to_owned());
+        let flags = routers.chain(controls).chain(lifetime);
+        Ok(flags.chain(no_offload).chain(enforce_mtu).collect())
     }
 
     /// The SCION address of an AS's host, IPv6 if the AS's underlay is; `None` if there is no such

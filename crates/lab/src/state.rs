@@ -28,6 +28,9 @@ pub(crate) struct Settings {
     /// Whether the devices of the lab have no segmentation and receive offloads.
     #[serde(default)]
     pub no_offload: bool,
+    /// Whether border routers refuse packets above the announced MTU of a link.
+    #[serde(default)]
+    pub enforce_mtu: bool,
 }
 
 /// A service of an AS.

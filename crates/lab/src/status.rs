@@ -33,6 +33,9 @@ pub struct Status {
     pub rootless: bool,
     /// Whether every packet crosses its devices by itself (`hawser lab up --no-offload`).
     pub no_offload: bool,
+    /// Whether its border routers refuse packets above the MTU of a link (`hawser lab up
+    /// --enforce-mtu`).
+    pub enforce_mtu: bool,
     /// The process that keeps the lab's namespaces open.
     pub supervisor: ProcessStatus,
     /// In the topology's order.
@@ -160,6 +163,7 @@ impl Lab {
     pub fn status(&self) -> Result<Status, LabError> {
         let state = self.dir.read_state()?;
         let network = self.dir.read_network()?;
+        let settings = self.dir.read_settings()?;
         let running = state.is_running();
         let histories = match running.then(|| self.ask(&Request::Services)) {
             Some(Some(Reply::Services(histories))) => histories,
@@ -244,7 +248,8 @@ impl Lab {
             dir: self.dir.path().to_owned(),
             running,
             rootless: state.rootless,
-            no_offload: self.dir.read_settings()?.no_offload,
+            no_offload: settings.no_offload,
+            enforce_mtu: settings.enforce_mtu,
             supervisor: process_status(Some(state.supervisor), true, running, None),
             ases,
             links,

@@ -46,6 +46,9 @@ pub struct Options {
     /// cards without segmentation and receive offloads. Otherwise they hand a packet of many
     /// segments (GSO, up to 64 KiB) over whole.
     pub no_offload: bool,
+    /// Whether border routers answer packets above the MTU of a link with "packet too big".
+    /// Otherwise they forward them, and the kernel fragments them.
+    pub enforce_mtu: bool,
 }
 
 impl Options {
@@ -60,6 +63,7 @@ impl Options {
             segment_lifetime: None,
             owner: None,
             no_offload: false,
+            enforce_mtu: false,
         }
     }
 
@@ -79,6 +83,7 @@ impl Options {
             segment_lifetime: self.segment_lifetime,
             owner: owner.transpose()?,
             no_offload: self.no_offload,
+            enforce_mtu: self.enforce_mtu,
         })
     }
 }

@@ -109,8 +109,7 @@ impl Forwarder {
             };
             return refuse(Reason::InterfaceDown, error);
         }
-        let mtu = external.mtu;
-        if packet.len() > usize::from(mtu) {
+        if let Some(mtu) = external.exceeded_mtu(packet.len()) {
             return refuse(Reason::PacketTooBig, ScmpError::PacketTooBig { mtu });
         }
 

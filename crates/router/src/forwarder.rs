@@ -29,10 +29,19 @@ pub struct ExternalInterface {
     pub neighbour: IsdAsn,
     /// The type of the link to the neighbour.
     pub link_to: LinkTo,
-    /// The largest SCION packet that the link carries, in bytes.
-    pub mtu: u16,
+    /// The largest SCION packet that is forwarded over the link, in bytes; `None` for any that fits
+    /// a UDP datagram.
+    pub max_packet: Option<u16>,
     /// Whether the interface is up.
     pub up: bool,
+}
+
+impl ExternalInterface {
+    /// The MTU that a packet of `length` bytes exceeds, if it is too large for the link.
+    #[inline]
+    pub(crate) fn exceeded_mtu(&self, length: usize) -> Option<u16> {
+        self.max_packet.filter(|max| length > usize::from(*max))
+    }
 }
 
 /// An external interface of the AS, and its state.
@@ -134,13 +143,6 @@ impl Forwarder {
     pub fn set_up(&mut self, id: u16, up: bool) -> bool {
         let entry = self.interfaces.get_mut(&id);
         entry.map(|entry| entry.external.up = up).is_some()
-    }
-
-    /// Sets the largest packet that the link at interface `id` carries, in bytes.
-    pub(crate) fn set_mtu(&mut self, id: u16, mtu: u16) {
-        if let Some(entry) = self.interfaces.get_mut(&id) {
-            entry.external.mtu = mtu;
-        }
     }
 
     /// Sets whether BFD finds the router at `origin` up; until the first call it counts as up. No

@@ -72,7 +72,7 @@ impl Forwarder {
         if !(entry.external.up && entry.bfd_up) {
             return Err(Reason::InterfaceDown);
         }
-        if packet.len() > usize::from(entry.external.mtu) {
+        if entry.external.exceeded_mtu(packet.len()).is_some() {
             return Err(Reason::PacketTooBig);
         }
         let id = first.chain(info.segment_id);

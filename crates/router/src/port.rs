@@ -34,8 +34,6 @@ pub(crate) struct Port {
     pub merges: bool,
     /// Maximum number of bytes of one send.
     pub cap: usize,
-    /// The MTU that `topology.json` announces for the link, in bytes.
-    announced: u16,
 }
 
 /// Packets held for a link's delay, which are sent with one call when due.
@@ -64,7 +62,6 @@ impl Port {
     pub fn new(
         id: u16,
         (socket, remote): (UdpSocket, Option<SocketAddr>),
-        announced: u16,
         seed: u64,
         shared: Arc<Shared>,
     ) -> Self {
@@ -80,23 +77,12 @@ impl Port {
             shared,
             merges: true,
             cap: MAX_BYTES,
-            announced,
         }
     }
 
-    /// The largest packet that the link carries, in bytes, and at least the announced MTU, which
-    /// hosts rely on. Packets above the announced MTU are accepted, because scionproto's services
-    /// send slightly larger ones (and the system fragments packets above the link's MTU).
-    pub fn mtu(&self) -> u16 {
-        // Without a route there is nothing to measure.
-        let possible = self.probe().map_or(0, |(_, payload)| payload);
-        let possible = u16::try_from(possible).unwrap_or(u16::MAX);
-        possible.max(self.announced)
-    }
-
-    /// The local IP address from which the system sends to the neighbour, and the largest packet
-    /// that reaches it, in bytes.
-    pub fn probe(&self) -> io::Result<(IpAddr, usize)> {
+    /// The local IP address from which the system sends to the neighbour. The error says why it has
+    /// no route.
+    pub fn probe(&self) -> io::Result<IpAddr> {
         let remote = self.remote.ok_or(ErrorKind::NotConnected)?;
         probe(self.socket.local_addr()?.ip(), remote)
     }

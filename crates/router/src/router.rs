@@ -22,6 +22,7 @@ use crate::worker::{Worker, lock};
 pub struct Options {
     threads: NonZeroU16,
     seed: Option<u64>,
+    enforce_mtu: bool,
 }
 
 impl Default for Options {
@@ -29,6 +30,7 @@ impl Default for Options {
         Self {
             threads: NonZeroU16::MIN,
             seed: None,
+            enforce_mtu: false,
         }
     }
 }
@@ -46,6 +48,15 @@ impl Options {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Answers packets larger than the MTU that `topology.json` announces for a link with "packet
+    /// too big". By default they are forwarded, as by scionproto's router, and the system fragments
+    /// them where they do not fit the underlay: its services send such packets.
+    #[must_use]
+    pub fn with_enforced_mtu(mut self, enforce: bool) -> Self {
+        self.enforce_mtu = enforce;
         self
     }
 }
@@ -68,7 +79,7 @@ impl Router {
     /// taken.
     pub fn open(dir: &AsDir, name: Option<&str>, options: &Options) -> Result<Self, RouterError> {
         let topology = dir.topology()?;
-        let setup = Setup::new(dir, &topology, name)?;
+        let setup = Setup::new(dir, &topology, name)?.with_enforced_mtu(options.enforce_mtu);
         // The control socket comes first: if the router already runs, the error then says so, and
         // not only that an address is taken.
         let socket = setup.control_socket();

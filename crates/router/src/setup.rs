@@ -26,6 +26,7 @@ pub(crate) struct Setup<'a> {
     name: &'a str,
     router: &'a BorderRouter,
     links: BTreeMap<u16, LinkState>,
+    enforce_mtu: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -55,7 +56,14 @@ impl<'a> Setup<'a> {
             name,
             router,
             links,
+            enforce_mtu: false,
         })
+    }
+
+    /// Sets whether packets above the announced MTU of a link are refused.
+    pub fn with_enforced_mtu(mut self, enforce: bool) -> Self {
+        self.enforce_mtu = enforce;
+        self
     }
 
     /// The AS's other routers and their names.
@@ -110,21 +118,30 @@ impl<'a> Setup<'a> {
             forwarder = forwarder.with_service(service, instances.values().copied());
         }
         for (id, interface) in &self.router.interfaces {
-            forwarder = forwarder.with_interface(*id, external(interface));
+            forwarder = forwarder.with_interface(*id, self.external(interface));
         }
         for (_, sibling) in self.siblings() {
             let interfaces = sibling.interfaces.iter();
-            let interfaces = interfaces.map(|(id, interface)| (*id, external(interface)));
+            let interfaces = interfaces.map(|(id, interface)| (*id, self.external(interface)));
             forwarder = forwarder.with_sibling(sibling.internal_addr, interfaces);
         }
         Ok(forwarder)
+    }
+
+    fn external(&self, interface: &Interface) -> ExternalInterface {
+        ExternalInterface {
+            neighbour: interface.isd_as,
+            link_to: interface.link_to,
+            max_packet: self.enforce_mtu.then_some(interface.mtu),
+            up: true,
+        }
     }
 
     /// Opens the ports of each thread: the internal one, then the external ones by interface.
     fn ports(&self, threads: usize, seed: u64) -> Result<Vec<Vec<Port>>, RouterError> {
         let mut seeds = fastrand::Rng::with_seed(seed);
         let mut all: Vec<Vec<Port>> = (0..threads).map(|_| Vec::new()).collect();
-        let mut add = |id, local, remote, mtu| {
+        let mut add = |id, local, remote| {
             let sockets = open(local, threads).map_err(|source| RouterError::Interface {
                 id,
                 local,
@@ -133,14 +150,14 @@ impl<'a> Setup<'a> {
             let shared = Arc::new(Shared::new(Instant::now()));
             for (ports, socket) in all.iter_mut().zip(sockets) {
                 let shared = shared.clone();
-                ports.push(Port::new(id, (socket, remote), mtu, seeds.u64(..), shared));
+                ports.push(Port::new(id, (socket, remote), seeds.u64(..), shared));
             }
             Ok::<_, RouterError>(())
         };
-        add(0, self.router.internal_addr, None, u16::MAX)?;
+        add(0, self.router.internal_addr, None)?;
         for (id, link) in &self.router.interfaces {
             let LinkAddresses { local, remote } = link.underlay;
-            add(*id, local, Some(remote), link.mtu)?;
+            add(*id, local, Some(remote))?;
         }
         for port in all[0].iter().skip(1) {
             if let (Some(remote), Err(error)) = (port.remote, port.probe()) {
@@ -178,7 +195,7 @@ impl<'a> Setup<'a> {
             // The local address in the file may be unspecified; the system then chooses one.
             let port = ports.iter().find(|port| port.id == *id);
             let probed = port.and_then(|port| port.probe().ok());
-            let local = probed.map_or(interface.underlay.local.ip(), |(local, _)| local);
+            let local = probed.unwrap_or(interface.underlay.local.ip());
             let src = (isd_as, local);
             let dst = (interface.isd_as, interface.underlay.remote.ip());
             Neighbour {
@@ -237,13 +254,4 @@ fn choose<'a>(
 fn has_interface(topology: &AsTopology, id: u16) -> bool {
     let mut routers = topology.border_routers.values();
     routers.any(|router| router.interfaces.contains_key(&id))
-}
-
-fn external(interface: &Interface) -> ExternalInterface {
-    ExternalInterface {
-        neighbour: interface.isd_as,
-        link_to: interface.link_to,
-        mtu: interface.mtu,
-        up: true,
-    }
 }

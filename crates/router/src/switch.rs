@@ -80,7 +80,7 @@ impl Switch {
         neighbours: Neighbours,
         thread: Thread,
     ) -> Self {
-        let mut switch = Self {
+        Self {
             forwarder,
             ports,
             neighbours,
@@ -90,17 +90,7 @@ impl Switch {
             inbox: Inbox::new(),
             repeat: Repeat::default(),
             scratch: Vec::with_capacity(2048),
-        };
-        for port in 1..switch.ports.len() {
-            switch.measure_mtu(port);
         }
-        switch
-    }
-
-    /// Updates the MTU of an external port to that of its link.
-    pub fn measure_mtu(&mut self, port: usize) {
-        let port = &mut self.ports[port];
-        self.forwarder.set_mtu(port.id, port.mtu());
     }
 
     /// What BFD has found since the last call, for the switches of the other threads.
@@ -118,13 +108,6 @@ impl Switch {
     pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
         self.forwarder.set_bfd_up(origin, up);
         self.repeat.clear();
-        // The MTU may have changed while the link was down.
-        if up
-            && let Origin::Interface(id) = origin
-            && let Some(port) = position(&self.ports, id)
-        {
-            self.measure_mtu(port);
-        }
     }
 
     /// Receives once at port `port`, processes the packets and sends the results. Returns the

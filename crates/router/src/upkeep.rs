@@ -59,7 +59,6 @@ impl Switch {
             return false;
         };
         self.ports[port].set_link(state, &mut self.drops);
-        self.measure_mtu(port);
         self.forwarder.set_up(id, state.up)
     }
 

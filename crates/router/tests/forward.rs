@@ -199,7 +199,7 @@ fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
     let interface = |link_to| ExternalInterface {
         neighbour: ia(9),
         link_to,
-        mtu: MTU,
+        max_packet: Some(MTU),
         up: true,
     };
     let router = hawser_router::Forwarder::new(ia(1), &key(1), router_host(1))

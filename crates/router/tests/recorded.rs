@@ -42,7 +42,7 @@ fn interface(number: u16, link_to: LinkTo) -> ExternalInterface {
     ExternalInterface {
         neighbour: isd_as(number),
         link_to,
-        mtu: 1472,
+        max_packet: Some(1472),
         up: true,
     }
 }

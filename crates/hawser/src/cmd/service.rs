@@ -38,6 +38,10 @@ pub enum RouterCommand {
         #[arg(long, value_name = "N", default_value = "1",
             value_parser = clap::value_parser!(u16).range(1..).try_map(NonZeroU16::try_from))]
         threads: NonZeroU16,
+        /// Answer packets above the MTU that topology.json announces for a link with "packet too
+        /// big"; otherwise they are forwarded, as fragments where the network below needs it
+        #[arg(long)]
+        enforce_mtu: bool,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]
         owner: Option<i32>,
@@ -130,11 +134,14 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         dir,
         id,
         threads,
+        enforce_mtu,
         owner,
     } = command;
     process::end_with(owner)?;
     files::check_input(&dir)?;
-    let options = Options::default().with_threads(threads);
+    let options = Options::default()
+        .with_threads(threads)
+        .with_enforced_mtu(enforce_mtu);
     let router = Router::open(&AsDir::new(dir), id.as_deref(), &options)?;
     startup::forget();
     Ok(router.run()?)

@@ -87,6 +87,9 @@ impl Services {
                     let flag = ["--segment-lifetime".into(), lifetime.into()];
                     slot.args.extend(flag);
                 }
+                if matches!(service, Service::Router(_)) && settings.enforce_mtu {
+                    slot.args.push("--enforce-mtu".into());
+                }
                 slot
             }));
         }

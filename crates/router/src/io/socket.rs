@@ -115,19 +115,12 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
     )
 }
 
-/// The local IP address from which the system sends to `remote`, and the largest UDP payload in
-/// bytes that reaches it without fragmentation: the path MTU minus the IP and UDP headers. `local`
-/// is the sender's address; it may be unspecified.
-pub(crate) fn probe(local: IpAddr, remote: SocketAddr) -> io::Result<(IpAddr, usize)> {
+/// The local IP address from which the system sends to `remote`. `local` is the sender's address; it
+/// may be unspecified.
+pub(crate) fn probe(local: IpAddr, remote: SocketAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((local, 0))?;
     socket.connect(remote)?;
-    let (level, name, headers) = match remote {
-        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
-        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
-    };
-    let mtu = i32::from_ne_bytes(option(&socket, level, name)?);
-    let payload = usize::try_from(mtu).unwrap_or(0).saturating_sub(headers);
-    Ok((socket.local_addr()?.ip(), payload))
+    Ok(socket.local_addr()?.ip())
 }
 
 /// The number of datagrams that the kernel has dropped at `socket` because its buffer was full or a

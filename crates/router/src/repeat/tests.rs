@@ -30,7 +30,7 @@ fn leaving(payload: usize, port: u16) -> (Forwarder, Vec<u8>) {
     let external = ExternalInterface {
         neighbour: "1-2".parse().unwrap(),
         link_to: LinkTo::Child,
-        mtu: 1472,
+        max_packet: Some(1472),
         up: true,
     };
     let host = IpAddr::from([10, 0, 1, 254]);

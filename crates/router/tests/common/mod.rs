@@ -117,7 +117,7 @@ impl World {
                 let interface = ExternalInterface {
                     neighbour: ia(far.0),
                     link_to,
-                    mtu: MTU,
+                    max_packet: Some(MTU),
                     up: true,
                 };
                 interfaces.insert((number, id), interface);

@@ -85,6 +85,9 @@ fn table(status: &Status) -> String {
     if status.no_offload {
         text += "without offloads: every packet crosses links and loopback by itself\n";
     }
+    if status.enforce_mtu {
+        text += "border routers refuse packets above the MTU of a link\n";
+    }
     if is_emulated(status.links.iter().map(|link| &link.shape)) {
         text += PLAIN_IP;
     }
@@ -102,8 +105,27 @@ fn table(status: &Status) -> String {
     }
     text.push('\n');
     text += &link_line(["LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"]);
-    let links = status.links.iter().map(link_text);
-    text + &links.collect::<String>()
+    text.extend(status.links.iter().map(link_text));
+    let mut drops = status.ases.iter().flat_map(drop_lines).peekable();
+    if drops.peek().is_some() {
+        text += &format!("\n{:<24} DROPPED PACKETS\n", "ROUTER");
+        text.extend(drops);
+    }
+    text
+}
+
+/// A line for each border router of an AS that has dropped packets, with the reasons.
+fn drop_lines(a: &AsStatus) -> impl Iterator<Item = String> {
+    a.routers.iter().filter_map(|router| {
+        let drops = router
+            .drops
+            .iter()
+            .flatten()
+            .filter(|(_, count)| **count > 0);
+        let reasons: Vec<_> = drops.map(|(reason, n)| format!("{n} {reason}")).collect();
+        let line = || format!("{:<24} {}\n", router.name, reasons.join(", "));
+        (!reasons.is_empty()).then(line)
+    })
 }
 
 /// Columns of processes have the first width, that of emulators the second; 0 leaves it out.

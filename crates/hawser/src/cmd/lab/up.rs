@@ -35,6 +35,10 @@ pub struct UpArgs {
     /// segmentation offload; otherwise up to 64 KiB of packets cross as one
     #[arg(long)]
     no_offload: bool,
+    /// Let border routers answer packets above the MTU of a link with "packet too big"; otherwise
+    /// they forward them, in fragments
+    #[arg(long)]
+    enforce_mtu: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -71,6 +75,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         segment_lifetime: args.segment_lifetime,
         owner: args.owner,
         no_offload: args.no_offload,
+        enforce_mtu: args.enforce_mtu,
     };
     let up = Lab::up(network, &options)?;
     let lab = &up.lab;

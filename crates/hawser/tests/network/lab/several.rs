@@ -1,7 +1,8 @@
 //! Labs with the features of scionproto's topologies: several routers in an AS, IPv6, peering, and
 //! services that the user runs.
 
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
@@ -77,6 +78,74 @@ fn every_pair_of_a_mixed_network_answers() {
             assert!(end["counters"]["rx_packets"].is_u64(), "{end}");
         }
     }
+    lab.down();
+}
+
+/// A lab whose link has a smaller MTU than the one that the control plane announces, so that hosts
+/// send packets that are larger. `flags` are those of `lab up`.
+fn narrower_than_announced(what: &str, flags: &[&str]) -> Option<TestLab> {
+    let folder = tempfile::tempdir().unwrap();
+    let narrow = r#"
+ASes:
+  "1-ff00:0:110": {core: true}
+  "1-ff00:0:111": {cert_issuer: 1-ff00:0:110}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, mtu: 1280}
+"#;
+    let lab = As::default().up_with(&topology(folder.path(), narrow), what, flags)?;
+    // The control services read the network at their first request.
+    let file = Path::new(lab.status()["dir"].as_str().unwrap()).join("network.json");
+    let network = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(network.matches("1280").count(), 1, "{network}");
+    std::fs::write(&file, network.replace("1280", "1472")).unwrap();
+    Some(lab)
+}
+
+/// Sends one echo request of 1472 bytes over that link.
+fn ping_above_the_mtu(lab: &TestLab) -> Output {
+    let ping = [
+        "ping",
+        "1-ff00:0:111,10.0.2.1",
+        "-c",
+        "1",
+        "--packet-size",
+        "1472",
+    ];
+    let exec = [
+        "lab",
+        "exec",
+        "--name",
+        &lab.name,
+        CORE,
+        "--",
+        env!("CARGO_BIN_EXE_hawser"),
+    ];
+    lab.by.run(&[&exec[..], &ping].concat())
+}
+
+#[test]
+fn packets_above_the_mtu_of_a_link_cross_it_in_fragments() {
+    let Some(lab) = narrower_than_announced("narrow", &[]) else {
+        return;
+    };
+    let output = ping_above_the_mtu(&lab);
+    assert!(output.status.success(), "{output:?}");
+    let table = lab.by.print(&["lab", "status", "--name", &lab.name]);
+    assert!(!table.contains("packet-too-big"), "{table}");
+    lab.down();
+}
+
+#[test]
+fn an_enforced_mtu_shows_in_answers_and_as_drops() {
+    let Some(lab) = narrower_than_announced("strict", &["--enforce-mtu"]) else {
+        return;
+    };
+    let output = ping_above_the_mtu(&lab);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let table = lab.by.print(&["lab", "status", "--name", &lab.name]);
+    let line = "br1-ff00_0_110-1         1 packet-too-big\n";
+    assert!(table.contains(line), "{table}");
+    assert!(table.contains("refuse packets above the MTU"), "{table}");
     lab.down();
 }
 
