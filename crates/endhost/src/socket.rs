@@ -19,6 +19,7 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hawser_kernel::socket::allow_fragments;
 use hawser_packet::ScionAddr;
 pub use hawser_xdp::{Hook as XdpHook, Status as XdpStatus, XdpError};
 use noq_udp::{Transmit, UdpSocketState};
@@ -82,6 +83,8 @@ impl Socket {
         let (socket, addr) = bind::bind(host, local)?;
         let refused = |source| BindError::Refused { addr, source };
         let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
+        // QUIC's smallest packets exceed SCION's smallest MTU.
+        allow_fragments(&socket, addr.ip()).map_err(refused)?;
         Ok(Self {
             io: Io::new(socket, host.clone()),
             offload,
@@ -166,7 +169,13 @@ impl Socket {
 
     /// Most payloads of `segment` bytes that one call of [`Socket::try_send`] takes.
     pub(crate) fn max_segments(&self, headers: &Headers, segment: usize) -> NonZeroUsize {
-        let fit = MAX_DATAGRAM / (headers.overhead() + segment);
+        let stride = headers.overhead() + segment;
+        if stride > usize::from(self.host.local_mtu()) {
+            // The kernel fragments single packets, but does not cut buffers into ones that are
+            // larger than the device takes.
+            return NonZeroUsize::MIN;
+        }
+        let fit = MAX_DATAGRAM / stride;
         let fit = NonZeroUsize::new(fit.min(MAX_SEGMENTS)).unwrap_or(NonZeroUsize::MIN);
         fit.min(self.offload.max_gso_segments())
     }

@@ -1,7 +1,7 @@
 //! Socket functions that rustix does not have: options, control messages, and addresses in the
 //! kernel's representation.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{io, ptr};
@@ -53,6 +53,28 @@ pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::R
         )
     })?;
     Ok(())
+}
+
+/// Lets a UDP socket bound to `own` send packets that are larger than the device takes, as fragments,
+/// and others on the way fragment them too (IPv4).
+///
+/// Reports of smaller MTUs on the way, which anybody can forge, have no effect
+/// (`IP_PMTUDISC_OMIT`).
+///
+/// # Errors
+/// When `socket` is of the other IP version.
+pub fn allow_fragments(socket: impl AsFd, own: IpAddr) -> io::Result<()> {
+    match own {
+        IpAddr::V4(_) => {
+            let (name, omit) = (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
+            set_option(socket, libc::IPPROTO_IP, name, omit)
+        }
+        IpAddr::V6(_) => {
+            let (name, omit) = (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT);
+            set_option(&socket, libc::IPPROTO_IPV6, name, omit)?;
+            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0)
+        }
+    }
 }
 
 /// Gives the packets of a socket a mark, which needs CAP_NET_ADMIN.

@@ -5,8 +5,8 @@ use hawser_endhost::lanes::{PacketFormat, TOKEN, Token};
 
 use crate::transport::MIN_MTU;
 
-/// The format of QUIC packets. QUIC's smallest packet fits every path that a connection uses (RFC
-/// 9000, 14.2.1).
+/// The format of QUIC packets. No report asks for smaller ones than QUIC's smallest (RFC 9000,
+/// 14.2.1).
 pub(crate) const FORMAT: PacketFormat = PacketFormat {
     token: beginning,
     min_payload: MIN_MTU,

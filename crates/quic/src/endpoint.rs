@@ -75,18 +75,6 @@ pub enum ConnectError {
     /// The path does not lead to the peer, or is too long.
     #[error(transparent)]
     Headers(#[from] HeadersError),
-    /// The path does not take packets as large as QUIC needs.
-    #[error(
-        "the path to {peer} takes SCION packets of {mtu} bytes: QUIC needs {needed} ({MIN_MTU} after headers)"
-    )]
-    MtuTooSmall {
-        /// The peer's address.
-        peer: ScionAddr,
-        /// The path's MTU, in bytes.
-        mtu: u16,
-        /// The SCION packet size that QUIC needs on this path, in bytes.
-        needed: usize,
-    },
     /// The peer did not answer.
     #[error("no answer from {peer} within {timeout:?}")]
     TimedOut {
@@ -187,26 +175,19 @@ impl Endpoint {
         self.0.shared.driver.lanes().socket().drops()
     }
 
-    /// Checks that `path` leads to `peer` and takes packets as large as QUIC needs, 1200 bytes
-    /// after all headers (RFC 9000, 14.1).
+    /// Checks that `path` leads to `peer`.
     ///
     /// # Errors
-    /// [`ConnectError::Headers`] and [`ConnectError::MtuTooSmall`], as from [`Endpoint::connect`].
+    /// [`ConnectError::Headers`], as from [`Endpoint::connect`].
     pub fn fits(&self, peer: ScionAddr, path: &Path) -> Result<(), ConnectError> {
         self.mtu(peer, path).map(drop)
     }
 
-    /// The largest QUIC packet to `peer` over `path`, in bytes.
+    /// The largest QUIC packet to `peer` over `path`, in bytes. It is at least what QUIC needs, also
+    /// where that exceeds the path's MTU.
     fn mtu(&self, peer: ScionAddr, path: &Path) -> Result<u16, ConnectError> {
         let headers = Headers::new(self.local_addr(), peer, path)?;
-        match headers.max_payload(path.mtu()) {
-            mtu @ MIN_MTU.. => Ok(mtu),
-            _ => Err(ConnectError::MtuTooSmall {
-                peer,
-                mtu: path.mtu(),
-                needed: headers.overhead() + usize::from(MIN_MTU),
-            }),
-        }
+        Ok(headers.max_payload(path.mtu()).max(MIN_MTU))
     }
 
     /// Connects to `peer` over `path`, and only over it. Fresher copies of the path replace it as

@@ -12,6 +12,9 @@ use crate::congestion::Factory;
 use crate::driver;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
+///
+/// SCION's smallest MTU, 1280 bytes, leaves less than that after the headers. As with scionproto's
+/// programs, packets are then larger than the path's MTU, and the IP below fragments them.
 pub(crate) const MIN_MTU: u16 = 1200;
 /// Most streams the peer may have open at a time.
 const MAX_STREAMS: u32 = 100;

@@ -18,7 +18,8 @@ use crate::protocol::{Opener, Sealer};
 const PROBED: Duration = Duration::from_millis(200);
 /// Probes of the announced size, after which smaller ones are tried.
 const LARGE: u32 = 3;
-/// A datagram that every path takes, in bytes: the connection beside it needs as much.
+/// A datagram that is sent over every path, in bytes: the packets of the connection beside it are as
+/// large (RFC 9000, 14).
 pub(super) const SMALL: usize = 1200;
 
 /// One subflow.

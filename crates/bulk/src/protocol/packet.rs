@@ -21,8 +21,8 @@ const PROBE: Kind = Kind::new(3).expect("1 to 7");
 
 /// The format of data and acknowledgement packets on lanes; their token is the subflow id.
 ///
-/// Each subflow has a QUIC connection over the same path, so every path in use takes QUIC's
-/// smallest packet (RFC 9000, 14): SCMP errors that report less are forged.
+/// Each subflow has a QUIC connection over the same path, whose packets are at least that large (RFC
+/// 9000, 14).
 pub const FORMAT: PacketFormat = PacketFormat {
     token: token_of,
     min_payload: 1200,

@@ -17,6 +17,9 @@ use crate::sync::lock;
 const BURST: u32 = 4;
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// SCION's smallest MTU, in bytes: that of IPv6.
+const MIN_MTU: u16 = 1280;
+
 /// The number of a flow of a socket. Numbers count up and are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u64);
@@ -104,8 +107,8 @@ impl Flow {
     }
 
     /// Whether the packet that `report` quotes may have been sent over this flow from the AS
-    /// `local`, and whether the report is plausible, given that every path in use takes payloads of
-    /// `min_payload` bytes.
+    /// `local`, and whether the report is plausible, given that no path has an MTU below
+    /// [`MIN_MTU`], and payloads of `min_payload` bytes are sent over every path.
     pub(super) fn may_have_sent(
         &self,
         report: &Report<'_>,
@@ -125,7 +128,9 @@ impl Flow {
         match report.error {
             // A router that refuses the previous path says nothing about the current one.
             ScmpError::ParameterProblem { .. } => current,
-            ScmpError::PacketTooBig { mtu } => headers.max_payload(mtu) >= min_payload,
+            ScmpError::PacketTooBig { mtu } => {
+                mtu >= MIN_MTU || headers.max_payload(mtu) >= min_payload
+            }
             error => Outage::of(&error)
                 .is_none_or(|outage| outage.may_cut(local, self.remote.isd_as, &self.interfaces)),
         }

@@ -22,8 +22,9 @@ pub struct PacketFormat {
     /// Reads the token at the beginning of a payload. `None` when the payload is cut short or has
     /// no token; then no SCMP error about that packet counts.
     pub token: fn(&[u8]) -> Option<Token>,
-    /// The largest payload that every path in use takes, in bytes. A "packet too big" with a
-    /// smaller MTU is forged.
+    /// The largest payload that is sent over every path, in bytes, also if the path's MTU is smaller.
+    /// A "packet too big" with an MTU that is too small for it, and smaller than SCION's smallest
+    /// (1280 bytes), is forged.
     pub min_payload: u16,
 }
 

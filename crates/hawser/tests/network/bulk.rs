@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{As, TestLab, eventually};
+use crate::support::{As, NARROW, TestLab, eventually, topology};
 
 const SENDER: &str = "1-ff00:0:110";
 const RECEIVER: &str = "1-ff00:0:111";
@@ -198,6 +198,24 @@ fn assert_same(one: &Path, other: &Path) {
             ),
         }
     }
+}
+
+#[test]
+fn a_path_of_the_smallest_mtu_carries_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = topology(folder.path(), NARROW);
+    let Some(lab) = As::default().up(&file, "bulk-narrow") else {
+        return;
+    };
+    let bed = Bed { lab, folder };
+    let data = bed.folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let mut bytes = vec![0; 4 << 20];
+    fastrand::fill(&mut bytes);
+    fs::write(data.join("file"), &bytes).unwrap();
+    let receiver = bed.receive(&["--allow-any"]);
+    bed.report(bed.send(&receiver, &[]));
+    bed.assert_received();
 }
 
 #[test]

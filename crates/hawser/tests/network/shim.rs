@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
-use crate::support::eventually;
+use crate::support::{NARROW, eventually};
 
 /// Bytes of a transfer.
 const LENGTH: usize = 8_000_000;
@@ -107,6 +107,15 @@ fn both(bed: &Bed) -> (Carrier, Carrier) {
     let server = bed.serve(&["--serve", "all"]);
     let client = bed.use_shim(&server, &[]);
     (server, client)
+}
+
+#[test]
+fn a_path_of_the_smallest_mtu_carries_connections() {
+    let Some(bed) = Bed::with_topology("shim-narrow", NARROW) else {
+        return;
+    };
+    let _carriers = both(&bed);
+    Transfer::new(&bed).run(|_| {});
 }
 
 #[test]

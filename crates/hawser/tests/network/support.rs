@@ -11,6 +11,16 @@ use serde_json::Value;
 /// The user `nobody`: an ordinary user for tests that run as root.
 pub const NOBODY: u32 = 65534;
 
+/// Two ASes whose link, and whose own networks, have SCION's smallest MTU. With IPv6 hosts the headers
+/// leave less than QUIC's 1200 bytes of it.
+pub const NARROW: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true, underlay: UDP/IPv6, mtu: 1280}
+  "1-ff00:0:111": {core: true, underlay: UDP/IPv6, mtu: 1280}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CORE, underlay: UDP/IPv6, mtu: 1280}
+"#;
+
 /// The user that runs `hawser`, and the place of that user's labs.
 #[derive(Clone, Default)]
 pub struct As {

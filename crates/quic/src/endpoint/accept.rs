@@ -112,11 +112,7 @@ async fn set_up(
 ) -> Result<Connection, String> {
     let began = Instant::now();
     let path = lane.look_up().await;
-    let max = lane.max_payload();
-    if max < MIN_MTU {
-        shared.driver.refuse(incoming);
-        return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
-    }
+    let max = lane.max_payload().max(MIN_MTU);
     let setting = shared.config.congestion;
     let (mtu, controllers) = match path {
         Some(path) => (Mtu::Known(max), Factory::of(&path, max, setting)),

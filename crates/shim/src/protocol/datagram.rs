@@ -11,8 +11,8 @@ use crate::address::{SLOTS, Slot};
 /// Bytes before a TCP segment: slot and congestion mark, epoch.
 pub const PREFIX: usize = 2;
 
-/// The smallest payload of a datagram that every path takes, in bytes: each has a QUIC connection
-/// beside it (RFC 9000, 14).
+/// The payload of a datagram that is sent over every path, in bytes: the packets of the QUIC
+/// connection beside it are as large (RFC 9000, 14).
 pub const MIN_PAYLOAD: u16 = 1200;
 
 /// The format of datagrams on lanes; their token is the subflow id.

@@ -162,6 +162,18 @@ fn an_mtu_below_the_minimum_does_not_count() {
 }
 
 #[test]
+fn the_smallest_mtu_of_scion_counts() {
+    let (tokens, _used) = sending();
+    // As long headers as IPv6 hosts have: more than 1280 bytes in all.
+    let mut sent = Vec::new();
+    let payload = [&BEGIN[..], &[0x55; 1240]].concat();
+    headers(1).write(&payload, 0, &mut sent);
+    assert!(sent.len() > 1280);
+    let too_big = |mtu| counts(&tokens, ScmpError::PacketTooBig { mtu }, &sent);
+    assert!(too_big(1280));
+}
+
+#[test]
 fn the_path_before_a_refresh_still_counts() {
     let (tokens, used) = sending();
     let refused = ScmpError::ParameterProblem {

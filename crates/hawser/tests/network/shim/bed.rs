@@ -152,12 +152,17 @@ impl Drop for Bed {
 impl Bed {
     /// A lab without shims; `None`, with a message, where there cannot be any.
     pub fn new(what: &str) -> Option<Self> {
+        Self::with_topology(what, TOPOLOGY)
+    }
+
+    /// The same with the network of `text`, which has both ASes.
+    pub fn with_topology(what: &str, text: &str) -> Option<Self> {
         if !is_privileged() {
             eprintln!("skipped: needs root");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let lab = As::default().up(&topology(folder.path(), TOPOLOGY), what)?;
+        let lab = As::default().up(&topology(folder.path(), text), what)?;
         let (client, server) = (Host::new(&lab, CLIENT), Host::new(&lab, SERVER));
         fs::write(folder.path().join("none.toml"), "[destinations]\n").unwrap();
         Some(Self {
