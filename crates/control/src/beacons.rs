@@ -98,7 +98,8 @@ impl Beacons {
         if self.graph.is_core(at) {
             return (Vec::new(), vec![at]);
         }
-        let segments = self.below_core(at, &self.graph.core_ases(None));
+        let isd = self.graph.isd_as(at).isd().to_u16();
+        let segments = self.below_core(at, &self.graph.core_ases(Some(isd)));
         let firsts = segments.iter().map(|cached| cached.segment.first());
         let mut core: Vec<_> = firsts.filter_map(|first| self.graph.find(first)).collect();
         core.sort_unstable();
@@ -106,13 +107,18 @@ impl Beacons {
         (segments, core)
     }
 
-    /// The down segments to an AS from those of `from` that are core ASes. Empty if `to` is a core
-    /// AS.
+    /// The down segments to an AS from those of `from` that are core ASes of its ISD. Empty if `to` is
+    /// a core AS.
+    ///
+    /// scionproto's lookups ask for segments from the core ASes of the AS's own ISD only (its
+    /// private/segment/segfetcher/splitter.go).
     pub fn below_core(&mut self, to: usize, from: &[usize]) -> CachedSegments {
         if self.graph.is_core(to) {
             return Vec::new();
         }
-        let core = from.iter().copied().filter(|&at| self.graph.is_core(at));
+        let isd = |at| self.graph.isd_as(at).isd();
+        let core = from.iter().copied();
+        let core = core.filter(|&at| self.graph.is_core(at) && isd(at) == isd(to));
         self.between(&core.collect::<Vec<_>>(), &[to], Along::Children)
     }
 

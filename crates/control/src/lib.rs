@@ -14,8 +14,9 @@
 //!
 //! Bounds: a segment has at most 20 links; between two ASes there are at most 20 segments, selected
 //! from the 256 shortest so that they share few links; an answer contains the 200 shortest paths to
-//! a destination. Peering links serve the ASes below a core AS, not the core AS itself, as in
-//! scionproto.
+//! a destination. As in scionproto, peering links of a core AS serve the ASes below it, not the core
+//! AS itself, and paths leave and enter an ISD through its core ASes or over peering links: links
+//! to children in another ISD serve no path.
 //!
 //! Each entry of a segment is signed with the key of its AS when the segment is first sent to a
 //! host. The control service also provides the TRCs and certificates to verify the signatures with

@@ -74,8 +74,8 @@ impl Plain {
     /// The segment over a route. Each hop field has the MAC of its AS; `keys` are the hop keys of
     /// all ASes.
     ///
-    /// Segments to children have peering entries for all ASes but the first: scionproto's
-    /// originator passes none to its extender.
+    /// Segments to children have peering entries for all ASes, as in scionproto since v0.12; between
+    /// core ASes they would serve no path.
     pub fn new(
         graph: &Graph,
         keys: &[[u8; 16]],
@@ -111,7 +111,7 @@ impl Plain {
             // A peering hop field chains to the AS's main one, as the next AS does (scionproto,
             // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the previous
             // accumulator, which routers do not accept.
-            let peering = along == Along::Children && at > 0;
+            let peering = along == Along::Children;
             let peers = graph.peers(r#as).filter(|_| peering);
             let peers: Vec<Step> = peers.collect();
             let peer_entry = |peer: &Step| PeerEntry {
