@@ -16,8 +16,8 @@ use crate::view::LinksBody;
 /// How pages are served.
 #[derive(Debug, Clone, Default)]
 pub struct AppOptions {
-    /// The address under which a proxy on the way serves the pages; `None` without one. With it,
-    /// addresses of clients are read from `X-Forwarded-For`.
+    /// The address under which a proxy on this machine serves the pages; `None` without one. With it,
+    /// addresses of clients are read from `X-Forwarded-For` of requests from a loopback address.
     pub proxy: Option<Origin>,
     /// What the page is headed.
     pub title: String,
@@ -147,7 +147,9 @@ impl App {
             let all = headers.get_all("x-forwarded-for").iter().next_back()?;
             all.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
         };
-        let proxied = self.0.options.proxy.as_ref().and_then(|_| forwarded());
+        // Others than the proxy could name any address.
+        let is_proxy = self.0.options.proxy.is_some() && peer.ip().to_canonical().is_loopback();
+        let proxied = is_proxy.then(forwarded).flatten();
         proxied.unwrap_or_else(|| peer.ip())
     }
 
@@ -170,6 +172,30 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forwarded_addresses_are_believed_from_a_proxy_on_this_machine_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let coordinator = Coordinator::open(folder.path()).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", "192.0.2.1".parse().unwrap());
+        let proxy: Option<Origin> = Some("https://limits.example.org".parse().unwrap());
+        for (proxy, peer, expected) in [
+            (proxy.clone(), "127.0.0.1:1", "192.0.2.1"),
+            (proxy.clone(), "[::1]:1", "192.0.2.1"),
+            (proxy.clone(), "[::ffff:127.0.0.1]:1", "192.0.2.1"),
+            (proxy, "198.51.100.1:1", "198.51.100.1"),
+            (None, "127.0.0.1:1", "127.0.0.1"),
+        ] {
+            let options = AppOptions {
+                proxy,
+                title: String::new(),
+            };
+            let app = App::new(coordinator.clone(), options);
+            let client = app.client(peer.parse().unwrap(), &headers);
+            assert_eq!(client.to_string(), expected, "{peer}");
+        }
+    }
 
     #[test]
     fn origins_have_no_path() {

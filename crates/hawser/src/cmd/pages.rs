@@ -36,7 +36,7 @@ pub struct PagesArgs {
     /// The file with its private key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// The address of the page at a proxy that passes requests on to here, as
+    /// The address of the page at a proxy on this machine that passes requests on to here, as
     /// https://limits.example.org; addresses of clients are then read from X-Forwarded-For
     #[arg(long, value_name = "URL")]
     pub behind_proxy: Option<Origin>,

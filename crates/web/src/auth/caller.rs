@@ -109,18 +109,22 @@ impl IntoResponse for Refusal {
 
 /// The user whose token this is; wrong ones are counted.
 pub(crate) fn by_token(app: &App, parts: &Parts, token: &str) -> Result<User, Refusal> {
-    let address = parts.extensions.get::<Peer>().map(|peer| peer.address);
-    let address = address.map(|peer| app.client(peer, &parts.headers));
-    let now = app.now();
-    if let Some(wait) = address.and_then(|address| app.attempts().wait(address, now)) {
-        return Err(Refusal::TooMany(wait));
+    let user = app.coordinator().user_of(token);
+    user.ok_or_else(|| refuse(app, parts, "The token is wrong"))
+}
+
+/// Refuses a request with a wrong secret, and counts it against its address. Right ones are never
+/// counted nor delayed: others behind the same address may send wrong ones.
+pub(crate) fn refuse(app: &App, parts: &Parts, reason: &'static str) -> Refusal {
+    let Some(peer) = parts.extensions.get::<Peer>() else {
+        return Refusal::Unauthorized(reason);
+    };
+    let (address, now) = (app.client(peer.address, &parts.headers), app.now());
+    if let Some(wait) = app.attempts().wait(address, now) {
+        return Refusal::TooMany(wait);
     }
-    app.coordinator().user_of(token).ok_or_else(|| {
-        if let Some(address) = address {
-            app.attempts().wrong(address, now);
-        }
-        Refusal::Unauthorized("The token is wrong")
-    })
+    app.attempts().wrong(address, now);
+    Refusal::Unauthorized(reason)
 }
 
 /// Refuses a request that a page of another origin made.

@@ -6,11 +6,10 @@ use axum::http::request::Parts;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hawser_coordinator::Configurations;
-use hawser_http::Peer;
 use hawser_topology::IsdAsn;
 
 use crate::app::App;
-use crate::auth::Refusal;
+use crate::auth::{Refusal, refuse};
 
 /// The machine of an AS, which has shown its secret: as a bearer token, or as SCIONLab's machines
 /// do as the password of its name.
@@ -26,12 +25,6 @@ impl FromRequestParts<App> for Machine {
         super::configurations(app)?;
         let name = Path::<String>::from_request_parts(parts, app).await;
         let name = name.map_or_else(|_| String::new(), |Path(name)| name);
-        let address = parts.extensions.get::<Peer>().map(|peer| peer.address);
-        let address = address.map(|peer| app.client(peer, &parts.headers));
-        let now = app.now();
-        if let Some(wait) = address.and_then(|address| app.attempts().wait(address, now)) {
-            return Err(Refusal::TooMany(wait));
-        }
         let secret = secret(parts, &name);
         let Some(secret) = secret else {
             let reason = "The machine's secret is needed: Authorization: Bearer SECRET";
@@ -40,12 +33,8 @@ impl FromRequestParts<App> for Machine {
         // Without a secret nobody learns which ASes there are.
         let isd_as = Configurations::host_of(&name);
         let isd_as = isd_as.filter(|&isd_as| app.coordinator().is_host(isd_as, &secret));
-        isd_as.map(|isd_as| Self { isd_as, secret }).ok_or_else(|| {
-            if let Some(address) = address {
-                app.attempts().wrong(address, now);
-            }
-            Refusal::Unauthorized("The secret is not that of this machine")
-        })
+        let machine = isd_as.map(|isd_as| Self { isd_as, secret });
+        machine.ok_or_else(|| refuse(app, parts, "The secret is not that of this machine"))
     }
 }
 

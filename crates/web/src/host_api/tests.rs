@@ -341,7 +341,10 @@ async fn guesses_are_slowed_down() {
     }
     assert_eq!(statuses[0], 401);
     assert_eq!(statuses[11], 429);
-    assert_eq!(bed.get(&path, &secret, None).await.status, 429);
+    // The machine itself, and users behind the same address, are answered all the same.
+    assert_eq!(bed.get(&path, &secret, None).await.status, 200);
+    let links = bed.get("/api/v1/links", &bed.tokens[3], None).await;
+    assert_eq!(links.status, 200);
 }
 
 #[tokio::test]
