@@ -82,7 +82,7 @@ pub(crate) fn api() -> Routes {
         .get("/api/v1/links/{id}/history", usage::history)
         .get("/api/v1/core-links", links::list_core)
         .post("/api/v1/core-links", links::add_core)
-        .delete("/api/v1/core-links/{id}", links::remove)
+        .delete("/api/v1/core-links/{id}", links::remove_core)
         .get("/api/v1/usage", usage::now)
         .get("/api/v1/live", usage::live)
         .get("/api/v1/changes", changes::list)

@@ -312,19 +312,30 @@ impl Coordinator {
         })
     }
 
-    /// Removes a link, to a user AS or between attachment points.
+    /// Removes a link to a user AS.
     ///
     /// # Errors
     /// [`ChangeError`] when there is none, or the actor may not.
     pub fn remove_link(&self, actor: &Actor, id: LinkId) -> Result<(), ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
-            let core = state.core_links.remove(&id).map(|link| link.ends);
-            let link = state.links.remove(&id);
-            let ends = link
-                .map(|link| [link.attachment_point, link.user_as])
-                .or(core);
-            let [from, to] = ends.ok_or_else(|| unknown(id))?.map(|end| end.isd_as);
+            let link = state.links.remove(&id).ok_or_else(|| unknown(id))?;
+            let (from, to) = (link.attachment_point.isd_as, link.user_as.isd_as);
+            changes.push(ChangeKind::LinkRemoved { link: id, from, to });
+            Ok(())
+        })
+    }
+
+    /// Removes a link between attachment points.
+    ///
+    /// # Errors
+    /// As [`Self::remove_link`].
+    pub fn remove_core_link(&self, actor: &Actor, id: LinkId) -> Result<(), ChangeError> {
+        self.change(actor, |actor, state, changes| {
+            allows(actor, Action::Administer)?;
+            let unknown = || ChangeError::Unknown(format!("link {id} between attachment points"));
+            let link = state.core_links.remove(&id).ok_or_else(unknown)?;
+            let [from, to] = link.ends.map(|end| end.isd_as);
             changes.push(ChangeKind::LinkRemoved { link: id, from, to });
             Ok(())
         })

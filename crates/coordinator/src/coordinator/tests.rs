@@ -256,6 +256,31 @@ fn tokens_are_stored_hashed_replaced_and_revoked() {
 }
 
 #[test]
+fn a_link_is_removed_as_what_it_is_only() {
+    let bed = Bed::new();
+    let program = Actor::program();
+    let new = serde_json::json!({
+        "isd_as": "1-ff00:0:120", "label": "Bern", "addresses": ["10.0.0.3"],
+    });
+    let new = serde_json::from_value(new).unwrap();
+    bed.coordinator.add_attachment_point(&program, new).unwrap();
+    let ends = [attachment_point(), isd_as("1-ff00:0:120")];
+    let new = NewCoreLink { ends };
+    let core = bed.coordinator.add_core_link(&program, &new).unwrap().id;
+    let is_unknown = |result| matches!(result, Err(ChangeError::Unknown(_)));
+    assert!(is_unknown(
+        bed.coordinator.remove_core_link(&program, bed.link)
+    ));
+    assert!(is_unknown(bed.coordinator.remove_link(&program, core)));
+    let state = bed.coordinator.state();
+    assert!(state.links.contains_key(&bed.link) && state.core_links.contains_key(&core));
+    bed.coordinator.remove_link(&program, bed.link).unwrap();
+    bed.coordinator.remove_core_link(&program, core).unwrap();
+    let state = bed.coordinator.state();
+    assert!(state.links.is_empty() && state.core_links.is_empty());
+}
+
+#[test]
 fn names_are_unique_and_readable() {
     let bed = Bed::new();
     bed.user("alice", Role::User);

@@ -157,6 +157,18 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// `DELETE /api/v1/core-links/{id}`
+pub(crate) async fn remove_core(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<StatusCode, JsonError> {
+    let id = id(&text)?;
+    let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
+    change(move || coordinator.remove_core_link(&actor, id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// `POST /api/v1/core-links`
 pub(crate) async fn add_core(
     State(app): State<App>,
