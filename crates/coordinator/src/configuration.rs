@@ -62,6 +62,9 @@ pub enum ConfigurationError {
     /// An ISD has no attachment point to issue certificates.
     #[error("ISD {0} has no attachment point: add one, whose AS issues the ISD's certificates")]
     NoAttachmentPoint(u16),
+    /// The secret of the AS's machine is no longer this one.
+    #[error("the secret of the machine of {0} was replaced")]
+    Replaced(IsdAsn),
     /// Only limits of this machine's links are set.
     #[error("the links of this machine have no AS here")]
     NoAs,
@@ -172,7 +175,8 @@ impl Configurations {
     }
 
     /// The archive with which the machine of an AS joins. It contains the secret of the machine,
-    /// which stays the same until it is replaced.
+    /// which stays the same until the trust in the machine ends: by another owner, the removal of the
+    /// AS or of its owner, or [`Coordinator::rotate_secret`].
     ///
     /// # Errors
     /// [`ConfigurationError`] when there is no such AS, or the actor may not have its keys.
@@ -194,9 +198,14 @@ impl Configurations {
             None => Action::Administer,
         };
         allows(actor, action).map_err(ChangeError::from)?;
-        let secret = secrets.of(isd_as, host.secret)?;
-        coordinator.set_secret(actor, isd_as, TokenHash::of(&secret))?;
-        self.archive(isd_as, &secret)
+        let secret = secrets.of(isd_as, host.trusted_since);
+        let hash = TokenHash::of(&secret);
+        coordinator.set_secret(actor, isd_as, hash, host.trusted_since)?;
+        self.archive(isd_as, &secret).map_err(|error| match error {
+            // The actor is not the machine, and may ask again.
+            ConfigurationError::Replaced(_) => ChangeError::Conflict(error.to_string()).into(),
+            error => error,
+        })
     }
 
     /// The archive for the machine of an AS whose secret is `secret`; `None` while nothing is
@@ -225,6 +234,10 @@ impl Configurations {
         let state = self.0.coordinator.state();
         let host = state.host(isd_as);
         let host = host.ok_or(ConfigurationError::Unknown(isd_as))?;
+        // The trust may have ended since the request was let in: the keys are those of the new owner.
+        if host.secret != Some(TokenHash::of(secret)) {
+            return Err(ConfigurationError::Replaced(isd_as));
+        }
         self.prepare(&mut made, &state)?;
         let key = (host.version, *self.0.epoch.borrow(), TokenHash::of(secret));
         if let Some((of, archive)) = made.archives.get(&isd_as)

@@ -134,6 +134,7 @@ impl Coordinator {
         store
             .save(&old, &new, &changes)
             .map_err(ChangeError::Store)?;
+        self.forget_machines(&old, &new);
         let state = self.0.state.write();
         *state.unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         drop(store);

@@ -32,6 +32,11 @@ pub struct Host {
     /// The hash of the secret by which it fetches its configuration; `None` if it fetches none.
     #[serde(default)]
     pub secret: Option<TokenHash>,
+    /// The number of the change since which this machine is trusted, as by a new owner. Its secret
+    /// and its keys are of this number, so that those from before are of no use. 0 in a state that
+    /// is older than these numbers.
+    #[serde(default)]
+    pub trusted_since: u64,
     /// The version of its configuration; grows with each change of it.
     pub version: u64,
     /// The version that it last reported to run.
@@ -40,6 +45,24 @@ pub struct Host {
     /// When it reported that, in milliseconds since 1970.
     #[serde(default)]
     pub deployed_at: Option<u64>,
+}
+
+impl Host {
+    /// The machine of an AS that is added with the change of this number.
+    pub(crate) fn trusted_since(change: u64) -> Self {
+        Self {
+            trusted_since: change,
+            ..Self::default()
+        }
+    }
+
+    /// Ends the trust in the machine with the change of this number: it is refused until it has a
+    /// new archive, with another secret and other keys.
+    pub(crate) fn end_trust(&mut self, change: u64) {
+        (self.secret, self.trusted_since) = (None, change);
+        // What is known of it is of the machine before.
+        (self.deployed, self.deployed_at) = (None, None);
+    }
 }
 
 /// What is known of a configuration's way to its machine.

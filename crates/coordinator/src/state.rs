@@ -153,13 +153,17 @@ impl State {
         }
         touched.extend(self.attachment_points.values().filter_map(|one| {
             let old = before.attachment_points.get(&one.isd_as);
-            let same = old
-                .is_some_and(|old| (&old.addresses, &old.device) == (&one.addresses, &one.device));
+            let same = old.is_some_and(|old| {
+                (&old.addresses, &old.device) == (&one.addresses, &one.device)
+                    && old.host.trusted_since == one.host.trusted_since
+            });
             (!same).then_some(one.isd_as)
         }));
         touched.extend(self.user_ases.values().filter_map(|one| {
             let old = before.user_ases.get(&one.isd_as);
-            let same = old.is_some_and(|old| old.addresses == one.addresses);
+            let same = old.is_some_and(|old| {
+                old.addresses == one.addresses && old.host.trusted_since == one.host.trusted_since
+            });
             (!same).then_some(one.isd_as)
         }));
         let version = self.next.version;

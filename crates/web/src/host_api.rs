@@ -11,7 +11,7 @@ mod reports;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::archive::archive;
+pub(crate) use self::archive::{archive, rotate_secret};
 pub(crate) use self::configuration::{configuration, segments};
 pub(crate) use self::reports::{deployed, usage};
 
@@ -35,6 +35,7 @@ fn failed(error: ConfigurationError) -> JsonError {
     let status = match error {
         ConfigurationError::Change(error) => return refused(error),
         ConfigurationError::Unknown(_) => StatusCode::NOT_FOUND,
+        ConfigurationError::Replaced(_) => StatusCode::UNAUTHORIZED,
         ConfigurationError::NoAttachmentPoint(_) | ConfigurationError::NoAs => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

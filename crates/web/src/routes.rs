@@ -109,6 +109,7 @@ pub(crate) fn api() -> Routes {
         .post("/api/v1/users/{id}/token", users::replace_token)
         .delete("/api/v1/users/{id}/token", users::revoke_token)
         .get("/api/v1/ases/{isd_as}/archive", host_api::archive)
+        .delete("/api/v1/ases/{isd_as}/secret", host_api::rotate_secret)
         .get("/api/host/{id}/config", host_api::configuration)
         .get("/api/host/{id}/segments", host_api::segments)
         .post("/api/host/{id}/deployed_config_version", host_api::deployed)

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -23,11 +24,16 @@ const RENEW: u64 = 90 * DAY;
 /// Time between two looks at all certificates.
 const LOOK: u64 = 3600;
 
+/// The file in an AS's folder with the number of the change since which the machine that has these
+/// keys is trusted.
+const TRUSTED_SINCE: &str = "trusted-since";
+
 /// The folders of the ASes.
 #[derive(Debug)]
 pub(super) struct Pki {
     folder: PathBuf,
-    /// ASes that have all they need, with the end of their certificates.
+    /// ASes that have all they need, with the numbers of the changes since which their machines are
+    /// trusted.
     complete: BTreeMap<IsdAsn, u64>,
     /// When all certificates were last looked at.
     looked: u64,
@@ -75,22 +81,27 @@ impl Pki {
             self.looked = now;
         }
         let core: BTreeSet<_> = state.attachment_points.keys().copied().collect();
-        let users = state.user_ases.keys().copied();
-        let all: BTreeSet<IsdAsn> = core.iter().copied().chain(users).collect();
-        let all: BTreeSet<_> = all.into_iter().filter(|ia| !ia.is_wildcard()).collect();
-        if all.iter().eq(self.complete.keys()) {
+        let points = state.attachment_points.values();
+        let points = points.map(|one| (one.isd_as, one.host.trusted_since));
+        let users = state.user_ases.values();
+        let users = users.map(|one| (one.isd_as, one.host.trusted_since));
+        let all: BTreeMap<IsdAsn, u64> = points
+            .chain(users)
+            .filter(|(isd_as, _)| !isd_as.is_wildcard())
+            .collect();
+        if all == self.complete {
             return Ok(false);
         }
         self.forget_others(&all)?;
         let mut changed = false;
-        let isds: BTreeSet<u16> = all.iter().map(|ia| ia.isd().to_u16()).collect();
+        let isds: BTreeSet<u16> = all.keys().map(|ia| ia.isd().to_u16()).collect();
         for isd in isds {
             let of_isd = |ia: &&IsdAsn| ia.isd().to_u16() == isd;
             let core: Vec<_> = core.iter().filter(of_isd).copied().collect();
             changed |= self.make_isd(isd, &core)?;
             let issuer = Issuer::load(&self.authority(isd)?)?;
-            for &isd_as in all.iter().filter(of_isd) {
-                changed |= self.make_as(&issuer, isd_as, now)?;
+            for (&isd_as, &trusted_since) in all.iter().filter(|(isd_as, _)| of_isd(isd_as)) {
+                changed |= self.make_as(&issuer, isd_as, trusted_since, now)?;
             }
             let folders = self.folders_of(isd)?;
             changed |= add_core(isd, &core, &folders, now)?.is_some();
@@ -146,51 +157,68 @@ impl Pki {
         Ok(true)
     }
 
-    /// Gives an AS keys and a certificate if it lacks them, or its certificate ends soon.
+    /// Gives an AS keys and a certificate if it lacks them, if its certificate ends soon, or if those
+    /// that it has are of a machine that is no longer trusted.
     fn make_as(
         &mut self,
         issuer: &Issuer,
         isd_as: IsdAsn,
+        trusted_since: u64,
         now: u64,
     ) -> Result<bool, ConfigurationError> {
         if self.complete.contains_key(&isd_as) {
             return Ok(false);
         }
         let folder = self.of(isd_as);
-        let end = |chain: &Chain| chain.validity().not_after;
+        let mark = folder.join(TRUSTED_SINCE);
+        let write_mark = |mark: &Path| fs::write(mark, trusted_since.to_string()).map_err(at(mark));
         let chain = Chain::load(&folder)?;
-        let good = chain.as_ref().is_some_and(|chain| now + RENEW < end(chain));
-        if good && folder.join("keys/master0.key").exists() {
-            self.complete.insert(isd_as, chain.as_ref().map_or(0, end));
+        let ends = chain.as_ref().map(|chain| chain.validity().not_after);
+        let has_keys = folder.join("keys/master0.key").exists();
+        // Folders that were put here, and those of a new ISD, have no mark yet.
+        let marked = read_mark(&mark)?;
+        let is_trusted = marked.is_none_or(|marked| marked == trusted_since);
+        if is_trusted && has_keys && ends.is_some_and(|end| now + RENEW < end) {
+            if marked.is_none() {
+                write_mark(&mark)?;
+            }
+            self.complete.insert(isd_as, trusted_since);
             return Ok(false);
         }
         let new = self.folder.join(format!(".{}.new", as_folder(isd_as)));
         create(&new)?;
         issuer.enroll(isd_as, &new, now)?;
         if folder.exists() {
-            // If the process ends between key and certificate, the certificate there still ends
-            // soon, and the next call makes both anew.
-            replace(&new, &folder)?;
+            let mut parts = vec!["certs", "crypto/as"];
+            if !is_trusted || !has_keys {
+                write_keys(&new)?;
+                parts.push("keys");
+            }
+            // If the process ends between two files, the mark is still missing or another, or the
+            // certificate there still ends soon: the next call makes all anew.
+            replace(&new, &folder, &parts)?;
+            write_mark(&mark)?;
             fs::remove_dir_all(&new).map_err(at(&new))?;
         } else {
             write_keys(&new)?;
+            write_mark(&new.join(TRUSTED_SINCE))?;
             fs::rename(&new, &folder).map_err(at(&folder))?;
         }
-        let chain = Chain::load(&folder)?;
-        self.complete.insert(isd_as, chain.as_ref().map_or(0, end));
+        self.complete.insert(isd_as, trusted_since);
         Ok(true)
     }
 
     /// Removes the folders of ASes that are not in the state, except those of voters and
     /// authorities, which the ISD needs.
-    fn forget_others(&mut self, all: &BTreeSet<IsdAsn>) -> Result<(), ConfigurationError> {
-        self.complete.retain(|isd_as, _| all.contains(isd_as));
+    fn forget_others(&mut self, all: &BTreeMap<IsdAsn, u64>) -> Result<(), ConfigurationError> {
+        let complete = &mut self.complete;
+        complete.retain(|isd_as, trusted_since| all.get(isd_as) == Some(&*trusted_since));
         for path in entries(&self.folder)? {
             let Some(isd_as) = as_of(&path) else {
                 continue;
             };
             let needed = ["crypto/ca", "crypto/voting"];
-            if !all.contains(&isd_as) && !needed.iter().any(|name| path.join(name).exists()) {
+            if !all.contains_key(&isd_as) && !needed.iter().any(|name| path.join(name).exists()) {
                 fs::remove_dir_all(&path).map_err(at(&path))?;
             }
         }
@@ -245,6 +273,17 @@ fn as_of(folder: &Path) -> Option<IsdAsn> {
     super::Configurations::host_of(folder.file_name()?.to_str()?)
 }
 
+/// The number of the change since which the machine that has the keys of a folder is trusted; `None`
+/// while the folder has no mark.
+fn read_mark(path: &Path) -> Result<Option<u64>, ConfigurationError> {
+    match fs::read_to_string(path) {
+        // What cannot be read is of no change: the keys are made anew.
+        Ok(text) => Ok(Some(text.trim().parse().unwrap_or(u64::MAX))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(path)(error)),
+    }
+}
+
 fn create(folder: &Path) -> Result<(), ConfigurationError> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(folder);
@@ -270,9 +309,9 @@ fn adopt(made: &Path, folder: &Path) -> Result<(), ConfigurationError> {
     fs::remove_dir(made).map_err(at(made))
 }
 
-/// Replaces the files of `folder` by those of `new` with the same names.
-fn replace(new: &Path, folder: &Path) -> Result<(), ConfigurationError> {
-    for part in ["certs", "crypto/as"] {
+/// Replaces the files in these parts of `folder` by those of `new` with the same names.
+fn replace(new: &Path, folder: &Path, parts: &[&str]) -> Result<(), ConfigurationError> {
+    for part in parts {
         let to = folder.join(part);
         create(&to)?;
         for path in entries(&new.join(part))? {

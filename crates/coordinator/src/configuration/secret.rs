@@ -1,16 +1,16 @@
 //! The secrets by which machines fetch their configuration.
 //!
 //! The state has their hashes only. So that an archive can be fetched twice, they are not random
-//! but derived from one key in a file of its own and a number for each AS, which grows when a
-//! secret was replaced by other means.
+//! but derived from one key in a file of its own, the AS, and the number of the change since which
+//! its machine is trusted: a number that is never given again, so that no secret comes back.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use hawser_http::{Token, TokenHash};
-use hawser_topology::{FileError, IsdAsn, as_folder};
+use hawser_http::Token;
+use hawser_topology::{FileError, IsdAsn};
 use ring::hmac;
 
 use super::{ConfigurationError, at};
@@ -18,8 +18,6 @@ use super::{ConfigurationError, at};
 /// The key that secrets are derived from.
 pub(super) struct Secrets {
     key: hmac::Key,
-    /// The folder of the numbers.
-    numbers: PathBuf,
 }
 
 impl Secrets {
@@ -40,41 +38,14 @@ impl Secrets {
             let reason = "it is too short for a key: remove it, and fetch all archives anew";
             return Err(FileError::at(&path)(std::io::Error::other(reason)).into());
         }
-        let numbers = folder.join("host-numbers");
-        fs::create_dir_all(&numbers).map_err(at(&numbers))?;
         Ok(Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()),
-            numbers,
         })
     }
 
-    /// The secret of an AS's machine: the one whose hash is stored, if this made it, else the next
-    /// one.
-    pub fn of(
-        &self,
-        isd_as: IsdAsn,
-        stored: Option<TokenHash>,
-    ) -> Result<String, ConfigurationError> {
-        let path = self.numbers.join(as_folder(isd_as));
-        let number: u64 = match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|_| {
-                let reason = "it is not a number: write a higher one than before";
-                at(&path)(std::io::Error::other(reason))
-            })?,
-            Err(error) if error.kind() == ErrorKind::NotFound => 0,
-            Err(error) => return Err(at(&path)(error)),
-        };
-        let secret = self.derive(isd_as, number);
-        if stored.is_none() || stored == Some(TokenHash::of(&secret)) {
-            return Ok(secret);
-        }
-        let number = number + 1;
-        write(&path, &number.to_string()).map_err(at(&path))?;
-        Ok(self.derive(isd_as, number))
-    }
-
-    fn derive(&self, isd_as: IsdAsn, number: u64) -> String {
-        let text = format!("hawser host {isd_as} {number}");
+    /// The secret of an AS's machine that is trusted since the change of this number.
+    pub fn of(&self, isd_as: IsdAsn, trusted_since: u64) -> String {
+        let text = format!("hawser host {isd_as} {trusted_since}");
         let tag = hmac::sign(&self.key, text.as_bytes());
         tag.as_ref().iter().map(|b| format!("{b:02x}")).collect()
     }

@@ -262,31 +262,101 @@ fn archives_are_for_owners_and_their_secret_stays() {
         .unwrap();
     assert_eq!(host, own);
     // Nothing on disk has it.
-    for path in [
-        bed.folder.path().to_owned(),
-        bed.folder.path().join("host-numbers"),
-    ] {
-        for entry in fs::read_dir(path)
-            .unwrap()
-            .flatten()
-            .filter(|e| e.path().is_file())
-        {
-            let bytes = fs::read(entry.path()).unwrap();
-            assert!(
-                !bytes
-                    .windows(token.len())
-                    .any(|part| part == token.as_bytes())
-            );
-        }
+    let files = fs::read_dir(bed.folder.path()).unwrap().flatten();
+    for entry in files.filter(|entry| entry.path().is_file()) {
+        let bytes = fs::read(entry.path()).unwrap();
+        let mut parts = bytes.windows(token.len());
+        assert!(!parts.any(|part| part == token.as_bytes()));
     }
     // After it was replaced, the next archive has another one.
     coordinator
-        .replace_secret(&Actor::program(), isd_as)
+        .rotate_secret(&Actor::program(), isd_as)
         .unwrap();
     let next = bed.token(USER[0]);
     assert_ne!(next, token);
     assert!(coordinator.is_host(isd_as, &next) && !coordinator.is_host(isd_as, &token));
     assert_eq!(bed.token(USER[0]), next);
+}
+
+/// The forwarding key that an AS's archive contains.
+fn forwarding_key(bundle: &Bundle) -> Vec<u8> {
+    bundle.get("keys/master0.key").unwrap().to_vec()
+}
+
+#[test]
+fn the_secret_and_the_keys_of_an_as_end_with_the_trust_in_its_owner() {
+    let bed = Bed::new();
+    let (program, isd_as) = (Actor::program(), ia(USER[0]));
+    let coordinator = bed.coordinator();
+    let new = |owner| NewUserAs {
+        isd_as,
+        owner,
+        label: "user".to_owned(),
+        place: None,
+        addresses: vec!["198.51.100.1".parse().unwrap()],
+        first_port: 50000,
+    };
+    let give = |owner| coordinator.change_user_as(&program, new(owner)).unwrap();
+    let replace = || {
+        coordinator.remove_user_as(&program, isd_as).unwrap();
+        coordinator
+            .add_user_as(&program, new(Some(bed.users[0])))
+            .unwrap();
+    };
+    // Without an administrator no user can be removed.
+    coordinator.add_user(&program, "root", Role::Admin).unwrap();
+    let ends: [(&str, &dyn Fn()); 6] = [
+        ("another owner", &|| drop(give(Some(bed.users[1])))),
+        ("the first owner again", &|| drop(give(Some(bed.users[0])))),
+        ("removed and added", &replace),
+        ("removed and added again", &replace),
+        ("rotated", &|| {
+            coordinator.rotate_secret(&program, isd_as).unwrap();
+        }),
+        ("owner removed", &|| {
+            coordinator.remove_user(&program, bed.users[0]).unwrap();
+        }),
+    ];
+    let mut secrets = vec![bed.token(USER[0])];
+    let mut keys = vec![forwarding_key(&bed.bundle(USER[0]))];
+    for (what, end) in ends {
+        end();
+        for secret in &secrets {
+            assert!(!coordinator.is_host(isd_as, secret), "{what}");
+        }
+        let (secret, key) = (bed.token(USER[0]), forwarding_key(&bed.bundle(USER[0])));
+        assert!(!secrets.contains(&secret), "{what}");
+        assert!(!keys.contains(&key), "{what}");
+        assert_eq!(bed.token(USER[0]), secret, "{what}");
+        secrets.push(secret);
+        keys.push(key);
+        for old in &secrets[..secrets.len() - 1] {
+            assert!(!coordinator.is_host(isd_as, old), "{what}");
+            // As if the trust ended after the request of the machine was let in.
+            let refused = bed.configurations.archive(isd_as, old).unwrap_err();
+            let is_replaced = matches!(refused, ConfigurationError::Replaced(_));
+            assert!(is_replaced, "{what}: {refused}");
+        }
+    }
+    // What is no end of trust leaves both.
+    let mut same = new(None);
+    same.label = "another label".to_owned();
+    coordinator.change_user_as(&program, same).unwrap();
+    assert_eq!(Some(&bed.token(USER[0])), secrets.last());
+    // Attachment points, whose folders also have the keys of voters and authorities.
+    let point = ia(AP[1]);
+    let secret = bed.token(AP[1]);
+    let key = forwarding_key(&bed.bundle(AP[1]));
+    coordinator
+        .remove_attachment_point(&program, point)
+        .unwrap();
+    bed.add_attachment_point(AP[1], "192.0.2.2");
+    assert_ne!(bed.token(AP[1]), secret);
+    assert_ne!(forwarding_key(&bed.bundle(AP[1])), key);
+    assert!(!coordinator.is_host(point, &secret));
+    let folder = bed.folder.path().join("ases").join(as_folder(point));
+    let store = Store::load(&folder.join("certs")).unwrap();
+    assert_eq!(Signer::load(&folder, &store).unwrap().isd_as(), point);
 }
 
 #[test]

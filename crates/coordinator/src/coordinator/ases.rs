@@ -192,7 +192,7 @@ pub(super) fn add_user_as(
         place: new.place,
         addresses: new.addresses,
         first_port: new.first_port,
-        host: Host::default(),
+        host: Host::trusted_since(state.next.change),
     };
     state.user_ases.insert(added.isd_as, added.clone());
     changes.push(ChangeKind::UserAsAdded {
@@ -216,7 +216,7 @@ pub(super) fn add_attachment_point(
         addresses: new.addresses,
         first_port: new.first_port,
         device: new.device,
-        host: Host::default(),
+        host: Host::trusted_since(state.next.change),
     };
     state.attachment_points.insert(added.isd_as, added.clone());
     let isd_as = added.isd_as;
@@ -302,7 +302,7 @@ impl Coordinator {
         })
     }
 
-    /// Changes what a user AS is.
+    /// Changes what a user AS is. With another owner it gets another secret and other keys.
     ///
     /// # Errors
     /// [`ChangeError`] when there is none, a value cannot be used, links use an address that it is no
@@ -314,8 +314,12 @@ impl Coordinator {
             check(&new.label, new.place, &new.addresses, new.first_port)?;
             check_in_use(state, new.isd_as, &new.addresses)?;
             let isd_as = new.isd_as;
+            let number = state.next.change;
             let one = state.user_ases.get_mut(&isd_as);
             let one = one.ok_or_else(|| ChangeError::Unknown(format!("user AS {isd_as}")))?;
+            if one.owner != new.owner {
+                one.host.end_trust(number);
+            }
             one.owner = new.owner;
             one.label = new.label;
             one.place = new.place;

@@ -3,51 +3,63 @@
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use hawser_http::{Token, TokenHash};
+use hawser_http::TokenHash;
 use hawser_topology::IsdAsn;
 
 use super::{Coordinator, now};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
-use crate::host::Deployment;
+use crate::host::{Deployment, Host};
 use crate::limits::LinkUsage;
+use crate::state::State;
 
 impl Coordinator {
-    /// Makes the secret of an AS's machine, or replaces it. It is not readable again.
+    /// Ends the trust in an AS's machine: its secret is refused from now on, and the next archive has
+    /// another secret and other keys. For archives that others may have seen.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such AS, or the actor may neither administer nor fetch this
     /// AS's configuration.
-    pub fn replace_secret(&self, actor: &Actor, isd_as: IsdAsn) -> Result<Token, ChangeError> {
-        let random = Token::random();
-        let secret = random.map_err(|reason| ChangeError::Store(reason.to_owned()))?;
-        self.store_secret(actor, isd_as, secret.hash())?;
-        Ok(secret)
+    pub fn rotate_secret(&self, actor: &Actor, isd_as: IsdAsn) -> Result<(), ChangeError> {
+        self.change_host(actor, isd_as, |host, number| {
+            host.end_trust(number);
+            Ok(())
+        })
     }
 
-    /// Has the secret with this hash be that of an AS's machine.
+    /// Has the secret with this hash be that of an AS's machine, which is trusted since the change of
+    /// this number.
     ///
     /// # Errors
-    /// As [`Self::replace_secret`].
-    pub fn set_secret(
+    /// As [`Self::rotate_secret`], and when the trust in that machine has ended meanwhile.
+    pub(crate) fn set_secret(
         &self,
         actor: &Actor,
         isd_as: IsdAsn,
         secret: TokenHash,
+        trusted_since: u64,
     ) -> Result<(), ChangeError> {
         let known = self.state().host(isd_as).and_then(|host| host.secret);
         if known == Some(secret) {
             return Ok(());
         }
-        self.store_secret(actor, isd_as, secret)
+        self.change_host(actor, isd_as, |host, _| {
+            if host.trusted_since != trusted_since {
+                let reason = format!("the secret of {isd_as} was replaced meanwhile: ask again");
+                return Err(ChangeError::Conflict(reason));
+            }
+            host.secret = Some(secret);
+            Ok(())
+        })
     }
 
-    fn store_secret(
+    /// Changes how the machine of an AS is trusted, given the number of the change.
+    fn change_host(
         &self,
         actor: &Actor,
         isd_as: IsdAsn,
-        secret: TokenHash,
+        edit: impl FnOnce(&mut Host, u64) -> Result<(), ChangeError>,
     ) -> Result<(), ChangeError> {
         self.change(actor, |actor, state, changes| {
             let action = match state.user_ases.get(&isd_as) {
@@ -55,9 +67,10 @@ impl Coordinator {
                 None => Action::Administer,
             };
             allows(actor, action)?;
+            let number = state.next.change;
             let host = state.host_mut(isd_as);
             let host = host.ok_or_else(|| ChangeError::Unknown(format!("AS {isd_as}")))?;
-            host.secret = Some(secret);
+            edit(host, number)?;
             changes.push(ChangeKind::SecretReplaced { isd_as });
             Ok(())
         })
@@ -203,6 +216,14 @@ impl Coordinator {
     #[must_use]
     pub fn usage(&self) -> BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)> {
         self.usages().clone()
+    }
+
+    /// Forgets what was reported by machines that are no longer trusted.
+    pub(super) fn forget_machines(&self, old: &State, new: &State) {
+        let since = |state: &State, isd_as| Some(state.host(isd_as)?.trusted_since);
+        let is_same = |isd_as: &IsdAsn| since(old, *isd_as) == since(new, *isd_as);
+        self.deployments().retain(|isd_as, _| is_same(isd_as));
+        self.usages().retain(|isd_as, _| is_same(isd_as));
     }
 
     fn usages(&self) -> MutexGuard<'_, BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)>> {

@@ -1,6 +1,6 @@
 //! Changes of the state, by whom they may be made, and what of them survives.
 
-use hawser_http::TokenHash;
+use hawser_http::{Token, TokenHash};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
@@ -214,8 +214,11 @@ fn tokens_are_stored_hashed_replaced_and_revoked() {
     let second = coordinator
         .replace_token(&Actor::of(&admin), admin.id)
         .unwrap();
-    let secret = coordinator
-        .replace_secret(&program, attachment_point())
+    let secret = Token::random().unwrap();
+    let point = attachment_point();
+    let since = coordinator.state().host(point).unwrap().trusted_since;
+    coordinator
+        .set_secret(&program, point, secret.hash(), since)
         .unwrap();
     assert_eq!(coordinator.user_of(first.reveal()), None);
     assert_eq!(coordinator.user_of(second.reveal()).unwrap().name, "root");

@@ -140,7 +140,7 @@ impl Coordinator {
         })
     }
 
-    /// Removes a user. The user's ASes are then the administrators'.
+    /// Removes a user. The user's ASes are then the administrators', with other secrets and keys.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such user, it is the last administrator, or the actor may
@@ -151,9 +151,11 @@ impl Coordinator {
             let name = user(state, id)?.name.clone();
             state.users.remove(&id);
             check_admins(state)?;
+            let number = state.next.change;
             for one in state.user_ases.values_mut() {
                 if one.owner == Some(id) {
                     one.owner = None;
+                    one.host.end_trust(number);
                     changes.push(ChangeKind::UserAsChanged { isd_as: one.isd_as });
                 }
             }

@@ -91,9 +91,11 @@ function users() {
 }
 
 function listOf(items, remove) {
-  return h("table", { class: "table list" }, h("tbody", {}, items.map(({ name, detail, path, warning }) =>
+  return h("table", { class: "table list" }, h("tbody", {}, items.map(({ name, detail, path, warning, secret }) =>
     h("tr", {}, h("td", {}, h("b", {}, name), h("span", { class: "sub" }, detail)),
-      h("td", {}, h("button", { class: "danger plain", type: "button", onclick: () => confirmed(warning, () => remove(path)) }, "Remove"))))));
+      h("td", {}, h("div", { class: "row" },
+        secret ? h("button", { type: "button", onclick: () => confirmed(`Refuse all archives of ${name} so far? Its machine needs a new one, which has other keys.`, () => remove(secret)) }, "New secret") : null,
+        h("button", { class: "danger plain", type: "button", onclick: () => confirmed(warning, () => remove(path)) }, "Remove")))))));
 }
 
 function network() {
@@ -136,8 +138,8 @@ function network() {
     const part = (title, items, form) => h("section", { class: "card" }, h("header", {}, h("h2", {}, title)),
       items.length ? listOf(items, remove) : null, h("div", { class: "body" }, form));
     node.replaceChildren(
-      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}`, path: `attachment-points/${one.isd_as}`, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
-      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}`, path: `ases/${one.isd_as}`, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
+      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}`, path: `attachment-points/${one.isd_as}`, secret: one.host.has_secret && `ases/${one.isd_as}/secret`, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
+      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}`, path: `ases/${one.isd_as}`, secret: one.host.has_secret && `ases/${one.isd_as}/secret`, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
       part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: `link ${one.id} · ${one.user_as.ip ?? "no address"}`, path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links));
   };
   draw().catch((problem) => say(problem.message));

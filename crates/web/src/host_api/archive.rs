@@ -1,4 +1,4 @@
-//! The archive with which the owner of an AS brings it up.
+//! The archive with which the owner of an AS brings it up, and the end of its secret.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -9,9 +9,14 @@ use hawser_http::JsonError;
 use hawser_topology::IsdAsn;
 
 use super::configuration::with_tag;
-use super::{blocking, configurations};
+use super::{blocking, changing, configurations};
 use crate::app::App;
 use crate::auth::Caller;
+
+fn isd_as(text: &str) -> Result<IsdAsn, JsonError> {
+    let unknown = |_| JsonError(StatusCode::NOT_FOUND, format!("there is no AS {text:?}"));
+    text.parse().map_err(unknown)
+}
 
 /// `GET /api/v1/ases/{isd_as}/archive`: of a user AS for its owner, of any AS for administrators.
 pub(crate) async fn archive(
@@ -19,8 +24,7 @@ pub(crate) async fn archive(
     caller: Caller,
     Path(text): Path<String>,
 ) -> Result<Response, JsonError> {
-    let unknown = |_| JsonError(StatusCode::NOT_FOUND, format!("there is no AS {text:?}"));
-    let isd_as: IsdAsn = text.parse().map_err(unknown)?;
+    let isd_as = isd_as(&text)?;
     let (configurations, actor) = (configurations(&app)?.clone(), caller.actor());
     let archive = blocking(move || configurations.archive_of(&actor, isd_as)).await?;
     let body = Body::from(archive.bytes.clone());
@@ -36,4 +40,18 @@ pub(crate) async fn archive(
         headers.insert(header::CONTENT_DISPOSITION, name);
     }
     Ok(response)
+}
+
+/// `DELETE /api/v1/ases/{isd_as}/secret`: for those who may fetch the archive. The archives before are
+/// refused from now on; the next one has another secret and other keys.
+pub(crate) async fn rotate_secret(
+    State(app): State<App>,
+    caller: Caller,
+    Path(text): Path<String>,
+) -> Result<StatusCode, JsonError> {
+    configurations(&app)?;
+    let isd_as = isd_as(&text)?;
+    let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
+    changing(move || coordinator.rotate_secret(&actor, isd_as)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -109,7 +109,7 @@ pub(crate) async fn segments(
 
 /// The answer to a machine whose secret no longer counts.
 fn replaced() -> JsonError {
-    let reason = "the secret of this machine was replaced: fetch a new archive";
+    let reason = "the secret of this machine was replaced";
     JsonError(StatusCode::UNAUTHORIZED, reason.to_owned())
 }
 

@@ -250,23 +250,47 @@ async fn a_machine_may_wait_for_a_change() {
 #[tokio::test]
 async fn a_machine_that_waits_is_refused_once_its_secret_is_replaced() {
     let bed = Bed::new();
-    let secret = bed.secret(AP).await;
     for what in ["config", "segments"] {
+        let secret = bed.secret(AP).await;
         let path = format!("/api/host/{AP_HOST}/{what}?wait=50");
         let known = bed.get(&path, &secret, None).await.tag.unwrap();
         let waiting = bed.get(&path, &secret, Some(&known));
         let replace = async {
             tokio::task::yield_now().await;
             let program = Actor::program();
-            bed.coordinator.replace_secret(&program, ia(AP)).unwrap();
+            bed.coordinator.rotate_secret(&program, ia(AP)).unwrap();
         };
         let (answer, ()) = tokio::join!(waiting, replace);
         assert_eq!(answer.status, 401, "{what}");
         assert!(answer.error().contains("was replaced"), "{what}");
-        let hash = hawser_http::TokenHash::of(&secret);
-        bed.coordinator
-            .set_secret(&Actor::program(), ia(AP), hash)
-            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn owners_and_administrators_replace_secrets() {
+    let bed = Bed::new();
+    let [admin, owner, other, reader] = &bed.tokens;
+    for (isd_as, host, expected) in [
+        (
+            USER,
+            USER_HOST,
+            [(other, 403), (reader, 403), (owner, 204), (admin, 204)],
+        ),
+        (
+            AP,
+            AP_HOST,
+            [(other, 403), (reader, 403), (owner, 403), (admin, 204)],
+        ),
+    ] {
+        for (token, status) in expected {
+            let secret = bed.secret(isd_as).await;
+            let path = format!("/api/v1/ases/{isd_as}/secret");
+            let request = Request::delete(path).header("authorization", format!("Bearer {token}"));
+            assert_eq!(bed.send(request, Body::empty()).await.status, status);
+            let config = format!("/api/host/{host}/config");
+            let machine = bed.get(&config, &secret, None).await.status;
+            assert_eq!(machine == 401, status == 204, "{isd_as}: {machine}");
+        }
     }
 }
 
@@ -322,7 +346,7 @@ async fn only_the_machine_itself_is_answered() {
     let replace = async {
         tokio::task::yield_now().await;
         bed.coordinator
-            .replace_secret(&Actor::program(), ia(AP))
+            .rotate_secret(&Actor::program(), ia(AP))
             .unwrap();
     };
     let (answer, ()) = tokio::join!(waiting, replace);
