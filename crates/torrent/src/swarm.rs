@@ -299,7 +299,8 @@ impl<T: Transport> Swarm<T> {
         let connection = Arc::clone(&session.connection);
         let (messages, outbox) = mpsc::unbounded_channel();
         let serving = Serving::new(self.is_multipath(from), session.extended);
-        let conn = Conn::new(connection, dialed, group, serving, messages, now);
+        let mut conn = Conn::new(connection, dialed, group, serving, messages, now);
+        conn.interested = session.interested;
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);

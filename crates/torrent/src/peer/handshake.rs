@@ -19,6 +19,8 @@ pub(crate) struct Session {
     pub extended: bool,
     /// Whether our extended handshake was sent with the first one.
     pub introduced: bool,
+    /// Whether we told the peer that we are interested, before it told us what it has.
+    pub interested: bool,
     /// The pieces in the bitfield that we sent.
     pub offered: Bitfield,
     pub(super) stream: Stream,
@@ -33,9 +35,9 @@ pub(crate) enum Side {
     Accepted,
 }
 
-/// Exchanges handshakes. Our bitfield and interest go with ours, so that requests can follow the
-/// peer's answer at once. When dialing a SCION peer, so does `introduction`, our extended
-/// handshake: the peer then knows a round trip earlier whether to unchoke us.
+/// Exchanges handshakes. Our bitfield goes with ours, and so does our interest in SCION peers:
+/// requests can follow their answer at once. When dialing a SCION peer, so does `introduction`, our
+/// extended handshake: the peer then knows a round trip earlier whether to unchoke us.
 ///
 /// # Errors
 /// The reason if they fail; the connection is closed then.
@@ -67,7 +69,10 @@ async fn handshakes(
         .await
         .map_err(|reason| Gone::of(&*connection, &reason))?;
     let offered = shared.offered();
-    let mut greeting = greeting(shared, &offered);
+    // WebTorrent misses interest that comes before it has sent its bitfield, and then never
+    // unchokes us. IP peers learn of it once they have said what they have.
+    let interested = shared.fetches() && matches!(connection.peer(), PeerAddr::Scion(_));
+    let mut greeting = greeting(shared, &offered, interested);
     let introduced = matches!(
         (side, connection.peer()),
         (Side::Dialed, PeerAddr::Scion(_))
@@ -109,6 +114,7 @@ async fn handshakes(
         connection,
         extended: theirs.extended,
         introduced,
+        interested,
         offered,
         stream: (read, write),
     })
@@ -128,15 +134,15 @@ async fn answer_last(
     Ok(())
 }
 
-/// Our handshake, bitfield and interest. The peer is not unchoked yet: that depends on whether it
+/// Our handshake, bitfield and, if `interested`, interest. The peer is not unchoked yet: that depends on whether it
 /// leaves the choice of paths to us.
-fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
+fn greeting(shared: &Shared, verified: &Bitfield, interested: bool) -> Vec<u8> {
     let mut out = shared.ours.encode().to_vec();
     if !verified.is_empty() {
         let bits = Bytes::copy_from_slice(verified.as_wire());
         encode(&Message::Bitfield(bits), &mut out);
     }
-    if shared.fetches() {
+    if interested {
         encode(&Message::Interested, &mut out);
     }
     out

@@ -108,7 +108,7 @@ impl Conn {
             serving,
             messages,
             unchoked: false,
-            interested: true,
+            interested: false,
             held: false,
             retiring: false,
             stalled: None,
