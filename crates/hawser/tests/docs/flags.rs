@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 36] = [
+const DOCUMENTED: [&[&str]; 37] = [
     &["coordinator"],
     &["join"],
     &["get"],
