@@ -18,7 +18,7 @@ const MOST: u64 = 350 << 10;
 /// More than such a connection may keep.
 const EACH: u64 = 2000;
 /// Most memory that all connections may keep from which the application expects no data, in bytes.
-const ALL: u64 = 6 << 20;
+const ALL: u64 = 5 << 20;
 
 fn local() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()

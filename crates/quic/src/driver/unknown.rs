@@ -18,8 +18,8 @@ use super::connection::Connection;
 /// What a connection takes beside unread data, in bytes: the states of QUIC and of TLS, and a lane. As
 /// measured by the resident memory of a server with 240 of them.
 const CONNECTION: usize = 72 << 10;
-/// Most memory of all of them, in bytes: 85 connections without data.
-const MAX_MEMORY: usize = 6 << 20;
+/// Most memory of all of them, in bytes: 71 connections without data.
+const MAX_MEMORY: usize = 5 << 20;
 /// Time for which a connection does not give way to further ones of its own host: a peer that sends its
 /// first message at once is known by then.
 const GRACE: Duration = Duration::from_secs(1);
