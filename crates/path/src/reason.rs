@@ -75,8 +75,8 @@ pub enum Reason {
         /// That of the best path.
         best: Duration,
     },
-    /// Waiting: it loses so many packets that what is to arrive in order would wait for them to be sent
-    /// again.
+    /// Waiting: it loses many more packets than another path, and their retransmissions would delay
+    /// ordered delivery over all paths.
     #[error("loses {} of its packets, another path {}", share(*.share_ppm), share(*.best_ppm))]
     Loses {
         /// The share of its packets that was lost of late, in millionths.

@@ -146,8 +146,8 @@ impl Connection {
     /// reads. Before this, and where the application never asks for it, the peer may send 64 KiB
     /// ahead of what is read: what it costs is a fixed sum.
     ///
-    /// To be called once the application knows who the peer is, or that it wants data from it; the peer
-    /// is [known](Self::set_known) then.
+    /// Call this once the peer's identity is checked, or once data is wanted from it. It implies
+    /// [`set_known`](Self::set_known).
     pub fn expect_data(&self) {
         self.0.quic.expect_data();
     }

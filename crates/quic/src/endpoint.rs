@@ -229,7 +229,7 @@ impl Endpoint {
     /// Waits for the next connection that a peer sets up; `None` once the endpoint is closed. Those that
     /// have been closed since are left out.
     ///
-    /// The application should look soon who the peer is: see [`Connection::set_known`].
+    /// The application should soon check the peer's identity and call [`Connection::set_known`].
     pub async fn accept(&self) -> Option<Connection> {
         let mut accepted = self.0.accepted.lock().await;
         loop {

@@ -1,4 +1,4 @@
-//! Which connected paths are held because they lose packets that others would not.
+//! Which connected paths are held because they lose many more packets than another path in use.
 //!
 //! Where bytes are delivered in order by one connection over all paths, as by MPTCP, a path that loses many
 //! packets costs more than it carries: everything waits for what is sent again over it.

@@ -42,8 +42,8 @@ pub(crate) async fn archive(
     Ok(response)
 }
 
-/// `DELETE /api/v1/ases/{isd_as}/secret`: for those who may fetch the archive. The archives before are
-/// refused from now on; the next one has another secret and other keys.
+/// `DELETE /api/v1/ases/{isd_as}/secret`: open to users who may fetch the archive. Earlier archives are
+/// refused from now on; the next one has a new secret and new keys.
 pub(crate) async fn rotate_secret(
     State(app): State<App>,
     caller: Caller,
