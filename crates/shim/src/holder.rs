@@ -52,7 +52,7 @@ pub use self::report::{
 pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
 pub(crate) use self::serve::{find, is_own};
 pub use self::service::{
-    AttachError, AttachOptions, ServiceError, attach, down, report, run_service,
+    AttachError, AttachOptions, DownError, ServiceError, attach, down, report, run_service,
 };
 use self::subflows::Subflows;
 use crate::address::Block;

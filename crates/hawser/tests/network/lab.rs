@@ -287,10 +287,7 @@ fn links_that_do_not_come_up_are_named() {
         up => up.unwrap(),
     };
     assert_eq!(up.dead_links, ["1-ff00:0:110#2 - 1-ff00:0:111#2"]);
-    let test = TestLab {
-        by: As::default(),
-        name,
-    };
+    let test = TestLab::named(As::default(), name);
     test.assert_answers(A, B_HOST);
     test.down();
 }

@@ -1,5 +1,9 @@
 //! Labs for tests, through the command line.
 
+// Benchmarks include this file by its path.
+#[path = "support/watch.rs"]
+mod watch;
+
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -7,6 +11,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use self::watch::Watch;
 
 /// The user `nobody`: an ordinary user for tests that run as root.
 pub const NOBODY: u32 = 65534;
@@ -86,10 +92,7 @@ impl As {
             return None;
         }
         assert!(output.status.success(), "{error}");
-        Some(TestLab {
-            by: self.clone(),
-            name,
-        })
+        Some(TestLab::named(self.clone(), name))
     }
 }
 
@@ -109,6 +112,7 @@ fn processes(status: &Value) -> Vec<&Value> {
 pub struct TestLab {
     pub by: As,
     pub name: String,
+    _watch: Watch,
 }
 
 impl Drop for TestLab {
@@ -119,6 +123,12 @@ impl Drop for TestLab {
 }
 
 impl TestLab {
+    /// The lab with this name, which may not be up yet.
+    pub fn named(by: As, name: String) -> Self {
+        let _watch = Watch::new();
+        Self { by, name, _watch }
+    }
+
     /// The lab's status as JSON; checks that the exit code shows dead services.
     pub fn status(&self) -> Value {
         let output = self

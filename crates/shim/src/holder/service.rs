@@ -1,6 +1,6 @@
 //! The holder as a process of its own: a Unix socket by which carriers find it.
 
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
@@ -86,6 +86,18 @@ pub enum AttachError {
     Broken(#[from] io::Error),
 }
 
+/// Why the holder was not ended.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DownError {
+    /// It does not answer.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// It has ended its work, but not its process.
+    #[error("the process of the shim's holder does not end: end it by `kill`")]
+    StillRuns,
+}
+
 /// Why the holder cannot be found.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -101,7 +113,8 @@ pub enum ServiceError {
 }
 
 /// Serves carriers and requests for reports at `socket` until it is requested to end. Calls `ready`
-/// once it can be reached.
+/// once it can be reached. Returns the connection of the requester, for which [`down`] returns when it
+/// is closed: it should stay open until the process has ended.
 ///
 /// # Errors
 /// [`ServiceError`] when it cannot listen.
@@ -109,7 +122,7 @@ pub async fn run_service(
     holder: &Holder,
     socket: &Path,
     ready: impl FnOnce(),
-) -> Result<(), ServiceError> {
+) -> Result<StdStream, ServiceError> {
     let failed = |source| ServiceError::Listen {
         path: socket.display().to_string(),
         source,
@@ -131,12 +144,16 @@ pub async fn run_service(
                 }
                 Err(error) => super::relay::wait_after(&error).await,
             },
-            _ = is_down.recv() => return Ok(()),
+            Some(requester) = is_down.recv() => return Ok(requester),
         }
     }
 }
 
-async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> io::Result<()> {
+async fn serve(
+    holder: &Holder,
+    stream: UnixStream,
+    down: &mpsc::Sender<StdStream>,
+) -> io::Result<()> {
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(SERVICE.timeout))?;
@@ -162,7 +179,7 @@ async fn serve(holder: &Holder, stream: UnixStream, down: &mpsc::Sender<()>) -> 
             // What the caller looks for afterwards is gone.
             holder.release().await;
             rpc::send(&stream, &(), &[])?;
-            let _ = down.send(()).await;
+            let _ = down.send(stream).await;
             Ok(())
         }
     }
@@ -258,10 +275,17 @@ pub fn report(socket: &Path) -> Result<HolderReport, RpcError> {
     SERVICE.call(socket, &Request::Report)
 }
 
-/// Ends the holder at `socket`, with all connections.
+/// Ends the holder at `socket`, with all connections, and waits until its process has ended.
 ///
 /// # Errors
-/// When it does not answer.
-pub fn down(socket: &Path) -> Result<(), RpcError> {
-    SERVICE.call(socket, &Request::Down)
+/// When it does not answer, or does not end.
+pub fn down(socket: &Path) -> Result<(), DownError> {
+    let ((), _, mut stream) = SERVICE.converse(socket, &Request::Down)?;
+    // The holder sends nothing more; the system closes the connection with the process.
+    match stream.read_exact(&mut [0]) {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(DownError::StillRuns)
+        }
+        _ => Ok(()),
+    }
 }

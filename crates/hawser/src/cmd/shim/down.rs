@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser_capture::Group;
 use hawser_kernel::rpc::RpcError;
-use hawser_shim::holder;
+use hawser_shim::holder::{self, DownError};
 
 use super::{NameArgs, place};
 use crate::failure::{Doing, Failure};
@@ -26,10 +26,12 @@ pub struct DownArgs {
 /// Ends the holder, with which the carrier ends. A shim that is not up is down already.
 pub fn run(args: &DownArgs) -> Result<(), Failure> {
     match holder::down(&args.name.name.holder()) {
-        Err(RpcError::Connect(error)) if error.source.kind() == ErrorKind::PermissionDenied => {
+        Err(DownError::Rpc(RpcError::Connect(error)))
+            if error.source.kind() == ErrorKind::PermissionDenied =>
+        {
             return Err(place::not_allowed(&args.name.name));
         }
-        Ok(()) | Err(RpcError::Connect(_)) => {}
+        Ok(()) | Err(DownError::Rpc(RpcError::Connect(_))) => {}
         Err(error) => return Err(error.into()),
     }
     // The carrier of a killed holder ends as well, and has the device as long as it lives.

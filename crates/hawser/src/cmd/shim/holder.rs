@@ -1,5 +1,7 @@
 //! The holder's process, which `hawser shim up` starts.
 
+use std::mem;
+
 use hawser_keys::PeerKey;
 use hawser_shim::choice::CarrierChoice;
 use hawser_shim::holder::{CaptureOptions, Holder, run_service};
@@ -18,13 +20,17 @@ pub fn run(
     port: u16,
 ) -> Result<(), Failure> {
     process::raise_file_limit();
-    process::runtime()?.block_on(async {
+    let requester = process::runtime()?.block_on(async {
         let options = CaptureOptions {
             port,
             ..CaptureOptions::default()
         };
         let holder = Holder::create(key, &options, carrier)?;
         let socket = name.holder();
-        Ok(run_service(&holder, &socket, || outln!("holding")).await?)
-    })
+        let served = run_service(&holder, &socket, || outln!("holding")).await;
+        served.map_err(Failure::from)
+    })?;
+    // It waits for the end of the process, with which the system closes its connection.
+    mem::forget(requester);
+    Ok(())
 }

@@ -25,7 +25,7 @@ fn owned(what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
         return None;
     }
     assert!(output.status.success(), "{error}");
-    let lab = TestLab { by, name };
+    let lab = TestLab::named(by, name);
     let mut processes = lab.services();
     processes.push(lab.supervisor());
     processes.push(lab.leave_behind(B));

@@ -262,10 +262,7 @@ fn maps_and_files(lab: &TestLab, folder: &Path) {
     assert_eq!(Network::load(&file).unwrap(), live);
 
     // Bring the saved network up again.
-    let again = TestLab {
-        by: lab.by.clone(),
-        name: format!("test-again-{}", std::process::id()),
-    };
+    let again = TestLab::named(lab.by.clone(), format!("test-again-{}", std::process::id()));
     let flags = ["--no-router", B, "--no-control", B, "--json"];
     let up = print(&again, &[&["lab", "up", path][..], &flags].concat());
     let up: Value = serde_json::from_str(&up).unwrap();
@@ -281,10 +278,7 @@ fn maps_and_files(lab: &TestLab, folder: &Path) {
     // Its links delay plain IP, so the lab runs an emulator there, and nothing else.
     let left = print(&again, &["lab", "logs", B]);
     assert!(left.lines().all(|line| line.contains("emulator")), "{left}");
-    let bare = TestLab {
-        by: lab.by.clone(),
-        name: format!("test-bare-{}", std::process::id()),
-    };
+    let bare = TestLab::named(lab.by.clone(), format!("test-bare-{}", std::process::id()));
     let flags = ["lab", "up", "fig4", "--no-router", B, "--no-control", B];
     print(&bare, &flags);
     let left = refuse(&bare, &["lab", "logs", B]);

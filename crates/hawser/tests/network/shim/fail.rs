@@ -4,11 +4,10 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use hawser_kernel::netlink::Netlink;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::bed::{Bed, CLIENT, Carrier, MAPPED, accept};
 use super::gateway::Behind;
-use crate::support::eventually;
+use crate::support::{self, eventually};
 
 /// A server that has a mapped address, and is reached by ordinary routes of the client.
 struct Bypass {
@@ -58,10 +57,9 @@ fn failures(bed: &Bed) -> (Option<ErrorKind>, Option<ErrorKind>) {
 
 /// Kills the holder, with which the carrier ends.
 fn kill(bed: &Bed, carrier: Carrier) {
-    let holder = Pid::from_raw(bed.holder(CLIENT)).unwrap();
-    kill_process(holder, Signal::KILL).unwrap();
+    // Its tables, listeners and devices go with its last descriptors.
+    support::kill(&[bed.holder(CLIENT).into()]);
     carrier.wait();
-    // Its tables and devices go with its last descriptors.
     eventually("the device is gone", || {
         bed.client.run(|| {
             let mut netlink = Netlink::open().unwrap();
@@ -78,7 +76,7 @@ fn a_dead_shim_lets_nothing_out_if_it_fails_closed() {
     let server = bed.serve(&["--serve", "all"]);
     let bypass = Bypass::new(&bed);
     assert_eq!(failures(&bed), (None, None));
-    drop(bypass.listener.accept().unwrap());
+    accept(&bypass.listener);
     let works = || {
         let (listener, port) = bed.server.listen("127.0.0.1");
         let _program = bed.client.connect(&format!("{}:{port}", MAPPED[0]));
@@ -105,14 +103,14 @@ fn a_dead_shim_lets_nothing_out_if_it_fails_closed() {
     let down = bed.shim(CLIENT, &["down"]);
     assert!(down.status.success(), "{down:?}");
     assert_eq!(failures(&bed), (None, None));
-    drop(bypass.listener.accept().unwrap());
+    accept(&bypass.listener);
     let client = bed.use_shim(&server, &["--fail", "closed"]);
     works();
     let down = bed.shim(CLIENT, &["down"]);
     assert!(down.status.success(), "{down:?}");
     client.wait();
     assert_eq!(failures(&bed), (None, None));
-    drop(bypass.listener.accept().unwrap());
+    accept(&bypass.listener);
 
     // Without the flag.
     let client = bed.use_shim(&server, &["--fail", "closed"]);
@@ -121,5 +119,5 @@ fn a_dead_shim_lets_nothing_out_if_it_fails_closed() {
     works();
     kill(&bed, client);
     assert_eq!(failures(&bed), (None, None));
-    drop(bypass.listener.accept().unwrap());
+    accept(&bypass.listener);
 }
