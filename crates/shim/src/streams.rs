@@ -10,6 +10,7 @@
 mod arrive;
 mod flight;
 mod frame;
+mod losses;
 #[cfg(test)]
 mod model;
 mod paths;
@@ -24,10 +25,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 pub use self::frame::{Decoder, Frame, FrameError};
+pub use self::losses::Losses;
 pub use self::paths::Estimate;
 use self::paths::Paths;
 use self::receive::ReceiveHalf;
@@ -138,6 +140,9 @@ struct Due {
     acks: BTreeSet<StreamId>,
     /// Whether all arrivals are to be reported, also few.
     all_reports: bool,
+    /// The last reports and acknowledgements, and the path that they were sent over: another one
+    /// takes them as well.
+    copy: Option<(PathKey, Bytes)>,
 }
 
 /// The streams of a session, on one side.

@@ -234,10 +234,16 @@ impl Paths {
         used.map(move |(key, path)| (Self::rank_of(*key, path, now), path))
     }
 
-    /// Whether no other path that has room delivers a frame without data sooner than one of this rank.
-    pub(super) fn is_first_for_control(&self, rank: Rank, now: Duration) -> bool {
+    /// Whether no other path that has room delivers a frame without data sooner than one of this rank;
+    /// that with the key `except` does not count.
+    pub(super) fn is_first_for_control(
+        &self,
+        rank: Rank,
+        except: Option<PathKey>,
+        now: Duration,
+    ) -> bool {
         let order = |rank: Rank| (rank.is_late, rank.least_delay, rank.key);
-        let mut ranks = self.ranks(now);
+        let mut ranks = self.ranks(now).filter(|(one, _)| Some(one.key) != except);
         ranks.all(|(other, path)| !path.is_idle || order(other) >= order(rank))
     }
 

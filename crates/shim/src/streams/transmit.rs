@@ -18,6 +18,8 @@ const SOONER: Duration = Duration::from_millis(20);
 enum Plan {
     /// Frames without data.
     Control,
+    /// Those that were sent last over another path.
+    Copy,
     /// A block that is late on this path.
     Late(PathKey, StreamId, u64),
     /// A block for which the other side waits.
@@ -46,8 +48,16 @@ impl Streams {
     fn plan(&self, path: PathKey) -> Option<Plan> {
         let rank = self.paths.rank(path, self.now)?;
         // What is small goes over the fastest path that has room.
-        if self.has_control() && self.paths.is_first_for_control(rank, self.now) {
+        if self.has_control() && self.paths.is_first_for_control(rank, None, self.now) {
             return Some(Plan::Control);
+        }
+        // The peer sends nothing new until it learns what has arrived. A path may lose that for some
+        // time unnoticed, as its losses are known by what is sent over it; so the next one has it too.
+        if let Some((sent, _)) = self.due.copy
+            && sent != path
+            && self.paths.is_first_for_control(rank, Some(sent), self.now)
+        {
+            return Some(Plan::Copy);
         }
         if self.paths.is_full(path, self.now) {
             return None;
@@ -69,10 +79,11 @@ impl Streams {
             match self.plan(path)? {
                 Plan::Control => {
                     // Nothing, where all of it was about streams that are gone.
-                    if let Some(control) = self.control() {
+                    if let Some(control) = self.control(path) {
                         return Some(control);
                     }
                 }
+                Plan::Copy => return self.due.copy.take().map(|(_, bytes)| bytes),
                 Plan::Late(late, id, offset) => {
                     self.paths.on_repeated(late, (id, offset));
                     return self.send_again(path, id, offset);
@@ -201,8 +212,8 @@ impl Streams {
             || self.paths.unreported(self.due.all_reports).is_some()
     }
 
-    /// Frames without data, if any are due.
-    fn control(&mut self) -> Option<Bytes> {
+    /// Frames without data, if any are due, which are sent over `path`.
+    fn control(&mut self, path: PathKey) -> Option<Bytes> {
         let mut out = BytesMut::new();
         while out.len() < CONTROL
             && let Some(key) = self.paths.unreported(self.due.all_reports)
@@ -213,18 +224,6 @@ impl Streams {
         }
         if self.paths.unreported(true).is_none() {
             self.due.all_reports = false;
-        }
-        while out.len() < CONTROL
-            && let Some(id) = self.due.gone.pop_first()
-        {
-            Frame::Gone { id }.encode_to(&mut out);
-        }
-        while out.len() < CONTROL
-            && let Some(id) = self.due.resets.pop_first()
-        {
-            if let Some(code) = self.resets.get(&id).copied() {
-                Frame::Reset { id, code }.encode_to(&mut out);
-            }
         }
         while out.len() < CONTROL
             && let Some(id) = self.due.acks.pop_first()
@@ -241,6 +240,20 @@ impl Streams {
             frame.encode_to(&mut out);
             self.unacknowledged.remove(&id);
             self.forget_if_complete(id);
+        }
+        // These say how much there is in all, so that it does not matter which come twice or late.
+        self.due.copy = (!out.is_empty()).then(|| (path, Bytes::copy_from_slice(&out)));
+        while out.len() < CONTROL
+            && let Some(id) = self.due.gone.pop_first()
+        {
+            Frame::Gone { id }.encode_to(&mut out);
+        }
+        while out.len() < CONTROL
+            && let Some(id) = self.due.resets.pop_first()
+        {
+            if let Some(code) = self.resets.get(&id).copied() {
+                Frame::Reset { id, code }.encode_to(&mut out);
+            }
         }
         (!out.is_empty()).then(|| out.freeze())
     }

@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{Instance, ReceiveError, Stream};
 use crate::carrier::lane::{LaneEvent, SealedLane};
-use crate::streams::{Decoder, Estimate, Frame, Side, Violation};
+use crate::streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
@@ -282,33 +282,6 @@ async fn watch(instance: &Instance, lane: &SealedLane, connection: &Connection) 
             };
             instance.streams.set_estimate(lane.key.0, estimate);
         }
-    }
-}
-
-/// How many packets of a path are lost.
-#[derive(Debug, Default)]
-struct Losses {
-    /// Packets sent and lost, as of the last measurement.
-    sent: u64,
-    lost: u64,
-    /// Of a thousand.
-    smoothed: u16,
-}
-
-impl Losses {
-    /// Packets that make a measurement.
-    const PACKETS: u64 = 50;
-
-    /// Packets of a thousand that were lost of late, where so many were sent and lost in all.
-    fn update(&mut self, sent: u64, lost: u64) -> u16 {
-        let packets = sent.saturating_sub(self.sent);
-        if packets >= Self::PACKETS {
-            let part = lost.saturating_sub(self.lost) * 1000 / packets;
-            let part = part.min(1000) as u16;
-            self.smoothed = (self.smoothed + part) / 2;
-            (self.sent, self.lost) = (sent, lost);
-        }
-        self.smoothed
     }
 }
 

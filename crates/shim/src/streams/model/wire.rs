@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::Estimate;
+use super::super::{Estimate, Losses};
 
 /// Bytes of a packet.
 const PACKET: usize = 1200;
@@ -63,6 +63,9 @@ struct Packet {
     bytes: Bytes,
     /// How often it was lost.
     losses: u32,
+    /// When it was sent.
+    at: Duration,
+    has_arrived: bool,
 }
 
 /// One direction.
@@ -78,6 +81,12 @@ pub(super) struct Wire {
     free: Duration,
     arrived: BTreeMap<u64, Bytes>,
     read: u64,
+    /// Smoothed.
+    rtt: Duration,
+    /// Packets.
+    sent: u64,
+    lost: u64,
+    losses: Losses,
 }
 
 impl Wire {
@@ -91,14 +100,19 @@ impl Wire {
             free: Duration::ZERO,
             arrived: BTreeMap::new(),
             read: 0,
+            rtt: link.rtt(),
+            sent: 0,
+            lost: 0,
+            losses: Losses::default(),
         }
     }
 
-    pub(super) fn estimate(&self) -> Estimate {
+    /// What QUIC has measured.
+    pub(super) fn estimate(&mut self) -> Estimate {
         Estimate {
-            rtt: self.link.rtt(),
+            rtt: self.rtt,
             window: self.link.window(),
-            loss: (self.link.loss * 1000.0) as u16,
+            loss: self.losses.update(self.sent, self.lost),
         }
     }
 
@@ -120,19 +134,32 @@ impl Wire {
                 number: self.next,
                 bytes: packet,
                 losses: 0,
+                at: Duration::ZERO,
+                has_arrived: false,
             });
             self.next += 1;
         }
         bytes.is_empty()
     }
 
-    /// Sends and receives until `now`.
-    pub(super) fn work(&mut self, now: Duration) {
-        let mut lost = Vec::new();
-        for (known, arrives, packet) in std::mem::take(&mut self.flight) {
+    /// QUIC sends as many acknowledgements of what came the other way, which are never lost to it.
+    pub(super) fn acknowledge(&mut self, packets: u64) {
+        self.sent += packets;
+    }
+
+    /// Sends and receives until `now`. Returns how many packets arrived.
+    pub(super) fn work(&mut self, now: Duration) -> u64 {
+        let (mut lost, mut arrived) = (Vec::new(), 0);
+        for (known, arrives, mut packet) in std::mem::take(&mut self.flight) {
             if let Some(at) = arrives.filter(|at| *at <= now) {
-                self.arrived.insert(packet.number, packet.bytes.clone());
+                if !packet.has_arrived {
+                    packet.has_arrived = true;
+                    arrived += 1;
+                    self.arrived.insert(packet.number, packet.bytes.clone());
+                }
                 if at + self.link.rtt() / 2 <= now {
+                    self.rtt =
+                        (self.rtt * 7 + (at + self.link.rtt() / 2).saturating_sub(packet.at)) / 8;
                     continue;
                 }
             }
@@ -144,6 +171,7 @@ impl Wire {
         lost.sort_by_key(|packet| std::cmp::Reverse(packet.number));
         for mut packet in lost {
             packet.losses += 1;
+            self.lost += 1;
             self.waiting.push_front(packet);
         }
         let window = self.link.window();
@@ -156,9 +184,12 @@ impl Wire {
             flight += packet.bytes.len() as u64;
             self.send(packet, now);
         }
+        arrived
     }
 
-    fn send(&mut self, packet: Packet, now: Duration) {
+    fn send(&mut self, mut packet: Packet, now: Duration) {
+        packet.at = now;
+        self.sent += 1;
         let micros = (packet.bytes.len() as u64 * 1000).div_ceil(self.link.rate);
         self.free = self.free.max(now) + Duration::from_micros(micros);
         let arrives = self.free + self.link.rtt() / 2;

@@ -94,7 +94,8 @@ fn frames_without_data_avoid_losses() {
     let mut paths = paths(&[(20, 1 << 20), (25, 1 << 20), (200, 1 << 20)]);
     (0..3).for_each(|key| paths.set_idle(key, true));
     let first = |paths: &Paths| {
-        let is_first = |key: &u64| paths.is_first_for_control(paths.rank(*key, NOW).unwrap(), NOW);
+        let is_first =
+            |key: &u64| paths.is_first_for_control(paths.rank(*key, NOW).unwrap(), None, NOW);
         (0..3).find(is_first)
     };
     assert_eq!(first(&paths), Some(0));
