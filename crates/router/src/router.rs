@@ -80,16 +80,19 @@ impl Router {
     pub fn open(dir: &AsDir, name: Option<&str>, options: &Options) -> Result<Self, RouterError> {
         let topology = dir.topology()?;
         let setup = Setup::new(dir, &topology, name)?.with_enforced_mtu(options.enforce_mtu);
-        // The control socket comes first: if the router already runs, the error then says so, and
-        // not only that an address is taken.
         let socket = setup.control_socket();
+        // If the router already runs, the error says so, and not only that an address is taken.
+        if UnixStream::connect(&socket).is_ok() {
+            return Err(RouterError::Running { socket });
+        }
+        let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+        let switches = setup.open(options.threads.get().into(), seed)?;
+        let switches = switches.into_iter().map(Mutex::new).collect();
+        // Last: who started this process sees by the socket that it is ready.
         let server = Server::listen(&socket).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
-        let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
-        let switches = setup.open(options.threads.get().into(), seed)?;
-        let switches = switches.into_iter().map(Mutex::new).collect();
         Ok(Self { switches, server })
     }
 
