@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::admission::network;
+
 /// Wrong tokens in a row that an address may send.
 const BURST: u32 = 10;
 /// Time after which it may send another one.
@@ -15,7 +17,7 @@ const ADDRESSES: usize = 10_000;
 /// Wrong tokens, by the address that sent them. Guessing 256 bits is hopeless at any rate; what this
 /// bounds is the noise, and what a short token of old would suffer.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(Mutex<HashMap<IpAddr, Bucket>>);
+pub struct Attempts(Mutex<HashMap<IpAddr, Bucket>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -38,32 +40,19 @@ impl Bucket {
     }
 }
 
-/// Whoever has one IPv6 address usually has all of its /64.
-fn group(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
-            Some(ip) => ip.into(),
-            None => {
-                let network = u128::from(ip) >> 64 << 64;
-                IpAddr::V6(network.into())
-            }
-        },
-    }
-}
-
 impl Attempts {
-    /// How long an address has to wait before it may send another token, if it has to.
+    /// How long an address has to wait before it may send another token, if it has to, at the time
+    /// `now`, since any beginning.
     pub fn wait(&self, address: IpAddr, now: Duration) -> Option<Duration> {
         let buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.get(&group(address))?.at(now);
+        let bucket = buckets.get(&network(address))?.at(now);
         (bucket.wrong >= BURST).then(|| (bucket.at + REFILL).saturating_sub(now))
     }
 
     /// An address has sent a wrong token.
     pub fn wrong(&self, address: IpAddr, now: Duration) {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = group(address);
+        let address = network(address);
         if buckets.len() >= ADDRESSES && !buckets.contains_key(&address) {
             buckets.retain(|_, bucket| bucket.at(now).wrong > 0);
             let oldest = buckets.iter().min_by_key(|(_, bucket)| bucket.at);

@@ -3,18 +3,23 @@
 //! - [`Listener`]: a socket for plain HTTP or TLS, with bounds on connections and times; each
 //!   request carries its [`Peer`].
 //! - [`Tls`]: TLS by files, with certificates of clients where wanted.
+//! - [`Attempts`]: wrong tokens, and how long their senders wait.
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
+mod admission;
 mod answer;
+mod attempts;
 mod body;
+mod busy;
 mod explain;
 mod listener;
 mod tls;
 mod token;
 
 pub use self::answer::{JsonError, json, json_errors, prometheus};
+pub use self::attempts::Attempts;
 pub use self::body::{BodyError, read_body, read_json};
 pub use self::explain::plain_words;
 pub use self::listener::{Listener, Peer};

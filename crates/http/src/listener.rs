@@ -14,10 +14,11 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
+use crate::admission::{Admission, Admitted};
+use crate::busy::{RequestBody, watched};
 use crate::tls::Tls;
 
 /// Longest wait for a TLS handshake, and for the head of a request.
@@ -60,11 +61,11 @@ impl Listener {
         })
     }
 
-    /// Sets how many connections there are at once, 256 without this; further ones wait until one
-    /// ends.
+    /// Sets how many connections there are at once, 256 without this. A further one takes the place of
+    /// one that waits for a request, or waits itself while all are busy with one.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
-        self.connections = connections.clamp(1, Semaphore::MAX_PERMITS);
+        self.connections = connections.max(1);
         self
     }
 
@@ -79,56 +80,71 @@ impl Listener {
     /// Has `router` answer requests, each with its [`Peer`]. Dropping the future ends all
     /// connections.
     pub async fn serve(self, router: Router) {
-        let free = Arc::new(Semaphore::new(self.connections));
+        let admission = Admission::new(self.connections);
         let mut connections = tokio::task::JoinSet::new();
+        if let Some(tls) = self.tls.clone() {
+            connections.spawn(tls.follow());
+        }
         loop {
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-                return;
-            };
+            admission.room().await;
             while connections.try_join_next().is_some() {}
             let Ok((stream, address)) = self.socket.accept().await else {
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             };
+            let admitted = Arc::new(admission.admit(address.ip()));
             let (router, tls) = (router.clone(), self.tls.clone());
             connections.spawn(async move {
-                let _permit = permit;
-                let mut peer = Peer {
-                    address,
-                    tls: tls.is_some(),
-                    certificate: None,
-                };
-                // What a client does not take in is not kept for long.
-                let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD));
-                // Answers are written whole: waiting to fill segments only delays them.
-                let _ = stream.set_nodelay(true);
-                let Some(tls) = tls else {
-                    return connection(stream, router, peer).await;
-                };
-                // A client that does not complete the handshake gets no answer.
-                if let Ok(Ok((stream, subject))) =
-                    tokio::time::timeout(PATIENCE, tls.accept(stream)).await
-                {
-                    peer.certificate = subject;
-                    connection(stream, router, peer).await;
+                tokio::select! {
+                    () = serve_one(stream, address, tls, router, Arc::clone(&admitted)) => {}
+                    () = admitted.evicted() => {}
                 }
             });
         }
     }
 }
 
+/// Answers the requests of a connection from `address`, after its handshake.
+async fn serve_one(
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    router: Router,
+    admitted: Arc<Admitted>,
+) {
+    let mut peer = Peer {
+        address,
+        tls: tls.is_some(),
+        certificate: None,
+    };
+    // What a client does not take in is not kept for long.
+    let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD));
+    // Answers are written whole: waiting to fill segments only delays them.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else {
+        return requests(stream, router, peer, admitted).await;
+    };
+    // A client that does not complete the handshake gets no answer.
+    if let Ok(Ok((stream, subject))) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+        peer.certificate = subject;
+        requests(stream, router, peer, admitted).await;
+    }
+}
+
 /// Answers the requests of a connection.
-async fn connection(
+async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     peer: Peer,
+    admitted: Arc<Admitted>,
 ) {
     let answer = service_fn(|mut request: Request<Incoming>| {
-        let router = router.clone();
+        let (router, admitted) = (router.clone(), Arc::clone(&admitted));
         request.extensions_mut().insert(peer.clone());
         async move {
-            Ok::<Response, Infallible>(match router.oneshot(request.map(Body::new)).await {
-                Ok(answer) => answer,
+            let body = |body| Body::new(RequestBody::new(body, Arc::clone(&admitted)));
+            Ok::<Response, Infallible>(match router.oneshot(request.map(body)).await {
+                Ok(answer) => watched(answer, admitted),
                 Err(never) => match never {},
             })
         }
@@ -140,3 +156,6 @@ async fn connection(
     // A connection that breaks has no one to report to.
     let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! TLS by files, with certificates of clients.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
@@ -12,9 +14,17 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, version};
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use x509_cert::der::Decode;
+use x509_cert::TbsCertificate;
+use x509_cert::der::{DateTime, Decode};
+
+/// Interval at which it is looked whether the files have changed.
+const FOLLOWED: Duration = Duration::from_secs(1);
+/// Time before its expiry from which on a certificate is warned of, and the interval of warnings.
+const NOTICE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const WARNED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files of the server's side of TLS, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +37,23 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// The server's side of TLS.
+/// The server's side of TLS. Cloning shares it.
 #[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+pub struct Tls(Arc<Shared>);
+
+struct Shared {
+    files: TlsFiles,
+    current: RwLock<Current>,
+}
+
+/// What the files had when they were read last.
+#[derive(Clone)]
+struct Current {
+    acceptor: TlsAcceptor,
+    expires: SystemTime,
+    /// What the files were before they were read: who follows them must not miss a change.
+    stamps: Vec<Stamp>,
+}
 
 /// Why TLS cannot be served.
 #[derive(Debug, Error)]
@@ -54,16 +78,160 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the files. While a [`Listener`](crate::Listener) serves, they are read again when they
+    /// change.
     ///
     /// # Errors
     /// [`TlsError`] when one of them cannot be used.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(Shared {
+            current: RwLock::new(Current::read(files)?),
+            files: files.clone(),
+        })))
+    }
+
+    fn current(&self) -> Current {
+        let current = self.0.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What an operator has to know of the certificate at the time `now`: that it has expired, or is
+    /// about to.
+    pub fn warning(&self, now: SystemTime) -> Option<String> {
+        let path = self.0.files.certificate.display();
+        let expires = self.current().expires;
+        let date = DateTime::from_system_time(expires).map_or_else(
+            |_| String::new(),
+            |date| {
+                format!(
+                    " on {:04}-{:02}-{:02}",
+                    date.year(),
+                    date.month(),
+                    date.day()
+                )
+            },
+        );
+        let remedy = "renew it; the file is read again when it changes";
+        if expires <= now {
+            return Some(format!("the certificate in {path} expired{date}: {remedy}"));
+        }
+        let is_soon = expires <= now + NOTICE;
+        is_soon.then(|| format!("the certificate in {path} expires{date}: {remedy}"))
+    }
+
+    /// Reads the files again whenever they have changed, and warns of an expiry. What cannot be used is
+    /// logged, and the former certificate stays in use.
+    pub(crate) async fn follow(self) {
+        let mut tick = tokio::time::interval(FOLLOWED);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut follower = Follower::new(self.current().stamps);
+        let mut warned = None;
+        loop {
+            tick.tick().await;
+            if follower.is_due(self.stamps().await) {
+                let this = self.clone();
+                // A panic was reported.
+                let _ = tokio::task::spawn_blocking(move || this.read_again()).await;
+                warned = None;
+            }
+            let now = SystemTime::now();
+            if warned.is_none_or(|at| now.duration_since(at).unwrap_or_default() >= WARNED) {
+                warned = Some(now);
+                if let Some(warning) = self.warning(now) {
+                    tracing::warn!("{warning}");
+                }
+            }
+        }
+    }
+
+    fn read_again(&self) {
+        match Current::read(&self.0.files) {
+            Ok(current) => {
+                tracing::info!(
+                    "the certificate in {} was read again",
+                    self.0.files.certificate.display()
+                );
+                *self
+                    .0
+                    .current
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner) = current;
+            }
+            Err(error) => tracing::error!("{error}; the former certificate stays in use"),
+        }
+    }
+
+    async fn stamps(&self) -> Vec<Stamp> {
+        let files = self.0.files.clone();
+        let stamps = tokio::task::spawn_blocking(move || files.stamps());
+        stamps.await.unwrap_or_default()
+    }
+
+    /// Makes a handshake. Returns the connection, and the subject of the client's certificate.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
+        let stream = self.current().acceptor.accept(stream).await?;
+        let (_, connection) = stream.get_ref();
+        let first = connection.peer_certificates().and_then(<[_]>::first);
+        let subject = first.map(subject).transpose()?;
+        Ok((stream, subject))
+    }
+}
+
+impl TlsFiles {
+    fn stamps(&self) -> Vec<Stamp> {
+        let always = [self.certificate.as_path(), self.key.as_path()];
+        let all = always.into_iter().chain(self.client_ca.as_deref());
+        all.map(stamp).collect()
+    }
+}
+
+/// What shows that a file has changed: when it was written, its length and its number; `None` if it
+/// cannot be read.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+}
+
+/// Decides when files are read again.
+struct Follower {
+    /// Those of the files as they were read, and as they were seen last.
+    read: Vec<Stamp>,
+    seen: Vec<Stamp>,
+}
+
+impl Follower {
+    fn new(read: Vec<Stamp>) -> Self {
+        let seen = read.clone();
+        Self { read, seen }
+    }
+
+    /// Whether the files are to be read now: they have changed, and are the same as the last time. A
+    /// certificate and its key are renewed one after the other.
+    fn is_due(&mut self, now: Vec<Stamp>) -> bool {
+        let is_due = now != self.read && now == self.seen;
+        if is_due {
+            self.read.clone_from(&now);
+        }
+        self.seen = now;
+        is_due
+    }
+}
+
+impl Current {
+    fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let unusable = |path: &Path, reason: &dyn std::fmt::Display| TlsError::Unusable {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
+        let stamps = files.stamps();
         let chain = certificates(&files.certificate)?;
+        let expires = chain.first().map_or(Ok(SystemTime::UNIX_EPOCH), expires);
+        let expires = expires.map_err(|error| unusable(&files.certificate, &error))?;
         let key = PrivateKeyDer::from_pem_file(&files.key)
             .map_err(|error| unreadable(&files.key, &error, "private key"))?;
         let provider = Arc::new(ring::default_provider());
@@ -77,19 +245,11 @@ impl Tls {
             .with_client_cert_verifier(clients)
             .with_single_cert(chain, key)
             .map_err(|error| unusable(&files.certificate, &error))?;
-        Ok(Self(TlsAcceptor::from(Arc::new(server))))
-    }
-
-    /// Makes a handshake. Returns the connection, and the subject of the client's certificate.
-    pub(crate) async fn accept(
-        &self,
-        stream: TcpStream,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
-        let stream = self.0.accept(stream).await?;
-        let (_, connection) = stream.get_ref();
-        let first = connection.peer_certificates().and_then(<[_]>::first);
-        let subject = first.map(subject).transpose()?;
-        Ok((stream, subject))
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(server)),
+            expires,
+            stamps,
+        })
     }
 }
 
@@ -136,7 +296,19 @@ fn unreadable(path: &Path, error: &pem::Error, what: &str) -> TlsError {
 
 /// The subject of a certificate, as RFC 4514 writes it.
 fn subject(certificate: &CertificateDer<'_>) -> io::Result<String> {
+    Ok(parsed(certificate)?.subject.to_string())
+}
+
+/// When a certificate expires.
+fn expires(certificate: &CertificateDer<'_>) -> io::Result<SystemTime> {
+    Ok(parsed(certificate)?.validity.not_after.to_system_time())
+}
+
+fn parsed(certificate: &CertificateDer<'_>) -> io::Result<TbsCertificate> {
     let parsed = x509_cert::Certificate::from_der(certificate);
     let parsed = parsed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok(parsed.tbs_certificate.subject.to_string())
+    Ok(parsed.tbs_certificate)
 }
+
+#[cfg(test)]
+mod tests;

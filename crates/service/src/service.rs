@@ -6,10 +6,12 @@ mod counters;
 mod runner;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::ScionAddr;
+use hawser_http::Attempts;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, oneshot};
 
@@ -37,6 +39,9 @@ struct Inner {
     /// How long ended jobs are kept, in seconds.
     keep: u64,
     counters: Counters,
+    /// Wrong tokens, at times since the service began.
+    attempts: Attempts,
+    begun: Instant,
     events: UnboundedSender<ServiceEvent>,
 }
 
@@ -79,6 +84,8 @@ impl Service {
             receive,
             keep: u64::from(config.keep_days) * 24 * 3600,
             counters: Counters::default(),
+            attempts: Attempts::default(),
+            begun: Instant::now(),
             events,
         }))
     }
@@ -94,6 +101,17 @@ impl Service {
     #[must_use]
     pub fn receive(&self) -> Option<&Receive> {
         self.0.receive.as_ref()
+    }
+
+    /// Counts a wrong token against the address `from`. If there were too many, returns the seconds that
+    /// it has to wait instead. Valid tokens are not counted, and never wait.
+    pub(crate) fn wrong_token(&self, from: IpAddr) -> Option<u64> {
+        let now = self.0.begun.elapsed();
+        let wait = self.0.attempts.wait(from, now);
+        if wait.is_none() {
+            self.0.attempts.wrong(from, now);
+        }
+        wait.map(|wait| wait.as_secs().max(1))
     }
 
     /// What was counted.

@@ -26,6 +26,18 @@ pub fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().doing("finding the hawser program")
 }
 
+/// Keeps SIGHUP from ending this process: for services that read their files again by themselves when
+/// these change, as administrators send it after they have changed one.
+pub fn survive_hangup() -> Result<(), Failure> {
+    let mut hangup = signal(SignalKind::hangup()).doing("waiting for signals")?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            tracing::info!("files are read again when they change, without SIGHUP");
+        }
+    });
+    Ok(())
+}
+
 /// Waits for SIGINT or SIGTERM.
 pub async fn interrupted() -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).doing("waiting for signals")?;

@@ -31,6 +31,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         return Ok(());
     }
     process::runtime()?.block_on(async {
+        process::survive_hangup()?;
         let (events, mut happened) = unbounded_channel();
         let stop = async {
             if let Err(failure) = process::interrupted().await {

@@ -1,5 +1,7 @@
 //! The user that a request comes from.
 
+use std::net::IpAddr;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -13,6 +15,8 @@ use crate::users::User;
 /// What the connection of a request shows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caller {
+    /// Where it comes from.
+    address: Option<IpAddr>,
     /// The subject of its certificate.
     certificate: Option<String>,
     /// Whether it may do without a token, if there is a user for that.
@@ -23,6 +27,7 @@ impl Caller {
     /// Of a request from `peer`, to a socket where requests may do without a token, or may not.
     pub fn new(peer: Option<&Peer>, may_be_anonymous: bool) -> Self {
         Self {
+            address: peer.map(|peer| peer.address.ip()),
             certificate: peer.and_then(|peer| peer.certificate.clone()),
             may_be_anonymous,
         }
@@ -68,20 +73,48 @@ impl FromRequestParts<Service> for Requester {
         service: &Service,
     ) -> Result<Self, Self::Rejection> {
         let caller = parts.extensions.get::<Caller>().cloned();
-        user(service, &caller.unwrap_or_default(), &parts.headers)
-            .map(Self)
-            .map_err(|reason| {
-                let status = StatusCode::UNAUTHORIZED;
-                let answer = match parts.uri.path().starts_with("/transfers") {
-                    true => JsonError(status, reason).into_response(),
-                    false => TextError(status, reason + "\n").into_response(),
-                };
-                ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response()
-            })
+        let caller = caller.unwrap_or_default();
+        let found = user(service, &caller, &parts.headers);
+        found.map(Self).map_err(|(refusal, reason)| {
+            let wait = match refusal {
+                Refusal::Missing => None,
+                Refusal::Wrong => caller.address.and_then(|from| service.wrong_token(from)),
+            };
+            let (status, reason) = match wait {
+                None => (StatusCode::UNAUTHORIZED, reason),
+                Some(seconds) => {
+                    let reason =
+                        format!("Too many wrong tokens from this address: wait {seconds} s");
+                    (StatusCode::TOO_MANY_REQUESTS, reason)
+                }
+            };
+            let answer = match parts.uri.path().starts_with("/transfers") {
+                true => JsonError(status, reason).into_response(),
+                false => TextError(status, reason + "\n").into_response(),
+            };
+            match wait {
+                None => ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response(),
+                Some(seconds) => {
+                    ([(header::RETRY_AFTER, seconds.to_string())], answer).into_response()
+                }
+            }
+        })
     }
 }
 
-fn user(service: &Service, caller: &Caller, headers: &HeaderMap) -> Result<User, String> {
+/// Why a request has no user.
+enum Refusal {
+    /// It names none.
+    Missing,
+    /// What it shows is wrong: that is counted against its address.
+    Wrong,
+}
+
+fn user(
+    service: &Service,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<User, (Refusal, String)> {
     let users = service.users();
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let token = value.to_str().ok().and_then(|value| {
@@ -89,15 +122,16 @@ fn user(service: &Service, caller: &Caller, headers: &HeaderMap) -> Result<User,
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
         let user = token.and_then(|token| users.by_token(token));
-        return user.cloned().ok_or_else(|| "The token is wrong".to_owned());
+        let wrong = || (Refusal::Wrong, "The token is wrong".to_owned());
+        return user.cloned().ok_or_else(wrong);
     }
     if let Some(subject) = &caller.certificate {
         let user = users.by_certificate(subject);
-        return user
-            .cloned()
-            .ok_or_else(|| format!("No user has the certificate {subject}"));
+        let unknown = format!("No user has the certificate {subject}");
+        return user.cloned().ok_or((Refusal::Missing, unknown));
     }
     let user = users.anonymous().filter(|_| caller.may_be_anonymous);
+    let needed = "A token is needed: Authorization: Bearer TOKEN";
     user.cloned()
-        .ok_or_else(|| "A token is needed: Authorization: Bearer TOKEN".to_owned())
+        .ok_or_else(|| (Refusal::Missing, needed.to_owned()))
 }

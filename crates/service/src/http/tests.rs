@@ -421,6 +421,21 @@ async fn strangers_and_web_pages_are_refused() {
     assert_eq!(wrong.await.0, 401);
 }
 
+#[tokio::test]
+async fn wrong_tokens_wait_and_valid_ones_do_not() {
+    let api = Api::start(Ends::Never, None).await;
+    let wrong = async || {
+        let head = "Authorization: Bearer wrong\r\n";
+        api.ask("GET /transfers", head, "").await.0
+    };
+    for _ in 0..10 {
+        assert_eq!(wrong().await, 401);
+    }
+    assert_eq!(wrong().await, 429);
+    // Others behind the same address have done nothing wrong.
+    assert_eq!(api.alice("GET /transfers", "").await.0, 200);
+}
+
 /// Certificates of a test: an authority, and what it signed.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,

@@ -1,0 +1,70 @@
+use axum::routing::{get, post};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+/// A listener for four connections, and its address.
+async fn serve() -> SocketAddr {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let listener = Listener::bind(address, None).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let echo = async |body: String| body;
+    let router = Router::new()
+        .route("/", get(async || "hello"))
+        .route("/echo", post(echo));
+    tokio::spawn(listener.with_connections(4).serve(router));
+    address
+}
+
+async fn connect(address: SocketAddr, first: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(first.as_bytes()).await.unwrap();
+    stream
+}
+
+/// The last line of the answer to a request on a connection that ends with it.
+async fn answer(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text.lines().last().unwrap_or_default().to_owned()
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn half_open_connections_delay_nobody() {
+    let address = serve().await;
+    let beginnings = [
+        "",
+        "GET / HTTP/1.1\r\nhost",
+        "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nhe",
+    ];
+    let mut open = Vec::new();
+    for beginning in beginnings.into_iter().cycle().take(12) {
+        open.push(connect(address, beginning).await);
+    }
+    let honest = connect(address, GET).await;
+    assert_eq!(answer(honest).await, "hello");
+    // It was not answered because the others had timed out: the latest of them can still go on.
+    let mut last = open.pop().unwrap();
+    last.write_all(b"llo").await.unwrap();
+    let mut begun = [0; 12];
+    last.read_exact(&mut begun).await.unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
+    // The first ones made room.
+    assert_eq!(open[0].read(&mut begun).await.unwrap_or_default(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_after_an_answer() {
+    let address = serve().await;
+    let request = GET.replace("connection: close\r\n", "");
+    let mut stream = connect(address, &request).await;
+    for _ in 0..3 {
+        let mut text = Vec::new();
+        while !text.ends_with(b"hello") {
+            assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0);
+        }
+        stream.write_all(request.as_bytes()).await.unwrap();
+    }
+}
