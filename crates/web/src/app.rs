@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use axum::http::HeaderMap;
 use hawser_coordinator::{Configurations, Coordinator};
+use hawser_http::{Attempts, Peer};
 use thiserror::Error;
 
-use crate::auth::{Attempts, Sessions};
+use crate::auth::Sessions;
 use crate::live::{self, Live};
 use crate::view::LinksBody;
 
@@ -21,6 +22,8 @@ pub struct AppOptions {
     pub proxy: Option<Origin>,
     /// What the page is headed.
     pub title: String,
+    /// Whether private keys may be sent to other hosts without TLS.
+    pub may_send_keys_unencrypted: bool,
 }
 
 /// Scheme, host and port of a web page, as browsers send it: `https://limits.example.org`.
@@ -159,6 +162,16 @@ impl App {
         tls || proxy.is_some_and(|origin| origin.0.starts_with("https://"))
     }
 
+    /// Whether private keys may be sent to `peer`; `None` is one of which nothing is known.
+    pub(crate) fn may_send_keys(&self, peer: Option<&Peer>) -> bool {
+        let options = &self.0.options;
+        let is_safe = |peer: &Peer| {
+            let is_local = peer.address.ip().to_canonical().is_loopback();
+            is_local && options.proxy.is_none() || self.is_secure(peer.tls)
+        };
+        options.may_send_keys_unencrypted || peer.is_some_and(is_safe)
+    }
+
     /// Whether a page of this origin is one of ours.
     pub(crate) fn is_own(&self, origin: &str, host: Option<&str>, tls: bool) -> bool {
         if let Some(proxy) = &self.0.options.proxy {
@@ -190,6 +203,7 @@ mod tests {
             let options = AppOptions {
                 proxy,
                 title: String::new(),
+                ..AppOptions::default()
             };
             let app = App::new(coordinator.clone(), options);
             let client = app.client(peer.parse().unwrap(), &headers);

@@ -15,12 +15,33 @@ pub(crate) use self::archive::{archive, rotate_secret};
 pub(crate) use self::configuration::{configuration, segments};
 pub(crate) use self::reports::{deployed, usage};
 
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use hawser_coordinator::{ChangeError, ConfigurationError, Configurations};
-use hawser_http::JsonError;
+use hawser_http::{JsonError, Peer};
 
 use crate::answers::refused;
 use crate::app::App;
+
+/// A request whose answer may have private keys in it.
+pub(crate) struct Confidential;
+
+impl FromRequestParts<App> for Confidential {
+    type Rejection = JsonError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
+        let peer = parts.extensions.get::<Peer>();
+        match app.may_send_keys(peer) {
+            true => Ok(Self),
+            false => {
+                let reason = "The answer has private keys, and this connection has no TLS: give \
+                              the coordinator --tls-cert and --tls-key, or --allow-plain-http";
+                Err(JsonError(StatusCode::FORBIDDEN, reason.to_owned()))
+            }
+        }
+    }
+}
 
 /// What makes the configurations; a server that only limits links of its machine makes none.
 fn configurations(app: &App) -> Result<&Configurations, JsonError> {

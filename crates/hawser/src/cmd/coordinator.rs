@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hawser_coordinator::{Access, Configurations};
-use hawser_web::App;
+use hawser_web::{App, AppOptions};
 
 use super::pages::{PagesArgs, state_folder};
 use super::process;
@@ -25,6 +25,10 @@ pub struct CoordinatorArgs {
     /// their systems trust when not given
     #[arg(long, value_name = "FILE")]
     url_ca: Option<PathBuf>,
+    /// Send archives, which have private keys, without TLS as well: to others than this host they are
+    /// refused without this, unless --behind-proxy says https
+    #[arg(long)]
+    allow_plain_http: bool,
 }
 
 /// Serves until this process gets SIGINT or SIGTERM.
@@ -47,7 +51,11 @@ pub fn run(args: &CoordinatorArgs) -> Result<(), Failure> {
         };
         let coordinator = args.pages.open(&folder)?;
         let configurations = Configurations::open(coordinator, &folder, Access { url, ca })?;
-        let app = App::with_configurations(configurations, args.pages.options("Coordinator"));
+        let options = AppOptions {
+            may_send_keys_unencrypted: args.allow_plain_http,
+            ..args.pages.options("Coordinator")
+        };
+        let app = App::with_configurations(configurations, options);
         args.pages
             .serve(listener, app, std::future::pending())
             .await

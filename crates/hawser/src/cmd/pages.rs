@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use hawser_coordinator::{Actor, Coordinator, Role, User};
 use hawser_http::{Listener, Tls, TlsFiles, Token};
@@ -75,6 +76,7 @@ impl PagesArgs {
         AppOptions {
             proxy: self.behind_proxy.clone(),
             title: title.to_owned(),
+            may_send_keys_unencrypted: false,
         }
     }
 
@@ -88,7 +90,11 @@ impl PagesArgs {
         });
         let tls = files.map(|files| Tls::read(&files)).transpose()?;
         let is_secure = tls.is_some();
+        if let Some(warning) = tls.as_ref().and_then(|tls| tls.warning(SystemTime::now())) {
+            errln!("hawser: warning: {warning}");
+        }
         process::raise_file_limit();
+        process::survive_hangup()?;
         let listener = Listener::bind(self.listen, tls).await;
         let listener = listener.doing(format_args!("listening at {}", self.listen))?;
         if !is_secure && self.behind_proxy.is_none() && !self.listen.ip().is_loopback() {

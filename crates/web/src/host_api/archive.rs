@@ -9,7 +9,7 @@ use hawser_http::JsonError;
 use hawser_topology::IsdAsn;
 
 use super::configuration::with_tag;
-use super::{blocking, changing, configurations};
+use super::{Confidential, blocking, changing, configurations};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -22,6 +22,7 @@ fn isd_as(text: &str) -> Result<IsdAsn, JsonError> {
 pub(crate) async fn archive(
     State(app): State<App>,
     caller: Caller,
+    _: Confidential,
     Path(text): Path<String>,
 ) -> Result<Response, JsonError> {
     let isd_as = isd_as(&text)?;

@@ -12,7 +12,7 @@ use hawser_http::JsonError;
 use tokio::time::{Instant, sleep_until};
 
 use super::machine::Machine;
-use super::{blocking, configurations};
+use super::{Confidential, blocking, configurations};
 use crate::answers::Query;
 use crate::app::App;
 
@@ -59,6 +59,7 @@ impl Asked {
 pub(crate) async fn configuration(
     State(app): State<App>,
     machine: Machine,
+    _: Confidential,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, JsonError> {

@@ -25,6 +25,14 @@ const AP_HOST: &str = "1-ff00_0_110";
 const USER: &str = "1-ff00:0:1";
 const USER_HOST: &str = "1-ff00_0_1";
 
+/// Requests of these tests come without TLS.
+fn options() -> AppOptions {
+    AppOptions {
+        may_send_keys_unencrypted: true,
+        ..AppOptions::default()
+    }
+}
+
 /// A coordinator with an attachment point and a user's AS at it.
 struct Bed {
     _folder: tempfile::TempDir,
@@ -64,6 +72,10 @@ fn ia(text: &str) -> IsdAsn {
 
 impl Bed {
     fn new() -> Self {
+        Self::with_options(options())
+    }
+
+    fn with_options(options: AppOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let coordinator = Coordinator::open(folder.path()).unwrap();
         let program = Actor::program();
@@ -110,7 +122,7 @@ impl Bed {
         };
         let path = folder.path();
         let made = Configurations::open(coordinator.clone(), path, access).unwrap();
-        let app = App::with_configurations(made, AppOptions::default());
+        let app = App::with_configurations(made, options);
         Self {
             _folder: folder,
             coordinator,
@@ -414,11 +426,50 @@ async fn reports_reach_the_state() {
 async fn a_server_of_limits_alone_configures_no_ases() {
     let folder = tempfile::tempdir().unwrap();
     let coordinator = Coordinator::open(folder.path()).unwrap();
-    let router = router(App::new(coordinator, AppOptions::default()));
+    let router = router(App::new(coordinator, options()));
     let request = Request::get(format!("/api/host/{AP_HOST}/config"));
     let response = router
         .oneshot(request.body(Body::empty()).unwrap())
         .await
         .unwrap();
     assert_eq!(response.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn private_keys_are_not_sent_without_tls_unless_that_is_allowed() {
+    let peer = |address: &str, tls| Peer {
+        address: address.parse().unwrap(),
+        tls,
+        certificate: None,
+    };
+    let (near, far) = ("127.0.0.1:9", "10.0.0.9:9");
+    let proxy = |url: &str| AppOptions {
+        proxy: Some(url.parse().unwrap()),
+        ..AppOptions::default()
+    };
+    let may_send = |options, peer: Option<&Peer>| {
+        let folder = tempfile::tempdir().unwrap();
+        let coordinator = Coordinator::open(folder.path()).unwrap();
+        App::new(coordinator, options).may_send_keys(peer)
+    };
+    let none = AppOptions::default;
+    assert!(may_send(none(), Some(&peer(near, false))));
+    assert!(may_send(none(), Some(&peer(far, true))));
+    assert!(!may_send(none(), Some(&peer(far, false))));
+    assert!(!may_send(none(), None));
+    // What a proxy passes on comes from this host, and is as safe as the way to the proxy.
+    let (safe, plain) = (proxy("https://a.example"), proxy("http://a.example"));
+    assert!(may_send(safe, Some(&peer(near, false))));
+    assert!(!may_send(plain, Some(&peer(near, false))));
+    assert!(may_send(options(), Some(&peer(far, false))));
+
+    let bed = Bed::with_options(none());
+    let path = format!("/api/v1/ases/{USER}/archive");
+    let refused = bed.get(&path, &bed.tokens[0], None).await;
+    assert_eq!(refused.status, 403);
+    assert!(
+        refused.error().contains("--tls-cert"),
+        "{}",
+        refused.error()
+    );
 }

@@ -166,6 +166,7 @@ impl Server {
         let options = AppOptions {
             title: "Link limits".into(),
             proxy,
+            ..AppOptions::default()
         };
         let app = App::new(coordinator.clone(), options);
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None);

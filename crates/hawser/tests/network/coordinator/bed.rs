@@ -156,6 +156,7 @@ impl Bed {
             state_text,
             "--url",
             &url,
+            "--allow-plain-http",
         ];
         let coordinator = Process::start(lab.exec(HUB, &[&[program.as_str()][..], &args].concat()));
         let token = state.join("admin-token");
