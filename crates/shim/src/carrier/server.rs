@@ -91,7 +91,7 @@ impl Server {
         mut self,
         mut reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
     ) {
-        let mut greeting: JoinSet<Option<Greeted>> = JoinSet::new();
+        let mut greeting: JoinSet<Greeting> = JoinSet::new();
         let mut tick = tokio::time::interval(TICK);
         let mut allowed = Followed::new(self.node.allowed().cloned());
         let node = self.node.clone();
@@ -109,9 +109,11 @@ impl Server {
                     greeting.spawn(greet(node.clone(), connection, underlay));
                 }
                 Some(greeted) = greeting.join_next() => {
-                    // A panic of a task was reported.
-                    if let Ok(Some(greeted)) = greeted {
-                        self.join(greeted);
+                    match greeted {
+                        Ok(Greeting::Opens(greeted)) => self.join(*greeted),
+                        Ok(Greeting::NotAllowed(control)) => self.refuse_key(control),
+                        // A panic of a task was reported.
+                        Ok(Greeting::Refused) | Err(_) => {}
                     }
                 }
                 Some((lane, message)) = self.received.1.recv() => self.on_message(lane, message),
@@ -459,8 +461,18 @@ async fn refuse(mut control: Control, refusal: Message) {
     let _ = tokio::time::timeout(FIRST, refused).await;
 }
 
-/// Handles the first message of a connection; `None` if it is refused.
-async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option<Greeted> {
+/// What became of the first message of a connection.
+enum Greeting {
+    /// It opens a session, or another lane of one.
+    Opens(Box<Greeted>),
+    /// The key of the other host is not allowed.
+    NotAllowed(Control),
+    /// It was refused for another reason.
+    Refused,
+}
+
+/// Handles the first message of a connection.
+async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Greeting {
     let (peer, key) = (connection.peer(), connection.peer_key());
     let first = async {
         let mut control = Control::accept(connection).await?;
@@ -469,25 +481,17 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option
     };
     let refused = match tokio::time::timeout(FIRST, first).await {
         Ok(Ok((control, Message::Open(open)))) if node.allows(&key) => {
-            return Some(Greeted {
+            return Greeting::Opens(Box::new(Greeted {
                 control,
                 underlay,
                 open,
-            });
+            }));
         }
-        Ok(Ok((control, message))) => {
-            let (code, text) = match message {
-                Message::Open(_) => {
-                    let text = format!("the key {key} is not allowed here");
-                    (RefusalCode::KEY, text)
-                }
-                _ => (
-                    RefusalCode::PROTOCOL,
-                    "the first message is not Open".to_owned(),
-                ),
-            };
+        Ok(Ok((control, Message::Open(_)))) => return Greeting::NotAllowed(control),
+        Ok(Ok((control, _))) => {
+            let text = "the first message is not Open".to_owned();
             let refusal = Message::Refuse {
-                code,
+                code: RefusalCode::PROTOCOL,
                 text: text.clone(),
             };
             refuse(control, refusal).await;
@@ -498,5 +502,5 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Option
     };
     let peer = report::peer(peer);
     tracing::warn!(peer, "a connection was refused: {refused}");
-    None
+    Greeting::Refused
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::bed::{Bed, CLIENT, MAPPED, SERVER, accept};
 use crate::support::eventually;
@@ -27,10 +28,13 @@ impl Bed {
 
     /// Waits until the shim of an AS shows a failure with these words.
     fn wait_for_failure(&self, isd_as: &str, words: &str) {
-        eventually(words, || {
-            let failures = self.failures(isd_as);
+        let mut failures = Vec::new();
+        let shown = || {
+            failures = self.failures(isd_as);
             failures.iter().any(|text| text.contains(words))
-        });
+        };
+        let is_shown = catch_unwind(AssertUnwindSafe(|| eventually(words, shown)));
+        assert!(is_shown.is_ok(), "{isd_as} shows {failures:?}");
     }
 }
 

@@ -6,7 +6,9 @@ use hawser_keys::{Allowed, KeysFileError, PeerKey, Revocations, StillAllowed};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::Server;
+use super::{Server, refuse};
+use crate::carrier::control::Control;
+use crate::carrier::report;
 use crate::protocol::{Message, RefusalCode};
 
 /// Time between two looks at the file.
@@ -74,17 +76,35 @@ impl Server {
         let held = self.sessions.keys().map(|(key, _)| *key);
         let revoked = self.revocations.look(held, |key| still.contains(key));
         for key in revoked {
-            let reason = format!("the key {key} is no longer allowed");
-            let refusal = Message::Refuse {
-                code: RefusalCode::KEY,
-                text: format!("{reason} here"),
-            };
-            let of_key = self.sessions.extract_if(|(of, _), _| *of == key);
-            for (_, session) in of_key {
-                tracing::warn!(peer = %session.peer, "a session was ended: {reason}");
-                session.end(&self.node, &reason, Some(&refusal));
-            }
-            self.lanes.retain(|_, (of, _)| *of != key);
+            self.revoke_key(key);
         }
+    }
+
+    /// Ends the sessions of the host with this key.
+    fn revoke_key(&mut self, key: PeerKey) {
+        let reason = format!("the key {key} is no longer allowed");
+        let refusal = Message::Refuse {
+            code: RefusalCode::KEY,
+            text: format!("{reason} here"),
+        };
+        let of_key = self.sessions.extract_if(|(of, _), _| *of == key);
+        for (_, session) in of_key {
+            tracing::warn!(peer = %session.peer, "a session was ended: {reason}");
+            session.end(&self.node, &reason, Some(&refusal));
+        }
+        self.lanes.retain(|_, (of, _)| *of != key);
+    }
+
+    /// Refuses a connection, as the other host's key is not allowed.
+    pub(super) fn refuse_key(&mut self, control: Control) {
+        let key = control.connection.peer_key();
+        // Its sessions end first: the other host ends them when it learns of this, and they would end as
+        // if it had wanted that.
+        self.revoke_key(key);
+        let text = format!("the key {key} is not allowed here");
+        let peer = report::peer(control.connection.peer());
+        tracing::warn!(peer, "a connection was refused: {text}");
+        let code = RefusalCode::KEY;
+        tokio::spawn(refuse(control, Message::Refuse { code, text }));
     }
 }
