@@ -180,7 +180,7 @@ impl PathManager {
     ///
     /// # Errors
     /// [`PathManagerError`]: among others when `id` belongs to another address of the connection,
-    /// or the connection is not established or has fallen back to TCP.
+    /// or the connection is not established, has fallen back to TCP, or an end has closed its direction.
     pub fn create_subflow(
         &mut self,
         token: Token,
@@ -207,7 +207,9 @@ impl PathManager {
     /// The first subflow is like all others. A connection whose last one is destroyed stays, and its
     /// data waits, until [`Self::create_subflow`] gives it a new one or the time of
     /// [`Settings::with_close_timeout`](crate::Settings::with_close_timeout) is over at either end,
-    /// after which reads fail with `ENOTCONN` and writes with `EPIPE`.
+    /// after which reads fail with `ENOTCONN` and writes with `EPIPE`. Not so once one end has closed its
+    /// direction: Linux 6.18 gives such a connection no new subflow, and what is still to be delivered
+    /// is lost with the last one.
     ///
     /// # Errors
     /// [`PathManagerError`]: among others [`PathManagerError::NoSubflow`].

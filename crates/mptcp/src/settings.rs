@@ -14,6 +14,13 @@ const TCP: &str = "/proc/sys/net/ipv4";
 /// time of 200 ms.
 pub const BUFFER_LIMIT: u32 = 64 << 20;
 
+/// Longest retransmission timeout, in milliseconds, and for how many of them a subflow without an answer
+/// stays. A connection of which one side has ended its direction gets no new subflow: when its path has
+/// been dead for long and works again, TCP must notice soon. Together at least as long as a connection
+/// waits for a subflow.
+const RTO_MAX_MS: u32 = 4000;
+const RETRIES: u32 = 240;
+
 /// The settings of a network namespace whose connections have their subflows created by
 /// [`PathManager`](crate::PathManager) alone. They apply to sockets made later.
 ///
@@ -142,6 +149,11 @@ impl Settings {
         // a sequence number that is in use again (RFC 7323, 5) do not come out of a seal, which opens
         // once and not for long.
         write(tcp, "tcp_timestamps", "0")?;
+        // Linux 6.15.
+        if exists(tcp, "tcp_rto_max_ms") {
+            write(tcp, "tcp_rto_max_ms", &RTO_MAX_MS.to_string())?;
+            write(tcp, "tcp_retries2", &RETRIES.to_string())?;
+        }
         for name in ["tcp_rmem", "tcp_wmem"] {
             set_limit(tcp, name, self.buffer_limit)?;
         }
@@ -237,6 +249,10 @@ mod tests {
                 }
                 let timestamps = std::fs::read_to_string(Path::new(TCP).join("tcp_timestamps"));
                 assert_eq!(timestamps.unwrap().trim(), "0");
+                if let Ok(longest) = std::fs::read_to_string(Path::new(TCP).join("tcp_rto_max_ms"))
+                {
+                    assert_eq!(longest.trim(), RTO_MAX_MS.to_string());
+                }
             })
             .unwrap();
         assert_eq!(read("close_timeout"), before);

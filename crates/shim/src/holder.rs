@@ -45,6 +45,7 @@ pub use self::device::remove_leftovers;
 pub use self::fail::{FailMode, is_guarded, remove_guard};
 pub(crate) use self::incoming::{IncomingError, connect_server};
 use self::network::Network;
+use self::relays::Relays;
 pub use self::report::{
     ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport,
     SubflowState,
@@ -174,7 +175,7 @@ enum Mptcp {
 
 impl Mptcp {
     /// Sets up the namespace, if the choice is not against it.
-    fn set_up(own: Block, choice: CarrierChoice) -> Result<Self, HolderError> {
+    fn set_up(own: Block, choice: CarrierChoice, relays: &Relays) -> Result<Self, HolderError> {
         if choice == CarrierChoice::Always(CarrierKind::Quic) {
             return Ok(Self::Unused(
                 "it was brought up with --carrier quic".to_owned(),
@@ -182,7 +183,7 @@ impl Mptcp {
         }
         let network = Network::create(own);
         let used = network.and_then(|network| {
-            let subflows = Subflows::start(&network)?;
+            let subflows = Subflows::start(&network, relays.clone())?;
             Ok(Self::Used(network, subflows))
         });
         match (used, choice) {
@@ -234,11 +235,12 @@ impl Holder {
     ) -> Result<Self, HolderError> {
         let tag = fastrand::u64(..);
         let own = Block::of(&key, tag);
-        let mptcp = Mptcp::set_up(own, carrier)?;
+        let relays = Relays::default();
+        let mptcp = Mptcp::set_up(own, carrier, &relays)?;
         let (capture, captured) = Capture::open(options)?;
         let is_enclosed = matches!(options.captured, Captured::Enclosed(_));
         let captures = Captures::new(Some(capture), options.port);
-        let carriers = Carriers::new(captures, mptcp.clone(), is_enclosed);
+        let carriers = Carriers::new(captures, mptcp.clone(), is_enclosed, relays);
         if let Some(network) = mptcp.network() {
             let served = network.listen()?;
             tokio::spawn(incoming::run(served, carriers.clone()));

@@ -30,6 +30,9 @@ pub struct StatusReport {
     pub setups_failed: u64,
     /// The latest connections that failed, oldest first.
     pub failures: Vec<FailureReport>,
+    /// Why no connection by MPTCP gets further subflows at present, if so.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// What the connections of one session have carried since it began, ended ones included.
@@ -100,6 +103,7 @@ impl StatusReport {
             connections_ended: held.connections_ended,
             setups_failed: held.setups_failed,
             failures: held.failures,
+            problem: held.problem,
         }
     }
 

@@ -15,6 +15,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use rustix::net::sockopt;
 
 use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
 use crate::support::{NARROW, eventually};
@@ -135,11 +138,10 @@ fn connections_outlive_paths_and_carriers() {
     bed.lab.set("1-ff00:0:110#2", &["--up"]);
 
     // All paths die, for longer than it takes to leave every path.
-    let links = ["#1", "#2", "#3", "#4"].map(|link| format!("{CLIENT}{link}"));
     Transfer::new(&bed).run(|_| {
-        links.iter().for_each(|link| bed.lab.set(link, &["--down"]));
+        bed.set_links("--down");
         eventually("every path is left", || bed.paths().is_empty());
-        links.iter().for_each(|link| bed.lab.set(link, &["--up"]));
+        bed.set_links("--up");
     });
 
     // Either carrier is killed, and started again.
@@ -174,6 +176,61 @@ fn connections_outlive_paths_and_carriers() {
     let ended = (&client).read(&mut [0]).map_err(|error| error.kind());
     assert_eq!(ended, Err(ErrorKind::ConnectionReset));
     drop(server);
+}
+
+#[test]
+fn connections_whose_directions_have_ended_outlive_all_paths() {
+    let Some(bed) = Bed::new("shim-ended") else {
+        return;
+    };
+    let _shims = both(&bed);
+    let Transfer { client, server } = Transfer::new(&bed);
+    bed.wait_for_paths(4);
+    bed.set_links("--down");
+    // The kernel takes no further subflow for them from here on.
+    let (sent, received) = (content(1, 40_000), content(2, 40_000));
+    (&client).write_all(&sent).unwrap();
+    finish(&client);
+    (&server).write_all(&received).unwrap();
+    finish(&server);
+    eventually("every path is left", || bed.paths().is_empty());
+    bed.set_links("--up");
+    assert!(read_all(&server) == sent, "the content differs");
+    assert!(read_all(&client) == received, "the content differs");
+    for isd_as in [CLIENT, SERVER] {
+        assert_eq!(bed.failures(isd_as), [""; 0]);
+    }
+}
+
+#[test]
+fn a_connection_that_the_other_host_has_lost_ends_with_the_reason() {
+    let Some(bed) = Bed::new("shim-unknown") else {
+        return;
+    };
+    let _shims = both(&bed);
+    let Transfer { client, server } = Transfer::new(&bed);
+    bed.wait_for_paths(4);
+    bed.set_links("--down");
+    eventually("every path is left", || {
+        let at_server = bed.status(SERVER)["sessions"][0]["paths"].clone();
+        bed.paths().is_empty() && at_server.as_array().is_some_and(Vec::is_empty)
+    });
+    // The reset does not get through.
+    let ended = bed.status(SERVER)["connections_ended"].clone();
+    sockopt::set_socket_linger(&server, Some(Duration::ZERO)).unwrap();
+    drop(server);
+    eventually("the server's side has ended", || {
+        bed.status(SERVER)["connections_ended"] != ended
+    });
+    bed.set_links("--up");
+    let read = (&client).read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(read, Err(ErrorKind::ConnectionReset));
+    let failures = bed.failures(CLIENT);
+    let [failure] = &failures[..] else {
+        panic!("{failures:?}");
+    };
+    let reason = "the other host no longer knows the connection";
+    assert!(failure.ends_with(reason), "{failure}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ struct Attached {
 }
 
 impl Carriers {
-    pub(super) fn new(captures: Captures, mptcp: Mptcp, is_enclosed: bool) -> Self {
+    pub(super) fn new(captures: Captures, mptcp: Mptcp, is_enclosed: bool, relays: Relays) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
                 carrier: None,
@@ -119,7 +119,7 @@ impl Carriers {
             captures,
             is_enclosed,
             mptcp,
-            relays: Relays::default(),
+            relays,
             budget: Budget::of_process(),
             served: watch::Sender::default(),
             attached: Notify::new(),

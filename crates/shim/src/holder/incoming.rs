@@ -47,7 +47,8 @@ pub(crate) enum IncomingError {
     NoLongerServed { destination: SocketAddr },
     #[error("it fell back to plain TCP")]
     PlainTcp,
-    #[error("the session has ended: {0}")]
+    /// What it needs has ended, in words.
+    #[error("{0}")]
     Ended(String),
     #[error("it broke: {0}")]
     Broken(#[from] io::Error),
@@ -240,7 +241,7 @@ async fn handle(
         }
         // The program has ended its direction: the server is to have what it sent, and then learns
         // that the connection has ended.
-        Err(reason) if relay::has_ended(stream) => {
+        Err(end) if relay::has_ended(stream) => {
             let rest = async {
                 if !has_all.load(Ordering::Relaxed) {
                     forth.await?;
@@ -252,10 +253,10 @@ async fn handle(
                 // As if the program had closed both directions.
                 Some(Ok(())) => io::Error::from(io::ErrorKind::BrokenPipe).into(),
                 Some(Err(error)) => error.into(),
-                None => IncomingError::Ended(reason),
+                None => IncomingError::Ended(end.to_string()),
             })
         }
-        Err(reason) => Err(IncomingError::Ended(reason)),
+        Err(end) => Err(IncomingError::Ended(end.to_string())),
     };
     result.inspect_err(|_| relay::reset(&server))
 }

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
 use super::opening::{CONNECTED, Opening, Remote};
-use super::relays::{Beginning, Failed, New};
+use super::relays::{Beginning, End, Failed, New};
 use super::{intake, relay, serve};
 use crate::protocol::{Preamble, Status};
 
@@ -38,8 +38,8 @@ pub(super) enum OutgoingError {
         "MPTCP falls back to plain TCP again and again: packets are lost before the connection exists"
     )]
     PlainTcp,
-    #[error("the session has ended: {0}")]
-    Ended(String),
+    #[error(transparent)]
+    Ended(End),
     #[error("it broke: {0}")]
     Broken(#[from] io::Error),
 }
@@ -171,16 +171,16 @@ async fn connect(
         relay::delivered(&socket).await;
         Ok(())
     };
-    let reason = match relayed.run(relay).await {
+    let end = match relayed.run(relay).await {
         Ok(done @ (Ok(()) | Err(OutgoingError::Refused(_)))) => return done,
         // The end of the session explains the failure, which may be noticed first.
         Ok(Err(error)) => relayed.end().ok_or(error)?,
-        Err(reason) => reason,
+        Err(end) => end,
     };
     relayed.reset();
     Err(match is_open.into_inner() {
-        true => OutgoingError::Ended(reason),
-        false => OutgoingError::NoSession(reason),
+        true => OutgoingError::Ended(end),
+        false => OutgoingError::NoSession(end.reason()),
     })
 }
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hawser_kernel::socket;
-use hawser_mptcp::InfoError;
+use hawser_mptcp::{InfoError, Token};
+use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
@@ -43,6 +44,8 @@ struct State {
     setups_failed: u64,
     failures: VecDeque<FailureReport>,
     totals: BTreeMap<Session, Totals>,
+    /// Why no connection gets further subflows at present, if so.
+    problem: Option<String>,
     /// Programs' connections of which it is not known yet where they go, or that are not begun.
     beginning: usize,
     /// Programs' connections over IP that have not sent all yet.
@@ -76,12 +79,17 @@ struct Seen {
 }
 
 /// What has ended, of what a connection needs, and why.
-#[derive(Clone)]
-enum End {
+#[derive(Debug, Clone, Error)]
+pub(super) enum End {
     /// The session, or the right to it: what has arrived here may still be delivered.
+    #[error("the session has ended: {0}")]
     Session(String),
     /// The shim, or the right to the connection: nothing is delivered any more.
+    #[error("the session has ended: {0}")]
     AtOnce(String),
+    /// The connection, at the other host.
+    #[error("the other host no longer knows the connection")]
+    Unknown,
 }
 
 /// A connection of a program that begins, until this is dropped.
@@ -113,6 +121,7 @@ impl Default for Relays {
             setups_failed: 0,
             failures: VecDeque::new(),
             totals: BTreeMap::new(),
+            problem: None,
             beginning: 0,
             direct: 0,
             busy: watch::Sender::new(0),
@@ -233,6 +242,29 @@ impl Relays {
         }
     }
 
+    /// Ends the connection with this token, which the other host no longer knows.
+    pub(super) fn end_unknown(&self, token: Token) {
+        let state = self.state();
+        let is_it =
+            |entry: &&Entry| hawser_mptcp::token(&*entry.peer).is_ok_and(|one| one == token);
+        if let Some(entry) = state.all.values().find(is_it) {
+            entry.end.send_replace(Some(End::Unknown));
+        }
+    }
+
+    /// The connections to other holders, each with its session.
+    pub(super) fn sockets(&self) -> Vec<(Session, Arc<TcpStream>)> {
+        let state = self.state();
+        let all = state.all.values();
+        all.map(|entry| (entry.session, Arc::clone(&entry.peer)))
+            .collect()
+    }
+
+    /// Sets why no connection gets further subflows, or that they do again.
+    pub(super) fn set_problem(&self, problem: Option<String>) {
+        self.state().problem = problem;
+    }
+
     /// Ends all connections.
     pub(super) fn end_all(&self, reason: &str) {
         for (_, end) in self.state().ends() {
@@ -332,6 +364,7 @@ impl Relays {
             setups_failed: state.setups_failed,
             failures: state.failures.iter().cloned().collect(),
             sessions: sessions.collect(),
+            problem: state.problem.clone(),
         }
     }
 }
@@ -401,9 +434,12 @@ impl Seen {
 }
 
 impl End {
-    fn reason(&self) -> String {
-        let (Self::Session(reason) | Self::AtOnce(reason)) = self;
-        reason.clone()
+    /// Why a connection cannot begin.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Session(reason) | Self::AtOnce(reason) => reason.clone(),
+            Self::Unknown => self.to_string(),
+        }
     }
 }
 

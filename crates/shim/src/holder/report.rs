@@ -29,6 +29,9 @@ pub struct HolderReport {
     pub failures: Vec<FailureReport>,
     /// What each session's connections have carried.
     pub sessions: Vec<SessionTotals>,
+    /// Why no connection gets further subflows at present, if so.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// A connection that failed.

@@ -6,22 +6,29 @@ mod plan;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use hawser_mptcp::{Event, Events, PathManager, PathManagerError};
+use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, State};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 use self::plan::{Change, Plan};
 use super::HolderError;
 use super::network::Network;
+use super::relays::Relays;
 use crate::address::{Block, Slot};
 use crate::link::Role;
+use crate::protocol::segment::PORT;
 
 /// After how long subflows that could not be created are tried again: at first soon, as a connection
 /// takes further ones only once its first data is acknowledged, then less often.
 const RETRIED: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
+
+/// Time after which the kernel's path manager is opened anew when it has failed.
+const REOPENED: Duration = Duration::from_secs(1);
 
 /// The subflows of all connections, managed by a thread. Cloning shares it; the thread ends with the
 /// last clone.
@@ -39,28 +46,33 @@ struct Live {
     slots: Option<Vec<Slot>>,
 }
 
+/// Why the thread stops managing subflows.
+enum Stopped {
+    /// The last [`Subflows`] has ended.
+    Ended,
+    /// It cannot go on, for this reason.
+    Failed(String),
+}
+
 impl Subflows {
-    /// Begins to manage the connections of `network`.
-    pub(super) fn start(network: &Network) -> Result<Self, HolderError> {
+    /// Begins to manage the connections of `network`, which are relayed by `relays`.
+    pub(super) fn start(network: &Network, relays: Relays) -> Result<Self, HolderError> {
         let (manager, events) = network.path_manager()?;
         let failed = HolderError::system("manage MPTCP's subflows");
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let waker = Arc::new(waker.map_err(io::Error::from).map_err(&failed)?);
         let (sender, live) = mpsc::channel();
         let task = Task {
+            network: network.clone(),
+            relays,
             manager,
             own: network.own(),
             plan: Plan::default(),
             live,
             waker: Arc::clone(&waker),
         };
-        let work = move || {
-            if let Err(error) = task.run(events) {
-                tracing::error!(%error, "MPTCP's path manager has ended");
-            }
-        };
         let thread = thread::Builder::new().name("shim-mptcp".into());
-        thread.spawn(work).map_err(failed)?;
+        thread.spawn(|| task.run(events)).map_err(failed)?;
         Ok(Self {
             live: sender,
             waker,
@@ -95,6 +107,8 @@ impl Drop for Subflows {
 }
 
 struct Task {
+    network: Network,
+    relays: Relays,
     manager: PathManager,
     own: Block,
     plan: Plan,
@@ -103,40 +117,82 @@ struct Task {
 }
 
 impl Task {
-    fn run(mut self, mut events: Events) -> io::Result<()> {
+    /// Manages subflows until the last [`Subflows`] has ended. What fails is begun anew: without this
+    /// thread no connection would get another subflow.
+    fn run(mut self, mut events: Events) {
+        loop {
+            let worked = catch_unwind(AssertUnwindSafe(|| self.work(&mut events)));
+            let mut reason = match worked {
+                Ok(Stopped::Ended) => return,
+                Ok(Stopped::Failed(reason)) => reason,
+                Err(_) => "its thread panicked".to_owned(),
+            };
+            loop {
+                let text = format!("MPTCP's path manager has failed: {reason}");
+                tracing::error!("{text}");
+                self.relays.set_problem(Some(text));
+                thread::sleep(REOPENED);
+                match self.network.path_manager() {
+                    Ok((manager, anew)) => {
+                        (self.manager, events) = (manager, anew);
+                        break;
+                    }
+                    Err(error) => reason = error.to_string(),
+                }
+                if let Err(Stopped::Ended) = self.take_live() {
+                    return;
+                }
+            }
+            self.adopt_all();
+            self.relays.set_problem(None);
+            tracing::info!("MPTCP's path manager works again");
+        }
+    }
+
+    fn work(&mut self, events: &mut Events) -> Stopped {
         let mut pause = RETRIED.end;
         let mut retry = Instant::now() + pause;
         loop {
-            loop {
-                match self.live.try_recv() {
-                    Ok(Live { peer, role, slots }) => match slots {
-                        Some(slots) => self.plan.set_live((peer, role), slots),
-                        None => self.plan.forget((peer, role)),
-                    },
-                    Err(mpsc::TryRecvError::Empty) => break,
-                    Err(mpsc::TryRecvError::Disconnected) => return Ok(()),
-                }
+            if let Err(stopped) = self.take_live().and_then(|()| self.take(events)) {
+                return stopped;
             }
-            self.take(&mut events)?;
-            if Instant::now() >= retry {
+            let now = Instant::now();
+            if now >= retry {
                 self.plan.retry();
                 pause = (pause * 2).min(RETRIED.end);
-                retry = Instant::now() + pause;
+                retry = now + pause;
             }
-            let changes = self.plan.changes();
+            let changes = self.plan.changes(now);
             // Those of connections that have just begun.
             if self.plan.has_begun() {
                 pause = RETRIED.start;
-                retry = Instant::now() + pause;
+                retry = now + pause;
             }
             for change in changes {
                 self.make(change);
             }
-            self.wait(&events, retry.saturating_duration_since(Instant::now()))?;
+            let due = self.plan.next_due().map_or(retry, |due| due.min(retry));
+            if let Err(error) = self.wait(events, due.saturating_duration_since(Instant::now())) {
+                return Stopped::Failed(error.to_string());
+            }
         }
     }
 
-    /// Waits for an event, a change of slots, or the next retry.
+    /// Takes the changes of slots.
+    fn take_live(&mut self) -> Result<(), Stopped> {
+        loop {
+            match self.live.try_recv() {
+                Ok(Live { peer, role, slots }) => match slots {
+                    Some(slots) => self.plan.set_live((peer, role), slots),
+                    None => self.plan.forget((peer, role)),
+                },
+                Err(mpsc::TryRecvError::Empty) => return Ok(()),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(Stopped::Ended),
+            }
+        }
+    }
+
+    /// Waits for an event, a change of slots, or until `timeout` is over.
     fn wait(&self, events: &Events, timeout: Duration) -> io::Result<()> {
         let mut fds = [
             PollFd::from_borrowed_fd(events.as_fd(), PollFlags::IN),
@@ -144,7 +200,7 @@ impl Task {
         ];
         let timeout = Timespec::try_from(timeout).ok();
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let mut count = [0; 8];
@@ -154,19 +210,22 @@ impl Task {
     }
 
     /// Takes all events that are there.
-    fn take(&mut self, events: &mut Events) -> io::Result<()> {
+    fn take(&mut self, events: &mut Events) -> Result<(), Stopped> {
         loop {
             match events.try_next_event() {
                 Ok(Some(event)) => self.on_event(event),
                 Ok(None) => return Ok(()),
-                Err(PathManagerError::Socket(error)) => return Err(error),
+                Err(PathManagerError::Socket(error)) => {
+                    return Err(Stopped::Failed(error.to_string()));
+                }
                 Err(error) => tracing::warn!(%error, "an MPTCP event was skipped"),
             }
         }
     }
 
     fn on_event(&mut self, event: Event) {
-        let plan = &mut self.plan;
+        tracing::trace!(?event, "an MPTCP event");
+        let (plan, now) = (&mut self.plan, Instant::now());
         match event {
             Event::Established(connection) => {
                 let (local, remote) = (connection.local, connection.remote);
@@ -174,40 +233,74 @@ impl Task {
                     true => Role::Server,
                     false => Role::Client,
                 };
-                plan.established(connection.token, role, (local, remote));
+                plan.established(connection.token, role, (local, remote), now);
             }
             Event::SubflowEstablished(subflow) => {
-                plan.subflow_established(subflow.token, (subflow.local, subflow.remote));
+                plan.subflow_established(subflow.token, (subflow.local, subflow.remote), now);
             }
-            Event::SubflowClosed { subflow, .. } => {
-                plan.subflow_closed(subflow.token, (subflow.local, subflow.remote));
+            Event::SubflowClosed { subflow, errno, .. } => {
+                // The other host's kernel resets what belongs to no connection that it knows.
+                let is_refused = errno == Some(Errno::CONNREFUSED.raw_os_error());
+                let ends = (subflow.local, subflow.remote);
+                plan.subflow_closed(subflow.token, ends, is_refused, now);
             }
             Event::Closed { token } => plan.closed(token),
             Event::Overflow => {
-                tracing::warn!("MPTCP events were lost: some subflows may be missing");
+                tracing::warn!("MPTCP events were lost: what there is is looked up");
+                self.adopt_all();
             }
             _ => {}
         }
     }
 
+    /// Looks up which subflows the connections have that are relayed. One that is being opened meanwhile
+    /// may keep the subflows it has.
+    fn adopt_all(&mut self) {
+        for (session, socket) in self.relays.sockets() {
+            // It may have just ended, or have fallen back to plain TCP.
+            let Ok(info) = Info::read(&*socket) else {
+                continue;
+            };
+            let works = info
+                .subflows
+                .iter()
+                .filter(|one| one.state == State::Established);
+            let ends: Vec<_> = works.map(|one| (one.local, one.remote)).collect();
+            let remote = match session.1 {
+                Role::Client => (session.0, PORT).into(),
+                // Nothing is created from here.
+                Role::Server => (session.0, 0).into(),
+            };
+            (self.plan).adopt(info.token, session, remote, &ends, Instant::now());
+        }
+    }
+
     fn make(&mut self, change: Change) {
-        let made = match change {
+        tracing::trace!(?change, "a subflow is changed");
+        let (token, made) = match change {
             Change::Create {
                 token,
                 slot,
                 remote,
             } => {
                 let from = SocketAddr::from((self.own.address(slot), 0));
-                (self.manager).create_subflow(token, slot, from, remote, false)
+                let made = (self.manager).create_subflow(token, slot, from, remote, false);
+                if made.is_err() {
+                    self.plan.failed(token, slot);
+                }
+                (token, made)
             }
-            Change::Destroy { token, ends } => self.manager.destroy_subflow(token, ends.0, ends.1),
+            Change::Destroy { token, ends } => {
+                let made = self.manager.destroy_subflow(token, ends.0, ends.1);
+                (token, made)
+            }
+            Change::End { token } => return self.relays.end_unknown(token),
         };
-        if let Err(error) = made {
-            if let Change::Create { token, slot, .. } = change {
-                self.plan.failed(token, slot);
-            }
+        match made {
+            Ok(()) => {}
+            Err(PathManagerError::NoConnection { .. }) => self.plan.closed(token),
             // The connection, or the subflow, may just have ended.
-            tracing::debug!(%error, ?change, "a subflow was not changed");
+            Err(error) => tracing::debug!(%error, ?change, "a subflow was not changed"),
         }
     }
 }

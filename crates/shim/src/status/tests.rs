@@ -87,6 +87,7 @@ fn held(uptime_ms: u64, bytes: u64) -> HolderReport {
                 retransmits: [(1, 5)].into(),
             },
         }],
+        problem: None,
     }
 }
 

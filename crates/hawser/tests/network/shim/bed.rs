@@ -173,6 +173,13 @@ impl Bed {
         })
     }
 
+    /// Sets all four links of the network: `--down` or `--up`.
+    pub fn set_links(&self, state: &str) {
+        for link in 1..=4 {
+            self.lab.set(&format!("{CLIENT}#{link}"), &[state]);
+        }
+    }
+
     /// The path of a file in the test's folder.
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()

@@ -78,7 +78,7 @@ impl From<CopyError> for IncomingError {
             CopyError::Reset(Status::Connected) => {
                 Self::Broken(std::io::ErrorKind::ConnectionReset.into())
             }
-            CopyError::Reset(status) => Self::Ended(status.to_string()),
+            CopyError::Reset(status) => Self::Ended(format!("the session has ended: {status}")),
         }
     }
 }

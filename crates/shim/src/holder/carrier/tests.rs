@@ -111,7 +111,7 @@ async fn a_session_that_ends_right_after_the_answer_says_why() {
         peer: Arc::new(TcpStream::connect(address).await.unwrap()),
     });
     let ended = relayed.run(pending::<()>()).await;
-    assert_eq!(ended, Err("refused".to_owned()));
+    assert_eq!(ended.map_err(|end| end.reason()), Err("refused".to_owned()));
     drop(relayed);
     // Nothing is left of the session.
     assert!(carriers.report().sessions.is_empty());

@@ -118,26 +118,32 @@ impl Relayed {
         }
     }
 
-    /// Runs `relay` until it ends, or the session or the shim does.
+    /// Runs `relay` until it ends, or what the connection needs does.
     ///
     /// # Errors
-    /// Why these ended.
-    pub(in crate::holder) async fn run<T>(
-        &self,
-        relay: impl Future<Output = T>,
-    ) -> Result<T, String> {
+    /// What has ended.
+    pub(in crate::holder) async fn run<T>(&self, relay: impl Future<Output = T>) -> Result<T, End> {
         let mut ended = self.ended.clone();
+        let end = async {
+            loop {
+                let end = ended.borrow_and_update().clone();
+                match end {
+                    Some(end) => return end,
+                    // The sender is there as long as this.
+                    None if ended.changed().await.is_err() => std::future::pending().await,
+                    None => {}
+                }
+            }
+        };
         tokio::select! {
             done = relay => Ok(done),
-            Ok(end) = ended.wait_for(Option::is_some) => {
-                Err(end.as_ref().map(End::reason).unwrap_or_default())
-            }
+            end = end => Err(end),
         }
     }
 
-    /// Why its session or the shim has ended, if one has.
-    pub(in crate::holder) fn end(&self) -> Option<String> {
-        self.ended.borrow().as_ref().map(End::reason)
+    /// What it needs that has ended, if so.
+    pub(in crate::holder) fn end(&self) -> Option<End> {
+        self.ended.borrow().clone()
     }
 
     /// Runs what is left to do after the end of the session, until the shim ends, or if the session has

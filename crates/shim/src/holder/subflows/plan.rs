@@ -1,12 +1,32 @@
 //! Which subflows are created and destroyed. No I/O, no clock.
+//!
+//! A connection must never be without a subflow: the kernel gives none to a connection of which one side
+//! has ended its direction (Linux 6.18 refuses them at both ends), and one that is destroyed takes the
+//! last that connection had with it. So a subflow over a dead slot is destroyed only once another one is
+//! proven to work.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use hawser_mptcp::Token;
 
 use crate::address::{Block, Slot};
 use crate::link::Role;
+
+/// How long a subflow that this side has created must last to be proven: the other side's kernel may
+/// refuse it after this one has it, one round trip later.
+const PROVEN: Duration = Duration::from_secs(1);
+/// A connection without a subflow that works ends once so many new ones were refused, over at least this
+/// time: the other side's kernel does not know the connection.
+const REFUSALS: u32 = 3;
+const REFUSED: Duration = Duration::from_secs(3);
+/// A connection that the other side has created subflows for, and no longer does while there are paths,
+/// ends after this time: many times what it takes to create one.
+const ABANDONED: Duration = Duration::from_secs(30);
 
 /// A session: the peer's serving address, and this host's side.
 pub(super) type Session = (Ipv6Addr, Role);
@@ -26,6 +46,10 @@ pub(super) enum Change {
         token: Token,
         ends: Ends,
     },
+    /// The other side no longer knows the connection: end it.
+    End {
+        token: Token,
+    },
 }
 
 /// The subflows of all connections, and the slots that are live.
@@ -33,8 +57,9 @@ pub(super) enum Change {
 pub(super) struct Plan {
     live: HashMap<Session, BTreeSet<Slot>>,
     connections: BTreeMap<Token, Connection>,
-    /// Connections to look at.
+    /// Connections to look at, and those to look at later.
     changed: BTreeSet<Token>,
+    later: BTreeSet<(Instant, Token)>,
     /// Whether a connection was established since that was queried.
     begun: bool,
 }
@@ -44,17 +69,41 @@ struct Connection {
     session: Session,
     /// Where further subflows go to.
     remote: SocketAddr,
-    /// Whether it ever had a second subflow. Until then the other side may not have confirmed it yet
-    /// (RFC 8684, 3.1), and the kernel ends it with its only subflow.
-    joined: bool,
-    subflows: BTreeMap<Slot, Ends>,
+    subflows: Vec<Subflow>,
     /// Slots over which a subflow was ordered that may still come about: the kernel sends a lost SYN
     /// again by itself.
     ordered: BTreeSet<Slot>,
     /// Slots over which none could be created, until the next retry.
     failed: BTreeSet<Slot>,
-    /// Subflows over slots that have another one.
-    surplus: Vec<Ends>,
+    /// Since when it has had no subflow though there are live slots.
+    bare: Option<Instant>,
+    refusals: Option<Refusals>,
+}
+
+/// New subflows that the other side has refused since a connection has had none that works.
+#[derive(Debug, Clone, Copy)]
+struct Refusals {
+    count: u32,
+    first: Instant,
+    last: Instant,
+}
+
+#[derive(Debug)]
+struct Subflow {
+    slot: Slot,
+    ends: Ends,
+    standing: Standing,
+    /// When it is proven to work.
+    proven: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The other side has created it over a slot that is not known to be live yet.
+    Early,
+    Live,
+    /// Its slot has died, or has another one.
+    Dead,
 }
 
 impl Plan {
@@ -72,22 +121,37 @@ impl Plan {
     }
 
     /// A connection is established over its first subflow.
-    pub(super) fn established(&mut self, token: Token, role: Role, ends: Ends) {
-        let (Some((_, slot)), Some(session)) = (slot_of(role, ends), session_of(role, ends)) else {
-            return;
-        };
+    pub(super) fn established(&mut self, token: Token, role: Role, ends: Ends, now: Instant) {
+        if let Some(session) = session_of(role, ends) {
+            self.adopt(token, session, ends.1, &[ends], now);
+            self.begun = true;
+        }
+    }
+
+    /// Takes a connection as it is, with `subflows` that work and a `remote` to which further ones go, in
+    /// place of what was known of it.
+    pub(super) fn adopt(
+        &mut self,
+        token: Token,
+        session: Session,
+        remote: SocketAddr,
+        subflows: &[Ends],
+        now: Instant,
+    ) {
+        let with_slot = |ends: &Ends| Some((slot_of(session.1, *ends)?, *ends));
+        let known = subflows.iter().filter_map(with_slot);
+        let subflows = known.map(|(slot, ends)| Subflow::new(slot, ends, session.1, now));
         let connection = Connection {
             session,
-            remote: ends.1,
-            joined: false,
-            subflows: BTreeMap::from([(slot, ends)]),
+            remote,
+            subflows: subflows.collect(),
             ordered: BTreeSet::new(),
             failed: BTreeSet::new(),
-            surplus: Vec::new(),
+            bare: None,
+            refusals: None,
         };
         self.connections.insert(token, connection);
         self.changed.insert(token);
-        self.begun = true;
     }
 
     /// Whether a connection was established since the last call.
@@ -96,34 +160,60 @@ impl Plan {
     }
 
     /// A further subflow is established.
-    pub(super) fn subflow_established(&mut self, token: Token, ends: Ends) {
-        if let Some(connection) = self.connections.get_mut(&token)
-            && let Some((_, slot)) = slot_of(connection.session.1, ends)
-        {
-            // One whose slot was dead meanwhile, and that was ordered again, may come about after all.
-            // The side that creates subflows chooses which one ends.
-            let known = connection.subflows.get(&slot);
-            match connection.session.1 == Role::Client && known.is_some_and(|one| *one != ends) {
-                true => connection.surplus.push(ends),
-                false => drop(connection.subflows.insert(slot, ends)),
-            }
-            connection.ordered.remove(&slot);
-            connection.joined = true;
-            // The slot may have died meanwhile.
-            self.changed.insert(token);
+    pub(super) fn subflow_established(&mut self, token: Token, ends: Ends, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let role = connection.session.1;
+        let Some(slot) = slot_of(role, ends) else {
+            return;
+        };
+        connection.subflows.retain(|one| one.ends != ends);
+        // One whose slot was dead meanwhile, and that was ordered again, may come about after all.
+        // The side that creates subflows chooses which one ends.
+        let is_surplus = role == Role::Client && connection.has_live(slot);
+        let mut subflow = Subflow::new(slot, ends, role, now);
+        match is_surplus {
+            true => subflow.standing = Standing::Dead,
+            false if role == Role::Client => subflow.proven = now + PROVEN,
+            false => {}
         }
+        connection.subflows.push(subflow);
+        connection.ordered.remove(&slot);
+        // The slot may have died meanwhile.
+        self.changed.insert(token);
     }
 
-    /// A subflow has ended, or could not be established.
-    pub(super) fn subflow_closed(&mut self, token: Token, ends: Ends) {
-        if let Some(connection) = self.connections.get_mut(&token)
-            && let Some((_, slot)) = slot_of(connection.session.1, ends)
+    /// A subflow has ended, or could not be established; `is_refused`, as the other host has nothing to
+    /// add it to.
+    pub(super) fn subflow_closed(
+        &mut self,
+        token: Token,
+        ends: Ends,
+        is_refused: bool,
+        now: Instant,
+    ) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let before = connection.subflows.len();
+        // A later subflow over the same slot has another port.
+        connection.subflows.retain(|one| one.ends != ends);
+        if connection.subflows.len() < before {
+            self.changed.insert(token);
+        } else if let Some(slot) = slot_of(connection.session.1, ends)
+            && connection.ordered.remove(&slot)
         {
-            // A later subflow over the same slot has another port.
-            if connection.subflows.get(&slot) == Some(&ends) {
-                connection.subflows.remove(&slot);
-            } else if connection.ordered.remove(&slot) {
-                connection.failed.insert(slot);
+            connection.failed.insert(slot);
+            if is_refused && !connection.has_any(Standing::Live) {
+                let refusals = connection.refusals.get_or_insert(Refusals {
+                    count: 0,
+                    first: now,
+                    last: now,
+                });
+                refusals.count += 1;
+                refusals.last = now;
+                self.changed.insert(token);
             }
         }
     }
@@ -148,15 +238,29 @@ impl Plan {
         for (token, connection) in &mut self.connections {
             connection.failed.clear();
             let live = self.live.get(&connection.session);
-            let complete = live.is_some_and(|live| connection.subflows.keys().eq(live));
+            let complete = live.is_some_and(|live| {
+                !live.is_empty() && live.iter().all(|slot| connection.has_live(*slot))
+            });
             if !complete {
                 self.changed.insert(*token);
             }
         }
     }
 
+    /// When there may be something to do, if nothing happens until then.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.later.first().map(|(due, _)| *due)
+    }
+
     /// What is to be done now.
-    pub(super) fn changes(&mut self) -> Vec<Change> {
+    pub(super) fn changes(&mut self, now: Instant) -> Vec<Change> {
+        while let Some((due, token)) = self.later.pop_first() {
+            if due > now {
+                self.later.insert((due, token));
+                break;
+            }
+            self.changed.insert(token);
+        }
         let mut changes = Vec::new();
         for token in std::mem::take(&mut self.changed) {
             let Some(connection) = self.connections.get_mut(&token) else {
@@ -166,21 +270,17 @@ impl Plan {
             let Some(live) = self.live.get(&connection.session) else {
                 continue;
             };
-            let subflows = std::mem::take(&mut connection.subflows);
-            let (kept, dead): (BTreeMap<_, _>, BTreeMap<_, _>) =
-                (subflows.into_iter()).partition(|(slot, _)| live.contains(slot));
-            // The carrier sends what the only one has over another lane.
-            let (kept, dead) = match connection.joined {
-                true => (kept, dead),
-                false => (dead.into_iter().chain(kept).collect(), BTreeMap::new()),
-            };
-            connection.subflows = kept;
+            connection.judge(live);
+            if connection.is_lost(live, now) {
+                self.connections.remove(&token);
+                changes.push(Change::End { token });
+                continue;
+            }
             // Created first: a connection must not be without a subflow.
             if connection.session.1 == Role::Client {
                 for slot in live {
-                    let has_one = connection.subflows.contains_key(slot);
                     let waits = connection.failed.contains(slot);
-                    if !has_one && !waits && connection.ordered.insert(*slot) {
+                    if !connection.has_live(*slot) && !waits && connection.ordered.insert(*slot) {
                         changes.push(Change::Create {
                             token,
                             slot: *slot,
@@ -190,181 +290,114 @@ impl Plan {
                 }
             }
             connection.ordered.retain(|slot| live.contains(slot));
-            let ended = dead.into_values().chain(connection.surplus.drain(..));
-            changes.extend(ended.map(|ends| Change::Destroy { token, ends }));
+            match connection.proven() {
+                Some(proven) if proven <= now => {
+                    let dead = (connection.subflows)
+                        .extract_if(.., |one| one.standing == Standing::Dead)
+                        .map(|one| Change::Destroy {
+                            token,
+                            ends: one.ends,
+                        });
+                    changes.extend(dead);
+                }
+                Some(proven) if connection.has_any(Standing::Dead) => {
+                    self.later.insert((proven, token));
+                }
+                _ => {}
+            }
         }
         changes
     }
 }
 
-/// The end of a subflow whose address shows the slot, and the slot.
-fn slot_of(role: Role, (local, remote): Ends) -> Option<(Block, Slot)> {
+impl Connection {
+    /// Whether a subflow over `slot` is there that has not died.
+    fn has_live(&self, slot: Slot) -> bool {
+        let mut all = self.subflows.iter();
+        all.any(|one| one.slot == slot && one.standing == Standing::Live)
+    }
+
+    fn has_any(&self, standing: Standing) -> bool {
+        let mut all = self.subflows.iter();
+        all.any(|one| one.standing == standing)
+    }
+
+    /// When the first subflow over a live slot is proven to work, if there is one.
+    fn proven(&self) -> Option<Instant> {
+        let live = self.subflows.iter();
+        let live = live.filter(|one| one.standing == Standing::Live);
+        live.map(|one| one.proven).min()
+    }
+
+    /// Says of each subflow whether its slot is live.
+    fn judge(&mut self, live: &BTreeSet<Slot>) {
+        for subflow in &mut self.subflows {
+            subflow.standing = match (live.contains(&subflow.slot), subflow.standing) {
+                (true, Standing::Early) => Standing::Live,
+                // TCP waits ever longer over a path that was dead: the side that creates subflows
+                // replaces it. The other one keeps what may still be the only one.
+                (true, Standing::Dead) if self.session.1 == Role::Server => Standing::Live,
+                (false, Standing::Live) => Standing::Dead,
+                (_, same) => same,
+            };
+        }
+    }
+
+    /// Whether the other side no longer knows the connection.
+    fn is_lost(&mut self, live: &BTreeSet<Slot>, now: Instant) -> bool {
+        // Idle, the other side's kernel says nothing over those that are dead.
+        let has_one = match self.session.1 {
+            Role::Client => self.has_any(Standing::Live),
+            Role::Server => !self.subflows.is_empty(),
+        };
+        if live.is_empty() || has_one {
+            (self.bare, self.refusals) = (None, None);
+            return false;
+        }
+        let since = *self.bare.get_or_insert(now);
+        match (self.session.1, self.refusals) {
+            (Role::Client, Some(Refusals { count, first, last })) => {
+                count >= REFUSALS && last.saturating_duration_since(first) >= REFUSED
+            }
+            (Role::Client, None) => false,
+            (Role::Server, _) => now.saturating_duration_since(since) >= ABANDONED,
+        }
+    }
+}
+
+impl Subflow {
+    fn new(slot: Slot, ends: Ends, role: Role, now: Instant) -> Self {
+        let standing = match role {
+            Role::Client => Standing::Live,
+            Role::Server => Standing::Early,
+        };
+        Self {
+            slot,
+            ends,
+            standing,
+            proven: now,
+        }
+    }
+}
+
+/// The slot that the addresses of a subflow show.
+fn slot_of(role: Role, (local, remote): Ends) -> Option<Slot> {
     let client = match role {
         Role::Client => local,
         Role::Server => remote,
     };
     match client.ip() {
-        IpAddr::V6(ip) => Block::split(ip).filter(|(_, slot)| *slot > 0),
+        IpAddr::V6(ip) => Block::split(ip)
+            .map(|(_, slot)| slot)
+            .filter(|slot| *slot > 0),
         IpAddr::V4(_) => None,
     }
 }
 
-fn session_of(role: Role, (_, remote): Ends) -> Option<Session> {
-    match remote.ip() {
+fn session_of(role: Role, ends: Ends) -> Option<Session> {
+    slot_of(role, ends)?;
+    match ends.1.ip() {
         IpAddr::V6(ip) => Block::split(ip).map(|(block, _)| (block.address(0), role)),
         IpAddr::V4(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hawser_keys::PeerKey;
-
-    use super::*;
-
-    const TOKEN: Token = Token(7);
-
-    fn block(key: u8) -> Block {
-        Block::of(&PeerKey([key; 32]), 0)
-    }
-
-    fn ends(slot: Slot, port: u16) -> Ends {
-        let local = (block(1).address(slot), port).into();
-        (local, (block(2).address(0), 1).into())
-    }
-
-    fn client() -> Session {
-        (block(2).address(0), Role::Client)
-    }
-
-    fn create(slot: Slot) -> Change {
-        let remote = ends(slot, 0).1;
-        Change::Create {
-            token: TOKEN,
-            slot,
-            remote,
-        }
-    }
-
-    fn destroy(slot: Slot, port: u16) -> Change {
-        Change::Destroy {
-            token: TOKEN,
-            ends: ends(slot, port),
-        }
-    }
-
-    #[test]
-    fn a_client_has_a_subflow_over_every_live_slot() {
-        let mut plan = Plan::default();
-        plan.set_live(client(), vec![1, 2, 3]);
-        plan.established(TOKEN, Role::Client, ends(2, 9));
-        assert_eq!(plan.changes(), [create(1), create(3)]);
-        // Both may still come about.
-        plan.retry();
-        assert_eq!(plan.changes(), []);
-        plan.subflow_established(TOKEN, ends(1, 10));
-        plan.failed(TOKEN, 3);
-        assert_eq!(plan.changes(), []);
-        plan.retry();
-        assert_eq!(plan.changes(), [create(3)]);
-        // The other side refuses it.
-        plan.subflow_closed(TOKEN, ends(3, 11));
-        assert_eq!(plan.changes(), []);
-        plan.retry();
-        assert_eq!(plan.changes(), [create(3)]);
-        plan.subflow_established(TOKEN, ends(3, 12));
-        plan.retry();
-        assert_eq!(plan.changes(), []);
-    }
-
-    #[test]
-    fn subflows_over_dead_slots_are_destroyed_and_created_again() {
-        let mut plan = Plan::default();
-        plan.set_live(client(), vec![1, 2]);
-        plan.established(TOKEN, Role::Client, ends(1, 9));
-        plan.subflow_established(TOKEN, ends(2, 10));
-        plan.changes();
-        plan.set_live(client(), vec![2]);
-        assert_eq!(plan.changes(), [destroy(1, 9)]);
-        plan.subflow_closed(TOKEN, ends(1, 9));
-        assert_eq!(plan.changes(), []);
-        plan.set_live(client(), vec![1, 2]);
-        assert_eq!(plan.changes(), [create(1)]);
-        plan.subflow_established(TOKEN, ends(1, 12));
-        // The end of the earlier one, reported late, is not the end of this one.
-        plan.subflow_closed(TOKEN, ends(1, 9));
-        plan.set_live(client(), vec![2]);
-        assert_eq!(plan.changes(), [destroy(1, 12)]);
-        plan.closed(TOKEN);
-        plan.set_live(client(), vec![1, 2]);
-        assert_eq!(plan.changes(), []);
-    }
-
-    #[test]
-    fn the_only_subflow_stays_until_another_one_has_joined() {
-        let mut plan = Plan::default();
-        plan.set_live(client(), vec![2]);
-        plan.established(TOKEN, Role::Client, ends(1, 9));
-        assert_eq!(plan.changes(), [create(2)]);
-        plan.failed(TOKEN, 2);
-        plan.retry();
-        assert_eq!(plan.changes(), [create(2)]);
-        plan.subflow_established(TOKEN, ends(2, 10));
-        assert_eq!(plan.changes(), [destroy(1, 9)]);
-    }
-
-    #[test]
-    fn nothing_is_done_for_a_session_that_has_ended() {
-        let mut plan = Plan::default();
-        plan.set_live(client(), vec![1, 2]);
-        plan.established(TOKEN, Role::Client, ends(1, 9));
-        plan.forget(client());
-        plan.retry();
-        assert_eq!(plan.changes(), []);
-        // Another session with the same host.
-        plan.closed(TOKEN);
-        plan.established(TOKEN, Role::Client, ends(1, 10));
-        assert_eq!(plan.changes(), []);
-        plan.set_live(client(), vec![1, 2]);
-        assert_eq!(plan.changes(), [create(2)]);
-    }
-
-    #[test]
-    fn a_slot_has_one_subflow() {
-        let mut plan = Plan::default();
-        plan.set_live(client(), vec![1, 2]);
-        plan.established(TOKEN, Role::Client, ends(1, 9));
-        assert_eq!(plan.changes(), [create(2)]);
-        // The slot dies and comes back while the first SYN is on its way.
-        plan.set_live(client(), vec![1]);
-        assert_eq!(plan.changes(), []);
-        plan.set_live(client(), vec![1, 2]);
-        assert_eq!(plan.changes(), [create(2)]);
-        plan.subflow_established(TOKEN, ends(2, 10));
-        plan.subflow_established(TOKEN, ends(2, 11));
-        assert_eq!(plan.changes(), [destroy(2, 11)]);
-        plan.subflow_closed(TOKEN, ends(2, 11));
-        plan.set_live(client(), vec![1]);
-        assert_eq!(plan.changes(), [destroy(2, 10)]);
-    }
-
-    #[test]
-    fn a_server_destroys_only() {
-        let swap = |(local, remote): Ends| (remote, local);
-        let session = (block(1).address(0), Role::Server);
-        let mut plan = Plan::default();
-        plan.established(TOKEN, Role::Server, swap(ends(1, 9)));
-        plan.subflow_established(TOKEN, swap(ends(2, 10)));
-        // Nothing is known of the session's slots yet.
-        assert_eq!(plan.changes(), []);
-        plan.set_live(session, vec![2, 3]);
-        let dead = swap(ends(1, 9));
-        assert_eq!(
-            plan.changes(),
-            [Change::Destroy {
-                token: TOKEN,
-                ends: dead
-            }]
-        );
     }
 }

@@ -45,6 +45,9 @@ pub fn lines(status: &StatusReport, shown: &Shown, paint: Paint) -> Vec<String> 
         status.connections_ended,
         status.setups_failed,
     )];
+    if let Some(problem) = &status.problem {
+        lines.push(paint.bad(&plain(problem)).to_string());
+    }
     for session in &status.sessions {
         lines.push(String::new());
         lines.extend(self::session(status, session, shown, paint));

@@ -105,6 +105,16 @@ no session:
 }
 
 #[test]
+fn a_problem_of_the_holder_comes_first() {
+    let mut status = status();
+    let before = shown(&status, false);
+    status.problem = Some("MPTCP's path manager has failed: \u{1b}no".into());
+    let (head, rest) = before.split_once('\n').unwrap();
+    let expected = format!("{head}\nMPTCP's path manager has failed: \\u{{1b}}no\n{rest}");
+    assert_eq!(shown(&status, false), expected);
+}
+
+#[test]
 fn shared_interfaces_and_lost_packets_are_notes() {
     let mut status = status();
     let before = shown(&status, false);
