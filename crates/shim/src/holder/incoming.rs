@@ -231,7 +231,10 @@ async fn handle(
     });
     let relay = async {
         relay::write_all(stream, &[Status::Connected.to_u8()]).await?;
-        let back = relay::copy(&server, stream, &copied);
+        let back = async {
+            relay::copy_bytes(&server, stream, &copied).await?;
+            relayed.finish(stream).await
+        };
         tokio::try_join!(forth.as_mut(), back)
     };
     let result = match relayed.run(relay).await {

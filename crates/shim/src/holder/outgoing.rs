@@ -160,7 +160,8 @@ async fn connect(
         is_open.store(true, Ordering::Relaxed);
         let copied = AtomicU64::new(0);
         let forth = async {
-            relay::copy(program, &socket, &copied).await?;
+            relay::copy_bytes(program, &socket, &copied).await?;
+            relayed.finish(&socket).await?;
             written.store(true, Ordering::Relaxed);
             Ok::<_, OutgoingError>(())
         };

@@ -40,6 +40,31 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
 /// # Errors
 /// When one of the connections breaks.
 pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
+    copy_bytes(from, to, copied).await?;
+    finish(to)
+}
+
+/// Ends the direction to the other side.
+///
+/// # Errors
+/// When the connection is broken.
+pub(super) fn finish(to: &TcpStream) -> io::Result<()> {
+    match rustix::net::shutdown(to, Shutdown::Write) {
+        // The other side has closed already.
+        Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Copies everything that arrives at `from` to `to`.
+///
+/// # Errors
+/// When one of the connections breaks.
+pub(super) async fn copy_bytes(
+    from: &TcpStream,
+    to: &TcpStream,
+    copied: &AtomicU64,
+) -> io::Result<()> {
     let is_mptcp = sockopt::socket_protocol(from)? == Some(ipproto::MPTCP);
     // Whether there is something to read that the kernel has not reported.
     let mut unreported = false;
@@ -66,7 +91,7 @@ pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
             false => from.try_read(buffer),
         };
         let bytes = match BUFFER.with_borrow_mut(|buffer| pass(read, to, buffer, &mut rest)) {
-            Ok(0) => break,
+            Ok(0) => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 unreported = false;
@@ -75,11 +100,6 @@ pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
             Err(error) => return Err(error),
         };
         copied.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-    match rustix::net::shutdown(to, Shutdown::Write) {
-        // The other side has closed already.
-        Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -160,6 +180,15 @@ pub(super) fn has_ended(from: &TcpStream) -> bool {
     let mut fds = [PollFd::new(from, PollFlags::RDHUP)];
     let at_once = Timespec::default();
     poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether bytes of either direction are still to get through, and none are here to be read.
+pub(super) fn is_incomplete(stream: &TcpStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let has_bytes =
+        rustix::net::recv(stream, &mut [0][..], flags).is_ok_and(|(bytes, _)| bytes > 0);
+    let is_sent = || socket::unacknowledged(stream).is_ok_and(|left| left == 0);
+    !has_bytes && !(has_ended(stream) && is_sent())
 }
 
 /// Waits until the other end has what was written to `to`, or the connection has ended. What it sends

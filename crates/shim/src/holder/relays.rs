@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
 pub(super) use self::connection::{Expected, New, Relayed};
+use super::relay;
 use super::report::{
     Carried, ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals,
     carried, millis,
@@ -64,6 +65,10 @@ struct Entry {
     began: Instant,
     end: watch::Sender<Option<End>>,
     seen: Seen,
+    /// The token of `peer`, once it was looked up.
+    token: Option<Token>,
+    /// Whether this side has ended its direction, or is about to.
+    finished: Arc<AtomicBool>,
     /// Whether all that the program here has sent was written to `peer`.
     written: Arc<AtomicBool>,
 }
@@ -90,6 +95,9 @@ pub(super) enum End {
     /// The connection, at the other host.
     #[error("the other host no longer knows the connection")]
     Unknown,
+    /// All subflows of a connection that gets no others.
+    #[error("all of its paths failed after one side had ended its direction")]
+    Cut,
 }
 
 /// A connection of a program that begins, until this is dropped.
@@ -244,12 +252,17 @@ impl Relays {
 
     /// Ends the connection with this token, which the other host no longer knows.
     pub(super) fn end_unknown(&self, token: Token) {
-        let state = self.state();
-        let is_it =
-            |entry: &&Entry| hawser_mptcp::token(&*entry.peer).is_ok_and(|one| one == token);
-        if let Some(entry) = state.all.values().find(is_it) {
+        if let Some(entry) = self.state().find(token) {
             entry.end.send_replace(Some(End::Unknown));
         }
+    }
+
+    /// Whether one side of the connection with this token has ended its direction: then the kernel gives
+    /// it no further subflow, nor reports the end of one.
+    pub(super) fn is_half_closed(&self, token: Token) -> bool {
+        let mut state = self.state();
+        let found = state.find(token);
+        found.is_some_and(|entry| is_half_closed(&entry.peer, &entry.finished))
     }
 
     /// The connections to other holders, each with its session.
@@ -369,7 +382,20 @@ impl Relays {
     }
 }
 
+/// Whether one side of a connection has ended its direction, the one here if it has `finished`.
+fn is_half_closed(peer: &TcpStream, finished: &AtomicBool) -> bool {
+    finished.load(Ordering::Acquire) || relay::has_ended(peer)
+}
+
 impl State {
+    /// The connection with this token.
+    fn find(&mut self, token: Token) -> Option<&Entry> {
+        for entry in self.all.values_mut().filter(|entry| entry.token.is_none()) {
+            entry.token = hawser_mptcp::token(&*entry.peer).ok();
+        }
+        self.all.values().find(|entry| entry.token == Some(token))
+    }
+
     /// The sessions of all connections, and what learns of their ends.
     fn ends(&self) -> impl Iterator<Item = (Session, &watch::Sender<Option<End>>)> {
         let begun = self.all.values().map(|entry| (entry.session, &entry.end));
@@ -438,7 +464,7 @@ impl End {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Session(reason) | Self::AtOnce(reason) => reason.clone(),
-            Self::Unknown => self.to_string(),
+            Self::Unknown | Self::Cut => self.to_string(),
         }
     }
 }

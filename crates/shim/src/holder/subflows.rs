@@ -2,6 +2,8 @@
 //! are not.
 
 mod plan;
+#[cfg(test)]
+mod tests;
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -15,7 +17,7 @@ use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, State};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use self::plan::{Change, Plan};
+use self::plan::{Change, Plan, Session};
 use super::HolderError;
 use super::network::Network;
 use super::relays::Relays;
@@ -34,16 +36,16 @@ const REOPENED: Duration = Duration::from_secs(1);
 /// last clone.
 #[derive(Clone)]
 pub(super) struct Subflows {
-    live: mpsc::Sender<Live>,
+    requests: mpsc::Sender<Request>,
     waker: Arc<OwnedFd>,
 }
 
-/// The live slots of a session.
-struct Live {
-    peer: Ipv6Addr,
-    role: Role,
-    /// `None` once the session has ended.
-    slots: Option<Vec<Slot>>,
+/// What the thread is to do.
+enum Request {
+    /// Take these slots of a session as live; `None` once it has ended.
+    SetLive(Session, Option<Vec<Slot>>),
+    #[cfg(test)]
+    Panic,
 }
 
 /// Why the thread stops managing subflows.
@@ -61,36 +63,37 @@ impl Subflows {
         let failed = HolderError::system("manage MPTCP's subflows");
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let waker = Arc::new(waker.map_err(io::Error::from).map_err(&failed)?);
-        let (sender, live) = mpsc::channel();
+        let (sender, requests) = mpsc::channel();
         let task = Task {
             network: network.clone(),
             relays,
             manager,
             own: network.own(),
             plan: Plan::default(),
-            live,
+            requests,
             waker: Arc::clone(&waker),
         };
         let thread = thread::Builder::new().name("shim-mptcp".into());
         thread.spawn(|| task.run(events)).map_err(failed)?;
         Ok(Self {
-            live: sender,
+            requests: sender,
             waker,
         })
     }
 
     /// Sets the slots of a session that subflows may use.
     pub(super) fn set(&self, peer: Ipv6Addr, role: Role, slots: Vec<Slot>) {
-        self.send(peer, role, Some(slots));
+        self.request(Request::SetLive((peer, role), Some(slots)));
     }
 
     /// Forgets a session that has ended.
     pub(super) fn forget(&self, peer: Ipv6Addr, role: Role) {
-        self.send(peer, role, None);
+        self.request(Request::SetLive((peer, role), None));
     }
 
-    fn send(&self, peer: Ipv6Addr, role: Role, slots: Option<Vec<Slot>>) {
-        let _ = self.live.send(Live { peer, role, slots });
+    fn request(&self, request: Request) {
+        // The thread lasts as long as this.
+        let _ = self.requests.send(request);
         self.wake();
     }
 
@@ -112,7 +115,7 @@ struct Task {
     manager: PathManager,
     own: Block,
     plan: Plan,
-    live: mpsc::Receiver<Live>,
+    requests: mpsc::Receiver<Request>,
     waker: Arc<OwnedFd>,
 }
 
@@ -139,7 +142,7 @@ impl Task {
                     }
                     Err(error) => reason = error.to_string(),
                 }
-                if let Err(Stopped::Ended) = self.take_live() {
+                if let Err(Stopped::Ended) = self.take_requests() {
                     return;
                 }
             }
@@ -153,7 +156,7 @@ impl Task {
         let mut pause = RETRIED.end;
         let mut retry = Instant::now() + pause;
         loop {
-            if let Err(stopped) = self.take_live().and_then(|()| self.take(events)) {
+            if let Err(stopped) = self.take_requests().and_then(|()| self.take(events)) {
                 return stopped;
             }
             let now = Instant::now();
@@ -178,14 +181,14 @@ impl Task {
         }
     }
 
-    /// Takes the changes of slots.
-    fn take_live(&mut self) -> Result<(), Stopped> {
+    /// Takes all requests that are there.
+    fn take_requests(&mut self) -> Result<(), Stopped> {
         loop {
-            match self.live.try_recv() {
-                Ok(Live { peer, role, slots }) => match slots {
-                    Some(slots) => self.plan.set_live((peer, role), slots),
-                    None => self.plan.forget((peer, role)),
-                },
+            match self.requests.try_recv() {
+                Ok(Request::SetLive(session, Some(slots))) => self.plan.set_live(session, slots),
+                Ok(Request::SetLive(session, None)) => self.plan.forget(session),
+                #[cfg(test)]
+                Ok(Request::Panic) => panic!("as the test wants"),
                 Err(mpsc::TryRecvError::Empty) => return Ok(()),
                 Err(mpsc::TryRecvError::Disconnected) => return Err(Stopped::Ended),
             }
@@ -290,6 +293,8 @@ impl Task {
                 }
                 (token, made)
             }
+            // Nothing tells whether another subflow of it has ended: all are kept.
+            Change::Destroy { token, .. } if self.relays.is_half_closed(token) => return,
             Change::Destroy { token, ends } => {
                 let made = self.manager.destroy_subflow(token, ends.0, ends.1);
                 (token, made)

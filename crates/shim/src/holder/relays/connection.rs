@@ -1,17 +1,26 @@
 //! A connection that is relayed, from when its session is known to its end.
 
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use hawser_mptcp::{Info, State};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::{End, Entry, Relays, Seen, Session};
+use super::{End, Entry, Relays, Seen, Session, is_half_closed};
 use crate::holder::relay;
 use crate::holder::report::ConnectionEvent;
 use crate::link::Role;
+
+/// Interval at which it is looked whether a connection has a subflow again.
+const JOIN_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which it is looked whether a connection has any subflow that can have no others, and how
+/// often it must have none.
+const CUT_INTERVAL: Duration = Duration::from_secs(5);
+const CUT_LOOKS: u32 = 2;
 
 /// A connection that is to begin, until this is dropped: it learns of the end of its session from now
 /// on.
@@ -35,6 +44,8 @@ pub(in crate::holder) struct Relayed {
     number: u64,
     relays: Relays,
     ended: watch::Receiver<Option<End>>,
+    peer: Mutex<Arc<TcpStream>>,
+    finished: Arc<AtomicBool>,
     written: Arc<AtomicBool>,
 }
 
@@ -51,7 +62,8 @@ impl Expected {
 
     /// Begins the connection. If its session has ended meanwhile, it ends as soon as it is run.
     pub(in crate::holder) fn begin(self, new: New) -> Relayed {
-        let written = Arc::new(AtomicBool::new(false));
+        let [finished, written] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let peer = Mutex::new(Arc::clone(&new.peer));
         let mut state = self.relays.state();
         let end = state.expected.remove(&self.number).map(|(_, end)| end);
         if self.session.1 == Role::Client {
@@ -72,6 +84,8 @@ impl Expected {
             // Nothing else takes it while this is here.
             end: end.unwrap_or_default(),
             seen: Seen::default(),
+            token: None,
+            finished: Arc::clone(&finished),
             written: Arc::clone(&written),
         };
         state.all.insert(self.number, entry);
@@ -80,6 +94,8 @@ impl Expected {
             number: self.number,
             relays: self.relays.clone(),
             ended: self.ended.clone(),
+            peer,
+            finished,
             written,
         }
     }
@@ -98,6 +114,34 @@ impl Drop for Expected {
 }
 
 impl Relayed {
+    /// Ends this side's direction of the connection to the other holder, `peer`. A connection that has no
+    /// subflow at the moment would get none any more: it waits for one.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(in crate::holder) async fn finish(&self, peer: &TcpStream) -> io::Result<()> {
+        // An error is that of the connection.
+        while Info::read(peer).is_ok_and(|info| !has_subflow(&info)) {
+            tokio::time::sleep(JOIN_INTERVAL).await;
+        }
+        self.finished.store(true, Ordering::Release);
+        relay::finish(peer)
+    }
+
+    /// Waits until there is something that the connection cannot deliver any more: one side has ended its
+    /// direction, and there is no subflow. What has arrived is read first.
+    async fn cut(&self) {
+        let mut looks = 0;
+        while looks < CUT_LOOKS {
+            tokio::time::sleep(CUT_INTERVAL).await;
+            let peer = Arc::clone(&self.peer.lock().unwrap_or_else(PoisonError::into_inner));
+            let is_cut = is_half_closed(&peer, &self.finished)
+                && Info::read(&*peer).is_ok_and(|info| info.subflows.is_empty())
+                && relay::is_incomplete(&peer);
+            looks = if is_cut { looks + 1 } else { 0 };
+        }
+    }
+
     /// To be set once all that the program has sent was written to the other holder.
     pub(in crate::holder) fn written(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.written)
@@ -108,7 +152,9 @@ impl Relayed {
         if let Some(entry) = self.relays.state().all.get_mut(&self.number) {
             entry.peer = Arc::clone(peer);
             entry.seen = Seen::default();
+            entry.token = None;
         }
+        *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(peer);
     }
 
     /// Has the connection to the other holder end with a reset.
@@ -138,6 +184,7 @@ impl Relayed {
         tokio::select! {
             done = relay => Ok(done),
             end = end => Err(end),
+            () = self.cut() => Err(End::Cut),
         }
     }
 
@@ -167,4 +214,9 @@ impl Drop for Relayed {
             let _ = entry.count(&mut state.totals);
         }
     }
+}
+
+fn has_subflow(info: &Info) -> bool {
+    let mut all = info.subflows.iter();
+    all.any(|one| one.state == State::Established)
 }
