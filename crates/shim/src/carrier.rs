@@ -5,6 +5,7 @@ mod client;
 mod clients;
 mod control;
 mod destinations;
+mod ended;
 mod lane;
 mod meter;
 mod node;
@@ -36,6 +37,7 @@ use self::client::{Answer, Connect, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
+use self::ended::Watcher;
 use self::lane::LaneKey;
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
@@ -56,6 +58,9 @@ use crate::protocol::Message;
 
 /// Interval at which the map's file is looked at.
 const FOLLOWED: Duration = Duration::from_millis(500);
+
+/// How much later than its devices the end of the holder may show.
+const HOLDER_ENDS: Duration = Duration::from_secs(1);
 
 /// Both ends of a channel to a session. What bounds it is said where it is used.
 type Channel<T> = (mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>);
@@ -88,6 +93,11 @@ pub enum CarrierError {
         "the shim's connections are held without MPTCP ({0}): take it down first (`hawser shim down`)"
     )]
     NoMptcp(String),
+    /// Something has ended without which it does not work.
+    #[error(
+        "the shim does not work any more: {0}: bring it up again, its connections wait for that"
+    )]
+    Stopped(String),
     /// The holder has ended.
     #[error("the holder of the shim's connections has ended: bring the shim up again")]
     HolderEnded,
@@ -155,7 +165,10 @@ pub struct Carrier {
     destinations: Option<Destinations>,
     handed: HandoverReceiver,
     clients: Clients,
-    tasks: JoinSet<()>,
+    /// Of the threads without which nothing works, the first that has ended.
+    ended: mpsc::Receiver<String>,
+    /// The task that serves other hosts.
+    serving: JoinSet<()>,
     /// Destinations of packets: at most one request for each that is remembered.
     finds: mpsc::UnboundedReceiver<Find>,
     capture: Capture,
@@ -208,7 +221,9 @@ impl Carrier {
                 None
             }
         };
+        let (watcher, ended) = Watcher::new();
         let node = Node::bind(NewNode {
+            watcher: watcher.clone(),
             host: options.host,
             listen: options.listen,
             default_port: options.default_port,
@@ -225,10 +240,10 @@ impl Carrier {
             holder: attachment.link.sender(),
         })?;
         let (server, served) = mpsc::unbounded_channel();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(Server::new(node.clone()).run(served));
+        let mut serving = JoinSet::new();
+        serving.spawn(Server::new(node.clone()).run(served));
         let (find, finds) = mpsc::unbounded_channel();
-        let capture = Capture::start(node.clone(), captured, options.captured, find);
+        let capture = Capture::start(node.clone(), captured, options.captured, find, watcher);
         let capture = capture.map_err(CarrierError::Packets)?;
         let (reporter, reports) = mpsc::unbounded_channel();
         node.tell(ToHolder::Forward(options.forwards));
@@ -244,7 +259,8 @@ impl Carrier {
             destinations: options.destinations,
             handed: attachment.handed,
             clients,
-            tasks,
+            ended,
+            serving,
             server,
             finds,
             capture,
@@ -336,8 +352,10 @@ impl Carrier {
                 },
                 Some(answer) = self.reports.recv() => self.report(answer),
                 true = self.clients.next_end() => {}
-                // A panic of a task was reported.
-                Some(_) = self.tasks.join_next() => {}
+                Some(reason) = self.ended.recv() => return self.stopped(reason).await,
+                Some(_) = self.serving.join_next() => {
+                    return self.stopped("other hosts are not served any more".to_owned()).await;
+                }
                 _ = tick.tick(), if refreshed.is_empty() => {
                     if let Some(mut destinations) = self.destinations.clone() {
                         refreshed.spawn_blocking(move || {
@@ -354,6 +372,22 @@ impl Carrier {
                 }
             }
         }
+    }
+
+    /// Ends, as something has ended without which nothing works; as the holder wants, if that has ended
+    /// it.
+    async fn stopped(&mut self, reason: String) -> Result<(), CarrierError> {
+        let holder = async {
+            loop {
+                match self.link.receive().await {
+                    Some(ToCarrier::Down) => return Ok(()),
+                    Some(_) => {}
+                    None => return Err(CarrierError::HolderEnded),
+                }
+            }
+        };
+        let ended = tokio::time::timeout(HOLDER_ENDS, holder).await;
+        ended.unwrap_or(Err(CarrierError::Stopped(reason)))
     }
 
     /// Has the holder capture what is mapped now.

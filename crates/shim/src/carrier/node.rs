@@ -12,6 +12,7 @@ use hawser_seal::Cipher;
 use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::ended::Watcher;
 use super::lane::{LaneKeys, SealedLane};
 use super::packets::Packets;
 use super::plane::Plane;
@@ -75,6 +76,7 @@ pub(crate) enum Side {
 
 /// What a node begins with.
 pub(crate) struct NewNode {
+    pub watcher: Watcher,
     pub host: Endhost,
     /// Where others connect to; `default_port` of this host's address if `None`.
     pub listen: Option<SocketAddr>,
@@ -109,7 +111,7 @@ impl Node {
         if new.queue.is_some() {
             carriers = carriers.with(CarrierKind::Mptcp);
         }
-        let started = Plane::start(new.queue, new.packets, new.own);
+        let started = Plane::start(new.queue, new.packets, new.own, new.watcher);
         let plane = started.map_err(|error| CarrierError::Socket(error.to_string()))?;
         let port = new.default_port;
         let scion = Underlay::bind(&new.host, new.listen, port, config.clone(), &plane)?;

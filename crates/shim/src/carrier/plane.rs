@@ -20,6 +20,7 @@ use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::ended::Watcher;
 use super::lane::{LaneEvent, LaneKey, LaneKeys, NewLane, SealedLane};
 use super::packets::Packets;
 use super::table::SlotTable;
@@ -44,6 +45,7 @@ struct Shared {
     by_id: RwLock<HashMap<SubflowId, Arc<SealedLane>>>,
     next_lane: AtomicU64,
     began: Instant,
+    watcher: Watcher,
     /// Readable once the threads are to end.
     stop: OwnedFd,
 }
@@ -53,7 +55,12 @@ impl Plane {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(crate) fn start(queue: Option<Queue>, packets: Packets, own: Block) -> io::Result<Self> {
+    pub(crate) fn start(
+        queue: Option<Queue>,
+        packets: Packets,
+        own: Block,
+        watcher: Watcher,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue,
             packets,
@@ -62,6 +69,7 @@ impl Plane {
             by_id: RwLock::default(),
             next_lane: AtomicU64::new(1),
             began: Instant::now(),
+            watcher,
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
         let plane = Self(Arc::clone(&shared));
@@ -70,7 +78,8 @@ impl Plane {
             .name("shim-out".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                outbound::run(&shared);
+                let name = "read packets from the TUN device";
+                shared.watcher.run(name, || outbound::run(&shared));
             })?;
         Ok(plane)
     }
@@ -88,7 +97,8 @@ impl Plane {
             .name("shim-in".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                inbound::run(&shared, &received, receiver);
+                let work = || inbound::run(&shared, &received, receiver);
+                shared.watcher.run("receive packets", work);
             })?;
         Ok(lanes)
     }

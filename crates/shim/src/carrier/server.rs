@@ -34,6 +34,9 @@ const FIRST: Duration = Duration::from_secs(5);
 const SESSIONS: usize = 1024;
 /// How long a session without a lane is kept: its peer may find another path, or be started again.
 const KEPT: Duration = Duration::from_secs(600);
+/// Connections at once whose first message has not come; further ones wait in the endpoint, which bounds
+/// them.
+const GREETING: usize = 1024;
 /// Interval at which sessions without a lane are removed.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -99,13 +102,13 @@ impl Server {
         let plain_ip = node.plain_ip().and_then(PlainIp::served);
         loop {
             tokio::select! {
-                connection = scion.quic.accept() => match connection {
+                connection = scion.quic.accept(), if greeting.len() < GREETING => match connection {
                     Some(connection) => {
                         greeting.spawn(greet(node.clone(), connection, scion.clone()));
                     }
                     None => return,
                 },
-                Some((connection, underlay)) = accept(plain_ip) => {
+                Some((connection, underlay)) = accept(plain_ip), if greeting.len() < GREETING => {
                     greeting.spawn(greet(node.clone(), connection, underlay));
                 }
                 Some(greeted) = greeting.join_next() => {
@@ -197,6 +200,7 @@ impl Server {
         if on_plain_ip(session.peer).is_some() {
             session.peer = connection.peer();
         }
+        // The lane bounds it.
         let (messages, outgoing) = mpsc::unbounded_channel();
         let (table, events) = (Arc::clone(&session.table), self.events.0.clone());
         let lane = plane.add(
@@ -428,6 +432,7 @@ fn accept_streams(
     connections: Connections,
     node: Node,
 ) -> mpsc::UnboundedSender<streams::Stream> {
+    // Bounded by how many streams the peer may have open.
     let (opened, mut accepted) = mpsc::unbounded_channel::<streams::Stream>();
     tokio::spawn(async move {
         while let Some(stream) = accepted.recv().await {

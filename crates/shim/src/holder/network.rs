@@ -2,6 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -58,7 +59,8 @@ impl Network {
                 let _ = sender.send(entered.and_then(|()| set_up_device(own)));
                 // Ends with the last sender.
                 while let Ok(job) = queue.recv() {
-                    job();
+                    // A panic was reported; who waits for the job learns that it has ended.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
                 }
             })
             .map_err(HolderError::Namespace)?;

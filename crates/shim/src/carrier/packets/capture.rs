@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::relay::{Relay, Rule};
 use super::{SealedLane, ToPrograms};
 use crate::address::Block;
+use crate::carrier::ended::Watcher;
 use crate::carrier::node::Node;
 use crate::carrier::table::SlotTable;
 use crate::packets::{Problem, Received, TCP, error, reset};
@@ -104,6 +105,7 @@ impl Capture {
         queue: Arc<Queue>,
         captured: Captured,
         find: mpsc::UnboundedSender<Find>,
+        watcher: Watcher,
     ) -> io::Result<Self> {
         let wake = Arc::new(Wake {
             event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -128,9 +130,7 @@ impl Capture {
             .name("shim-packets".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                if let Err(error) = router.work(answers) {
-                    tracing::debug!(%error, "the device for captured packets has gone");
-                }
+                watcher.run("read captured packets", || router.work(answers));
             })?;
         Ok(Self(wake))
     }

@@ -22,7 +22,10 @@ use crate::protocol::{Bound, Kind};
 const ROUNDS: usize = 2;
 
 /// Carries packets until the plane is stopped.
-pub(super) fn run(shared: &Shared, lanes: &Lanes, receiver: LaneReceiver) {
+///
+/// # Errors
+/// When the socket fails.
+pub(super) fn run(shared: &Shared, lanes: &Lanes, receiver: LaneReceiver) -> io::Result<()> {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
     let inbound = Inbound {
@@ -33,9 +36,7 @@ pub(super) fn run(shared: &Shared, lanes: &Lanes, receiver: LaneReceiver) {
         scratch: Vec::new(),
         merger: Merger::new(),
     };
-    if let Err(error) = inbound.work() {
-        tracing::error!(%error, "cannot receive");
-    }
+    inbound.work()
 }
 
 struct Inbound<'a> {

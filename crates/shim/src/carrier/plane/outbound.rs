@@ -23,15 +23,12 @@ use crate::protocol::Bound;
 const ROUND: usize = 16;
 
 /// Carries packets until the plane is stopped.
-pub(super) fn run(shared: &Shared) {
+///
+/// # Errors
+/// When the device fails.
+pub(super) fn run(shared: &Shared) -> io::Result<()> {
     // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
-    if let Err(error) = work(shared) {
-        tracing::error!(%error, "cannot read packets from the TUN device");
-    }
-}
-
-fn work(shared: &Shared) -> io::Result<()> {
     let Some(tun) = &shared.queue else {
         return Ok(());
     };
