@@ -91,8 +91,11 @@ impl Dialer {
 
     fn on_dialed(&mut self, dialed: Dialed) {
         match dialed {
+            // One that was cancelled while its outcome was on its way here: the path manager knows nothing
+            // of it, and would never have it closed. Dropped, its connection closes.
+            Dialed::Joined(subflow, ..) | Dialed::Failed(subflow, DialError::Path(_))
+                if self.dials.remove(&subflow).is_none() => {}
             Dialed::Joined(subflow, joined, credit) => {
-                self.dials.remove(&subflow);
                 // It counts as connected once content gets through.
                 if let Some(rtt) = joined.rtt {
                     self.paths.answered(subflow, rtt);

@@ -244,6 +244,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_in_a_pause_holds_no_path() {
+        let (one, other) = (path(&[1]), path(&[2]));
+        let mut run = Run::new(Some(0.05), &[(&one, 0.0), (&other, 0.0)]);
+        // This host or the other one stands still: what its queues do not hold is lost, and shows at
+        // once when it goes on.
+        for (pause, lost) in [
+            (1, [0.3, 0.9]),
+            (3, [0.9, 0.2]),
+            (4, [0.01, 0.5]),
+            (12, [0.9, 0.1]),
+        ] {
+            assert_eq!(run.run(3_000), []);
+            for (path, lost) in [&one, &other].into_iter().zip(lost) {
+                let (sent, arrived) = run.sent.get_mut(&path.fingerprint()).unwrap();
+                *sent += 1000.0 * f64::from(pause);
+                *arrived += 1000.0 * f64::from(pause) * (1.0 - lost);
+            }
+            run.now += Duration::from_secs(pause as u64);
+        }
+        assert_eq!(run.run(10_000), []);
+    }
+
+    #[test]
     fn a_lossy_path_is_used_while_no_other_delivers() {
         let (clean, lossy) = (path(&[1]), path(&[2]));
         let mut run = Run::new(Some(0.05), &[(&clean, 0.0), (&lossy, 0.3)]);

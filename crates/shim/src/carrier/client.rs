@@ -41,7 +41,7 @@ use super::{Channel, INBOX, Inbox};
 use crate::PLAIN_IP_PORT;
 use crate::address::{Block, SLOTS, Slot};
 use crate::budget::Permit;
-use crate::choice::{CarrierSet, Measured};
+use crate::choice::{CarrierKind, CarrierSet, Measured};
 use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
 use crate::slots::{Published, Slots};
@@ -170,8 +170,11 @@ impl ClientSession {
         measured: Arc<Mutex<Measured>>,
         usage: Arc<Usage>,
     ) -> Self {
-        options.most_lag = Some(MOST_LAG);
-        options.most_loss = Some(MOST_LOSS);
+        // Streams judge a path for each block.
+        if node.carriers().has(CarrierKind::Mptcp) {
+            options.most_lag = Some(MOST_LAG);
+            options.most_loss = Some(MOST_LOSS);
+        }
         let peer = target.shim;
         let guess = SocketAddr::new(peer.host.ip(), PLAIN_IP_PORT);
         let beside = node.plain_ip().map(|_| Beside::new(guess));

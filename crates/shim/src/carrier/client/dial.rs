@@ -97,13 +97,14 @@ impl ClientSession {
 
     pub(super) fn on_dialed(&mut self, dialed: Dialed) -> Result<(), SessionError> {
         match dialed {
+            // One that was cancelled while its outcome was on its way here: the path manager knows nothing
+            // of it, and would never have it closed. Dropped, its connection closes.
+            Dialed::Connected(of, _) | Dialed::Failed(of, _) if !self.end_dial(of) => {}
             Dialed::Connected(of, connected) => {
-                self.dialed(of);
                 let (control, underlay) = *connected;
                 self.connected(of, control, underlay);
             }
             Dialed::Failed(of, error) => {
-                self.dialed(of);
                 self.last_error = Some(error.clone());
                 self.lost(of, Failure::Failed, error);
             }
@@ -112,9 +113,11 @@ impl ClientSession {
         Ok(())
     }
 
-    fn dialed(&mut self, of: Use) {
-        if let Use::Path(subflow) = of {
-            self.dials.remove(&subflow);
+    /// Ends a dial that has its outcome. Returns whether that is still wanted.
+    fn end_dial(&mut self, of: Use) -> bool {
+        match of {
+            Use::Path(subflow) => self.dials.remove(&subflow).is_some(),
+            Use::PlainIp(_) => true,
         }
     }
 
@@ -222,7 +225,11 @@ async fn dial(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let key = connection.peer_key();
-    node.check(peer, key)?;
+    node.check(peer, key).map_err(|error| match expected {
+        // A further dial may be the first to notice.
+        Some(known) if known == key => SessionError::Distrusted { peer, key },
+        _ => error.into(),
+    })?;
     if expected.is_some_and(|expected| expected != key) {
         return Err(SessionError::OtherKey { peer, key });
     }
