@@ -23,9 +23,9 @@ pub enum RouterError {
         what: String,
     },
     /// A socket of an interface cannot be opened.
-    #[error("cannot open interface {id} at {local}: {source}")]
+    #[error("cannot open {} at {local}: {source}", socket_name(*.id))]
     Interface {
-        /// The interface; 0 is the internal one.
+        /// The interface; 0 for the internal address, to which hosts of the AS send.
         id: u16,
         /// Its underlay address.
         local: SocketAddr,
@@ -49,4 +49,33 @@ pub enum RouterError {
     /// Waiting for packets failed.
     #[error("cannot wait for packets: {0}")]
     Wait(std::io::Error),
+}
+
+/// What a socket is for, with the names of `topology.json`.
+fn socket_name(id: u16) -> String {
+    match id {
+        0 => "the router's `internal_addr`".to_owned(),
+        id => format!("interface {id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_internal_address_is_not_called_an_interface() {
+        let error = |id| {
+            let local = SocketAddr::from(([10, 0, 1, 254], 30042));
+            let source = std::io::ErrorKind::AddrInUse.into();
+            RouterError::Interface { id, local, source }.to_string()
+        };
+        let internal = "cannot open the router's `internal_addr` at 10.0.1.254:30042: ";
+        assert!(error(0).starts_with(internal), "{}", error(0));
+        assert!(
+            error(7).starts_with("cannot open interface 7 at "),
+            "{}",
+            error(7)
+        );
+    }
 }
