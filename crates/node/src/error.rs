@@ -89,7 +89,10 @@ pub enum FetchError {
         reason: String,
     },
     /// The coordinator refuses this host.
-    #[error("the coordinator {url} refuses this host ({status}): {reason}: fetch a new archive")]
+    #[error(
+        "the coordinator {url} refuses this host ({status}): {}",
+        with_remedy(reason)
+    )]
     Refused {
         /// Its URL.
         url: String,
@@ -160,4 +163,25 @@ pub enum NodeError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+/// The reason of a refusal, with the remedy, which the coordinator may have named already.
+fn with_remedy(reason: &str) -> String {
+    const REMEDY: &str = "fetch a new archive";
+    match reason.contains(REMEDY) {
+        true => reason.to_owned(),
+        false => format!("{reason}: {REMEDY}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_named_once() {
+        let once = "the secret was replaced: fetch a new archive";
+        assert_eq!(with_remedy("the secret was replaced"), once);
+        assert_eq!(with_remedy(once), once);
+    }
 }
