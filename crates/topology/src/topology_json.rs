@@ -20,6 +20,7 @@ use crate::{IsdAsn, ports};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsTopology {
     /// The AS.
+    #[serde(deserialize_with = "read_one_as")]
     pub isd_as: IsdAsn,
     /// Largest SCION packet inside the AS, in bytes.
     #[serde(default)]
@@ -73,6 +74,7 @@ pub struct Interface {
     #[serde(default)]
     pub underlay: LinkAddresses,
     /// The neighbour AS.
+    #[serde(deserialize_with = "read_one_as")]
     pub isd_as: IsdAsn,
     /// The interface's number in the neighbour AS; 0 if the file omits it, as only peering links
     /// need it.
@@ -272,6 +274,17 @@ fn read_interfaces<'de, D: Deserializer<'de>>(
 
 fn read_address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     address::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Reads an AS. Wildcards, which stand for several, are refused.
+fn read_one_as<'de, D: Deserializer<'de>>(from: D) -> Result<IsdAsn, D::Error> {
+    let isd_as = IsdAsn::deserialize(from)?;
+    match isd_as.is_wildcard() {
+        true => Err(D::Error::custom(format!(
+            "isd_as {isd_as} is not one AS: write for example 1-ff00:0:110"
+        ))),
+        false => Ok(isd_as),
+    }
 }
 
 fn read_link_to<'de, D: Deserializer<'de>>(from: D) -> Result<LinkTo, D::Error> {

@@ -150,3 +150,21 @@ proptest! {
         let _ = address::parse(&format!("[fe80::1%{text}]:1"));
     }
 }
+
+#[test]
+fn wildcards_are_not_ases() {
+    for (own, neighbour, wrong) in [
+        ("1-0", "1-ff00:0:111", "1-0"),
+        ("0-0", "1-ff00:0:111", "0-0"),
+        ("1-ff00:0:110", "0-ff00:0:111", "0-ff00:0:111"),
+    ] {
+        let text = format!(
+            r#"{{"isd_as": "{own}", "border_routers": {{"br": {{
+                "internal_addr": "10.0.0.1:30042",
+                "interfaces": {{"1": {{"isd_as": "{neighbour}", "link_to": "CHILD"}}}}}}}}}}"#
+        );
+        let error = serde_json::from_str::<AsTopology>(&text).unwrap_err();
+        let expected = format!("isd_as {wrong} is not one AS");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+}
