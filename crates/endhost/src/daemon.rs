@@ -88,7 +88,8 @@ impl Daemon {
         self.caller.required("PortRange", call, read).await
     }
 
-    /// The paths to `dst`, in the daemon's order; `refresh` makes the daemon look for new ones.
+    /// The paths to `dst`, in the daemon's order; `refresh` makes the daemon look for new ones. An
+    /// ISD without an AS (`1-0`) stands for each of its core ASes.
     /// Invalid paths are left out with a warning.
     ///
     /// # Errors

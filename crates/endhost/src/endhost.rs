@@ -67,6 +67,11 @@ impl Endhost {
         self.0.topology.local.isd_as
     }
 
+    /// Whether its AS is a core AS.
+    pub fn is_core(&self) -> bool {
+        self.0.topology.local.core
+    }
+
     /// The largest SCION packet inside this AS, in bytes.
     pub fn local_mtu(&self) -> u16 {
         self.0.topology.local.mtu
@@ -110,6 +115,21 @@ impl Endhost {
             false => timeout(FRESH_WAIT, ask).await.unwrap_or(Ok(())),
         };
         self.0.outcome(dst, asked)
+    }
+
+    /// What the source offers to `dst` now, in its order, whether or not it is usable: also paths
+    /// that have expired, and those over links that are reported down. An ISD without an AS (`1-0`)
+    /// stands for each of its core ASes. Changes nothing of what this host knows.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the source gives no usable answer.
+    pub async fn offered_paths(&self, dst: IsdAsn) -> Result<Vec<Path>, SourceError> {
+        self.0.source.paths(dst, Freshness::Cached).await
+    }
+
+    /// Where its paths come from, for people: `the SCION daemon at 127.0.0.1:30255`.
+    pub fn source_name(&self) -> String {
+        self.0.source.to_string()
     }
 
     /// The usable paths to `dst`, after the source has looked for new ones.

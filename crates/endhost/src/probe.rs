@@ -34,7 +34,7 @@ pub struct Probe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// The path's last router answered, after this time.
+    /// The router answered, after this time.
     Alive(Duration),
     /// No answer arrived in time.
     TimedOut,
@@ -49,6 +49,23 @@ pub enum Status {
 ///
 /// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
+    probe_at(host, paths, End::Last, timeout).await
+}
+
+/// Probes as [`probe`] does, but the first router of each path, which is in this AS, in place of the
+/// last.
+pub async fn probe_first(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
+    probe_at(host, paths, End::First, timeout).await
+}
+
+/// Which router of a path is to answer.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+async fn probe_at(host: &Endhost, paths: &[Path], end: End, timeout: Duration) -> Vec<Probe> {
     let mut sockets = HashMap::new();
     for next_hop in paths.iter().filter_map(Path::next_hop) {
         let family = sockets.entry(next_hop.is_ipv4());
@@ -59,7 +76,7 @@ pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Pro
         let socket = path.next_hop().map(|hop| &sockets[&hop.is_ipv4()]);
         let status = match socket {
             None => Status::Alive(Duration::ZERO),
-            Some(Ok(requests)) => status(requests, path, timeout).await,
+            Some(Ok(requests)) => status(requests, path, end, timeout).await,
             Some(Err(error)) => Status::Unknown(error.to_string()),
         };
         let bound = socket.and_then(|socket| socket.as_ref().ok());
@@ -69,8 +86,13 @@ pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Pro
     join_all(probes).await
 }
 
-async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
-    let Some(last) = crossings(path.raw()).unwrap_or_default().pop() else {
+async fn status(requests: &Requests, path: &Path, end: End, timeout: Duration) -> Status {
+    let crossings = crossings(path.raw()).unwrap_or_default();
+    let (crossing, expected) = match end {
+        End::First => (crossings.first(), path.info().src),
+        End::Last => (crossings.last(), path.info().dst),
+    };
+    let Some(crossing) = crossing else {
         return Status::Unknown("the path crosses no interface".into());
     };
     let remote = ScionAddr::new(path.info().dst, SocketAddr::new(NO_HOST, 0));
@@ -79,14 +101,14 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
         Err(error) => return Status::Unknown(error.to_string()),
     };
     let request = |id, sequence| {
-        let mut packet = traceroute::request(&headers, &last, id, sequence);
+        let mut packet = traceroute::request(&headers, crossing, id, sequence);
         // A service address, so that no host receives the request if no router answers it.
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
         packet
     };
     match requests.ask(headers.next_hop, timeout, request).await {
         Ok((answer, rtt)) => match answer.router {
-            Some((isd_as, _)) if isd_as == path.info().dst => Status::Alive(rtt),
+            Some((isd_as, _)) if isd_as == expected => Status::Alive(rtt),
             Some((isd_as, interface)) => {
                 Status::Unknown(format!("{isd_as}#{interface} answered instead"))
             }

@@ -5,14 +5,15 @@ mod control;
 mod segments;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use hawser_segment::{Combined, Segments, combine};
+use hawser_segment::{Combined, Segment, Segments, combine};
 use hawser_topology::{AsDir, AsTopology};
+use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::task::JoinSet;
 
@@ -72,6 +73,7 @@ impl Standalone {
     /// The paths to `dst`, shortest first.
     ///
     /// Answers are cached: without a new answer, segments that have not expired still make paths.
+    /// Only if all segments have expired, the paths have, too.
     pub(crate) async fn paths(
         &self,
         dst: IsdAsn,
@@ -104,6 +106,13 @@ impl Standalone {
         }
         let now = unix_now();
         let paths = self.make(&self.segments.unexpired(&questions, now), dst, now);
+        if paths.is_empty() {
+            // They show that the clock of this host is wrong, or that the control service is stale.
+            let expired = self.make(&self.segments.all(&questions), dst, 0);
+            if !expired.is_empty() {
+                return Ok(expired);
+            }
+        }
         match failed {
             // A part of the answer is enough if it makes paths. If it makes none, an error explains
             // why; a refusal does so only when all requests were refused.
@@ -113,10 +122,16 @@ impl Standalone {
         }
     }
 
-    /// The paths to `dst` that `segments` make and that have not expired at `now`.
+    /// The paths to `dst` that `segments` make and that have not expired at `now`. An ISD without an
+    /// AS stands for its core ASes.
     fn make(&self, segments: &Segments, dst: IsdAsn, now: u64) -> Vec<Path> {
-        combine(segments, self.topology.local.isd_as, dst, MOST_PATHS)
-            .into_iter()
+        let src = self.topology.local.isd_as;
+        let ends = match dst.is_wildcard() {
+            true => core_ases(segments, dst.isd()),
+            false => BTreeSet::from([dst]),
+        };
+        let ends = ends.into_iter().filter(|end| *end != src);
+        ends.flat_map(|end| combine(segments, src, end, MOST_PATHS))
             .filter(|combined| combined.path.expiry() > now)
             .filter_map(|combined| self.path(combined))
             .collect()
@@ -160,6 +175,14 @@ fn local_topology(topology: &AsTopology) -> LocalTopology {
         ports: first..=last,
         routers,
     }
+}
+
+/// The core ASes of an ISD that segments begin or end in.
+fn core_ases(segments: &Segments, isd: Isd) -> BTreeSet<IsdAsn> {
+    let ups = segments.up.iter().map(Segment::first);
+    let cores = segments.core.iter();
+    let cores = cores.flat_map(|segment| [segment.first(), segment.last()]);
+    ups.chain(cores).filter(|end| end.isd() == isd).collect()
 }
 
 fn is_refusal(error: &SourceError) -> bool {

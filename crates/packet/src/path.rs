@@ -41,6 +41,18 @@ pub fn expiry(raw: &[u8]) -> Result<u64, MalformedPath> {
     expiries.min().ok_or(MalformedPath::Empty)
 }
 
+/// When the youngest segment of the path header `raw` was originated, in seconds since the Unix epoch
+/// by the clock of the AS that did so.
+///
+/// # Errors
+/// [`MalformedPath`] when `raw` is not exactly one standard path.
+pub fn originated(raw: &[u8]) -> Result<u64, MalformedPath> {
+    let path = StandardPath::parse(raw, 0..raw.len())?;
+    let infos = (0..path.infos).map(|info| InfoField::read(raw, path.info_at(info)));
+    let youngest = infos.map(|info| u64::from(info.timestamp)).max();
+    youngest.ok_or(MalformedPath::Empty)
+}
+
 /// Whether two path headers, each taken at any router, belong to the same path: they may differ
 /// only in the fields that routers change, which are the current hop, the segment identifiers and
 /// the alert flags.

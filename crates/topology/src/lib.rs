@@ -23,6 +23,6 @@ pub use self::load::TopologyError;
 pub use self::network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use self::quantity::{
     QuantityError, format_duration, format_loss, format_rate, parse_duration, parse_long_duration,
-    parse_loss, parse_rate, parse_retry,
+    parse_loss, parse_rate, parse_retry, rough_duration,
 };
 pub use self::topology_json::{AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkTo};

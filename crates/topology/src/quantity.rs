@@ -154,6 +154,22 @@ pub fn format_duration(time: Duration) -> String {
     }
 }
 
+/// Writes a time for people, in its largest unit, rounded down: `3 days`, `an hour`, `5 seconds`.
+pub fn rough_duration(seconds: u64) -> String {
+    const UNITS: [(u64, &str, &str); 4] = [
+        (86_400, "a day", "days"),
+        (3600, "an hour", "hours"),
+        (60, "a minute", "minutes"),
+        (1, "a second", "seconds"),
+    ];
+    let unit = UNITS.iter().find(|(length, ..)| seconds >= *length);
+    match unit.map(|(length, one, many)| (seconds / length, one, many)) {
+        Some((1, one, _)) => (*one).to_owned(),
+        Some((count, _, many)) => format!("{count} {many}"),
+        None => "0 seconds".to_owned(),
+    }
+}
+
 /// Writes a loss with the fewest digits from which [`parse_loss`] reads the same value.
 pub fn format_loss(loss: f64) -> String {
     let percent = loss * 100.0;
@@ -167,6 +183,22 @@ pub fn format_loss(loss: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rough_times_have_one_unit() {
+        for (seconds, text) in [
+            (0, "0 seconds"),
+            (1, "a second"),
+            (59, "59 seconds"),
+            (119, "a minute"),
+            (7199, "an hour"),
+            (7200, "2 hours"),
+            (86_400, "a day"),
+            (3 * 86_400 + 5, "3 days"),
+        ] {
+            assert_eq!(rough_duration(seconds), text);
+        }
+    }
 
     #[test]
     fn trying_again_takes_a_time_or_0() {

@@ -67,7 +67,8 @@ pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive
     }
 }
 
-/// One path from `src` to `dst`. Lists of metadata without one entry per hop are left out; all
+/// One path from `src` to `dst`, or to one of the ASes that the wildcard `dst` stands for. Lists of
+/// metadata without one entry per hop are left out; all
 /// other fields must be valid.
 pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, String> {
     if src == dst {
@@ -83,6 +84,10 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Str
             })
         })
         .collect::<Result<Vec<_>, String>>()?;
+    let dst = match interfaces.last() {
+        Some(last) if dst.is_wildcard() && last.isd_as.isd() == dst.isd() => last.isd_as,
+        _ => dst,
+    };
     let expiration = path.expiration.as_option();
     let announced = expiration.and_then(|expiration| u64::try_from(expiration.seconds).ok());
     let announced = announced.ok_or("a path has no expiry")?;

@@ -145,6 +145,14 @@ impl PathCache {
         (usable.cloned().collect(), offered.len())
     }
 
+    /// For how many seconds the last of the known paths to `dst` has been expired; `None` if one has
+    /// not, or there is none.
+    pub(super) fn expired(&self, dst: IsdAsn) -> Option<u64> {
+        let offered = &self.destinations.get(&dst)?.offered;
+        let last = offered.iter().map(Path::expiry).max()?;
+        unix_now().checked_sub(last)
+    }
+
     /// Publishes the usable paths to `dst` to watchers, if they changed.
     fn publish(&mut self, dst: IsdAsn) {
         #[cfg(test)]

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use hawser_topology::rough_duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast};
@@ -22,7 +23,7 @@ use crate::sync::lock;
 const OUTAGES_KEPT: usize = 64;
 
 pub(super) struct Inner {
-    source: Source,
+    pub(super) source: Source,
     pub(super) topology: LocalTopology,
     pub(super) address: Option<IpAddr>,
     pub(super) mark: Option<u32>,
@@ -46,6 +47,21 @@ pub enum PathsError {
         dst: IsdAsn,
         /// The source of paths.
         source_name: String,
+    },
+    /// All paths that the source offers have expired by this host's clock.
+    #[error(
+        "no path to {dst}: all {count} that {source_name} offers have expired, the last {} ago: the clock of this host may be wrong (`hawser doctor`)",
+        rough_duration(*.ago)
+    )]
+    Expired {
+        /// The requested AS.
+        dst: IsdAsn,
+        /// The source of paths.
+        source_name: String,
+        /// The number of offered paths.
+        count: usize,
+        /// How long ago the last of them expired, in seconds.
+        ago: u64,
     },
     /// All paths that the source knows cross a reported outage.
     #[error("no path to {dst}: all {count} lead over links that are reported down")]
@@ -88,7 +104,10 @@ impl Inner {
         dst: IsdAsn,
         asked: Result<(), SourceError>,
     ) -> Result<Vec<Path>, PathsError> {
-        let (usable, offered) = lock(&self.cache).usable(dst);
+        let cache = lock(&self.cache);
+        let (usable, offered) = cache.usable(dst);
+        let expired = cache.expired(dst);
+        drop(cache);
         if !usable.is_empty() {
             // Paths stay usable while the source does not answer.
             return Ok(usable);
@@ -99,7 +118,15 @@ impl Inner {
                 dst,
                 source_name: self.source.to_string(),
             },
-            count => PathsError::AllDown { dst, count },
+            count => match expired {
+                Some(ago) => PathsError::Expired {
+                    dst,
+                    source_name: self.source.to_string(),
+                    count,
+                    ago,
+                },
+                None => PathsError::AllDown { dst, count },
+            },
         })
     }
 

@@ -72,22 +72,30 @@ impl SegmentCache {
             .any(|question| answers.contains_key(question))
     }
 
-    /// The segments of the answers to `questions`, each once, without those that expired at `now`
-    /// (seconds since the Unix epoch) or before. Expired segments are removed from the cache.
+    /// The segments of the answers to `questions`, each once, that have not expired at `now` (seconds
+    /// since the Unix epoch).
     pub(super) fn unexpired(&self, questions: &[Question], now: u64) -> Segments {
-        let mut answers = lock(&self.0);
+        self.matching(questions, |segment| segment.expiry() > now)
+    }
+
+    /// All segments of the answers to `questions`, each once, expired ones included.
+    pub(super) fn all(&self, questions: &[Question]) -> Segments {
+        self.matching(questions, |_| true)
+    }
+
+    fn matching(&self, questions: &[Question], is: impl Fn(&Segment) -> bool) -> Segments {
+        let answers = lock(&self.0);
         let mut all = Segments::default();
         for question in questions {
-            let Some(Answer { found, .. }) = answers.get_mut(question) else {
+            let Some(Answer { found, .. }) = answers.get(question) else {
                 continue;
             };
             for (from, into) in [
-                (&mut found.up, &mut all.up),
-                (&mut found.core, &mut all.core),
-                (&mut found.down, &mut all.down),
+                (&found.up, &mut all.up),
+                (&found.core, &mut all.core),
+                (&found.down, &mut all.down),
             ] {
-                from.retain(|segment| segment.expiry() > now);
-                into.extend(from.iter().cloned());
+                into.extend(from.iter().filter(|segment| is(segment)).cloned());
             }
         }
         for list in [&mut all.up, &mut all.core, &mut all.down] {

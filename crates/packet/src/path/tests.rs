@@ -52,6 +52,15 @@ fn the_earliest_expiry_of_a_hop_field_counts() {
 }
 
 #[test]
+fn a_path_is_as_old_as_its_youngest_segment() {
+    let mut both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
+    assert_eq!(originated(&both), Ok(1001));
+    both[META + INFO + 4..META + 2 * INFO].copy_from_slice(&2000u32.to_be_bytes());
+    assert_eq!(originated(&both), Ok(2000));
+    assert!(originated(&both[1..]).is_err());
+}
+
+#[test]
 fn the_reverse_path_has_the_same_interfaces() {
     let mut both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     let there = both.clone();

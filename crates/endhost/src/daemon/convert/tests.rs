@@ -53,6 +53,14 @@ fn offered() -> pb::Path {
     }
 }
 
+#[test]
+fn a_wildcard_stands_for_the_last_as() {
+    let (src, dst) = ends();
+    let to = |text: &str| path(src, text.parse().unwrap(), offered());
+    assert_eq!(to("1-0").unwrap().info().dst, dst);
+    assert!(to("2-0").is_err(), "the path ends in another ISD");
+}
+
 fn converted(change: impl FnOnce(&mut pb::Path)) -> Result<Path, String> {
     let (src, dst) = ends();
     let mut offered = offered();
