@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -148,6 +149,11 @@ pub fn is_privileged() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
+/// Whether this process may change the devices, routes and packet filters of its network namespace.
+pub fn may_change_network() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
 /// Moves this process into a new user namespace, where it is root and the only user.
 ///
 /// # Errors
@@ -164,6 +170,27 @@ pub fn become_root_of_own() -> io::Result<()> {
 /// When the process has more than one thread, or the system does not allow user namespaces.
 pub fn become_owner_of_own() -> io::Result<()> {
     move_into_own_user(None)
+}
+
+/// Whether a process of this user may create a user namespace: lets a short-lived one try.
+///
+/// # Errors
+/// The reason why not.
+pub fn try_own_user() -> io::Result<()> {
+    let mut command = std::process::Command::new("/proc/self/exe");
+    // SAFETY: between fork and exec it only makes a system call. It always fails, so that nothing is
+    // executed: with this error if it could create the namespace.
+    unsafe {
+        command.pre_exec(|| {
+            unshare_unsafe(UnshareFlags::NEWUSER)?;
+            Err(io::Error::from_raw_os_error(libc::ECANCELED))
+        })
+    };
+    match command.spawn() {
+        Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => Ok(()),
+        Err(error) => Err(error),
+        Ok(mut child) => child.wait().map(drop),
+    }
 }
 
 /// Moves this process into a new user namespace, where its user and group have the number `id`, or

@@ -55,6 +55,18 @@ pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::R
     Ok(())
 }
 
+/// The largest IP packet that fits the route of a connected socket to `remote`, in bytes.
+///
+/// # Errors
+/// When the socket is not connected.
+pub fn route_mtu(socket: impl AsFd, remote: IpAddr) -> io::Result<u32> {
+    let (level, name) = match remote {
+        IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
+        IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    option(socket, level, name).map(u32::from_ne_bytes)
+}
+
 /// Lets a UDP socket bound to `own` send packets that are larger than the device takes, as fragments,
 /// and others on the way fragment them too (IPv4).
 ///

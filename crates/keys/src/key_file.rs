@@ -98,6 +98,20 @@ impl KeyFile {
         }
     }
 
+    /// Whether there is a key, without making one.
+    ///
+    /// # Errors
+    /// [`KeyFileError`] when there is a file that cannot be used.
+    pub fn check(&self) -> Result<bool, KeyFileError> {
+        match self.read() {
+            Ok(_) => Ok(true),
+            Err(KeyFileError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn read(&self) -> Result<Identity, KeyFileError> {
         let path = || self.0.clone();
         let failed = |source| KeyFileError::Read {
@@ -189,6 +203,19 @@ mod tests {
         assert_eq!(names(&ours), ["key"]);
         let pem = fs::read_to_string(file.path()).unwrap();
         assert_eq!(pem, made.to_pem());
+    }
+
+    #[test]
+    fn a_check_makes_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeyFile::at(folder.path().join("new/key"));
+        assert!(!file.check().unwrap());
+        assert!(!folder.path().join("new").exists());
+        file.open().unwrap();
+        assert!(file.check().unwrap());
+        fs::set_permissions(file.path(), PermissionsExt::from_mode(0o644)).unwrap();
+        let error = file.check().unwrap_err();
+        assert!(matches!(error, KeyFileError::Open { mode: 0o644, .. }));
     }
 
     #[test]

@@ -118,6 +118,32 @@ impl Known {
         entries.any(|(host, known)| host.is(server) && known == key)
     }
 
+    /// Whether the file has a key of a host, at any port.
+    ///
+    /// # Errors
+    /// [`KeysFileError`] when the file exists and cannot be used.
+    pub fn knows_host(&self, isd_as: IsdAsn, ip: IpAddr) -> Result<bool, KeysFileError> {
+        let entries = self.entries()?;
+        let is = |host: &Host| host.isd_as == isd_as && host.ip == ip;
+        Ok(entries.iter().any(|(_, (host, _))| is(host)))
+    }
+
+    /// Checks that the file can be used, or does not exist.
+    ///
+    /// # Errors
+    /// [`KeysFileError`] when it exists and cannot be used.
+    pub fn check_file(&self) -> Result<(), KeysFileError> {
+        self.entries().map(drop)
+    }
+
+    /// The hosts and keys in the file, with their lines; none if it does not exist.
+    fn entries(&self) -> Result<Vec<(usize, (Host, PeerKey))>, KeysFileError> {
+        match file::entries(&self.file, parse) {
+            Err(error) if error.is_missing() => Ok(Vec::new()),
+            entries => entries,
+        }
+    }
+
     /// Checks that `key` is one of `server`'s.
     ///
     /// # Errors
@@ -128,12 +154,8 @@ impl Known {
                 .then_some(())
                 .ok_or(ServerKeyError::NotGiven { server, key });
         }
-        let entries = match file::entries(&self.file, parse) {
-            Err(error) if error.is_missing() => Vec::new(),
-            entries => entries?,
-        };
         let mut other = None;
-        for (line, (host, known)) in entries {
+        for (line, (host, known)) in self.entries()? {
             if host.is(server) {
                 if known == key {
                     return Ok(());
@@ -193,8 +215,9 @@ impl Host {
         }
         let (isd_as, ip) = text.split_once(',')?;
         let bare = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
+        let isd_as = isd_as.parse().ok();
         Some(Self {
-            isd_as: isd_as.parse().ok()?,
+            isd_as: isd_as.filter(|isd_as: &IsdAsn| !isd_as.is_wildcard())?,
             ip: bare.unwrap_or(ip).parse().ok()?,
             port: None,
         })
@@ -334,6 +357,22 @@ mod tests {
     }
 
     #[test]
+    fn a_host_is_known_at_any_port() {
+        let (_folder, known) = known(&format!("1-ff00:0:110,10.0.0.1:31000 {A}\n"));
+        let knows = |isd_as: &str, ip: &str| {
+            let (isd_as, ip) = (isd_as.parse().unwrap(), ip.parse().unwrap());
+            known.knows_host(isd_as, ip).unwrap()
+        };
+        assert!(knows("1-ff00:0:110", "10.0.0.1"));
+        assert!(!knows("1-ff00:0:110", "10.0.0.2") && !knows("1-ff00:0:111", "10.0.0.1"));
+        assert!(known.check_file().is_ok());
+        let (folder, broken) = self::known("wrong\n");
+        assert!(broken.check_file().is_err());
+        fs::remove_file(folder.path().join("known_hosts")).unwrap();
+        assert!(broken.check_file().is_ok());
+    }
+
+    #[test]
     fn errors_name_the_line() {
         for (line, reason) in [
             ("10.0.0.1 SHA256:", "`10.0.0.1` is not an address"),
@@ -341,6 +380,7 @@ mod tests {
                 "1-ff00:0:110,example SHA256:",
                 "`1-ff00:0:110,example` is not an address",
             ),
+            ("1-0,10.0.0.1 SHA256:", "`1-0,10.0.0.1` is not an address"),
             ("1-ff00:0:110,10.0.0.1", "there is no key after the address"),
             ("1-ff00:0:110,10.0.0.1 SHA256:", "`SHA256:` is not a key"),
         ] {
