@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, coordinator, demo, fetch, get, join, key, lab, limit, man, map, paths, perf, ping,
-    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
+    bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, map, paths, perf,
+    ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
 
@@ -40,6 +40,8 @@ pub enum Command {
     Get(get::GetArgs),
     /// Show the key by which other hosts recognise this one
     Key(key::KeyArgs),
+    /// Say what is wrong with this host in its network, and what to do about it
+    Doctor(doctor::DoctorArgs),
     /// Send files to another host, over several paths at once
     Send(send::SendArgs),
     /// Receive what other hosts send, and share a folder with them
@@ -113,6 +115,7 @@ impl Command {
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
             Self::Key(args) => key::run(args).map(done),
+            Self::Doctor(args) => doctor::run(args),
             Self::Send(args) => send::run(args).map(done),
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),

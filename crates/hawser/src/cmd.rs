@@ -8,6 +8,7 @@ mod config;
 mod congestion;
 pub mod coordinator;
 pub mod demo;
+pub mod doctor;
 mod experiment;
 pub mod fetch;
 mod files;

@@ -107,7 +107,7 @@ pub async fn path(
     if paths.is_empty() {
         return Err(Failure::job(match &args.sequence {
             Some(sequence) => format!("no path to {dst} follows the sequence '{sequence}'"),
-            None => format!("no path to {dst}"),
+            None => format!("no path to {dst}: `hawser doctor {dst}` looks for the cause"),
         }));
     }
     sort(&mut paths);

@@ -138,7 +138,10 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 format!("no path to {dst} is allowed: {count} left, the first by {reason}")
             }),
             (true, _) => {
-                format!("no path found to {dst}: does the AS exist, are its links up?")
+                format!(
+                    "no path found to {dst}: does the AS exist, are its links up? `hawser doctor \
+                     {dst}` looks for the cause"
+                )
             }
             (false, false) if !probes.iter().any(alive) => {
                 format!("no path alive: none of {} to {dst} answers", probes.len())

@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 37] = [
+const DOCUMENTED: [&[&str]; 38] = [
     &["coordinator"],
     &["join"],
     &["get"],
@@ -18,6 +18,7 @@ const DOCUMENTED: [&[&str]; 37] = [
     &["torrent", "create"],
     &["paths"],
     &["ping"],
+    &["doctor"],
     &["demo"],
     &["bench"],
     &["bench", "throughput"],
@@ -126,4 +127,14 @@ fn flags_are_found_in_texts() {
         flags("`-n N`, `--paths N` --a-b2, x--y ---"),
         ["--paths", "--a-b2"]
     );
+}
+
+#[test]
+fn every_finding_of_the_doctor_is_documented() {
+    let pages = Page::all();
+    let mut pages = pages.iter();
+    let page = pages.find(|page| page.name == "docs/doctor.md").unwrap();
+    for code in hawser_doctor::Code::ALL {
+        assert!(page.text.contains(&format!("`{code}`")), "{code}");
+    }
 }

@@ -7,6 +7,7 @@
 
 mod bulk;
 mod coordinator;
+mod doctor;
 mod flood;
 mod kill;
 mod lab;
