@@ -1,5 +1,6 @@
 //! `hawser ping`: SCMP echo requests to a host.
 
+mod fresh;
 mod report;
 
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use hawser_path::show::Used;
 use hawser_topology::{QuantityError, parse_duration};
 use tokio::task::JoinSet;
 
+use self::fresh::Fresh;
 use self::report::{Answer, Report, State, Statistics};
 use super::address::{HostAddr, host_address};
 use super::choose::{self, ChoiceArgs};
@@ -89,7 +91,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         let mut run = Run {
             args: &args,
             pinger: Arc::new(pinger),
-            path: path.clone(),
+            path: Fresh::new(&host, path.clone()),
             size,
             human,
             sent: 0,
@@ -148,7 +150,7 @@ fn payload_size(args: &PingArgs, pinger: &Requests, path: &Path) -> Result<usize
 struct Run<'a> {
     args: &'a PingArgs,
     pinger: Arc<Requests>,
-    path: Path,
+    path: Fresh,
     size: usize,
     human: bool,
     sent: u32,
@@ -169,7 +171,7 @@ impl Run<'_> {
         while !(all_sent(self.sent) && outstanding.is_empty()) {
             tokio::select! {
                 _ = tick.tick(), if !all_sent(self.sent) => {
-                    let (pinger, path) = (Arc::clone(&self.pinger), self.path.clone());
+                    let (pinger, path) = (Arc::clone(&self.pinger), self.path.now());
                     let (ip, size, number) = (self.args.destination.ip, self.size, self.sent);
                     outstanding.spawn(async move {
                         (number, pinger.echo(ip, &path, size, timeout + LATE).await)

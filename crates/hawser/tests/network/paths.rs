@@ -322,3 +322,23 @@ fn hosts_are_pinged_and_routes_traced() {
     let here = lab.hawser(D, &["traceroute", "1-ff00:0:4,10.0.4.1"]);
     assert_eq!(here.status.code(), Some(2), "{here:?}");
 }
+
+#[test]
+fn a_ping_outlives_its_path() {
+    let flags = ["--segment-lifetime", "2s"];
+    let Some(lab) = As::default().up_with("fig7a", "ping-renewed", &flags) else {
+        return;
+    };
+    // The path that it begins with expires long before the last request.
+    let ping = ["ping", A_HOST, "-c", "40", "--interval", "200ms"];
+    let report = report(
+        &lab,
+        &[&ping[..], &PATIENT, &["--format", "json"]].concat(),
+        0,
+    );
+    let replies = report["replies"].as_array().unwrap();
+    let late = replies
+        .iter()
+        .filter(|reply| reply["scmp_seq"].as_u64() >= Some(25));
+    assert!(late.count() > 0, "{report}");
+}
