@@ -216,7 +216,7 @@ impl Stage {
         self.down = true;
         self.seeders.clear();
         self.servers.clear();
-        self.lab.down().map_err(ExperimentError::step)
+        self.lab.down(|_| ()).map_err(ExperimentError::step)
     }
 
     /// The address of an AS's host.
@@ -229,7 +229,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if !self.down
-            && let Err(error) = self.lab.down()
+            && let Err(error) = self.lab.down(|_| ())
         {
             tracing::error!("{error}");
         }

@@ -32,26 +32,42 @@ fn making<T, E: fmt::Display>(
 }
 
 /// Creates the namespaces, one per AS in the plan's order.
-pub(crate) fn namespaces(plan: &Plan) -> io::Result<Vec<NetNs>> {
-    plan.ases
-        .iter()
-        .map(|as_| making(NetNs::create(), as_.isd_as, "its network namespace"))
-        .collect()
+///
+/// Calls `check` before each step, whose error ends this: the command that brings the lab up may end
+/// long before a large lab is built.
+pub(crate) fn namespaces(
+    plan: &Plan,
+    check: impl Fn() -> io::Result<()>,
+) -> io::Result<Vec<NetNs>> {
+    let ases = plan.ases.iter();
+    ases.map(|as_| {
+        check()?;
+        making(NetNs::create(), as_.isd_as, "its network namespace")
+    })
+    .collect()
 }
 
-/// Creates the contents of the namespaces: links, addresses, routes, limits.
-pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io::Result<()> {
+/// Creates the contents of the namespaces: links, addresses, routes, limits. Calls `check` as
+/// [`namespaces`] does.
+pub(crate) fn links(
+    plan: &Plan,
+    network: &Network,
+    namespaces: &[NetNs],
+    check: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
     let mut sockets = Vec::with_capacity(namespaces.len());
     for (as_, ns) in plan.ases.iter().zip(namespaces) {
         let socket = ns.run(Netlink::open).flatten();
         sockets.push(making(socket, as_.isd_as, "a netlink socket")?);
     }
     for (at, (as_, socket)) in plan.ases.iter().zip(&mut sockets).enumerate() {
+        check()?;
         making(host(as_, socket), as_.isd_as, "its addresses")?;
         let made = socket.set_mtu(LOOPBACK, inner_mtu(plan, at));
         making(made, as_.isd_as, "its network")?;
     }
     for link in &plan.links {
+        check()?;
         let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
             device: &end.device,
             index: end.index,
@@ -68,11 +84,13 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
         }
     }
     for link in &plan.links {
+        check()?;
         for side in [Side::A, Side::B] {
             link_up(plan, link, side, &mut sockets[link.end(side).owner])?;
         }
     }
     for (i, link) in network.links.iter().enumerate() {
+        check()?;
         set_limit(plan, namespaces, i, (&Side::BOTH, &link.shape))?;
         if link.shape.is_emulated() {
             divert(plan, namespaces, i)?;
@@ -258,6 +276,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn building_ends_when_nobody_waits_for_it() {
+        let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
+        let asked = std::cell::Cell::new(0);
+        let gone = || {
+            asked.set(asked.get() + 1);
+            Err(io::Error::other("the command has ended"))
+        };
+        // Before the first step, so that the test needs no rights.
+        let error = namespaces(&plan, gone).unwrap_err();
+        assert_eq!(
+            (error.to_string().as_str(), asked.get()),
+            ("the command has ended", 1)
+        );
+    }
+
+    #[test]
     fn limits_are_set_on_both_ends_and_removed() {
         if !is_privileged() {
             eprintln!("skipped: needs root");
@@ -265,8 +299,8 @@ mod tests {
         }
         let network = Network::ready("fig4").unwrap();
         let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan).unwrap();
-        links(&plan, &network, &namespaces).unwrap();
+        let namespaces = namespaces(&plan, || Ok(())).unwrap();
+        links(&plan, &network, &namespaces, || Ok(())).unwrap();
         let rates = || {
             [&plan.links[0].a, &plan.links[0].b].map(|end| {
                 let read = || Limiter::open()?.read(&end.device);
@@ -304,8 +338,8 @@ mod tests {
             eprintln!("skipped: needs root");
             return;
         }
-        let namespaces = namespaces(&plan).unwrap();
-        links(&plan, &network, &namespaces).unwrap();
+        let namespaces = namespaces(&plan, || Ok(())).unwrap();
+        links(&plan, &network, &namespaces, || Ok(())).unwrap();
         let host = plan.ases[1].host;
         let send = || {
             let socket = std::net::UdpSocket::bind((host, 0)).unwrap();
@@ -330,8 +364,8 @@ mod tests {
         const SEGMENT: usize = 1000;
         let network = Network::ready("fig4").unwrap();
         let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan).unwrap();
-        links(&plan, &network, &namespaces).unwrap();
+        let namespaces = namespaces(&plan, || Ok(())).unwrap();
+        links(&plan, &network, &namespaces, || Ok(())).unwrap();
         // Sends a packet of three segments, and returns the lengths in which they arrive. What is
         // sent while a device comes up may be lost.
         let cross = |from: usize, to: usize| {
@@ -397,8 +431,8 @@ mod tests {
         }
         let network = Network::ready("fig7a").unwrap();
         let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan).unwrap();
-        links(&plan, &network, &namespaces).unwrap();
+        let namespaces = namespaces(&plan, || Ok(())).unwrap();
+        links(&plan, &network, &namespaces, || Ok(())).unwrap();
         let all_permanent = || {
             for (at, namespace) in namespaces.iter().enumerate() {
                 let ends = plan.links.iter().flat_map(|link| [&link.a, &link.b]);
@@ -426,8 +460,8 @@ mod tests {
             link.underlay = hawser_topology::Underlay::Ipv6;
         }
         let plan = Plan::of(&network).unwrap();
-        let namespaces = namespaces(&plan).unwrap();
-        links(&plan, &network, &namespaces).unwrap();
+        let namespaces = namespaces(&plan, || Ok(())).unwrap();
+        links(&plan, &network, &namespaces, || Ok(())).unwrap();
         let [a, b] = &plan.ases[..] else {
             panic!("{plan:?}");
         };

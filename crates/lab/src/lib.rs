@@ -49,7 +49,7 @@ mod sweep;
 mod up;
 
 pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
-pub use self::down::DownError;
+pub use self::down::{DownError, DownProgress};
 pub use self::emulator::{PlainIp, emulate};
 pub use self::error::LabError;
 pub use self::lab::{Lab, Listed, OpenError};

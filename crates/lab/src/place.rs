@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use hawser_topology::FileError;
 use rustix::fs::FlockOperation;
@@ -15,6 +16,9 @@ use crate::name::{self, NameError};
 /// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108 bytes with the terminating
 /// zero.
 pub(crate) const SOCKET_PATH_MAX: usize = 107;
+
+/// Interval at which a lock is tried that another command holds.
+const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// The reason why the folder of all labs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +91,19 @@ impl Root {
         name::check(name)?;
         self.create()?;
         Lock::take(lock_file(&self.0.join(name)))
+    }
+
+    /// The lock of the lab named `name`; `None` if a command holds it for `timeout`.
+    pub fn lock_within(&self, name: &str, timeout: Duration) -> Result<Option<Lock>, PlaceError> {
+        name::check(name)?;
+        self.create()?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.try_lock(name)? {
+                None if Instant::now() < deadline => std::thread::sleep(LOCK_POLL),
+                outcome => return Ok(outcome),
+            }
+        }
     }
 
     /// Takes the lock of the lab named `name`; `None` if a command holds it.
@@ -236,7 +253,6 @@ impl Drop for Lock {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use super::*;
 

@@ -160,13 +160,13 @@ impl Supervisor {
         raise_file_limit(&state);
 
         let mut phase = Phase(Instant::now());
-        let namespaces = build::namespaces(&plan)?;
+        let namespaces = build::namespaces(&plan, || starter.check())?;
         for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
             as_.net_ns = Some(ns.id()?);
         }
         dir.write_state(&state)?;
         phase.end("the namespaces exist");
-        build::links(&plan, &network, &namespaces)?;
+        build::links(&plan, &network, &namespaces, || starter.check())?;
         if settings.no_offload {
             build::disable_offloads(&plan, &namespaces)?;
         }

@@ -13,10 +13,11 @@ mod up;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use hawser_lab::Lab;
+use hawser_lab::{DownProgress, Lab};
 
 use self::name::LabName;
 use crate::failure::Failure;
+use crate::out::errln;
 
 #[derive(Subcommand)]
 pub enum LabCommand {
@@ -62,10 +63,8 @@ pub enum LinkCommand {
 
 /// Runs `hawser lab`.
 pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
-    use LabCommand::{Capture, Exec, Shell};
-    // Commands that enter an AS must be quick, and have one thread.
-    if !matches!(command, Exec(_) | Shell(_) | Capture(_)) {
-        // Remove the remains of killed commands.
+    if matches!(command, LabCommand::Up(_) | LabCommand::Down { .. }) {
+        // Remove the remains of killed commands. Commands that only look change nothing.
         Lab::sweep()?;
         hawser_experiments::sweep();
     }
@@ -81,7 +80,27 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
         LabCommand::Link(LinkCommand::Set(args)) => change::link(args)?,
         LabCommand::Restart(args) => change::restart(args)?,
         LabCommand::List { json } => status::list(json)?,
-        LabCommand::Down { lab } => lab.open()?.down()?,
+        LabCommand::Down { lab } => down(&lab.open()?)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The number of services from which on progress is shown: to end fewer takes a moment.
+const MANY: usize = 200;
+
+fn down(lab: &Lab) -> Result<(), Failure> {
+    let name = lab.name();
+    let mut many = false;
+    Ok(lab.down(|progress| match progress {
+        DownProgress::Waiting => {
+            errln!("hawser: waiting for the command that brings lab {name} up or changes it");
+        }
+        DownProgress::Interrupting => errln!("hawser: that takes long: ending it"),
+        DownProgress::Ending(services) if services >= MANY => {
+            many = true;
+            errln!("hawser: ending {services} services of lab {name}");
+        }
+        DownProgress::Removing if many => errln!("hawser: removing the folder of lab {name}"),
+        _ => {}
+    })?)
 }

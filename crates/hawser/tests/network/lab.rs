@@ -429,6 +429,7 @@ fn nobody(home: &Path) -> Option<As> {
     std::os::unix::fs::chown(&runtime, Some(NOBODY), Some(NOBODY)).unwrap();
     Some(As {
         nobody: Some((program, runtime)),
+        ..As::default()
     })
 }
 

@@ -32,6 +32,8 @@ links:
 pub struct As {
     /// An ordinary user's program and runtime folder; `None` for those of the test.
     pub nobody: Option<(PathBuf, PathBuf)>,
+    /// A runtime folder of its own, so that commands of other tests do not see its labs.
+    pub runtime: Option<PathBuf>,
 }
 
 impl As {
@@ -45,6 +47,9 @@ impl As {
                 command
             }
         };
+        if let Some(runtime) = &self.runtime {
+            command.env("XDG_RUNTIME_DIR", runtime);
+        }
         command.args(args);
         command
     }

@@ -1,7 +1,9 @@
 //! Labs whose commands, owners or supervisors are killed.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::{A, B, B_HOST, folder};
 use crate::support::{As, TestLab, eventually, kill, runs};
@@ -12,8 +14,7 @@ fn owner() -> Child {
 }
 
 /// A lab with an owner other than the test, and its processes.
-fn owned(what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
-    let by = As::default();
+fn owned(by: As, what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
     let (name, pid) = (
         format!("test-{what}-{}", std::process::id()),
         owner.id().to_string(),
@@ -35,7 +36,7 @@ fn owned(what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
 #[test]
 fn a_lab_ends_with_its_owner() {
     let mut owner = owner();
-    if let Some((lab, processes)) = owned("owned", &owner) {
+    if let Some((lab, processes)) = owned(As::default(), "owned", &owner) {
         let folder = folder(&lab);
         owner.kill().unwrap();
         eventually("the end of the lab", || {
@@ -48,21 +49,64 @@ fn a_lab_ends_with_its_owner() {
 }
 
 #[test]
-fn the_next_command_removes_a_lab_whose_supervisor_was_killed() {
+fn the_next_change_removes_a_lab_whose_supervisor_was_killed() {
     let mut owner = owner();
-    if let Some((lab, processes)) = owned("orphan", &owner) {
+    // Commands of other tests would remove the lab, too.
+    let runtime = tempfile::tempdir().unwrap();
+    let by = As {
+        runtime: Some(runtime.path().to_owned()),
+        ..As::default()
+    };
+    if let Some((lab, processes)) = owned(by, "orphan", &owner) {
         let folder = folder(&lab);
         kill(&[lab.supervisor()]);
+        let other = format!("test-none-{}", std::process::id());
+        let sweep = || lab.by.run(&["lab", "down", "--name", &other]);
         // The owner may still take the lab down.
-        lab.by.names();
+        sweep();
         assert!(folder.exists());
         owner.kill().unwrap();
         owner.wait().unwrap();
-        lab.by.names();
+        // Commands that only look leave everything as it is.
+        let services = &processes[..processes.len() - 1];
+        eventually("the end of its services", || {
+            !services.iter().any(|&pid| runs(pid))
+        });
+        let before = files(&folder);
+        let name = ["--name", &lab.name];
+        for look in [
+            &["lab", "list"][..],
+            &["lab", "list", "--json"],
+            &[&["lab", "status"][..], &name].concat(),
+            &[&["lab", "graph"][..], &name].concat(),
+            &[&["lab", "logs"][..], &name].concat(),
+            &[&["lab", "save"][..], &name].concat(),
+        ] {
+            lab.by.run(look);
+            assert_eq!(files(&folder), before, "{look:?}");
+        }
+        sweep();
         lab.assert_gone(&folder, &processes);
     }
     let _ = owner.kill();
     owner.wait().unwrap();
+}
+
+/// All files below a folder, with their sizes and the times of their last change.
+fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            if meta.is_dir() {
+                folders.push(path.clone());
+            }
+            found.insert(path, (meta.len(), meta.modified().unwrap()));
+        }
+    }
+    found
 }
 
 #[test]
@@ -115,7 +159,12 @@ fn an_interrupted_up_does_not_block_the_next() {
     std::thread::sleep(Duration::from_millis(20));
     cut.kill().unwrap();
     if !cut.wait().unwrap().success() {
-        eventually("the end of the lab", || !by.names().contains(&lab.name));
+        // If no supervisor was started, the next change removes what there is.
+        let other = format!("test-none-{}", std::process::id());
+        eventually("the end of the lab", || {
+            by.run(&["lab", "down", "--name", &other]);
+            !by.names().contains(&lab.name)
+        });
     }
 }
 
