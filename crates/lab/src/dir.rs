@@ -135,6 +135,7 @@ mod tests {
             owner: Some(ProcessId::own().unwrap()),
             no_offload: true,
             enforce_mtu: true,
+            no_echo: true,
         };
         dir.write_settings(&settings).unwrap();
         assert_eq!(dir.read_settings().unwrap(), settings);

@@ -130,8 +130,10 @@ impl Lab {
         });
         let no_offload = settings.no_offload.then(|| "--no-offload".to_owned());
         let enforce_mtu = settings.enforce_mtu.then(|| "--enforce-mtu".to_owned());
+        let no_echo = settings.no_echo.then(|| "--no-echo".to_owned());
         let flags = routers.chain(controls).chain(lifetime);
-        Ok(flags.chain(no_offload).chain(enforce_mtu).collect())
+        let flags = flags.chain(no_offload).chain(enforce_mtu);
+        Ok(flags.chain(no_echo).collect())
     }
 
     /// The SCION address of an AS's host, IPv6 if the AS's underlay is; `None` if there is no such

@@ -31,6 +31,9 @@ pub(crate) struct Settings {
     /// Whether border routers refuse packets above the announced MTU of a link.
     #[serde(default)]
     pub enforce_mtu: bool,
+    /// Whether hosts of ASes without a control service of ours answer no echo requests.
+    #[serde(default)]
+    pub no_echo: bool,
 }
 
 /// A service of an AS.
@@ -221,8 +224,10 @@ impl State {
     pub fn require(&self, isd_as: IsdAsn) -> Result<usize, LabError> {
         self.find(isd_as).ok_or_else(|| {
             let all: Vec<String> = self.ases.iter().map(|a| a.isd_as.to_string()).collect();
-            let all = all.join(", ");
-            LabError::Failed(format!("the lab has no AS {isd_as}: it has {all}"))
+            LabError::Failed(format!(
+                "the lab has no AS {isd_as}: it has {}",
+                nearest(&isd_as.to_string(), all)
+            ))
         })
     }
 
@@ -235,6 +240,25 @@ impl State {
         };
         self.ases.iter().flat_map(of_as)
     }
+}
+
+/// Most names that an error lists.
+const MAX_LISTED: usize = 8;
+
+/// The names, or if there are many, those most like `wrong` and how many there are.
+fn nearest(wrong: &str, mut names: Vec<String>) -> String {
+    let count = names.len();
+    if count <= MAX_LISTED {
+        return names.join(", ");
+    }
+    // Stable: names equally near stay in the order of the network.
+    names.sort_by_cached_key(|name| strsim::damerau_levenshtein(wrong, name));
+    names.truncate(MAX_LISTED);
+    let listed = names.join(", ");
+    format!(
+        "{listed} and {} more (`hawser lab status`)",
+        count - MAX_LISTED
+    )
 }
 
 #[cfg(test)]
@@ -278,5 +302,19 @@ mod tests {
         assert!(state.is_running());
         state.boot_id.push('x');
         assert!(!state.is_running());
+    }
+
+    #[test]
+    fn an_unknown_as_is_answered_with_the_nearest() {
+        let few = vec!["1-ff00:0:1".to_owned(), "1-ff00:0:2".to_owned()];
+        assert_eq!(nearest("1-ff00:0:9", few), "1-ff00:0:1, 1-ff00:0:2");
+        let many: Vec<String> = (1..=300).map(|at| format!("1-ff00:0:{at:x}")).collect();
+        let listed = nearest("1-ff00:0:12d", many);
+        assert!(listed.starts_with("1-ff00:0:12, 1-ff00:0:1d, "), "{listed}");
+        assert!(
+            listed.ends_with(" and 292 more (`hawser lab status`)"),
+            "{listed}"
+        );
+        assert_eq!(listed.matches("1-ff00:0:").count(), 8, "{listed}");
     }
 }

@@ -49,6 +49,9 @@ pub struct Options {
     /// Whether border routers answer packets above the MTU of a link with "packet too big".
     /// Otherwise they forward them, and the kernel fragments them.
     pub enforce_mtu: bool,
+    /// Whether nothing answers echo requests (UDP 30041) to hosts of the ASes of `no_control`, where a
+    /// dispatcher of the user does. Otherwise their border routers do.
+    pub no_echo: bool,
 }
 
 impl Options {
@@ -64,6 +67,7 @@ impl Options {
             owner: None,
             no_offload: false,
             enforce_mtu: false,
+            no_echo: false,
         }
     }
 
@@ -84,6 +88,7 @@ impl Options {
             owner: owner.transpose()?,
             no_offload: self.no_offload,
             enforce_mtu: self.enforce_mtu,
+            no_echo: self.no_echo,
         })
     }
 }

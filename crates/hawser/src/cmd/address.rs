@@ -32,6 +32,11 @@ pub enum Listen {
 
 /// Reads `1-ff00:0:110,10.0.1.1`, with or without brackets.
 pub fn host_address(text: &str) -> Result<HostAddr, String> {
+    if let Some((isd_as, _)) = text.split_once(',')
+        && isd_as.parse::<IsdAsn>().is_ok()
+    {
+        one_as(isd_as)?;
+    }
     let read = |text: &str| {
         let (isd_as, host) = text.split_once(',')?;
         let inner = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
@@ -107,6 +112,10 @@ mod tests {
         }
         assert!(host_address("1-ff00:0:110,[fd00::1]").is_ok());
         assert!(host_address("1-ff00:0:110,fd00::1").is_ok());
+        for wildcard in ["1-0,10.0.1.1", "0-0,10.0.1.1", "0-ff00:0:110,[10.0.1.1]"] {
+            let error = host_address(wildcard).unwrap_err();
+            assert!(error.contains("is not one AS"), "{error}");
+        }
         for wrong in ["", "10.0.1.1", "1-ff00:0:110", "1-ff00:0:110,example"] {
             assert!(host_address(wrong).is_err(), "{wrong:?} was accepted");
         }

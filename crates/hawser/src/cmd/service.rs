@@ -22,7 +22,7 @@ use hawser_topology::{AsDir, AsTopology};
 use super::quantity::lifetime;
 use super::shim::{self, ShimName};
 use super::{files, print, process};
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln};
 
 #[derive(Subcommand)]
@@ -42,6 +42,9 @@ pub enum RouterCommand {
         /// big"; otherwise they are forwarded, as fragments where the network below needs it
         #[arg(long)]
         enforce_mtu: bool,
+        /// Answer SCMP echo requests to this host (UDP 30041), where no control service does
+        #[arg(long)]
+        echo: bool,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]
         owner: Option<i32>,
@@ -135,16 +138,41 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         id,
         threads,
         enforce_mtu,
+        echo,
         owner,
     } = command;
     process::end_with(owner)?;
     files::check_input(&dir)?;
+    let dir = AsDir::new(dir);
     let options = Options::default()
         .with_threads(threads)
         .with_enforced_mtu(enforce_mtu);
-    let router = Router::open(&AsDir::new(dir), id.as_deref(), &options)?;
+    let router = Router::open(&dir, id.as_deref(), &options)?;
+    if echo {
+        answer_echoes(any_host(&dir.topology()?))?;
+    }
     startup::forget();
     Ok(router.run()?)
+}
+
+/// Answers echo requests to the hosts at `ip` on a thread of its own. A dispatcher that has the port
+/// answers them itself: it is tried again in case that one ends.
+fn answer_echoes(ip: IpAddr) -> Result<(), Failure> {
+    const RETRY: Duration = Duration::from_secs(1);
+    let runtime = process::small_runtime()?;
+    let answering = async move {
+        let mut told = false;
+        loop {
+            let Err(error) = responder::run((ip, responder::PORT).into()).await;
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!("{error}");
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    };
+    let thread = std::thread::Builder::new().name("echo".to_owned());
+    let spawned = thread.spawn(move || runtime.block_on(answering));
+    spawned.map(drop).doing("starting a thread")
 }
 
 /// Runs `hawser control run`.

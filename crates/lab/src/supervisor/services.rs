@@ -90,6 +90,10 @@ impl Services {
                 if matches!(service, Service::Router(_)) && settings.enforce_mtu {
                     slot.args.push("--enforce-mtu".into());
                 }
+                // The control service answers them elsewhere.
+                if service == Service::Router(0) && as_.no_control && !settings.no_echo {
+                    slot.args.push("--echo".into());
+                }
                 slot
             }));
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::name::LabName;
 use super::status;
+use crate::cmd::address::one_as;
 use crate::cmd::quantity::lifetime;
 use crate::cmd::{files, process};
 use crate::failure::Failure;
@@ -39,6 +40,10 @@ pub struct UpArgs {
     /// they forward them, in fragments
     #[arg(long)]
     enforce_mtu: bool,
+    /// Answer no echo requests (UDP 30041) in the ASes of --no-control, where a dispatcher run by
+    /// hand does; otherwise their border routers answer
+    #[arg(long)]
+    no_echo: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,8 +59,8 @@ fn some_as(text: &str) -> Result<SomeAs, String> {
     if text == "all" {
         return Ok(SomeAs(None));
     }
-    let isd_as = text.parse().map(|isd_as| SomeAs(Some(isd_as)));
-    isd_as.map_err(|_| format!("{text:?} is no AS: write for example 1-ff00:0:110, or all"))
+    let isd_as = one_as(text).map(|isd_as| SomeAs(Some(isd_as)));
+    isd_as.map_err(|error| format!("{error}, or all"))
 }
 
 /// The named ASes.
@@ -76,6 +81,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         owner: args.owner,
         no_offload: args.no_offload,
         enforce_mtu: args.enforce_mtu,
+        no_echo: args.no_echo,
     };
     let up = Lab::up(network, &options)?;
     let lab = &up.lab;

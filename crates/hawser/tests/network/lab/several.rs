@@ -1,6 +1,7 @@
 //! Labs with the features of scionproto's topologies: several routers in an AS, IPv6, peering, and
 //! services that the user runs.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 
@@ -293,4 +294,26 @@ fn invalid_flags_are_refused() {
         assert!(error.contains(wrong), "{error}");
     }
     assert!(!by.names().contains(&name));
+}
+
+#[test]
+fn hosts_answer_echoes_without_a_control_service() {
+    let up = |what: &str, flags: &[&str]| As::default().up_with("fig4", what, flags);
+    let Some(lab) = up("echo", &["--no-control", "1-ff00:0:111"]) else {
+        return;
+    };
+    lab.assert_answers("1-ff00:0:110", "1-ff00:0:111,10.0.2.1");
+    let flags = ["--no-control", "1-ff00:0:111", "--no-echo"];
+    let silent = up("no-echo", &flags).unwrap();
+    // The port is free for a dispatcher.
+    let bind = ["internal", "plain-receive", "udp", "10.0.2.1:30041"];
+    let command = [&[silent.program()], &bind[..]].concat();
+    let mut dispatcher = silent.exec("1-ff00:0:111", &command);
+    let mut dispatcher = dispatcher.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let out = dispatcher.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    assert!(line.contains(":30041"), "{line}");
+    dispatcher.kill().unwrap();
+    dispatcher.wait().unwrap();
 }
