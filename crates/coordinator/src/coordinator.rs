@@ -3,6 +3,7 @@
 mod ases;
 mod hosts;
 mod links;
+mod names;
 mod users;
 
 use std::collections::BTreeMap;
@@ -158,17 +159,6 @@ fn now() -> u64 {
     since.map_or(0, |time| {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
     })
-}
-
-/// Checks a name or label: 1 to 64 characters, none of which ends a line or hides.
-fn check_name(what: &str, name: &str) -> Result<(), ChangeError> {
-    let length = name.chars().count();
-    if !(1..=64).contains(&length) || name.trim() != name || name.chars().any(char::is_control) {
-        return Err(ChangeError::Invalid(format!(
-            "{name:?} cannot be {what}: give 1 to 64 characters, without control characters and spaces around"
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
 
-use super::{Coordinator, check_name};
+use super::Coordinator;
+use super::names::check_name;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;

@@ -287,7 +287,19 @@ fn a_link_is_removed_as_what_it_is_only() {
 fn names_are_unique_and_readable() {
     let bed = Bed::new();
     bed.user("alice", Role::User);
-    for name in ["alice", "hawser", "", " a", "a\nb", &"a".repeat(65)] {
+    let long = "a".repeat(65);
+    for name in [
+        "alice",
+        "Alice",
+        "а1ice",
+        "hawser",
+        "Hawser",
+        "",
+        " a",
+        "a\nb",
+        "a\u{200b}b",
+        &long,
+    ] {
         let added = bed
             .coordinator
             .add_user(&Actor::program(), name, Role::User);

@@ -2,7 +2,8 @@
 
 use hawser_http::{Token, TokenHash};
 
-use super::{Coordinator, check_name};
+use super::Coordinator;
+use super::names::{check_name, look_alike};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
@@ -63,6 +64,18 @@ impl Coordinator {
             if name == Actor::PROGRAM || state.user(name).is_some() {
                 return Err(ChangeError::Conflict(format!(
                     "the name {name:?} is taken: choose another one"
+                )));
+            }
+            let mut names = state.users.values().map(|user| user.name.as_str());
+            if let Some(other) = names.find(|other| look_alike(other, name)) {
+                return Err(ChangeError::Conflict(format!(
+                    "the name {name:?} looks like that of the user {other:?}: choose another one"
+                )));
+            }
+            if look_alike(Actor::PROGRAM, name) {
+                let program = Actor::PROGRAM;
+                return Err(ChangeError::Conflict(format!(
+                    "the name {name:?} looks like {program:?}, which stands for the program: choose another one"
                 )));
             }
             let user = User {
