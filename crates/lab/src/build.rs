@@ -261,7 +261,7 @@ pub(crate) fn set_limit(
         let isd_as = plan.ases[end.owner].isd_as;
         let thing = format_args!("the limit of {}", end.device);
         let wanted = [(end.device.clone(), wanted.clone())].into();
-        let apply = || Limiter::open()?.apply(&wanted);
+        let apply = || Limiter::open()?.apply(&wanted)?.all();
         let applied: Result<_, LimitError> =
             making(namespaces[end.owner].run(apply), isd_as, thing)?;
         making(applied, isd_as, thing)?;

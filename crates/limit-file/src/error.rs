@@ -38,7 +38,7 @@ impl LinkFileError {
 /// Links whose limits cannot be set.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LimitsError<E> {
+pub enum LimitsError {
     /// Two entries are for the same packets.
     #[error("{first} and {second} are both for {remote}: remove one, or tell them apart by port")]
     Twice {
@@ -66,13 +66,5 @@ pub enum LimitsError<E> {
         interface: u16,
         /// The AS.
         isd_as: String,
-    },
-    /// The device of a link cannot be found.
-    #[error("{entry}: {source}")]
-    Device {
-        /// The entry.
-        entry: String,
-        /// Why.
-        source: E,
     },
 }

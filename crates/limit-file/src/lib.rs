@@ -15,4 +15,5 @@ mod named;
 mod topology;
 
 pub use self::error::{LimitsError, LinkFileError};
+pub use self::limits::{FailedLink, FileLimits};
 pub use self::link::{LARGEST_FILE, Link, LinkFile, Place, Rates};

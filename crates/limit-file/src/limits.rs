@@ -10,28 +10,45 @@ use crate::error::LimitsError;
 use crate::link::{Link, LinkFile, Place};
 use crate::topology;
 
+/// The limits that a file says.
+#[derive(Debug)]
+pub struct FileLimits<E> {
+    /// Those of each device.
+    pub devices: BTreeMap<String, DeviceLimits>,
+    /// The links whose device cannot be found. Their limits are not in `devices`.
+    pub failed: Vec<FailedLink<E>>,
+}
+
+/// A link whose device cannot be found.
+#[derive(Debug)]
+pub struct FailedLink<E> {
+    /// Its entry in the file.
+    pub entry: String,
+    /// The far end.
+    pub remote: Remote,
+    /// The limits that it should have.
+    pub limits: Limits,
+    /// Why its device cannot be found.
+    pub error: E,
+}
+
 impl LinkFile {
     /// The limits of each device. `topology` has the interfaces that links name; `device_to` gives the
-    /// device of links that do not name theirs.
+    /// device of links that do not name theirs. A link for which that fails keeps no other from its
+    /// limits.
     ///
     /// # Errors
-    /// When two links have the same packets, an interface is unknown, or `device_to` fails.
+    /// When two links have the same packets, or an interface is unknown.
     pub fn limits<E>(
         &self,
         topology: Option<&AsTopology>,
         mut device_to: impl FnMut(IpAddr) -> Result<String, E>,
-    ) -> Result<BTreeMap<String, DeviceLimits>, LimitsError<E>> {
+    ) -> Result<FileLimits<E>, LimitsError> {
         let mut devices: BTreeMap<String, DeviceLimits> = BTreeMap::new();
+        let mut failed = Vec::new();
         let mut entries: BTreeMap<Remote, &str> = BTreeMap::new();
         for link in &self.links {
             let remote = link.remote(topology)?;
-            let device = match &link.device {
-                Some(device) => device.clone(),
-                None => device_to(remote.address).map_err(|source| LimitsError::Device {
-                    entry: link.entry.clone(),
-                    source,
-                })?,
-            };
             if let Some(first) = entries.insert(remote, &link.entry) {
                 return Err(LimitsError::Twice {
                     remote,
@@ -47,15 +64,29 @@ impl LinkFile {
                 egress: link.rates.egress.map(limit),
                 ingress: link.rates.ingress.map(limit),
             };
-            let on_device = devices.entry(device).or_default();
-            on_device.links.insert(remote, limits);
+            let device = match &link.device {
+                Some(device) => Ok(device.clone()),
+                None => device_to(remote.address),
+            };
+            match device {
+                Ok(device) => {
+                    let on_device = devices.entry(device).or_default();
+                    on_device.links.insert(remote, limits);
+                }
+                Err(error) => failed.push(FailedLink {
+                    entry: link.entry.clone(),
+                    remote,
+                    limits,
+                    error,
+                }),
+            }
         }
         if let Some(rate) = self.default {
             for limits in devices.values_mut() {
                 limits.default = Limits::both(Limit::new(rate));
             }
         }
-        Ok(devices)
+        Ok(FileLimits { devices, failed })
     }
 }
 
@@ -64,7 +95,7 @@ impl Link {
     ///
     /// # Errors
     /// When the link names an interface, and there is no topology or it does not have the interface.
-    pub fn remote<E>(&self, topology: Option<&AsTopology>) -> Result<Remote, LimitsError<E>> {
+    pub fn remote(&self, topology: Option<&AsTopology>) -> Result<Remote, LimitsError> {
         match self.place {
             Place::Address(address, port) => Ok(Remote { address, port }),
             Place::Interface(interface) => {
@@ -121,7 +152,7 @@ mod tests {
                     [[link]]\naddress = '10.0.0.1'\nport = 5\nrate = '3mbit'\n\
                     [[link]]\naddress = 'fd00::1'\negress = '4mbit'\ndevice = 'wg0'\n";
         let file = LinkFile::parse_toml(text).unwrap();
-        let devices = file.limits(None, on_eth0).unwrap();
+        let devices = file.limits(None, on_eth0).unwrap().devices;
         let default = Limits::both(Limit::new(1_000_000));
         let expected = DeviceLimits {
             links: BTreeMap::from([
@@ -150,7 +181,7 @@ mod tests {
         let topology: AsTopology = serde_json::from_str(TOPOLOGY).unwrap();
         let rates = |interface| (interface == 7).then(|| Rates::both(10_000_000));
         let file = LinkFile::of_topology(&topology, rates);
-        let devices = file.limits(Some(&topology), on_eth0).unwrap();
+        let devices = file.limits(Some(&topology), on_eth0).unwrap().devices;
         let links = &devices["eth0"].links;
         assert_eq!(
             links.keys().copied().collect::<Vec<_>>(),
@@ -179,5 +210,25 @@ mod tests {
             error.unwrap_err().to_string(),
             "link 1 and link 2 are both for 10.0.0.1: remove one, or tell them apart by port"
         );
+    }
+
+    #[test]
+    fn a_link_without_a_device_keeps_no_other_from_its_limits() {
+        let text = "default = '1mbit'\n\
+                    [[link]]\naddress = '10.0.0.1'\nrate = '2mbit'\n\
+                    [[link]]\naddress = '10.0.0.2'\nrate = '3mbit'\n";
+        let file = LinkFile::parse_toml(text).unwrap();
+        let two = remote("10.0.0.2", None);
+        let device_to = |address| match address == two.address {
+            true => Err("no route"),
+            false => Ok("eth0".to_owned()),
+        };
+        let limits = file.limits(None, device_to).unwrap();
+        assert_eq!(limits.devices["eth0"].links.len(), 1);
+        let [failed] = &limits.failed[..] else {
+            panic!("{:?}", limits.failed)
+        };
+        assert_eq!((failed.remote, failed.error), (two, "no route"));
+        assert_eq!(failed.entry, "link 2");
     }
 }

@@ -44,19 +44,25 @@ fn ip(args: &str) {
 fn measure(count: u32, port: Option<u16>) -> [Duration; 6] {
     let mut all = wanted(count, port);
     let mut limiter = Limiter::open().expect("a netlink socket");
-    let set = timed(|| limiter.apply(&all).expect("limits"));
+    let set = timed(|| limiter.apply(&all).expect("limits").all().expect("limits"));
     let limits = all.get_mut(DEVICE).expect("the device");
     let changed = Limits::both(Limit::new(20_000_000));
     limits.links.insert(remote(count / 2, port), changed);
-    let change = timed(|| limiter.apply(&all).expect("limits"));
+    let change = timed(|| limiter.apply(&all).expect("limits").all().expect("limits"));
     let limits = all.get_mut(DEVICE).expect("the device");
     limits.links.insert(remote(count, port), changed);
-    let add = timed(|| limiter.apply(&all).expect("limits"));
+    let add = timed(|| limiter.apply(&all).expect("limits").all().expect("limits"));
     let read = timed(|| limiter.read(DEVICE).expect("limits"));
     let mut other = Limiter::open().expect("a netlink socket");
-    let again = timed(|| other.apply(&all).expect("limits"));
+    let again = timed(|| other.apply(&all).expect("limits").all().expect("limits"));
     let nothing = BTreeMap::from([(DEVICE.to_owned(), DeviceLimits::default())]);
-    let reset = timed(|| limiter.apply(&nothing).expect("no limits"));
+    let reset = timed(|| {
+        limiter
+            .apply(&nothing)
+            .expect("no limits")
+            .all()
+            .expect("no limits")
+    });
     [set, change, add, read, again, reset]
 }
 

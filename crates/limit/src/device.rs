@@ -9,7 +9,6 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::error::LimitError;
 use crate::wire::decode::{Link, Lists};
-use crate::wire::encode::parse_ifb_name;
 
 /// No device leads to a far end.
 #[derive(Debug, thiserror::Error)]
@@ -114,10 +113,7 @@ impl Routes {
                 .any(|(of, other)| *of == index && other.is_ipv4() == address.is_ipv4())
         };
         let candidates = self.links.iter().filter(|link| {
-            link.is_up
-                && link.index != LOOPBACK
-                && parse_ifb_name(&link.name).is_none()
-                && same_version(link.index)
+            link.is_up && link.index != LOOPBACK && link.ifb().is_none() && same_version(link.index)
         });
         let mut names: Vec<&str> = candidates.map(|link| link.name.as_str()).collect();
         names.sort_unstable();

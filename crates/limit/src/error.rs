@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_kernel::netlink::NetlinkError;
 
 use crate::limit::{Limit, Owner};
+use crate::text::quoted;
 
 /// An error of setting, removing or reading limits.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +58,8 @@ pub enum LimitError {
     /// The device has a root queueing discipline that hawser did not set.
     #[error(
         "{device} has a queueing discipline that hawser did not set ({kind} {:x}:): replace it \
-         (--replace), or remove it (tc qdisc del dev {device} root)",
-        handle >> 16
+         (--replace), or remove it (tc qdisc del dev {} root)",
+        handle >> 16, quoted(device)
     )]
     Foreign {
         /// The device's name.
@@ -70,8 +71,8 @@ pub enum LimitError {
     },
     /// The device has a filter that hawser did not set where those of hawser must be.
     #[error(
-        "{device} has a {kind} filter with the preference {preference}, which hawser uses: remove it \
-         (tc filter del dev {device} ingress pref {preference})"
+        "{device} has a {kind} filter with the preference {preference} that hawser did not set, where \
+         hawser's must be: remove it (tc filter del {point} pref {preference})"
     )]
     ForeignFilter {
         /// The device's name.
@@ -80,8 +81,21 @@ pub enum LimitError {
         kind: String,
         /// Its preference.
         preference: u16,
+        /// Where it is, as tc(8) takes it.
+        point: String,
     },
-    /// A limit is set up in part: whoever set it up was interrupted.
+    /// A device that hawser did not create has the name of an IFB that is needed.
+    #[error(
+        "the limits of {device} need the name {name}, which a device has that hawser did not create: \
+         rename it (ip link set dev {name} name NEW), or remove it"
+    )]
+    ForeignDevice {
+        /// The device that is to be limited.
+        device: String,
+        /// The name of the other device.
+        name: String,
+    },
+    /// A limit is set up only in part, as after an interruption.
     #[error("the limits of {0} are set up only in part: apply them again")]
     Incomplete(String),
     /// The calling thread may not do that.

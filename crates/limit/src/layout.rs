@@ -26,6 +26,8 @@ use crate::state::{Filter, Filters, Key, ROOT_TABLE, Spot, Then};
 pub(crate) const FIRST_PREFERENCE: u16 = 0x4857;
 /// How many preferences hawser uses.
 const PREFERENCES: u16 = 8;
+/// The number of the first table of the first stage.
+const FIRST_TABLE: u16 = 0x10;
 /// Most links in a bucket of a first table. Each is compared with a packet, which takes some nanoseconds;
 /// a second table takes two kilobytes.
 const FULL: usize = 16;
@@ -44,6 +46,13 @@ const STAGES: [Stage; 4] = [Stage::Port, Stage::NoPort, Stage::Address, Stage::R
 /// Whether this is one of hawser's preferences.
 pub(crate) fn is_own(preference: u16) -> bool {
     (FIRST_PREFERENCE..FIRST_PREFERENCE + PREFERENCES).contains(&preference)
+}
+
+/// Whether this is the number of a table that hawser may need.
+pub(crate) fn is_own_table(table: u32) -> bool {
+    let first = u32::from(FIRST_TABLE)..u32::from(FIRST_TABLE + PREFERENCES);
+    let second = 1 << 8..u32::from(PREFERENCES) << 8;
+    first.contains(&table) || second.contains(&table)
 }
 
 /// Whether filters of this preference take all packets that no link has.
@@ -70,7 +79,7 @@ fn preference(stage: Stage, version: Version) -> u16 {
 
 /// The first table of a stage.
 fn first_table(stage: Stage, version: Version) -> u16 {
-    0x10 + 2 * stage as u16 + version as u16
+    FIRST_TABLE + 2 * stage as u16 + version as u16
 }
 
 /// The second table of a stage for a bucket of the first.

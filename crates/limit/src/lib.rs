@@ -8,7 +8,7 @@
 //!
 //! [`Limiter::apply`] reads the kernel's state, plans the difference, and sends it as one batch of
 //! requests over netlink. The kernel is the only memory: which class a link has is read back from its
-//! filters.
+//! filters. What fails on one device is that device's failure alone.
 //!
 //! HTB counts a packet that is segmented later (GSO, TSO) with the headers of all its segments, but
 //! queues and sends it as one packet. A queue drops a packet that is larger than the whole queue.
@@ -22,6 +22,7 @@ mod htb;
 mod layout;
 mod limit;
 mod limiter;
+mod outcome;
 mod plan;
 mod shape;
 mod state;
@@ -34,4 +35,5 @@ pub use self::device::{DeviceError, Routes};
 pub use self::error::LimitError;
 pub use self::limit::{Counters, DeviceLimits, Direction, Limit, Limits, Owner, Remote};
 pub use self::limiter::{LimitReading, Limiter, Plan, Summary};
+pub use self::outcome::Outcome;
 pub use self::state::MAX_LINKS;

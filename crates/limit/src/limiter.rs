@@ -1,28 +1,31 @@
 //! Limits set and read over netlink.
 
+mod execute;
+mod read;
+mod summary;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
 use hawser_kernel::netlink::{Netlink, NetlinkError, Notifications};
 
+use self::read::readings;
+pub use self::summary::Summary;
 use crate::change::Change;
 use crate::error::{LimitError, reading};
-use crate::limit::{Counters, DeviceLimits, Direction, Owner};
-use crate::plan::{self, Device, direction_of};
-use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Host, ROOT_TABLE, State};
+use crate::limit::{Counters, DeviceLimits, Direction, Limit, Owner};
+use crate::outcome::Outcome;
+use crate::plan::{self, Device};
+use crate::state::{ROOT_TABLE, State};
 use crate::text::Names;
 use crate::wire::decode::{Lists, Reading};
-use crate::wire::encode::{Indices, ifb_name, remove_link, request};
+use crate::wire::encode::{Indices, remove_link};
 
 /// `RTMGRP_TC`: changes of traffic control.
 const TRAFFIC_CONTROL: u32 = 8;
 /// From this number of changes on their reports are not waited for.
 const MANY: usize = 256;
-/// Longest wait for the kernel to release a table, and the time between two attempts.
-const RELEASE: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// Sets and reads the limits of devices in a network namespace.
 ///
@@ -60,19 +63,6 @@ pub struct Plan {
     pub summary: Summary,
     /// The changes as a script of tc(8) and ip(8) commands, with comments.
     pub commands: Vec<String>,
-}
-
-/// How many limits, each of one direction, were added, changed and removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
-    /// New ones.
-    pub added: usize,
-    /// Those whose rate or queue is another.
-    pub changed: usize,
-    /// Those that are gone.
-    pub removed: usize,
-    /// Requests to the kernel; 0 if everything was as wanted.
-    pub requests: usize,
 }
 
 /// A limit as it is in the kernel.
@@ -122,92 +112,129 @@ impl Limiter {
     pub fn plan(
         &mut self,
         wanted: &BTreeMap<String, DeviceLimits>,
-    ) -> Result<Vec<Plan>, LimitError> {
-        let all = self.changes(wanted)?;
-        let plan = |(device, changes): (String, Vec<Change>)| {
-            let known = self.known.get(&device);
-            let names = Names {
-                device: &device,
-                index: known.map_or(0, |known| known.indices.device),
-            };
-            let lines = changes.iter().flat_map(|change| {
-                let comment = names.comment(change).map(|text| format!("# {text}"));
-                comment.into_iter().chain([names.command(change)])
-            });
-            let nothing = State::default();
-            let found = known.map_or(&nothing, |known| &known.state);
-            Plan {
-                commands: lines.collect(),
-                summary: Summary::of(&changes, found),
-                device,
-            }
+    ) -> Result<Outcome<Vec<Plan>>, LimitError> {
+        let mut outcome = Outcome {
+            done: Vec::new(),
+            failed: self.learn(wanted.keys())?,
         };
-        Ok(all.into_iter().map(plan).collect())
+        for (device, limits) in wanted {
+            if outcome.failed.contains_key(device) {
+                continue;
+            }
+            match self.changes(device, limits) {
+                Ok(changes) => outcome.done.push(self.plan_of(device, &changes)),
+                Err(error) => drop(outcome.failed.insert(device.clone(), error)),
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn plan_of(&self, device: &str, changes: &[Change]) -> Plan {
+        let known = self.known.get(device);
+        let names = Names {
+            device,
+            index: known.map_or(0, |known| known.indices.device),
+        };
+        let lines = changes.iter().flat_map(|change| {
+            let comment = names.comment(change).map(|text| format!("# {text}"));
+            comment.into_iter().chain([names.command(change)])
+        });
+        let nothing = State::default();
+        let found = known.map_or(&nothing, |known| &known.state);
+        Plan {
+            commands: lines.collect(),
+            summary: Summary::of(changes, found),
+            device: device.to_owned(),
+        }
     }
 
     /// Sets the limits of devices. Others are not touched; a device with no limits in `wanted` is left as
     /// it was before it had any. What already is as wanted is not touched, nor is a packet lost that
-    /// waits in the queue of another limit. If it is interrupted or fails half way, the next call
-    /// completes it.
+    /// waits in the queue of another limit. If it is interrupted half way, the next call completes it.
+    ///
+    /// A device that fails keeps no other from its limits: it is named in [`Outcome::failed`]. Nothing is
+    /// changed there when the device does not exist, a limit is out of bounds, or something that others
+    /// set is in the way. When the kernel refuses a change half way, the device gets back what it had
+    /// before; what was set up only in part then stays so, and the next call completes it.
     ///
     /// # Errors
-    /// Before anything is changed: when there is no such device, a limit is out of bounds, or something
-    /// that others set is in the way. Afterwards: when the kernel refuses a change, as without
-    /// `CAP_NET_ADMIN`.
+    /// When the kernel's state cannot be read.
     pub fn apply(
         &mut self,
         wanted: &BTreeMap<String, DeviceLimits>,
-    ) -> Result<Summary, LimitError> {
-        match self.apply_once(wanted) {
-            Err(LimitError::Refused { source, .. })
-                if source.kind() == io::ErrorKind::AlreadyExists =>
-            {
-                // Somebody has removed filters, and left tables that the kernel does not list.
-                let nothing = |name: &String| (name.clone(), DeviceLimits::default());
-                self.apply_once(&wanted.keys().map(nothing).collect())?;
-                self.apply_once(wanted)
+    ) -> Result<Outcome<Summary>, LimitError> {
+        let mut outcome = Outcome {
+            done: Summary::default(),
+            failed: self.learn(wanted.keys())?,
+        };
+        for (device, limits) in wanted {
+            if outcome.failed.contains_key(device) {
+                continue;
             }
-            other => other,
+            match self.apply_to(device, limits) {
+                Ok(done) => outcome.done.add(done),
+                Err(error) => {
+                    // What was in the way is gone the next time, perhaps.
+                    self.known.remove(device);
+                    outcome.failed.insert(device.clone(), error);
+                }
+            }
         }
+        Ok(outcome)
     }
 
-    fn apply_once(
-        &mut self,
-        wanted: &BTreeMap<String, DeviceLimits>,
-    ) -> Result<Summary, LimitError> {
-        let mut all = self.changes(wanted)?;
-        if all
-            .iter()
-            .any(|(device, changes)| self.lacks_tables(device, changes))
+    fn apply_to(&mut self, device: &str, limits: &DeviceLimits) -> Result<Summary, LimitError> {
+        let before = self
+            .known
+            .get(device)
+            .and_then(|known| known.before(device));
+        let mut applied = self.apply_once(device, limits);
+        if let Err(LimitError::Refused { source, .. }) = &applied
+            && source.kind() == io::ErrorKind::AlreadyExists
         {
-            self.known.clear();
-            all = self.changes(wanted)?;
+            // Somebody has removed filters, and left tables that the kernel does not list.
+            let removed = self.apply_once(device, &DeviceLimits::default());
+            applied = removed.and_then(|_| self.apply_once(device, limits));
         }
-        let mut summary = Summary::default();
-        for (device, changes) in all {
-            if changes.is_empty() {
-                continue;
-            }
-            let Some(mut known) = self.known.remove(&device) else {
-                continue;
-            };
-            let done = Summary::of(&changes, &known.state);
-            // The kernel reports what it sets up on a new device, and no longer whose request that
-            // was; and reports of many changes take longer than the changes.
-            let quiet = changes.len() > MANY || changes.iter().any(Change::is_of_ifb);
-            if quiet {
-                self.reports = None;
-            }
-            self.execute(&device, &changes, &mut known)?;
-            if quiet {
-                self.subscribe()?;
-            }
-            known.state.apply_all(&changes);
-            known.limits = wanted.get(&device).cloned();
-            self.known.insert(device, known);
-            summary.add(done);
+        let is_in_part = matches!(
+            applied,
+            Err(LimitError::Refused { .. } | LimitError::Unsupported { .. })
+        );
+        if let (true, Some(before)) = (is_in_part, before) {
+            // If that fails, too, the next call completes it; the first failure is the reason.
+            let _ = self.apply_once(device, &before);
         }
-        Ok(summary)
+        applied
+    }
+
+    fn apply_once(&mut self, device: &str, limits: &DeviceLimits) -> Result<Summary, LimitError> {
+        let mut changes = self.changes(device, limits)?;
+        if self.lacks_tables(device, &changes) {
+            self.known.remove(device);
+            changes = self.changes(device, limits)?;
+        }
+        if changes.is_empty() {
+            return Ok(Summary::default());
+        }
+        let Some(mut known) = self.known.remove(device) else {
+            return Ok(Summary::default());
+        };
+        let done = Summary::of(&changes, &known.state);
+        // The kernel reports what it sets up on a new device, and no longer whose request that
+        // was; and reports of many changes take longer than the changes.
+        let quiet = changes.len() > MANY || changes.iter().any(Change::is_of_ifb);
+        if quiet {
+            self.reports = None;
+        }
+        let executed = self.execute(device, &changes, &mut known);
+        if quiet {
+            self.subscribe()?;
+        }
+        executed?;
+        known.state.apply_all(&changes);
+        known.limits = Some(limits.clone());
+        self.known.insert(device.to_owned(), known);
+        Ok(done)
     }
 
     /// Has the kernel's state read before the next change, as when the MTU of a device may have changed.
@@ -260,75 +287,49 @@ impl Limiter {
         Ok(count)
     }
 
-    /// The limits of a device, in the order of their owners.
-    ///
-    /// # Errors
-    /// When there is no such device, or its limits are set up only in part.
-    pub fn read(&mut self, device: &str) -> Result<Vec<LimitReading>, LimitError> {
-        let lists = Lists::read(&mut self.netlink)?;
-        let reading = lists.state(&mut self.netlink, device)?;
-        let incomplete = || LimitError::Incomplete(device.to_owned());
-        let mut limits = Vec::new();
-        for (&host, shaper) in &reading.state.shapers {
-            let direction = direction_of(host);
-            let mut owners: BTreeMap<u16, Owner> = plan::known(direction, &reading.state)
-                .into_iter()
-                .filter(|(_, place)| place.host == host)
-                .map(|(remote, place)| (place.class, Owner::Link(remote)))
-                .collect();
-            owners.insert(DEFAULT_CLASS, Owner::Default);
-            for (minor, class) in &shaper.classes {
-                let queue = *shaper.queues.get(minor).ok_or_else(incomplete)?;
-                let shape = Shape {
-                    class: *class,
-                    queue,
-                };
-                let counters = reading.counters.get(&(host, *minor)).copied();
-                limits.push(LimitReading {
-                    owner: *owners.get(minor).ok_or_else(incomplete)?,
-                    direction,
-                    rate: shape.rate(),
-                    queue,
-                    counters: counters.unwrap_or_default(),
-                });
+    /// Reads the states of devices that are not known. Returns those that cannot be read.
+    fn learn<'a>(
+        &mut self,
+        devices: impl Iterator<Item = &'a String>,
+    ) -> Result<BTreeMap<String, LimitError>, LimitError> {
+        self.is_disturbed()?;
+        let mut failed = BTreeMap::new();
+        let mut lists = None;
+        for device in devices {
+            if self.known.contains_key(device) {
+                continue;
+            }
+            if lists.is_none() {
+                lists = Some(Lists::read(&mut self.netlink)?);
+            }
+            let Some(lists) = &lists else { continue };
+            match lists.state(&mut self.netlink, device) {
+                Ok(reading) => drop(self.known.insert(device.clone(), reading.into())),
+                Err(error) => drop(failed.insert(device.clone(), error)),
             }
         }
-        if reading.state.ifbs.values().any(|ifb| !ifb.ready) {
-            return Err(incomplete());
-        }
-        limits.sort_by_key(|limit| (limit.owner, limit.direction));
-        Ok(limits)
+        Ok(failed)
     }
 
-    /// The changes for each device, whose state is known afterwards.
-    fn changes(
-        &mut self,
-        wanted: &BTreeMap<String, DeviceLimits>,
-    ) -> Result<Vec<(String, Vec<Change>)>, LimitError> {
-        self.is_disturbed()?;
-        if wanted.keys().any(|device| !self.known.contains_key(device)) {
+    /// The changes for a device, whose state is known afterwards.
+    fn changes(&mut self, name: &str, limits: &DeviceLimits) -> Result<Vec<Change>, LimitError> {
+        if !self.known.contains_key(name) {
             let lists = Lists::read(&mut self.netlink)?;
-            for device in wanted.keys() {
-                if !self.known.contains_key(device) {
-                    let reading = lists.state(&mut self.netlink, device)?;
-                    self.known.insert(device.clone(), reading.into());
-                }
-            }
+            let reading = lists.state(&mut self.netlink, name)?;
+            self.known.insert(name.to_owned(), reading.into());
         }
-        let planned = wanted.iter().filter_map(|(name, limits)| {
-            let known = self.known.get(name)?;
-            let device = Device {
-                name,
-                mtu: known.mtu,
-            };
-            let before = known.limits.as_ref();
-            let rates =
-                before.and_then(|before| plan::plan_rates(device, limits, before, &known.state));
-            let changes =
-                rates.unwrap_or_else(|| plan::plan(device, limits, &known.state, self.replace));
-            Some(changes.map(|changes| (name.clone(), changes)))
-        });
-        planned.collect()
+        let Some(known) = self.known.get(name) else {
+            return Err(LimitError::NoDevice(name.to_owned()));
+        };
+        let device = Device {
+            name,
+            index: known.indices.device,
+            mtu: known.mtu,
+        };
+        let before = known.limits.as_ref();
+        let rates =
+            before.and_then(|before| plan::plan_rates(device, limits, before, &known.state));
+        rates.unwrap_or_else(|| plan::plan(device, limits, &known.state, self.replace))
     }
 
     fn subscribe(&mut self) -> Result<(), LimitError> {
@@ -350,73 +351,32 @@ impl Limiter {
             _ => false,
         })
     }
+}
 
-    fn execute(
-        &mut self,
-        device: &str,
-        changes: &[Change],
-        known: &mut Known,
-    ) -> Result<(), LimitError> {
-        // Tables that are released one by one, and IFBs, whose numbers the kernel chooses, need a look
-        // at each answer.
-        let alone = |change: &Change| match change {
-            Change::AddIfb(_) | Change::DelTable { .. } => true,
-            Change::DelPreference { .. } => {
-                let is_table = |other: &Change| matches!(other, Change::DelTable { .. });
-                changes.iter().any(is_table)
-            }
-            _ => false,
-        };
-        let mut rest = changes;
-        while let Some(first) = rest.first() {
-            let count = match alone(first) {
-                true => 1,
-                false => rest.iter().take_while(|change| !alone(change)).count(),
+impl Known {
+    /// The limits that the device had before a change. `None` if they were set up only in part.
+    fn before(&self, device: &str) -> Option<DeviceLimits> {
+        if let Some(limits) = &self.limits {
+            return Some(limits.clone());
+        }
+        let readings = readings(device, &self.state, &BTreeMap::new()).ok()?;
+        let mut before = DeviceLimits::default();
+        for reading in readings {
+            let limits = match reading.owner {
+                Owner::Link(remote) => before.links.entry(remote).or_default(),
+                Owner::Default => &mut before.default,
             };
-            let (batch, later) = rest.split_at(count);
-            rest = later;
-            self.send(device, batch, known, alone(first))?;
-            if let Change::AddIfb(ifb) = first {
-                let name = ifb_name(known.indices.device, *ifb);
-                let found = self.netlink.interface(&name);
-                let found = found.map_err(|error| reading(&name, error))?;
-                let found = found.ok_or(LimitError::NoDevice(name))?;
-                known.indices.ifbs.insert(*ifb, found.index);
+            let limit = Some(Limit {
+                queue: Duration::ZERO,
+                least: reading.queue,
+                ..Limit::new(reading.rate)
+            });
+            match reading.direction {
+                Direction::Egress => limits.egress = limit,
+                Direction::Ingress => limits.ingress = limit,
             }
         }
-        Ok(())
-    }
-
-    fn send(
-        &mut self,
-        device: &str,
-        batch: &[Change],
-        known: &Known,
-        alone: bool,
-    ) -> Result<(), LimitError> {
-        let request = |change| request(change, device, &known.indices, &known.state);
-        let requests: Vec<_> = batch.iter().map(request).collect();
-        let start = std::time::Instant::now();
-        loop {
-            let Err((at, error)) = self.netlink.raw_batch(&requests) else {
-                return Ok(());
-            };
-            let may_be_gone = alone && !matches!(batch.first(), Some(Change::AddIfb(_)));
-            match error.refusal() {
-                // With its last filter the kernel may have removed the preference, and all tables.
-                Some(libc::ENOENT | libc::EINVAL) if may_be_gone => return Ok(()),
-                Some(libc::EBUSY) if may_be_gone && start.elapsed() < RELEASE => {
-                    std::thread::sleep(AGAIN);
-                }
-                _ => {
-                    let names = Names {
-                        device,
-                        index: known.indices.device,
-                    };
-                    return Err(failed(device, batch.get(at), &names, error));
-                }
-            }
-        }
+        Some(before)
     }
 }
 
@@ -431,78 +391,6 @@ impl From<Reading> for Known {
     }
 }
 
-impl Summary {
-    /// What `changes` do to `found`.
-    fn of(changes: &[Change], found: &State) -> Self {
-        let mut summary = Self {
-            requests: changes.len(),
-            ..Self::default()
-        };
-        let classes = |host| found.shapers.get(&host).map_or(0, |one| one.classes.len());
-        let mut put = None;
-        for change in changes {
-            match *change {
-                Change::PutClass {
-                    host, minor, new, ..
-                } => {
-                    put = Some((host, minor));
-                    match new {
-                        true => summary.added += 1,
-                        false => summary.changed += 1,
-                    }
-                }
-                Change::PutQueue { host, minor, .. } if put != Some((host, minor)) => {
-                    summary.changed += 1;
-                }
-                Change::DelClass { .. } => summary.removed += 1,
-                Change::DelRoot(host) => summary.removed += classes(host),
-                Change::DelIfb(ifb) => summary.removed += classes(Host::Ifb(ifb)),
-                _ => {}
-            }
-        }
-        summary
-    }
-
-    fn add(&mut self, other: Self) {
-        self.added += other.added;
-        self.changed += other.changed;
-        self.removed += other.removed;
-        self.requests += other.requests;
-    }
-}
-
-/// The error of a change that the kernel refused.
-fn failed(
-    device: &str,
-    change: Option<&Change>,
-    names: &Names<'_>,
-    error: NetlinkError,
-) -> LimitError {
-    let source = match error {
-        NetlinkError::Refused(source) => source,
-        other => return reading(device, other),
-    };
-    let unsupported = |what, module| LimitError::Unsupported { what, module };
-    match (source.raw_os_error(), change) {
-        (_, _) if source.kind() == io::ErrorKind::PermissionDenied => {
-            LimitError::Denied(device.to_owned())
-        }
-        (Some(libc::ENODEV | libc::ENXIO), _) => LimitError::Vanished(device.to_owned()),
-        (Some(libc::EOPNOTSUPP), Some(Change::AddIfb(_))) => unsupported("IFB devices", "ifb"),
-        (Some(libc::ENOENT), Some(Change::AddRoot(_))) => unsupported("HTB", "sch_htb"),
-        (Some(libc::ENOENT), Some(Change::AddIngress)) => {
-            unsupported("ingress queueing discipline", "sch_ingress")
-        }
-        (Some(libc::ENOENT), Some(Change::AddTable { .. })) => {
-            unsupported("u32 classifier", "cls_u32")
-        }
-        (_, change) => LimitError::Refused {
-            change: change.map_or_else(|| device.to_owned(), |change| names.command(change)),
-            source,
-        },
-    }
-}
-
 #[cfg(test)]
 impl Limiter {
     /// Makes at most `count` of the changes, as if this process were killed then; returns how many there
@@ -513,11 +401,13 @@ impl Limiter {
         count: usize,
     ) -> usize {
         let mut all = 0;
-        for (device, changes) in self.changes(wanted).unwrap() {
+        assert!(self.learn(wanted.keys()).unwrap().is_empty());
+        for (device, limits) in wanted {
+            let changes = self.changes(device, limits).unwrap();
             all += changes.len();
-            let mut known = self.known.remove(&device).unwrap();
+            let mut known = self.known.remove(device).unwrap();
             let part = &changes[..count.min(changes.len())];
-            self.execute(&device, part, &mut known).unwrap();
+            self.execute(device, part, &mut known).unwrap();
         }
         all
     }

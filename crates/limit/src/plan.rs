@@ -5,6 +5,8 @@ mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+#[cfg(test)]
+pub(crate) use self::place::VISITS;
 pub(crate) use self::place::known;
 use self::place::{Place, places};
 use crate::change::Change;
@@ -14,6 +16,8 @@ use crate::layout::Layout;
 use crate::limit::{DeviceLimits, Direction, Limits, Owner, Remote};
 use crate::shape::Shape;
 use crate::state::{DEFAULT_CLASS, Filters, Host, Point, Root, Shaper, State, Then};
+use crate::text::Names;
+use crate::wire::encode::ifb_name;
 
 /// The IFB whose default class has what the device receives of other traffic.
 const DEFAULT_IFB: u8 = 1;
@@ -22,6 +26,8 @@ const DEFAULT_IFB: u8 = 1;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Device<'a> {
     pub name: &'a str,
+    /// The kernel's number.
+    pub index: u32,
     /// Longest packet in bytes, without the Ethernet header.
     pub mtu: u32,
 }
@@ -65,11 +71,11 @@ pub(crate) fn plan(
             Host::Device => egress.layout(None),
             Host::Ifb(_) => egress.layout_of(host, &ingress),
         };
-        plan.filters(Point::Root(host), &layout);
+        plan.filters(device, Point::Root(host), &layout)?;
     }
     let rest = ingress.default.map(|_| Then::Redirect(DEFAULT_IFB));
     if !ingress.is_empty() || !plan.remove_ingress(classes.keys()) {
-        plan.filters(Point::Ingress, &ingress.layout(rest));
+        plan.filters(device, Point::Ingress, &ingress.layout(rest))?;
     }
     plan.remove_filters();
     plan.remove(&classes);
@@ -270,6 +276,12 @@ impl<'a> Plan<'a> {
         for &host in hosts.clone() {
             let Host::Ifb(ifb) = host else { continue };
             let now = self.found.ifbs.get(&ifb);
+            if self.found.foreign_ifbs.contains(&ifb) {
+                return Err(LimitError::ForeignDevice {
+                    device: device.name.to_owned(),
+                    name: ifb_name(device.index, ifb),
+                });
+            }
             if now.is_none() {
                 self.change(Change::AddIfb(ifb));
             }
@@ -313,7 +325,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn filters(&mut self, point: Point, wanted: &Layout) {
+    fn filters(
+        &mut self,
+        device: Device<'_>,
+        point: Point,
+        wanted: &Layout,
+    ) -> Result<(), LimitError> {
         let direction = match point {
             Point::Ingress => Direction::Ingress,
             Point::Root(host) => direction_of(host),
@@ -323,6 +340,18 @@ impl<'a> Plan<'a> {
             Point::Ingress => &self.found.ingress_filters,
             Point::Root(host) => self.shaper(host).map_or(&none, |shaper| &shaper.filters),
         };
+        if let (Some(other), false) = (&found.in_the_way, wanted.nodes.is_empty()) {
+            let names = Names {
+                device: device.name,
+                index: device.index,
+            };
+            return Err(LimitError::ForeignFilter {
+                device: device.name.to_owned(),
+                kind: other.kind.clone(),
+                preference: other.preference,
+                point: names.point(point),
+            });
+        }
         let ingress = self.found.ingress;
         let foreign =
             point == Point::Ingress && ingress.is_some_and(|ingress| ingress.foreign_filters);
@@ -337,6 +366,7 @@ impl<'a> Plan<'a> {
         let (additions, removals) = filters::difference(point, found, wanted, foreign);
         self.changes.extend(additions);
         self.removals.extend(removals);
+        Ok(())
     }
 
     fn made_ingress(&self) -> bool {

@@ -122,6 +122,15 @@ pub(crate) struct Filters {
     pub nodes: BTreeMap<(Spot, u16), Filter>,
     /// The kernel's numbers of the tables with which preferences begin, as far as known.
     pub root_tables: BTreeMap<u16, u32>,
+    /// A filter of others with a preference or a table of hawser's.
+    pub in_the_way: Option<ForeignFilter>,
+}
+
+/// A filter that hawser did not set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForeignFilter {
+    pub kind: String,
+    pub preference: u16,
 }
 
 /// The ingress queueing discipline of a device.
@@ -145,6 +154,8 @@ pub(crate) struct Ifb {
 pub(crate) struct State {
     pub shapers: BTreeMap<Host, Shaper>,
     pub ifbs: BTreeMap<u8, Ifb>,
+    /// Numbers of IFBs whose names devices of others have.
+    pub foreign_ifbs: BTreeSet<u8>,
     pub ingress: Option<Ingress>,
     pub ingress_filters: Filters,
 }

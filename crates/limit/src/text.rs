@@ -1,5 +1,6 @@
 //! Changes as commands of tc(8) and ip(8).
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::change::Change;
@@ -16,10 +17,24 @@ pub(crate) struct Names<'a> {
     pub index: u32,
 }
 
+/// A name as a word of a shell command: the kernel allows all characters but `/`, `:` and spaces in the
+/// names of devices.
+pub(crate) fn quoted(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+');
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(format!("'{}'", name.replace('\'', "'\\''"))),
+    }
+}
+
 impl Names<'_> {
+    fn device(&self) -> Cow<'_, str> {
+        quoted(self.device)
+    }
+
     fn host(&self, host: Host) -> String {
         match host {
-            Host::Device => self.device.to_owned(),
+            Host::Device => self.device().into_owned(),
             Host::Ifb(ifb) => self.ifb(ifb),
         }
     }
@@ -28,9 +43,10 @@ impl Names<'_> {
         ifb_name(self.index, ifb)
     }
 
-    fn point(&self, point: Point) -> String {
+    /// A place of filters, as tc(8) takes it.
+    pub fn point(&self, point: Point) -> String {
         match point {
-            Point::Ingress => format!("dev {} ingress", self.device),
+            Point::Ingress => format!("dev {} ingress", self.device()),
             Point::Root(host) => format!("dev {} parent {ROOT:x}:", self.host(host)),
         }
     }
@@ -39,13 +55,13 @@ impl Names<'_> {
     pub fn command(&self, change: &Change) -> String {
         match *change {
             Change::AddIfb(ifb) => format!(
-                "ip link add {} numtxqueues 1 numrxqueues 1 type ifb",
+                "ip link add {} txqueuelen {IFB_QUEUE} numtxqueues 1 numrxqueues 1 type ifb",
                 self.ifb(ifb)
             ),
             Change::PrepareIfb { ifb, made_ingress } => format!(
-                "ip link set {} up txqueuelen {IFB_QUEUE} alias \"{}\"",
+                "ip link set {} up txqueuelen {IFB_QUEUE} alias {}",
                 self.ifb(ifb),
-                ifb_alias(self.device, made_ingress)
+                quoted(&ifb_alias(self.device, made_ingress))
             ),
             Change::DelIfb(ifb) => format!("ip link del {}", self.ifb(ifb)),
             Change::DelForeignRoot(host) | Change::DelRoot(host) => {
@@ -83,8 +99,8 @@ impl Names<'_> {
                  limit {bytes}",
                 self.host(host)
             ),
-            Change::AddIngress => format!("tc qdisc add dev {} ingress", self.device),
-            Change::DelIngress => format!("tc qdisc del dev {} ingress", self.device),
+            Change::AddIngress => format!("tc qdisc add dev {} ingress", self.device()),
+            Change::DelIngress => format!("tc qdisc del dev {} ingress", self.device()),
             Change::AddTable {
                 point,
                 preference,
@@ -181,5 +197,29 @@ fn node(spot: Spot, number: u16) -> String {
     match spot.table {
         ROOT_TABLE => format!("::{number:x}"),
         table => format!("{table:x}:{:x}:{number:x}", spot.bucket),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_shell_reads_a_quoted_name_as_one_word(name in "[^\0]{0,15}") {
+            let command = format!("printf %s {}", quoted(&name));
+            let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+            prop_assert_eq!(String::from_utf8(output.stdout).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn usual_names_stay_as_they_are() {
+        for name in ["eth0", "enp0s31f6", "veth.7@x", "br-lan"] {
+            assert_eq!(quoted(name), name);
+        }
+        assert_eq!(quoted("a;reboot"), "'a;reboot'");
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
-use hawser_limit::{DeviceLimits, Limit, Limiter, Limits, Remote};
+use hawser_limit::{DeviceLimits, Limit, Limiter, Limits, Outcome, Remote};
 
 use super::bed::DEVICE;
 use super::names::LimitTool;
@@ -58,6 +58,14 @@ fn wanted(links: &[IpAddr], rate: u64) -> BTreeMap<String, DeviceLimits> {
     BTreeMap::from([(DEVICE.to_owned(), limits)])
 }
 
+fn apply(
+    limiter: &mut Limiter,
+    wanted: &BTreeMap<String, DeviceLimits>,
+) -> Result<(), ExperimentError> {
+    let applied = limiter.apply(wanted).and_then(Outcome::all);
+    applied.map(drop).map_err(ExperimentError::step)
+}
+
 impl Set {
     /// Limits each of `links` to `rate` bit/s. To be called inside the attachment point, which has no
     /// limits yet.
@@ -66,7 +74,7 @@ impl Set {
             LimitTool::Hawser => {
                 let wanted = wanted(links, rate);
                 let mut limiter = Box::new(Limiter::open().map_err(ExperimentError::step)?);
-                limiter.apply(&wanted).map_err(ExperimentError::step)?;
+                apply(&mut limiter, &wanted)?;
                 Self::Hawser { limiter, wanted }
             }
             LimitTool::TcByHand => {
@@ -92,7 +100,7 @@ impl Set {
                 if let Some(device) = wanted.get_mut(DEVICE) {
                     device.links.insert(remote(links[number]), limits(rate));
                 }
-                limiter.apply(wanted).map_err(ExperimentError::step)?;
+                apply(limiter, wanted)?;
             }
             Self::TcByHand => {
                 let mut lines = String::new();
@@ -117,7 +125,7 @@ impl Set {
         match self {
             Self::Hawser { mut limiter, .. } => {
                 let none = BTreeMap::from([(DEVICE.to_owned(), DeviceLimits::default())]);
-                limiter.apply(&none).map_err(ExperimentError::step)?;
+                apply(&mut limiter, &none)?;
             }
             Self::TcByHand => {
                 let lines =

@@ -1,6 +1,7 @@
 //! `hawser limit`: how fast the links on this machine may be.
 
 mod apply;
+mod failed;
 mod kernel;
 mod letters;
 mod reset;
@@ -14,6 +15,7 @@ use clap::Subcommand;
 use hawser_limit::Summary;
 use serde::Serialize;
 
+use self::failed::Failed;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -53,18 +55,22 @@ pub fn run(args: LimitArgs) -> Result<(), Failure> {
 
 /// What was changed, for programs.
 #[derive(Serialize)]
-struct Changed {
+struct Changed<'a> {
     added: usize,
     changed: usize,
     removed: usize,
+    /// What failed; left out if nothing did.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    failed: &'a [Failed],
 }
 
-impl From<Summary> for Changed {
-    fn from(summary: Summary) -> Self {
+impl<'a> Changed<'a> {
+    fn new(summary: Summary, failed: &'a [Failed]) -> Self {
         Self {
             added: summary.added,
             changed: summary.changed,
             removed: summary.removed,
+            failed,
         }
     }
 }

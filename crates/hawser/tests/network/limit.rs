@@ -1,5 +1,7 @@
 //! `hawser limit` on a device of a network namespace.
 
+mod failures;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -72,6 +72,12 @@ pub(super) fn place(direction: Direction, link: Remote, found: &State) -> Option
     hosts(direction).find_map(of_host)
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many filters [`known`] has looked at.
+    pub(crate) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The places that links have, as far as filters and classes are complete.
 pub(crate) fn known(direction: Direction, found: &State) -> Vec<(Remote, Place)> {
     let mut known = Vec::new();
@@ -83,6 +89,8 @@ pub(crate) fn known(direction: Direction, found: &State) -> Vec<(Remote, Place)>
             continue;
         }
         for ((spot, _), filter) in &shaper.filters.nodes {
+            #[cfg(test)]
+            VISITS.set(VISITS.get() + 1);
             let Then::Class(class) = filter.then else {
                 continue;
             };

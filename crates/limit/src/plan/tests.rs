@@ -9,6 +9,7 @@ use crate::state::{Filter, Filters, Ingress, Key, ROOT_TABLE, Spot};
 
 const DEVICE: Device<'static> = Device {
     name: "eth0",
+    index: 7,
     mtu: 1500,
 };
 

@@ -30,25 +30,35 @@ fn a_change_that_was_interrupted_anywhere_is_completed() {
             let (from, to) = (on("a", from), on("a", to));
             let count = {
                 let mut limiter = Limiter::open().unwrap();
-                limiter.apply(&from).unwrap();
+                limiter.apply(&from).unwrap().all().unwrap();
                 limiter.apply_part(&to, usize::MAX)
             };
             // Every point of short changes, a few all over long ones.
             let step = if count < 100 { 1 } else { count / 8 };
             for point in (0..count).step_by(step) {
-                Limiter::open().unwrap().apply(&from).unwrap();
+                Limiter::open()
+                    .unwrap()
+                    .apply(&from)
+                    .unwrap()
+                    .all()
+                    .unwrap();
                 Limiter::open().unwrap().apply_part(&to, point);
                 let mut limiter = Limiter::open().unwrap();
-                limiter.apply(&to).unwrap();
+                limiter.apply(&to).unwrap().all().unwrap();
                 limiter.agrees("a");
-                let again = Limiter::open().unwrap().apply(&to).unwrap();
+                let again = Limiter::open().unwrap().apply(&to).unwrap().all().unwrap();
                 assert_eq!(again, Summary::default(), "after {point} of {count}");
                 points += 1;
             }
         }
         assert!(points > 100, "{points}");
         let nothing = on("a", DeviceLimits::default());
-        Limiter::open().unwrap().apply(&nothing).unwrap();
+        Limiter::open()
+            .unwrap()
+            .apply(&nothing)
+            .unwrap()
+            .all()
+            .unwrap();
         assert_eq!(printed(), before);
     };
     pair.here.run(inside).unwrap();
@@ -62,12 +72,21 @@ fn limits_in_part_are_told_when_they_are_read() {
         let mut limiter = Limiter::open().unwrap();
         // The class is there, its queue and filters are not.
         let count = limiter.apply_part(&wanted, usize::MAX);
-        limiter.apply(&on("a", DeviceLimits::default())).unwrap();
+        limiter
+            .apply(&on("a", DeviceLimits::default()))
+            .unwrap()
+            .all()
+            .unwrap();
         let incomplete = (1..count).filter(|&point| {
             Limiter::open().unwrap().apply_part(&wanted, point);
             let error = Limiter::open().unwrap().read("a").err();
             let nothing = on("a", DeviceLimits::default());
-            Limiter::open().unwrap().apply(&nothing).unwrap();
+            Limiter::open()
+                .unwrap()
+                .apply(&nothing)
+                .unwrap()
+                .all()
+                .unwrap();
             error.is_some_and(|error| {
                 error.to_string() == "the limits of a are set up only in part: apply them again"
             })
@@ -82,10 +101,18 @@ fn a_device_that_is_removed_meanwhile_is_named() {
     let Some(pair) = Pair::new() else { return };
     let inside = || {
         let mut limiter = Limiter::open().unwrap();
-        limiter.apply(&on("a", many(3, 1_000_000))).unwrap();
+        limiter
+            .apply(&on("a", many(3, 1_000_000)))
+            .unwrap()
+            .all()
+            .unwrap();
         // The state is remembered, the device is gone.
         run("ip link del dev a");
-        let error = limiter.apply(&on("a", many(4, 1_000_000))).unwrap_err();
+        let error = limiter
+            .apply(&on("a", many(4, 1_000_000)))
+            .unwrap()
+            .all()
+            .unwrap_err();
         let text = error.to_string();
         assert!(
             text == "the device a was removed while its limits were set"

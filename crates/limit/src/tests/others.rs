@@ -10,17 +10,21 @@ fn a_foreign_root_is_kept_unless_it_may_be_replaced() {
         let before = printed();
         let wanted = on("a", links([(remote(THERE[0], None), both(1_000_000))]));
         let mut limiter = Limiter::open().unwrap();
-        let error = limiter.apply(&wanted).unwrap_err();
+        let error = limiter.apply(&wanted).unwrap().all().unwrap_err();
         assert_eq!(
             error.to_string(),
             "a has a queueing discipline that hawser did not set (pfifo 8001:): replace it \
              (--replace), or remove it (tc qdisc del dev a root)"
         );
         assert_eq!(printed(), before);
-        limiter.apply(&on("a", DeviceLimits::default())).unwrap();
+        limiter
+            .apply(&on("a", DeviceLimits::default()))
+            .unwrap()
+            .all()
+            .unwrap();
         assert_eq!(printed(), before);
         let mut limiter = limiter.with_replace(true);
-        assert_eq!(limiter.apply(&wanted).unwrap().added, 2);
+        assert_eq!(limiter.apply(&wanted).unwrap().all().unwrap().added, 2);
         limiter.agrees("a");
     };
     pair.here.run(inside).unwrap();
@@ -39,16 +43,20 @@ fn filters_of_others_at_ingress_are_kept() {
             let before = printed();
             let mut limiter = Limiter::open().unwrap();
             for wanted in [many(20, 1_000_000), many(3, 1_000_000)] {
-                limiter.apply(&on("a", wanted)).unwrap();
+                limiter.apply(&on("a", wanted)).unwrap().all().unwrap();
                 limiter.agrees("a");
             }
             let nothing = on("a", DeviceLimits::default());
-            assert_eq!(limiter.apply(&nothing).unwrap().removed, 6);
+            assert_eq!(limiter.apply(&nothing).unwrap().all().unwrap().removed, 6);
             assert_eq!(printed(), before);
             // Nothing is left that would be in the way.
-            limiter.apply(&on("a", many(30, 1_000_000))).unwrap();
+            limiter
+                .apply(&on("a", many(30, 1_000_000)))
+                .unwrap()
+                .all()
+                .unwrap();
             limiter.agrees("a");
-            limiter.apply(&nothing).unwrap();
+            limiter.apply(&nothing).unwrap().all().unwrap();
             assert_eq!(printed(), before);
             run(&format!("tc qdisc del dev a {discipline}"));
         }
@@ -62,9 +70,12 @@ fn what_others_remove_is_set_again() {
     let inside = || {
         let wanted = on("a", many(3, 1_000_000));
         let mut limiter = Limiter::open().unwrap();
-        limiter.apply(&wanted).unwrap();
+        limiter.apply(&wanted).unwrap().all().unwrap();
         assert!(!limiter.is_disturbed().unwrap());
-        assert_eq!(limiter.apply(&wanted).unwrap(), Summary::default());
+        assert_eq!(
+            limiter.apply(&wanted).unwrap().all().unwrap(),
+            Summary::default()
+        );
         for command in [
             "tc qdisc del dev a root",
             "tc class change dev a classid 4857:1 htb rate 9mbit",
@@ -73,13 +84,13 @@ fn what_others_remove_is_set_again() {
             "tc qdisc replace dev a parent 4857:2 pfifo",
         ] {
             run(command);
-            let summary = limiter.apply(&wanted).unwrap();
+            let summary = limiter.apply(&wanted).unwrap().all().unwrap();
             assert!(summary.requests > 0, "{command}");
             limiter.agrees("a");
         }
         run("ip link del $(ip -o link show type ifb | cut -d: -f2)");
         limiter.forget();
-        limiter.apply(&wanted).unwrap();
+        limiter.apply(&wanted).unwrap().all().unwrap();
         limiter.agrees("a");
     };
     pair.here.run(inside).unwrap();
@@ -91,7 +102,11 @@ fn namespaces_do_not_share_limits() {
     let set = |device: &'static str| {
         move || {
             let mut limiter = Limiter::open().unwrap();
-            limiter.apply(&on(device, many(2, 1_000_000))).unwrap();
+            limiter
+                .apply(&on(device, many(2, 1_000_000)))
+                .unwrap()
+                .all()
+                .unwrap();
             limiter.devices().unwrap()
         }
     };

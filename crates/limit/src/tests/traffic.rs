@@ -86,7 +86,11 @@ fn packets_are_counted_where_they_belong() {
             let mut limiter = Limiter::open().unwrap();
             if !crowd.is_empty() {
                 // The crowd has all places on the device.
-                limiter.apply(&on("a", crowd.clone())).unwrap();
+                limiter
+                    .apply(&on("a", crowd.clone()))
+                    .unwrap()
+                    .all()
+                    .unwrap();
             }
             for version in [0, 1] {
                 let whole = remote(THERE[version], None);
@@ -94,7 +98,11 @@ fn packets_are_counted_where_they_belong() {
                 let mut wanted = crowd.clone();
                 wanted.links.insert(whole, both(100_000_000));
                 wanted.links.insert(second, both(100_000_000));
-                limiter.apply(&on("a", wanted.clone())).unwrap();
+                limiter
+                    .apply(&on("a", wanted.clone()))
+                    .unwrap()
+                    .all()
+                    .unwrap();
                 let [whole, first, second] = [whole, first, second].map(Owner::Link);
                 ends[version].exchange(0, 5, 1000);
                 ends[version].exchange(1, 7, 1000);
@@ -111,12 +119,16 @@ fn packets_are_counted_where_they_belong() {
                 let Owner::Link(new) = first else { panic!() };
                 wanted.links.remove(&gone);
                 wanted.links.insert(new, both(100_000_000));
-                limiter.apply(&on("a", wanted)).unwrap();
+                limiter.apply(&on("a", wanted)).unwrap().all().unwrap();
                 ends[version].exchange(1, 1, 4000);
                 assert_eq!(of(&mut limiter, first), fragments.1);
                 assert_eq!(of(&mut limiter, second), 7 + 2 * fragments.0);
             }
-            limiter.apply(&on("a", DeviceLimits::default())).unwrap();
+            limiter
+                .apply(&on("a", DeviceLimits::default()))
+                .unwrap()
+                .all()
+                .unwrap();
         }
     };
     pair.here.run(inside).unwrap();
@@ -129,7 +141,11 @@ fn other_traffic_has_no_limit_but_the_default() {
     let inside = || {
         let mut limiter = Limiter::open().unwrap();
         let mut wanted = links([(remote("10.0.0.3", None), both(8_000))]);
-        limiter.apply(&on("a", wanted.clone())).unwrap();
+        limiter
+            .apply(&on("a", wanted.clone()))
+            .unwrap()
+            .all()
+            .unwrap();
         ends.exchange(0, 50, 1000);
         assert!(
             packets(&mut limiter)
@@ -137,7 +153,7 @@ fn other_traffic_has_no_limit_but_the_default() {
                 .all(|(.., packets)| *packets == 0)
         );
         wanted.default = both(1_000_000_000);
-        limiter.apply(&on("a", wanted)).unwrap();
+        limiter.apply(&on("a", wanted)).unwrap().all().unwrap();
         ends.exchange(0, 50, 1000);
         for (owner, direction, packets) in packets(&mut limiter) {
             let counted = packets >= 50;
@@ -157,6 +173,8 @@ fn a_new_rate_drops_no_queued_packets_and_a_rate_of_0_all() {
         let set = |limiter: &mut Limiter, rate| {
             limiter
                 .apply(&on("a", links([(link, both(rate))])))
+                .unwrap()
+                .all()
                 .unwrap()
         };
         // At this rate each packet takes a second.

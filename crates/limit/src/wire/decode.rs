@@ -1,18 +1,21 @@
 //! The kernel's lists as state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hawser_kernel::netlink::Netlink;
 
 use super::attribute::{find, text, word};
-use super::encode::{Indices, ifb_alias, parse_ifb_name, queue, traffic};
+use super::encode::{
+    ALIAS, IFB_QUEUE, Indices, ifb_alias, parse_ifb_name, protocol, queue, traffic,
+};
 use super::u32_filter::{self, Found, FoundThen, class, is_root_table, parts};
 use crate::error::{LimitError, reading};
 use crate::htb::Class;
-use crate::layout::is_own;
+use crate::layout::{is_own, is_own_table};
 use crate::limit::Counters;
 use crate::state::{
-    Filter, Filters, Host, Ifb, Ingress, Point, ROOT_TABLE, Root, Shaper, Spot, State, Then,
+    Filter, Filters, ForeignFilter, Host, Ifb, Ingress, Point, ROOT_TABLE, Root, Shaper, Spot,
+    State, Then,
 };
 
 /// Message types of rtnetlink(7).
@@ -23,7 +26,10 @@ const GET_FILTER: u16 = 46;
 
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
 const IFLA_IFALIAS: u16 = 20;
+const IFLA_INFO_KIND: u16 = 1;
 const IFF_UP: u32 = 1;
 
 const TCA_KIND: u16 = 1;
@@ -47,11 +53,25 @@ pub(crate) struct Link {
     pub mtu: u32,
     pub is_up: bool,
     pub alias: String,
+    /// Its type, as `ip link add` takes it; empty for a physical one.
+    pub kind: String,
+    /// Most packets that wait to be sent.
+    pub queue: u32,
+}
+
+impl Link {
+    /// For an IFB that hawser created: the device that it is for, and its number there. Others may have
+    /// given such a name to a device of theirs. An IFB whose creation was interrupted has no alias, but
+    /// another queue than other IFBs.
+    pub fn ifb(&self) -> Option<(u32, u8)> {
+        let is_new = self.alias.is_empty() && self.queue == IFB_QUEUE;
+        let is_own = self.kind == "ifb" && (is_new || self.alias.starts_with(ALIAS));
+        parse_ifb_name(&self.name).filter(|_| is_own)
+    }
 }
 
 /// A queueing discipline.
 struct Discipline {
-    index: u32,
     handle: u32,
     parent: u32,
     kind: String,
@@ -62,7 +82,8 @@ struct Discipline {
 /// What the kernel lists for all devices at once.
 pub(crate) struct Lists {
     pub links: Vec<Link>,
-    disciplines: Vec<Discipline>,
+    /// By the number of their device.
+    disciplines: BTreeMap<u32, Vec<Discipline>>,
 }
 
 /// The state of a device, and the counters of its classes.
@@ -78,8 +99,12 @@ impl Lists {
         let lists = Self::links(netlink)?;
         let all = netlink.raw_dump(GET_QDISC, &traffic(0, 0, 0, 0));
         let all = all.map_err(|error| reading("devices", error))?;
+        let mut disciplines: BTreeMap<u32, Vec<Discipline>> = BTreeMap::new();
+        for (index, one) in all.iter().filter_map(|one| discipline(one)) {
+            disciplines.entry(index).or_default().push(one);
+        }
         Ok(Self {
-            disciplines: all.iter().filter_map(|one| discipline(one)).collect(),
+            disciplines,
             ..lists
         })
     }
@@ -90,7 +115,7 @@ impl Lists {
         let links = links.map_err(|error| reading("devices", error))?;
         Ok(Self {
             links: links.iter().filter_map(|one| link(one)).collect(),
-            disciplines: Vec::new(),
+            disciplines: BTreeMap::new(),
         })
     }
 
@@ -101,26 +126,30 @@ impl Lists {
 
     /// The names of devices on which there may be limits.
     pub fn limited(&self) -> impl Iterator<Item = &str> {
-        let has_root = |link: &Link| {
-            let of_it = |one: &&Discipline| one.index == link.index && one.handle == class(0);
-            self.disciplines.iter().any(|one| of_it(&one))
-        };
-        let has_ifb = |link: &Link| {
-            let names = self.links.iter().map(|other| parse_ifb_name(&other.name));
-            names.flatten().any(|(index, _)| index == link.index)
-        };
-        let is_device = |link: &&Link| parse_ifb_name(&link.name).is_none();
+        let with_ifb: BTreeSet<u32> = self
+            .links
+            .iter()
+            .filter_map(Link::ifb)
+            .map(|(of, _)| of)
+            .collect();
+        let has_root = |link: &Link| self.of(link.index).any(|one| one.handle == class(0));
+        let is_device = |link: &&Link| link.ifb().is_none();
         let links = self.links.iter().filter(is_device);
-        let limited = links.filter(move |link| has_root(link) || has_ifb(link));
+        let limited = links.filter(move |link| has_root(link) || with_ifb.contains(&link.index));
         limited.map(|link| link.name.as_str())
     }
 
     /// IFBs of devices that are gone.
     pub fn orphans(&self) -> impl Iterator<Item = &Link> {
-        self.links.iter().filter(|link| {
-            parse_ifb_name(&link.name)
-                .is_some_and(|(of, _)| !self.links.iter().any(|other| other.index == of))
-        })
+        let devices: BTreeSet<u32> = self.links.iter().map(|link| link.index).collect();
+        let is_orphan =
+            move |link: &&Link| link.ifb().is_some_and(|(of, _)| !devices.contains(&of));
+        self.links.iter().filter(is_orphan)
+    }
+
+    /// The queueing disciplines of a device.
+    fn of(&self, index: u32) -> impl Iterator<Item = &Discipline> + Clone {
+        self.disciplines.get(&index).into_iter().flatten()
     }
 
     /// The state of a device.
@@ -144,6 +173,10 @@ impl Lists {
             if of != link.index {
                 continue;
             }
+            if ifb.ifb().is_none() {
+                reading.state.foreign_ifbs.insert(number);
+                continue;
+            }
             let aliases = [false, true].map(|made| ifb_alias(device, made));
             let found = Ifb {
                 ready: ifb.is_up && aliases.contains(&ifb.alias),
@@ -157,9 +190,7 @@ impl Lists {
         for host in hosts {
             self.shaper(netlink, device, host, &mut reading)?;
         }
-        let of_device = |one: &&Discipline| one.index == link.index;
-        let mut disciplines = self.disciplines.iter().filter(of_device);
-        if disciplines.any(|one| one.parent == AT_INGRESS) {
+        if self.of(link.index).any(|one| one.parent == AT_INGRESS) {
             reading.state.ingress = Some(Ingress {
                 foreign_filters: false,
             });
@@ -176,9 +207,8 @@ impl Lists {
         reading: &mut Reading,
     ) -> Result<(), LimitError> {
         let index = reading.indices.of(host);
-        let of_host = |one: &&Discipline| one.index == index;
-        let own = || self.disciplines.iter().filter(of_host);
-        let root = match own().find(|one| one.parent == AT_ROOT) {
+        let mut own = self.of(index);
+        let root = match own.clone().find(|one| one.parent == AT_ROOT) {
             // The kernel's default disciplines have the major number 0.
             None => Root::Free,
             Some(root) if root.handle >> 16 == 0 => Root::Free,
@@ -194,7 +224,7 @@ impl Lists {
             ..Shaper::default()
         };
         if is_htb {
-            for one in own() {
+            for one in own.by_ref() {
                 let minor = one.parent as u16;
                 let below = one.parent == class(minor) && one.handle == queue(minor);
                 if let (true, Some(length)) = (below && one.kind == "bfifo", one.length) {
@@ -253,22 +283,26 @@ fn filters(
         let kind = find(attributes, TCA_KIND)
             .and_then(text)
             .unwrap_or_default();
-        if !is_own(preference) {
+        let options = find(attributes, TCA_OPTIONS).filter(|_| handle != 0);
+        let is_u32 = kind == "u32";
+        let is_possible = is_own(preference) && is_u32 && info as u16 == protocol(preference);
+        if !is_possible {
+            // The tables of all preferences of a point share their numbers.
+            let takes_number = options.is_some() && is_u32 && is_own_table(parts(handle).0);
             if let (Point::Ingress, Some(ingress)) = (point, &mut reading.state.ingress) {
                 ingress.foreign_filters = true;
             }
+            if is_own(preference) || takes_number {
+                found.in_the_way.get_or_insert(ForeignFilter {
+                    kind: kind.to_owned(),
+                    preference,
+                });
+            }
             continue;
-        }
-        if kind != "u32" {
-            return Err(LimitError::ForeignFilter {
-                device: device.to_owned(),
-                kind: kind.to_owned(),
-                preference,
-            });
         }
         found.preferences.insert(preference);
         // The first entry of a preference has no number and no options.
-        let Some(options) = find(attributes, TCA_OPTIONS).filter(|_| handle != 0) else {
+        let Some(options) = options else {
             continue;
         };
         let (table, bucket, number) = parts(handle);
@@ -320,21 +354,28 @@ fn unreadable(device: &str, what: &str) -> LimitError {
 fn link(message: &[u8]) -> Option<Link> {
     let attributes = message.get(16..)?;
     let name = |kind| find(attributes, kind).and_then(text);
+    let info = find(attributes, IFLA_LINKINFO).unwrap_or_default();
+    let queue = find(attributes, IFLA_TXQLEN).and_then(|value| word(value, 0));
     Some(Link {
         index: word(message, 4)?,
         name: name(IFLA_IFNAME)?.to_owned(),
         mtu: word(find(attributes, IFLA_MTU)?, 0)?,
         is_up: word(message, 8)? & IFF_UP != 0,
         alias: name(IFLA_IFALIAS).unwrap_or_default().to_owned(),
+        kind: find(info, IFLA_INFO_KIND)
+            .and_then(text)
+            .unwrap_or_default()
+            .to_owned(),
+        queue: queue.unwrap_or_default(),
     })
 }
 
-fn discipline(message: &[u8]) -> Option<Discipline> {
+/// A queueing discipline, and the number of its device.
+fn discipline(message: &[u8]) -> Option<(u32, Discipline)> {
     let attributes = message.get(20..)?;
     let kind = text(find(attributes, TCA_KIND)?)?;
     let options = find(attributes, TCA_OPTIONS);
-    Some(Discipline {
-        index: word(message, 4)?,
+    let discipline = Discipline {
         handle: word(message, 8)?,
         parent: word(message, 12)?,
         length: match kind {
@@ -343,7 +384,8 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
             _ => None,
         },
         kind: kind.to_owned(),
-    })
+    };
+    Some((word(message, 4)?, discipline))
 }
 
 /// Minor number, parameters and counters of a class.

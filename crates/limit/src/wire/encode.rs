@@ -54,6 +54,18 @@ const ETH_IPV6: u16 = 0x86dd;
 /// Packets that an IFB may take in before it has processed those before; its own default is 32.
 pub(crate) const IFB_QUEUE: u32 = 1000;
 
+/// With what the aliases of IFBs begin.
+pub(crate) const ALIAS: &str = "hawser limits of ";
+
+/// The protocol of the packets that hawser's filters of a preference look at, in network order.
+pub(crate) fn protocol(preference: u16) -> u16 {
+    let protocol = match version(preference) {
+        Version::V4 => ETH_IPV4,
+        Version::V6 => ETH_IPV6,
+    };
+    protocol.to_be()
+}
+
 /// The kernel's numbers of a device and its IFBs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Indices {
@@ -97,7 +109,7 @@ pub(crate) fn ifb_alias(device: &str, made_ingress: bool) -> String {
         true => ", with its ingress qdisc",
         false => "",
     };
-    format!("hawser limits of {device}{ingress}")
+    format!("{ALIAS}{device}{ingress}")
 }
 
 /// The request for a change. `before` is the state before it, from which the numbers of tables that the
@@ -113,6 +125,8 @@ pub(crate) fn request(
         Change::AddIfb(ifb) => {
             let mut to = Writer::after(link(0, 0));
             to.text(IFLA_IFNAME, &ifb_name(indices.device, ifb));
+            // Shows until it has its alias that hawser created it.
+            to.word(IFLA_TXQLEN, IFB_QUEUE);
             to.word(IFLA_NUM_TX_QUEUES, 1);
             to.word(IFLA_NUM_RX_QUEUES, 1);
             to.nested(IFLA_LINKINFO, |info| info.text(IFLA_INFO_KIND, "ifb"));
@@ -268,11 +282,7 @@ fn kind(head: Vec<u8>, kind: &str) -> Writer {
 
 fn filter(indices: &Indices, point: Point, preference: u16, handle: u32) -> Writer {
     let (index, parent) = indices.point(point);
-    let protocol = match version(preference) {
-        Version::V4 => ETH_IPV4,
-        Version::V6 => ETH_IPV6,
-    };
-    let info = (u32::from(preference) << 16) | u32::from(protocol.to_be());
+    let info = (u32::from(preference) << 16) | u32::from(protocol(preference));
     kind(traffic(index, handle, parent, info), "u32")
 }
 

@@ -1,13 +1,14 @@
 //! `hawser limit apply`.
 
-use hawser_limit::{Limiter, Plan};
+use hawser_limit::{Limiter, Outcome, Plan, Summary};
 use serde::Serialize;
 
-use super::wanted::{ReplaceArgs, WantedArgs};
+use super::failed::{Failed, finish};
+use super::wanted::{ReplaceArgs, Wanted, WantedArgs};
 use super::{Changed, sentence};
 use crate::cmd::print;
 use crate::failure::Failure;
-use crate::out::outln;
+use crate::out::{outln, plain};
 
 #[derive(clap::Args)]
 pub struct ApplyArgs {
@@ -28,34 +29,51 @@ pub struct ApplyArgs {
 struct Planned<'a> {
     device: &'a str,
     #[serde(flatten)]
-    changes: Changed,
+    changes: Changed<'a>,
     commands: Vec<&'a str>,
 }
 
 /// Sets the limits.
 pub fn run(args: &ApplyArgs) -> Result<(), Failure> {
     let mut limiter = Limiter::open()?.with_replace(args.replace.replace);
-    let wanted = args.wanted.read(&mut limiter)?;
+    let Wanted {
+        devices,
+        mut failed,
+    } = args.wanted.read(&mut limiter)?;
     if args.dry_run {
-        return dry_run(&limiter.plan(&wanted)?, args.json);
+        return dry_run(&limiter.plan(&devices)?, failed, args.json);
     }
     // IFBs of devices that are gone are in nobody's way, but may be of the next device's number.
     limiter.remove_orphans()?;
-    let summary = limiter.apply(&wanted)?;
-    match args.json {
-        true => print::pretty_json(&Changed::from(summary))?,
-        false => outln!("{}", sentence(summary)),
+    let outcome = limiter.apply(&devices)?;
+    failed.splice(0..0, Failed::devices(&outcome.failed));
+    report(outcome.done, &failed, args.json)
+}
+
+/// Says what was changed, and what failed.
+pub fn report(done: Summary, failed: &[Failed], json: bool) -> Result<(), Failure> {
+    match json {
+        true => print::pretty_json(&Changed::new(done, failed))?,
+        // Nothing may be as wanted then.
+        false if done.requests == 0 && !failed.is_empty() => {}
+        false => outln!("{}", sentence(done)),
     }
-    Ok(())
+    finish(failed)
 }
 
 /// Prints what would be changed.
-pub fn dry_run(plans: &[Plan], json: bool) -> Result<(), Failure> {
+pub fn dry_run(
+    outcome: &Outcome<Vec<Plan>>,
+    mut failed: Vec<Failed>,
+    json: bool,
+) -> Result<(), Failure> {
+    failed.splice(0..0, Failed::devices(&outcome.failed));
+    let plans = &outcome.done;
     if json {
         let is_command = |line: &&str| !line.starts_with('#');
         let planned = plans.iter().map(|plan| Planned {
             device: &plan.device,
-            changes: plan.summary.into(),
+            changes: Changed::new(plan.summary, &[]),
             commands: plan
                 .commands
                 .iter()
@@ -63,15 +81,16 @@ pub fn dry_run(plans: &[Plan], json: bool) -> Result<(), Failure> {
                 .filter(is_command)
                 .collect(),
         });
-        return print::pretty_json(&planned.collect::<Vec<_>>());
+        print::pretty_json(&planned.collect::<Vec<_>>())?;
+        return finish(&failed);
     }
     for plan in plans {
-        outln!("# {}: {}", plan.device, sentence(plan.summary));
+        outln!("# {}: {}", plain(&plan.device), sentence(plan.summary));
         for command in &plan.commands {
             outln!("{command}");
         }
     }
-    Ok(())
+    finish(&failed)
 }
 
 impl ApplyArgs {

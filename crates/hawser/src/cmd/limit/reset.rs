@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use hawser_limit::{DeviceLimits, Limiter};
 
-use super::{Changed, apply, sentence};
-use crate::cmd::print;
+use super::apply;
+use super::failed::Failed;
 use crate::failure::Failure;
-use crate::out::outln;
 
 #[derive(clap::Args)]
 pub struct ResetArgs {
@@ -43,13 +42,12 @@ pub fn run(args: &ResetArgs) -> Result<(), Failure> {
     let nothing = |device| (device, DeviceLimits::default());
     let nothing: BTreeMap<_, _> = devices.into_iter().map(nothing).collect();
     if args.dry_run {
-        return apply::dry_run(&limiter.plan(&nothing)?, args.json);
+        return apply::dry_run(&limiter.plan(&nothing)?, Vec::new(), args.json);
     }
-    let summary = limiter.apply(&nothing)?;
-    limiter.remove_orphans()?;
-    match args.json {
-        true => print::pretty_json(&Changed::from(summary))?,
-        false => outln!("{}", sentence(summary)),
-    }
+    let outcome = limiter.apply(&nothing)?;
+    let orphans = limiter.remove_orphans();
+    let failed: Vec<Failed> = Failed::devices(&outcome.failed).collect();
+    apply::report(outcome.done, &failed, args.json)?;
+    orphans?;
     Ok(())
 }

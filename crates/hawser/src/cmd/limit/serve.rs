@@ -7,7 +7,7 @@ use hawser_coordinator::{
     Actor, ChangeError, Coordinator, Limits, NewAttachmentPoint, NewLink, NewUserAs,
     enforce_locally,
 };
-use hawser_limit::{LimitError, Remote};
+use hawser_limit::Remote;
 use hawser_limit_file::{LimitsError, Link, LinkFile};
 use hawser_topology::IsdAsn;
 use hawser_web::App;
@@ -85,7 +85,7 @@ fn links(args: &ServeArgs) -> Result<Option<Vec<(Link, Remote)>>, Failure> {
         let remote = link.remote(topology.as_ref())?;
         Ok((link, remote))
     });
-    let links: Result<Vec<_>, LimitsError<LimitError>> = links.collect();
+    let links: Result<Vec<_>, LimitsError> = links.collect();
     Ok(Some(links.doing(path.display())?))
 }
 

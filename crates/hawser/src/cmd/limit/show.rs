@@ -10,13 +10,14 @@ use hawser_limit::{Direction, LimitReading, Limiter, Owner};
 use hawser_topology::format_rate;
 use serde::Serialize;
 
+use super::failed::{Failed, finish};
 use crate::cmd::print;
 use crate::failure::Failure;
 use crate::format;
-use crate::out::{out, outln};
+use crate::out::{out, outln, plain};
 
 /// Time over which the rate is measured that is shown once.
-const SAMPLE: Duration = Duration::from_millis(500);
+const SAMPLE: Duration = Duration::from_millis(200);
 /// Time between two samples of `--watch`.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -59,6 +60,16 @@ struct Row {
 struct Sample {
     at: Instant,
     limits: Vec<(String, LimitReading)>,
+    /// The devices whose limits are not known.
+    failed: Vec<Failed>,
+}
+
+/// A limit, or a device whose limits are not known.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    Limit(&'a Row),
+    Failed(&'a Failed),
 }
 
 /// Shows the limits.
@@ -67,40 +78,41 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     let mut before = sample(&mut limiter, args)?;
     if args.prometheus {
         out(format_args!("{}", prometheus(&before)));
-        return Ok(());
+        return finish(&before.failed);
     }
     let wait = if args.watch { TICK } else { SAMPLE };
     loop {
         let has_any = !before.limits.is_empty();
         if has_any || args.watch {
-            thread::sleep(wait);
+            // The counters are those of the begin of a reading, more or less.
+            thread::sleep(wait.saturating_sub(before.at.elapsed()));
         }
         let now = sample(&mut limiter, args)?;
         let rows = rows(&before, &now);
+        let limits = rows.iter().map(Entry::Limit);
+        let entries = limits.chain(now.failed.iter().map(Entry::Failed));
         match (args.json, args.watch) {
-            (true, false) => print::pretty_json(&rows)?,
-            (true, true) => outln!("{}", serde_json::to_string(&rows)?),
-            (false, is_again) => show(&rows, is_again),
+            (true, false) => print::pretty_json(&entries.collect::<Vec<_>>())?,
+            (true, true) => outln!("{}", serde_json::to_string(&entries.collect::<Vec<_>>())?),
+            (false, is_again) => show(&rows, &now.failed, is_again),
         }
         if !args.watch {
-            return Ok(());
+            return finish(&now.failed);
         }
         before = now;
     }
 }
 
 fn sample(limiter: &mut Limiter, args: &ShowArgs) -> Result<Sample, Failure> {
-    let devices = match args.devices.is_empty() {
-        true => limiter.devices()?,
-        false => args.devices.clone(),
-    };
+    let named = (!args.devices.is_empty()).then_some(&args.devices[..]);
     let at = Instant::now();
+    let outcome = limiter.read_all(named)?;
+    let failed = Failed::devices(&outcome.failed).collect();
     let mut limits = Vec::new();
-    for device in devices {
-        let of_device = limiter.read(&device)?;
+    for (device, of_device) in outcome.done {
         limits.extend(of_device.into_iter().map(|limit| (device.clone(), limit)));
     }
-    Ok(Sample { at, limits })
+    Ok(Sample { at, limits, failed })
 }
 
 fn rows(before: &Sample, now: &Sample) -> Vec<Row> {
@@ -151,16 +163,25 @@ fn direction(direction: Direction) -> &'static str {
 }
 
 /// Prints a table, over the last one on a terminal.
-fn show(rows: &[Row], is_again: bool) {
+fn show(rows: &[Row], failed: &[Failed], is_again: bool) {
     let term = Term::stdout();
     if is_again && term.is_term() {
         // If the screen cannot be cleared, the tables stand one below the other.
         let _ = term.clear_screen();
     }
-    if rows.is_empty() {
-        outln!("no limits are set here");
-        return;
+    match rows.is_empty() {
+        false => out(format_args!("{}", table(rows, measure_text_width))),
+        true if failed.is_empty() => outln!("no limits are set here"),
+        true => {}
     }
+    // Without --watch they are said when all is shown.
+    for one in failed.iter().filter(|_| is_again) {
+        outln!("{one}");
+    }
+}
+
+/// The limits as a table. `measure` is the width of a text on a terminal.
+fn table(rows: &[Row], measure: impl Fn(&str) -> usize) -> String {
     let head = [
         "DEVICE", "LINK", "", "LIMIT", "RATE", "USE", "BYTES", "PACKETS", "DROPS", "BACKLOG",
     ];
@@ -170,7 +191,7 @@ fn show(rows: &[Row], is_again: bool) {
             limit => format!("{:.0}%", 100.0 * row.rate as f64 / limit as f64),
         };
         [
-            row.device.clone(),
+            plain(&row.device),
             row.link.clone(),
             row.direction.to_owned(),
             format_rate(row.limit),
@@ -182,28 +203,32 @@ fn show(rows: &[Row], is_again: bool) {
             format::bytes(row.backlog.into()),
         ]
     });
-    let cells: Vec<[String; 10]> = cells.collect();
+    let lines: Vec<[String; 10]> = std::iter::once(head.map(str::to_owned))
+        .chain(cells)
+        .collect();
+    let widths: Vec<[usize; 10]> = lines
+        .iter()
+        .map(|line| line.each_ref().map(|cell| measure(cell)))
+        .collect();
+    let mut widest = [0; 10];
+    for line in &widths {
+        widest = std::array::from_fn(|column| widest[column].max(line[column]));
+    }
     let mut text = String::new();
-    for line in std::iter::once(&head.map(str::to_owned)).chain(&cells) {
-        let mut at = 0;
+    for (line, widths) in lines.iter().zip(&widths) {
+        let start = text.len();
         for (column, cell) in line.iter().enumerate() {
-            let widths = cells.iter().map(|row| measure_text_width(&row[column]));
-            let width = widths.fold(head[column].len(), usize::max);
-            let gap = " ".repeat(width - measure_text_width(cell));
+            let gap = " ".repeat(widest[column] - widths[column]);
             // Numbers stand on the right.
             let _ = match column {
-                0..3 => write!(text, "{cell}{gap}"),
-                _ => write!(text, "{gap}{cell}"),
+                0..3 => write!(text, "{cell}{gap}  "),
+                _ => write!(text, "{gap}{cell}  "),
             };
-            at += 1;
-            if at < line.len() {
-                text += "  ";
-            }
         }
-        text.truncate(text.trim_end().len());
+        text.truncate(start + text[start..].trim_end().len());
         text += "\n";
     }
-    out(format_args!("{text}"));
+    text
 }
 
 /// The counters in Prometheus's text format.
@@ -255,4 +280,50 @@ fn prometheus(sample: &Sample) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn row(number: u64) -> Row {
+        Row {
+            device: "eth0".to_owned(),
+            link: format!("10.0.0.{number}"),
+            direction: "egress",
+            limit: 1_000_000,
+            rate: number,
+            bytes: number,
+            packets: 0,
+            drops: 0,
+            backlog: 0,
+            queue: 0,
+        }
+    }
+
+    #[test]
+    fn each_cell_of_a_table_is_measured_once() {
+        for count in [10, 4000] {
+            let rows: Vec<Row> = (0..count).map(row).collect();
+            let measured = Cell::new(0);
+            let measure = |text: &str| {
+                measured.set(measured.get() + 1);
+                text.len()
+            };
+            assert_eq!(table(&rows, measure).lines().count() as u64, count + 1);
+            assert_eq!(measured.get(), 10 * (count + 1));
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        assert_eq!(
+            table(&[row(7), row(123)], str::len),
+            "DEVICE  LINK                LIMIT     RATE  USE  BYTES  PACKETS  DROPS  BACKLOG\n\
+             eth0    10.0.0.7    egress  1mbit    7 bit/s   0%    7 B        0      0      0 B\n\
+             eth0    10.0.0.123  egress  1mbit  123 bit/s   0%  123 B        0      0      0 B\n"
+        );
+    }
 }

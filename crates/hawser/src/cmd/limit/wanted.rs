@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hawser_limit::{DeviceLimits, Limiter, Routes};
-use hawser_limit_file::{LinkFile, Rates};
+use hawser_limit::{DeviceLimits, Limit, Limiter, Limits, Routes};
+use hawser_limit_file::{FileLimits, LinkFile, Rates};
 use hawser_topology::{AsTopology, read_json};
 
+use super::failed::Failed;
 use super::settings::Settings;
 use crate::cmd::config;
 use crate::cmd::quantity::{RateArg, limit_or_none};
@@ -34,6 +35,14 @@ pub struct WantedArgs {
     /// The limit of all other traffic together on the devices of links; none when not given
     #[arg(long, value_name = "RATE", value_parser = limit_or_none)]
     default: Option<RateArg>,
+}
+
+/// What is wanted, as far as it can be.
+pub struct Wanted {
+    /// The limits of each device.
+    pub devices: BTreeMap<String, DeviceLimits>,
+    /// Links whose device cannot be found.
+    pub failed: Vec<Failed>,
 }
 
 /// How far hawser may go.
@@ -96,8 +105,9 @@ impl WantedArgs {
         })
     }
 
-    /// The limits of each device. Those of devices that have limits now and are to have none are empty.
-    pub fn read(&self, limiter: &mut Limiter) -> Result<BTreeMap<String, DeviceLimits>, Failure> {
+    /// The limits of each device, and the links that have none because their device cannot be found.
+    /// Devices that have limits now and are to have none have empty ones.
+    pub fn read(&self, limiter: &mut Limiter) -> Result<Wanted, Failure> {
         let settings = Settings::read()?;
         let topology = self.from.as_deref().map(topology).transpose()?;
         let mut file = match self.links_path(&settings)? {
@@ -128,11 +138,36 @@ impl WantedArgs {
         }
         let mut routes = Routes::open()?;
         let device_to = |address| routes.device_to(address);
-        let mut devices = file.limits(topology.as_ref(), device_to)?;
+        let FileLimits {
+            mut devices,
+            failed,
+        } = file.limits(topology.as_ref(), device_to)?;
+        // Without a route a link keeps its limit where it is: else it had none until the next look
+        // after the route is back.
+        let now = match failed.is_empty() {
+            true => BTreeMap::new(),
+            false => limiter.devices_of_links()?,
+        };
+        for link in &failed {
+            if let Some(device) = now.get(&link.remote) {
+                let on_device = devices.entry(device.clone()).or_default();
+                on_device.links.insert(link.remote, link.limits);
+                on_device.default = file
+                    .default
+                    .map(Limit::new)
+                    .map(Limits::both)
+                    .unwrap_or_default();
+            }
+        }
         for device in limiter.devices()? {
             devices.entry(device).or_default();
         }
-        Ok(devices)
+        let failed = failed.into_iter();
+        let failed = failed.map(|link| Failed::link(link.entry, &link.error));
+        Ok(Wanted {
+            devices,
+            failed: failed.collect(),
+        })
     }
 
     fn rate_of(&self, interface: Option<u16>) -> Option<u64> {
