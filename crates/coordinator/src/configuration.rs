@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use self::pki::Pki;
 use self::secret::Secrets;
 use crate::access::{Action, Actor, allows};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, KEYS};
 use crate::error::ChangeError;
 use crate::host::HostKind;
 use crate::state::State;
@@ -139,7 +139,7 @@ impl Configurations {
             access,
             secrets: Secrets::open(folder)?,
             made: Mutex::new(Made {
-                pki: Pki::open(folder.join("ases"))?,
+                pki: Pki::open(folder.join(KEYS))?,
                 archives: BTreeMap::new(),
                 segments: None,
                 prepared: None,

@@ -26,6 +26,8 @@ use crate::link::LinkId;
 use crate::state::State;
 use crate::store::{self, Store};
 
+/// The folder beside the state that has the keys of all ASes.
+pub(crate) const KEYS: &str = "ases";
 /// Most changes on one page.
 const PAGE: usize = 500;
 
@@ -58,14 +60,25 @@ impl Coordinator {
             path: folder.to_owned(),
             reason: error.to_string(),
         })?;
-        let (store, state) = Store::open(&store::file(folder))?;
-        Ok(Self(Arc::new(Inner {
+        let (store, state) = Store::open(&store::file(folder), &folder.join(KEYS))?;
+        Ok(Self::new(store, state))
+    }
+
+    /// On a file that is there.
+    #[cfg(test)]
+    pub(crate) fn on_file(file: store::DatabaseFile) -> Result<Self, OpenError> {
+        let (store, state) = Store::on_file(file)?;
+        Ok(Self::new(store, state))
+    }
+
+    fn new(store: Store, state: State) -> Self {
+        Self(Arc::new(Inner {
             store: Mutex::new(store),
             state: RwLock::new(Arc::new(state)),
             revision: watch::Sender::new(1),
             deployments: Mutex::default(),
             usage: Mutex::default(),
-        })))
+        }))
     }
 
     /// The state now.
@@ -109,7 +122,8 @@ impl Coordinator {
         actor: &Actor,
         edit: impl FnOnce(&Actor, &mut State, &mut Vec<ChangeKind>) -> Result<T, ChangeError>,
     ) -> Result<T, ChangeError> {
-        let store = self.store();
+        let mut store = self.store();
+        self.recover(&mut store)?;
         let old = self.state();
         // The actor may have been removed, or got another role, since the request was read.
         let actor = match actor.user {
@@ -132,15 +146,34 @@ impl Coordinator {
             }
         });
         let changes: Vec<Change> = changes.collect();
-        store
-            .save(&old, &new, &changes)
-            .map_err(ChangeError::Store)?;
-        self.forget_machines(&old, &new);
-        let state = self.0.state.write();
-        *state.unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        if let Err(reason) = store.save(&old, &new, &changes) {
+            // Reading goes on; if the file cannot be opened yet, the next change tries again.
+            let _ = self.recover(&mut store);
+            return Err(ChangeError::Store(reason));
+        }
+        self.replace_state(&old, new);
         drop(store);
         self.notify();
         Ok(value)
+    }
+
+    /// Opens the store again if it failed before.
+    fn recover(&self, store: &mut Store) -> Result<(), ChangeError> {
+        if let Some(found) = store.recover().map_err(ChangeError::Store)? {
+            let old = self.state();
+            let is_other = found.next != old.next;
+            self.replace_state(&old, found);
+            if is_other {
+                self.notify();
+            }
+        }
+        Ok(())
+    }
+
+    fn replace_state(&self, old: &State, new: State) {
+        self.forget_machines(old, &new);
+        let state = self.0.state.write();
+        *state.unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
     }
 
     fn notify(&self) {

@@ -32,12 +32,26 @@ pub enum OpenError {
         /// The newest format that is known.
         newest: u64,
     },
-    /// An entry cannot be read.
-    #[error("{path} is damaged: {reason}; restore the file from a backup")]
+    /// There are keys of a network, and no state that says whose they are.
+    #[error(
+        "there is no {path}, and {keys} has the keys of a network: restore the file from a backup, or move \
+         the keys away to begin another network"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The folder of the keys.
+        keys: PathBuf,
+    },
+    /// It cannot be read, or an entry of it.
+    #[error(
+        "{path} is damaged: {reason}; restore the file from a backup, or move it away with all that is \
+         beside it to begin another network"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Which entry, and what is wrong with it.
+        /// What is wrong with it, or with which entry.
         reason: String,
     },
 }

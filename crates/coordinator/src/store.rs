@@ -1,22 +1,21 @@
 //! The state on disk: a redb database with one table for each kind of entry, and JSON as values.
 //!
-//! A change is one transaction, which is on disk when it returns.
+//! A change is one transaction, which is on disk when it returns. The file is made whole or not at all, so
+//! that one that is empty or has no state is a damaged one.
 
+mod file;
 mod migrate;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hawser_topology::IsdAsn;
-use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
-};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::file::DatabaseFile;
 pub use self::migrate::SCHEMA;
 use crate::change::{Change, ChangePage};
 use crate::error::OpenError;
@@ -40,69 +39,61 @@ const CHANGES_BY_LINK: TableDefinition<'static, (u64, u64), ()> =
 /// The state on disk.
 #[derive(Debug)]
 pub(crate) struct Store {
-    database: Database,
+    file: DatabaseFile,
+    /// `None` after a failure until it is opened again: redb refuses all after a failed write.
+    database: Option<Database>,
 }
 
 impl Store {
-    /// Opens the file at `path`, or makes it. An older format becomes that of today.
-    pub fn open(path: &Path) -> Result<(Self, State), OpenError> {
-        let unreadable = |error: &dyn Display| OpenError::Unreadable {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        };
-        // Other users must not read the hashes of tokens, even if the umask lets them.
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        options.open(path).map_err(|error| unreadable(&error))?;
-        let database = Database::create(path).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(path.to_owned()),
-            error => unreadable(&error),
-        })?;
-        migrate::migrate(&database, path)?;
-        let state = read(&database).map_err(|reason| OpenError::Damaged {
-            path: path.to_owned(),
-            reason,
-        })?;
-        Ok((Self { database }, state))
+    /// Opens the file at `path`, or makes it where nothing in `keys` shows that there was one. An older
+    /// format becomes that of today. The whole file is checked.
+    pub fn open(path: &Path, keys: &Path) -> Result<(Self, State), OpenError> {
+        let file = DatabaseFile::new(path);
+        if !path.exists() {
+            if has_entries(keys) {
+                return Err(OpenError::Missing {
+                    path: path.to_owned(),
+                    keys: keys.to_owned(),
+                });
+            }
+            file.make()?;
+        }
+        Self::on_file(file)
+    }
+
+    /// Opens a file that is there.
+    pub fn on_file(file: DatabaseFile) -> Result<(Self, State), OpenError> {
+        let (database, state) = file.open()?;
+        let database = Some(database);
+        Ok((Self { file, database }, state))
+    }
+
+    /// Opens the file again after a failure. Returns the state that it has then, as a failed change may
+    /// be on disk all the same; `None` if there was no failure.
+    ///
+    /// # Errors
+    /// Why that is still not possible.
+    pub fn recover(&mut self) -> Result<Option<State>, String> {
+        if self.database.is_some() {
+            return Ok(None);
+        }
+        let (database, state) = self.file.open().map_err(text)?;
+        self.database = Some(database);
+        Ok(Some(state))
     }
 
     /// Writes what differs between two states, and the record of it.
-    pub fn save(&self, old: &State, new: &State, changes: &[Change]) -> Result<(), String> {
-        let transaction = self.database.begin_write().map_err(text)?;
-        write(&transaction, USERS, &old.users, &new.users, |id| id.0)?;
-        let number = IsdAsn::to_u64;
-        let (before, now) = (&old.attachment_points, &new.attachment_points);
-        write(&transaction, ATTACHMENT_POINTS, before, now, |id| {
-            number(&id)
-        })?;
-        write(
-            &transaction,
-            USER_ASES,
-            &old.user_ases,
-            &new.user_ases,
-            |id| number(&id),
-        )?;
-        write(&transaction, LINKS, &old.links, &new.links, |id| id.0)?;
-        write(
-            &transaction,
-            CORE_LINKS,
-            &old.core_links,
-            &new.core_links,
-            |id| id.0,
-        )?;
-        record(&transaction, changes)?;
-        {
-            let mut meta = transaction.open_table(META).map_err(text)?;
-            for (name, value) in numbers(new.next) {
-                meta.insert(name, value).map_err(text)?;
-            }
+    ///
+    /// # Errors
+    /// Why that is not possible; nothing is then written or read until [`recover`](Self::recover) is
+    /// called.
+    pub fn save(&mut self, old: &State, new: &State, changes: &[Change]) -> Result<(), String> {
+        let database = self.database.as_ref().ok_or_else(not_open)?;
+        let saved = save(database, old, new, changes);
+        if saved.is_err() {
+            self.database = None;
         }
-        transaction.commit().map_err(text)
+        saved
     }
 
     /// At most `count` changes with numbers below `before`, the newest first; those of a link alone
@@ -115,7 +106,8 @@ impl Store {
         keep: impl Fn(&Change) -> bool,
     ) -> Result<ChangePage, String> {
         let before = before.unwrap_or(u64::MAX);
-        let transaction = self.database.begin_read().map_err(text)?;
+        let database = self.database.as_ref().ok_or_else(not_open)?;
+        let transaction = database.begin_read().map_err(text)?;
         let entries = transaction.open_table(CHANGES).map_err(text)?;
         let by_link = transaction.open_table(CHANGES_BY_LINK).map_err(text)?;
         let numbers: Box<dyn Iterator<Item = Result<u64, String>>> = match link {
@@ -153,6 +145,48 @@ impl Store {
         }
         Ok(page)
     }
+}
+
+fn save(database: &Database, old: &State, new: &State, changes: &[Change]) -> Result<(), String> {
+    let transaction = database.begin_write().map_err(text)?;
+    write(&transaction, USERS, &old.users, &new.users, |id| id.0)?;
+    let number = IsdAsn::to_u64;
+    let (before, now) = (&old.attachment_points, &new.attachment_points);
+    write(&transaction, ATTACHMENT_POINTS, before, now, |id| {
+        number(&id)
+    })?;
+    write(
+        &transaction,
+        USER_ASES,
+        &old.user_ases,
+        &new.user_ases,
+        |id| number(&id),
+    )?;
+    write(&transaction, LINKS, &old.links, &new.links, |id| id.0)?;
+    write(
+        &transaction,
+        CORE_LINKS,
+        &old.core_links,
+        &new.core_links,
+        |id| id.0,
+    )?;
+    record(&transaction, changes)?;
+    {
+        let mut meta = transaction.open_table(META).map_err(text)?;
+        for (name, value) in numbers(new.next) {
+            meta.insert(name, value).map_err(text)?;
+        }
+    }
+    transaction.commit().map_err(text)
+}
+
+/// Whether a folder has anything in it.
+fn has_entries(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn not_open() -> String {
+    "the file could not be opened again after a failure".to_owned()
 }
 
 fn text(error: impl Display) -> String {

@@ -21,7 +21,12 @@ type Step = fn(&WriteTransaction) -> Result<(), String>;
 /// The steps from format 1 on.
 const STEPS: [Step; SCHEMA as usize - 1] = [index_changes_by_link];
 
-/// Brings a database to the format of today, all in one transaction. An empty one gets its tables.
+/// Gives a new database its tables.
+pub(super) fn make(database: &Database) -> Result<(), String> {
+    write(database, None)
+}
+
+/// Brings a database to the format of today, all in one transaction.
 pub(super) fn migrate(database: &Database, path: &Path) -> Result<(), OpenError> {
     let damaged = |reason| OpenError::Damaged {
         path: path.to_owned(),
@@ -37,7 +42,8 @@ pub(super) fn migrate(database: &Database, path: &Path) -> Result<(), OpenError>
                 newest: SCHEMA,
             });
         }
-        _ => {}
+        Some(0) | None => return Err(damaged("it has no state".to_owned())),
+        Some(_) => {}
     }
     write(database, found).map_err(damaged)
 }

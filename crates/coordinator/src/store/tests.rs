@@ -1,5 +1,7 @@
 //! Stores of other versions, and those that cannot be opened.
 
+mod damage;
+
 use tempfile::tempdir;
 
 use super::*;
