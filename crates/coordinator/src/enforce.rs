@@ -1,5 +1,6 @@
 //! Bringing limits into force on this machine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::coordinator::Coordinator;
 use crate::limits::LinkUsage;
+use crate::link::LinkId;
 use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.
@@ -23,13 +25,17 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 #[error("{0}")]
 pub struct EnforceError(pub String);
 
+/// Links whose limits are not in force, each with the reason as one line.
+pub type FailedLinks = BTreeMap<LinkId, String>;
+
 /// What brings limits into force, as the kernel does.
 pub trait Enforcer: Send + Sync {
-    /// Has exactly these links limited.
+    /// Has exactly these links limited. Returns those for which that failed: they keep no other from
+    /// its limits.
     ///
     /// # Errors
-    /// [`EnforceError`] when that is not possible; what was in force then stays as far as possible.
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError>;
+    /// [`EnforceError`] when no link can be limited; what was in force then stays as far as possible.
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError>;
 
     /// What the links carried.
     ///
@@ -68,11 +74,11 @@ async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn
             let wanted = state.enforced(at);
             let result = blocking(enforcer, move |enforcer| enforcer.enforce(&wanted)).await;
             let wait = match &result {
-                Ok(()) => {
+                Ok(failed) if failed.is_empty() => {
                     (enforced, backoff) = (version, BACKOFF.0);
                     AGAIN
                 }
-                Err(_) => {
+                _ => {
                     enforced = None;
                     let wait = backoff;
                     backoff = (2 * backoff).min(BACKOFF.1);
@@ -82,8 +88,11 @@ async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn
             again = Instant::now() + wait;
             let coordinator = coordinator.clone();
             let reported = tokio::task::spawn_blocking(move || match (result, version) {
-                (Ok(()), Some(version)) => coordinator.report_deployed(at, version),
-                (Ok(()), None) => Ok(()),
+                (Ok(failed), Some(version)) => {
+                    coordinator.report_links(at, failed);
+                    coordinator.report_deployed(at, version)
+                }
+                (Ok(_), None) => Ok(()),
                 (Err(error), _) => {
                     coordinator.report_failure(at, version.unwrap_or_default(), &error.0);
                     Ok(())

@@ -6,6 +6,8 @@ use hawser_http::TokenHash;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
+use crate::enforce::FailedLinks;
+use crate::link::LinkId;
 use crate::user::UserId;
 
 /// A place on the earth, in degrees.
@@ -72,6 +74,32 @@ pub struct Deployment {
     pub last_seen: Option<u64>,
     /// The version that could last not be brought into force, and why; `None` once one is.
     pub failure: Option<(u64, String)>,
+    /// The links whose limits alone are not in force, each with the reason.
+    pub failed_links: FailedLinks,
+}
+
+impl Deployment {
+    /// Why something of the configuration is not in force, if that is known.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        if let Some((_, reason)) = &self.failure {
+            return Some(reason.clone());
+        }
+        let (link, reason) = self.failed_links.first_key_value()?;
+        Some(match self.failed_links.len() {
+            1 => format!("link {link}: {reason}"),
+            all => format!("the limits of {all} links are not in force; link {link}: {reason}"),
+        })
+    }
+
+    /// Why the limits of a link are not in force, if that is known.
+    #[must_use]
+    pub fn error_of(&self, link: LinkId) -> Option<&str> {
+        let failure = self.failure.as_ref().map(|(_, reason)| reason);
+        failure
+            .or_else(|| self.failed_links.get(&link))
+            .map(String::as_str)
+    }
 }
 
 /// What a machine runs.

@@ -73,6 +73,14 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// The limits of a link alone cannot be put into force; this is tried again. Reported once for
+    /// each reason.
+    LinkFailed {
+        /// The name of the link.
+        link: String,
+        /// Why.
+        reason: String,
+    },
     /// The coordinator cannot be reached, or refuses this host; this is tried again. Reported once
     /// until it works again.
     Coordinator {

@@ -50,6 +50,17 @@ pub(crate) struct Outcome {
     /// Why it is not in force; `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The links whose limits alone are not in force.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<FailedLink>,
+}
+
+/// A link whose limits are not in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FailedLink {
+    /// Its number.
+    pub link: u64,
+    pub error: String,
 }
 
 /// The tasks that follow one coordinator; they end when this is dropped.

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hawser_bundle::{LimitedLink, LinkInfo};
-use hawser_limit::{DeviceLimits, Direction, Limit, Limiter, Owner, Remote, Routes};
+use hawser_limit::{DeviceLimits, Direction, Limit, LimitError, Limiter, Owner, Remote, Routes};
 
-use crate::limits::{Counters, Limits, LimitsError, LinkUsage};
+use crate::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 
 /// Limits the links of this machine by HTB. Needs `CAP_NET_ADMIN`.
 #[derive(Debug)]
@@ -43,19 +43,30 @@ impl KernelLimits {
 }
 
 impl Limits for KernelLimits {
-    fn apply(&self, links: &LinkInfo) -> Result<(), LimitsError> {
+    fn apply(&self, links: &LinkInfo) -> Result<FailedLinks, LimitsError> {
         let mut state = self.state();
         let mut routes = Routes::open().map_err(LimitsError::new)?;
-        let (mut wanted, names) = wanted(links, |address| routes.device_to(address))?;
-        for device in &state.devices {
-            wanted.entry(device.clone()).or_default();
+        let now = state.limiter.devices_of_links().map_err(LimitsError::new)?;
+        let Wanted {
+            mut devices,
+            names,
+            mut failed,
+        } = wanted(links, &now, |address| routes.device_to(address))?;
+        let outcome = state.apply(&mut devices)?;
+        for (device, error) in outcome {
+            for remote in devices
+                .get(&device)
+                .into_iter()
+                .flat_map(|one| one.links.keys())
+            {
+                if let Some(name) = names.get(remote) {
+                    let reason = || error.to_string();
+                    failed.entry(name.clone()).or_insert_with(reason);
+                }
+            }
         }
-        state.devices = wanted.keys().cloned().collect();
         state.names = names;
-        // Otherwise what others removed would not be seen.
-        state.limiter.is_disturbed().map_err(LimitsError::new)?;
-        state.limiter.apply(&wanted).map_err(LimitsError::new)?;
-        Ok(())
+        Ok(failed)
     }
 
     fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError> {
@@ -66,8 +77,11 @@ impl Limits for KernelLimits {
             names,
         } = &mut *state;
         let mut found: BTreeMap<&str, LinkUsage> = BTreeMap::new();
-        for device in devices.iter() {
-            for reading in limiter.read(device).map_err(LimitsError::new)? {
+        let devices: Vec<String> = devices.iter().cloned().collect();
+        // Why counters of a device are missing is why its limits are not in force.
+        let read = limiter.read_all(Some(&devices)).map_err(LimitsError::new)?;
+        for readings in read.done.into_values() {
+            for reading in readings {
                 let Owner::Link(remote) = reading.owner else {
                     continue;
                 };
@@ -95,20 +109,60 @@ impl Limits for KernelLimits {
     }
 
     fn reset(&self) -> Result<(), LimitsError> {
-        self.apply(&LinkInfo::default())
+        let failed = self.state().apply(&mut BTreeMap::new())?;
+        match failed.is_empty() {
+            true => Ok(()),
+            false => {
+                let failed: Vec<String> = failed.values().map(ToString::to_string).collect();
+                Err(LimitsError::new(failed.join("; ")))
+            }
+        }
     }
 }
 
-/// The limits of each device.
-type Wanted = BTreeMap<String, DeviceLimits>;
+impl State {
+    /// Sets the limits of devices, and removes those of others that had some since the start. Returns
+    /// the devices that failed.
+    fn apply(
+        &mut self,
+        wanted: &mut BTreeMap<String, DeviceLimits>,
+    ) -> Result<BTreeMap<String, LimitError>, LimitsError> {
+        for device in &self.devices {
+            wanted.entry(device.clone()).or_default();
+        }
+        self.devices = wanted.keys().cloned().collect();
+        // Otherwise what others removed would not be seen.
+        self.limiter.is_disturbed().map_err(LimitsError::new)?;
+        let mut failed = self.limiter.apply(wanted).map_err(LimitsError::new)?.failed;
+        // A device that is gone has no limits.
+        failed.retain(|device, error| {
+            let is_gone = matches!(error, LimitError::NoDevice(_) | LimitError::Vanished(_));
+            !is_gone || wanted.get(device).is_some_and(|limits| !limits.is_empty())
+        });
+        Ok(failed)
+    }
+}
 
-/// The limits of each device, and the names of the links.
+/// What is wanted, as far as devices are known.
+#[derive(Debug)]
+struct Wanted {
+    /// The limits of each device.
+    devices: BTreeMap<String, DeviceLimits>,
+    /// The names of the links.
+    names: BTreeMap<Remote, String>,
+    /// The links whose device cannot be found. They keep the limits that they have.
+    failed: FailedLinks,
+}
+
+/// The limits of each device. `now` has the device on which each link has limits now.
 fn wanted<E: fmt::Display>(
     links: &LinkInfo,
+    now: &BTreeMap<Remote, String>,
     mut device_to: impl FnMut(IpAddr) -> Result<String, E>,
-) -> Result<(Wanted, BTreeMap<Remote, String>), LimitsError> {
-    let mut wanted = Wanted::new();
+) -> Result<Wanted, LimitsError> {
+    let mut devices: BTreeMap<String, DeviceLimits> = BTreeMap::new();
     let mut names = BTreeMap::new();
+    let mut failed = FailedLinks::new();
     for (name, link) in &links.0 {
         let remote = Remote {
             address: link.ip,
@@ -120,18 +174,27 @@ fn wanted<E: fmt::Display>(
             )));
         }
         let device = match &link.device {
-            Some(device) => device.clone(),
-            None => device_to(link.ip)
-                .map_err(|error| LimitsError::new(format_args!("link {name}: {error}")))?,
+            Some(device) => Ok(device.clone()),
+            None => device_to(link.ip),
         };
-        let limits = limits_of(link);
-        wanted
-            .entry(device)
-            .or_default()
-            .links
-            .insert(remote, limits);
+        let device = match device {
+            Ok(device) => device,
+            Err(error) => {
+                failed.insert(name.clone(), error.to_string());
+                match now.get(&remote) {
+                    Some(device) => device.clone(),
+                    None => continue,
+                }
+            }
+        };
+        let on_device = devices.entry(device).or_default();
+        on_device.links.insert(remote, limits_of(link));
     }
-    Ok((wanted, names))
+    Ok(Wanted {
+        devices,
+        names,
+        failed,
+    })
 }
 
 fn limits_of(link: &LimitedLink) -> hawser_limit::Limits {
@@ -164,7 +227,8 @@ mod tests {
         };
         add("1", "127.0.0.1", Some(50000), Some(500_000), Some(500_000));
         add("2", "127.0.0.1", Some(50001), None, Some(0));
-        let (wanted, names) = wanted(&links, on_eth0).unwrap();
+        let wanted = wanted(&links, &BTreeMap::new(), on_eth0).unwrap();
+        let (wanted, names) = (wanted.devices, wanted.names);
         assert_eq!(wanted.keys().collect::<Vec<_>>(), ["eth0"]);
         let remote = |port| Remote {
             address: "127.0.0.1".parse().unwrap(),
@@ -185,10 +249,39 @@ mod tests {
         let link = LimitedLink::new(7, "127.0.0.1".parse().unwrap(), None, Some(8000), None);
         let link = link.unwrap();
         let links = LinkInfo([("1".to_owned(), link.clone()), ("2".to_owned(), link)].into());
-        let error = wanted(&links, on_eth0).unwrap_err().to_string();
+        let error = wanted(&links, &BTreeMap::new(), on_eth0);
+        let error = error.unwrap_err().to_string();
         assert!(error.contains("links 1 and 2"), "{error}");
-        let no_route = |_| Err::<String, _>("no device leads there");
-        let error = wanted(&links, no_route).unwrap_err().to_string();
-        assert_eq!(error, "link 1: no device leads there");
+    }
+
+    #[test]
+    fn a_link_without_a_route_keeps_no_other_from_its_limits() {
+        let link = |ip: &str| LimitedLink::new(7, ip.parse().unwrap(), None, Some(8000), None);
+        let mut links = LinkInfo::default();
+        for (name, ip) in [("1", "10.0.0.1"), ("2", "10.0.0.2"), ("3", "10.0.0.3")] {
+            links.0.insert(name.to_owned(), link(ip).unwrap());
+        }
+        let remote = |ip: &str| Remote {
+            address: ip.parse().unwrap(),
+            port: None,
+        };
+        let device_to = |ip: IpAddr| match ip == remote("10.0.0.1").address {
+            true => Ok("eth0".to_owned()),
+            false => Err("no device leads there"),
+        };
+        let now = [(remote("10.0.0.3"), "eth1".to_owned())].into();
+        let wanted = wanted(&links, &now, device_to).unwrap();
+        assert_eq!(wanted.failed.keys().collect::<Vec<_>>(), ["2", "3"]);
+        // The third has a limit, and keeps it.
+        assert!(
+            wanted.devices["eth0"]
+                .links
+                .contains_key(&remote("10.0.0.1"))
+        );
+        assert!(
+            wanted.devices["eth1"]
+                .links
+                .contains_key(&remote("10.0.0.3"))
+        );
     }
 }

@@ -26,5 +26,5 @@ pub use self::error::{FetchError, InstallError, NodeError};
 pub use self::event::{Event, ServiceName};
 pub use self::folder::{Folder, Installed};
 pub use self::kernel::KernelLimits;
-pub use self::limits::{Counters, Limits, LimitsError, LinkUsage};
+pub use self::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 pub use self::run::{Options, run};

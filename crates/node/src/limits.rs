@@ -1,16 +1,22 @@
 //! What limits the links of an attachment point.
 
+use std::collections::BTreeMap;
+
 use hawser_bundle::LinkInfo;
 use serde::Serialize;
+
+/// The names of links whose limits are not in force, each with the reason.
+pub type FailedLinks = BTreeMap<String, String>;
 
 /// Puts limits into force and counts. The calls may block.
 pub trait Limits: Send + Sync {
     /// Puts the limits of all links into force: those listed, and no others. Called again with the
-    /// same limits, it changes nothing.
+    /// same limits, it changes nothing. Returns the links for which that failed: they keep no other from
+    /// its limits.
     ///
     /// # Errors
-    /// When the limits are not all in force afterwards.
-    fn apply(&self, links: &LinkInfo) -> Result<(), LimitsError>;
+    /// When no limits can be put into force.
+    fn apply(&self, links: &LinkInfo) -> Result<FailedLinks, LimitsError>;
 
     /// What the links carried, by their names in [`LinkInfo`].
     ///
@@ -18,7 +24,7 @@ pub trait Limits: Send + Sync {
     /// When the counters cannot be read.
     fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError>;
 
-    /// Removes all limits.
+    /// Removes all limits that can be removed.
     ///
     /// # Errors
     /// When some are left.

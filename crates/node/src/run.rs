@@ -13,8 +13,8 @@ use crate::backoff::Backoff;
 use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
-use crate::follow::{Follower, Outcome, Update};
-use crate::limits::{Limits, LimitsError};
+use crate::follow::{FailedLink, Follower, Outcome, Update};
+use crate::limits::{FailedLinks, Limits, LimitsError};
 use crate::services::Services;
 
 /// Waits before limits that could not be put into force are tried again.
@@ -74,8 +74,10 @@ pub async fn run(
 /// The limits of the current configuration.
 #[derive(Default)]
 struct InForce {
-    /// Whether they are in force.
+    /// Whether they are in force, but for those of `failed`.
     is: bool,
+    /// The links whose limits are not.
+    failed: FailedLinks,
     /// When they are set again; `None` if there are none to set.
     again: Option<Instant>,
 }
@@ -177,9 +179,21 @@ impl Node {
         let outcome = Outcome {
             version,
             error: None,
+            // A coordinator names links by numbers.
+            links: (self.limits.failed.iter())
+                .filter_map(|(link, error)| {
+                    Some(FailedLink {
+                        link: link.parse().ok()?,
+                        error: error.clone(),
+                    })
+                })
+                .collect(),
         };
-        if in_force && self.deployed.borrow().as_ref() != Some(&outcome) {
-            self.deployed.send_replace(Some(outcome));
+        if !in_force {
+            return;
+        }
+        let before = self.deployed.send_replace(Some(outcome));
+        if before.is_none_or(|before| before.version != version || before.error.is_some()) {
             self.tell(Event::Ready { version });
         }
     }
@@ -198,22 +212,37 @@ impl Node {
             Err(error) => Err(LimitsError::new(error)),
         };
         match applied {
-            Ok(()) => {
+            Ok(failed) => {
+                let wait = match failed.is_empty() {
+                    true => {
+                        self.limits_backoff.worked();
+                        AGAIN
+                    }
+                    false => self.limits_backoff.failed(),
+                };
+                for (link, reason) in &failed {
+                    if self.limits.failed.get(link) != Some(reason) {
+                        let (link, reason) = (link.clone(), reason.clone());
+                        self.tell(Event::LinkFailed { link, reason });
+                    }
+                }
                 self.limits = InForce {
                     is: true,
-                    again: Some(Instant::now() + AGAIN),
+                    failed,
+                    again: Some(Instant::now() + wait),
                 };
-                self.limits_backoff.worked();
             }
             Err(error) => {
                 self.limits = InForce {
                     is: false,
+                    failed: FailedLinks::new(),
                     again: Some(Instant::now() + self.limits_backoff.failed()),
                 };
                 let reason = error.to_string();
                 self.deployed.send_replace(Some(Outcome {
                     version: self.manifest.version,
                     error: Some(reason.clone()),
+                    links: Vec::new(),
                 }));
                 self.tell(Event::LimitsFailed { reason });
             }

@@ -69,6 +69,8 @@ impl<'a> LinkView<'a> {
         let user_as = state.user_ases.get(&link.user_as.isd_as);
         let owner = state.owner(link).and_then(|id| state.users.get(&id));
         let host = attachment_point.map(|one| &one.host);
+        let deployment = app.coordinator().deployment(at);
+        let error = deployment.error_of(link.id).map(str::to_owned);
         Self {
             id: link.id.0,
             attachment_point: EndView {
@@ -86,12 +88,9 @@ impl<'a> LinkView<'a> {
             device: link.device.as_deref(),
             maximum: link.maximum,
             limit: link.limit,
-            in_force: host.is_some_and(|host| host.deployed == Some(host.version)),
-            error: app
-                .coordinator()
-                .deployment(at)
-                .failure
-                .map(|(_, reason)| reason),
+            in_force: error.is_none()
+                && host.is_some_and(|host| host.deployed == Some(host.version)),
+            error,
         }
     }
 }
@@ -115,7 +114,7 @@ impl HostView {
             deployed_at: host.deployed_at,
             last_seen: deployment.last_seen,
             has_secret: host.secret.is_some(),
-            error: deployment.failure.map(|(_, reason)| reason),
+            error: deployment.error(),
         }
     }
 }

@@ -9,6 +9,7 @@ use hawser_topology::IsdAsn;
 use super::{Coordinator, now};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
+use crate::enforce::FailedLinks;
 use crate::error::ChangeError;
 use crate::host::{Deployment, Host};
 use crate::limits::LinkUsage;
@@ -196,6 +197,27 @@ impl Coordinator {
         let failure = Some((version, reason.chars().take(500).collect()));
         let is_new = deployment.failure != failure;
         deployment.failure = failure;
+        drop(deployments);
+        if is_new {
+            self.notify();
+        }
+    }
+
+    /// The links of an attachment point whose limits are not in force: these, each for its reason, and no
+    /// others. Links of other attachment points are left out.
+    pub fn report_links(&self, isd_as: IsdAsn, mut failed: FailedLinks) {
+        let state = self.state();
+        failed.retain(|id, reason| {
+            // A program elsewhere sent it: what it can fill is bounded.
+            *reason = reason.chars().take(500).collect();
+            let link = state.links.get(id);
+            link.is_some_and(|link| link.attachment_point.isd_as == isd_as)
+        });
+        let mut deployments = self.deployments();
+        let deployment = deployments.entry(isd_as).or_default();
+        deployment.last_seen = Some(now());
+        let is_new = deployment.failed_links != failed;
+        deployment.failed_links = failed;
         drop(deployments);
         if is_new {
             self.notify();

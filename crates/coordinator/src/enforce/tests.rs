@@ -15,6 +15,7 @@ use crate::link::LinkId;
 struct Kernel {
     in_force: watch::Sender<Vec<EnforcedLink>>,
     fails: Mutex<Option<String>>,
+    failed: Mutex<FailedLinks>,
 }
 
 impl Kernel {
@@ -22,6 +23,7 @@ impl Kernel {
         Arc::new(Self {
             in_force: watch::Sender::default(),
             fails: Mutex::default(),
+            failed: Mutex::default(),
         })
     }
 
@@ -37,12 +39,14 @@ impl Kernel {
 }
 
 impl Enforcer for Kernel {
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError> {
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError> {
         if let Some(reason) = self.fails.lock().unwrap().clone() {
             return Err(EnforceError(reason));
         }
-        self.in_force.send_replace(links.to_vec());
-        Ok(())
+        let failed = self.failed.lock().unwrap().clone();
+        let links = links.iter().filter(|one| !failed.contains_key(&one.link));
+        self.in_force.send_replace(links.cloned().collect());
+        Ok(failed)
     }
 
     fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError> {
@@ -131,5 +135,32 @@ async fn a_crash_between_stored_and_applied_loses_nothing() {
         coordinator.deployed(attachment_point(), version).await,
         Ok(())
     );
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_fails_keeps_no_other_from_its_limit() {
+    let folder = tempdir().unwrap();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let link = network(&coordinator);
+    let kernel = Kernel::new();
+    let reason = "no device leads there".to_owned();
+    kernel.failed.lock().unwrap().insert(link, reason.clone());
+    let enforcing = enforce_locally(coordinator.clone(), attachment_point(), kernel.clone() as _);
+    let task = tokio::spawn(enforcing);
+    let version = set(&coordinator, link, 2_000_000);
+    let deployed = coordinator.deployed(attachment_point(), version).await;
+    assert_eq!(deployed, Ok(()));
+    let deployment = coordinator.deployment(attachment_point());
+    assert_eq!(deployment.error_of(link), Some(reason.as_str()));
+    assert_eq!(deployment.error_of(LinkId(link.0 + 1)), None);
+    assert_eq!(deployment.error(), Some(format!("link {link}: {reason}")));
+    // It is tried again without a change, and reported when it works.
+    kernel.failed.lock().unwrap().clear();
+    kernel.until(link, Some(2_000_000)).await;
+    let mut changed = coordinator.subscribe();
+    while coordinator.deployment(attachment_point()).error().is_some() {
+        changed.changed().await.unwrap();
+    }
     task.abort();
 }

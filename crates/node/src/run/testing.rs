@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::limits::{Counters, Limits, LimitsError, LinkUsage};
+use crate::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 
 pub(crate) const TOKEN: &str = "right";
 
@@ -84,18 +84,20 @@ pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
 pub(crate) struct FakeLimits {
     pub applied: Mutex<Vec<LinkInfo>>,
     pub failures: Mutex<u32>,
+    /// The links that fail the next time.
+    pub failed: Mutex<FailedLinks>,
     pub resets: Mutex<u32>,
 }
 
 impl Limits for FakeLimits {
-    fn apply(&self, links: &LinkInfo) -> Result<(), LimitsError> {
+    fn apply(&self, links: &LinkInfo) -> Result<FailedLinks, LimitsError> {
         let mut failures = self.failures.lock().unwrap();
         if *failures > 0 {
             *failures -= 1;
             return Err(LimitsError::new("no permission"));
         }
         self.applied.lock().unwrap().push(links.clone());
-        Ok(())
+        Ok(std::mem::take(&mut *self.failed.lock().unwrap()))
     }
 
     fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::Mutex;
 
 use hawser_control::Publication;
 use hawser_topology::Network;
@@ -324,6 +325,34 @@ async fn limits_that_fail_are_tried_again() {
     assert_eq!(node.limits.applied.lock().unwrap().len(), 1);
     heard(&coordinator, |known| known.deployed == [1]).await;
     assert_eq!(coordinator.known.lock().unwrap().failed, ["no permission"]);
+    node.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_link_that_fails_is_reported_and_the_version_is_in_force() {
+    let reason = "no device leads there".to_owned();
+    let limits = FakeLimits {
+        failed: Mutex::new([("5".to_owned(), reason.clone())].into()),
+        ..FakeLimits::default()
+    };
+    let (listener, at) = listener().await;
+    let coordinator = FakeCoordinator::new();
+    let first = limited(followed(1, "a", at, TOKEN), 8_000);
+    coordinator.set(&first);
+    coordinator.serve(listener);
+    let mut node = Running::start_with(&first, limits, |_| {});
+    let before = node.until_ready(1).await;
+    let failed = Event::LinkFailed {
+        link: "5".to_owned(),
+        reason,
+    };
+    assert!(before.contains(&failed), "{before:?}");
+    // It is tried again, which works.
+    while node.limits.applied.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    heard(&coordinator, |known| known.deployed.contains(&1)).await;
+    assert_eq!(coordinator.known.lock().unwrap().failed, [""; 0]);
     node.stop().await.unwrap();
 }
 

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hawser_coordinator::{Action, Direction, Limits, State as Everything};
 use hawser_http::{JsonError, prometheus};
+use hawser_topology::IsdAsn;
 
 use super::check;
 use crate::app::App;
@@ -16,7 +17,8 @@ use crate::sampler::Use;
 pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response, JsonError> {
     check(&caller, Action::Read)?;
     let (state, current) = (app.coordinator().state(), app.live().current());
-    Ok(prometheus(text(&state, &current.used)))
+    let is_whole = |at| app.coordinator().deployment(at).error().is_none();
+    Ok(prometheus(text(&state, &current.used, is_whole)))
 }
 
 /// A metric of each link and direction.
@@ -31,7 +33,8 @@ fn family(text: &mut String, name: &str, kind: &str, help: &str, values: &[(u64,
     }
 }
 
-fn text(state: &Everything, used: &[Use]) -> String {
+/// The metrics. `is_whole` says whether nothing of an attachment point is known to have failed.
+fn text(state: &Everything, used: &[Use], is_whole: impl Fn(IsdAsn) -> bool) -> String {
     let mut text = String::new();
     let counted = |of: fn(&Use) -> u64| {
         let values = used.iter().map(|one| (one.link.0, one.direction, of(one)));
@@ -94,7 +97,8 @@ fn text(state: &Everything, used: &[Use]) -> String {
     let help = "Whether an attachment point runs what is wanted.";
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
     for one in state.attachment_points.values() {
-        let in_force = u8::from(one.host.deployed == Some(one.host.version));
+        let in_force =
+            u8::from(is_whole(one.isd_as) && one.host.deployed == Some(one.host.version));
         let _ = writeln!(
             text,
             "{name}{{attachment_point=\"{}\"}} {in_force}",

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hawser_coordinator::{
-    Actor, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer, LinkId, LinkUsage, Role,
-    User, enforce_locally,
+    Actor, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer, FailedLinks, LinkId,
+    LinkUsage, Role, User, enforce_locally,
 };
 use hawser_http::{Listener, Token};
 use hawser_topology::IsdAsn;
@@ -40,9 +40,9 @@ impl Kernel {
 }
 
 impl Enforcer for Kernel {
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError> {
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError> {
         self.in_force.send_replace(links.to_vec());
-        Ok(())
+        Ok(FailedLinks::new())
     }
 
     fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError> {

@@ -192,6 +192,11 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
         Event::LimitsFailed { reason } => {
             errln!("hawser: the limits are not in force: {}", plain(reason));
         }
+        Event::LinkFailed { link, reason } => errln!(
+            "hawser: the limits of link {} are not in force: {}; this is tried again",
+            plain(link),
+            plain(reason)
+        ),
         Event::Coordinator { reason } => errln!("hawser: {}; this is tried again", plain(reason)),
         Event::CoordinatorBack => outln!("the coordinator answers again"),
         Event::NotInstalled { reason } => {

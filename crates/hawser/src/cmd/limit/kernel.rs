@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hawser_coordinator::{Counters, EnforceError, EnforcedLink, Enforcer, LinkId, LinkUsage};
+use hawser_coordinator::{
+    Counters, EnforceError, EnforcedLink, Enforcer, FailedLinks, LinkId, LinkUsage,
+};
 use hawser_limit::{
     DeviceLimits, Direction, Limit, LimitError, LimitReading, Limiter, Limits, Owner, Remote,
     Routes,
@@ -50,70 +52,84 @@ impl Kernel {
 }
 
 impl Enforcer for Kernel {
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<(), EnforceError> {
-        let failed = |error: &dyn std::fmt::Display| EnforceError(error.to_string());
+    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError> {
         let mut inner = self.inner();
-        let mut routes = Routes::open().map_err(|error| failed(&error))?;
-        let mut wanted: BTreeMap<String, DeviceLimits> = BTreeMap::new();
-        let mut devices: BTreeMap<String, BTreeMap<Remote, LinkId>> = BTreeMap::new();
-        let mut problem = None;
-        for link in links {
-            let device = match &link.device {
-                Some(device) => Ok(device.clone()),
-                None => routes.device_to(link.ip),
-            };
-            let device = match device {
-                Ok(device) => device,
-                // A link without a device does not keep others from having their limits.
-                Err(error) => {
-                    problem.get_or_insert(EnforceError(format!("link {}: {error}", link.link)));
-                    continue;
-                }
-            };
-            let remote = Remote {
-                address: link.ip,
-                port: link.port,
-            };
-            let limits = Limits {
-                egress: link.limits.egress.map(Limit::new),
-                ingress: link.limits.ingress.map(Limit::new),
-            };
-            let on_device = wanted.entry(device.clone()).or_default();
-            on_device.default = inner.default;
-            on_device.links.insert(remote, limits);
-            let on_device = devices.entry(device).or_default();
-            on_device.insert(remote, link.link);
-        }
-        // Devices without links any more are left as they were before.
-        let limited = inner.limiter.devices().map_err(|error| failed(&error))?;
-        for device in limited {
-            wanted.entry(device).or_default();
-        }
-        inner
-            .limiter
-            .remove_orphans()
-            .map_err(|error| failed(&error))?;
-        inner
-            .limiter
-            .apply(&wanted)
-            .map_err(|error| failed(&error))?;
-        inner.devices = devices;
-        problem.map_or(Ok(()), Err)
+        enforce(&mut inner, links).map_err(|error| EnforceError(error.to_string()))
     }
 
     fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError> {
         let mut inner = self.inner();
         let inner = &mut *inner;
+        let devices: Vec<String> = inner.devices.keys().cloned().collect();
+        let read = inner.limiter.read_all(Some(&devices));
+        // Why counters of a device are missing is why its limits are not in force.
+        let read = read.map_err(|error| EnforceError(error.to_string()))?.done;
         let mut usage: BTreeMap<LinkId, LinkUsage> = BTreeMap::new();
         for (device, links) in &inner.devices {
-            let readings = inner.limiter.read(device);
-            let readings = readings.map_err(|error| EnforceError(error.to_string()))?;
-            for reading in readings {
-                add(&mut usage, links, &reading);
+            for reading in read.get(device).into_iter().flatten() {
+                add(&mut usage, links, reading);
             }
         }
         Ok(usage.into_values().collect())
     }
+}
+
+fn enforce(inner: &mut Inner, links: &[EnforcedLink]) -> Result<FailedLinks, LimitError> {
+    let mut routes = Routes::open()?;
+    let mut wanted: BTreeMap<String, DeviceLimits> = BTreeMap::new();
+    let mut devices: BTreeMap<String, BTreeMap<Remote, LinkId>> = BTreeMap::new();
+    let mut failed = FailedLinks::new();
+    // Where links have limits now; read for the first link without a route.
+    let mut now = None;
+    for link in links {
+        let remote = Remote {
+            address: link.ip,
+            port: link.port,
+        };
+        let device = match &link.device {
+            Some(device) => Ok(device.clone()),
+            None => routes.device_to(link.ip),
+        };
+        let device = match device {
+            Ok(device) => device,
+            Err(error) => {
+                failed.insert(link.link, error.to_string());
+                if now.is_none() {
+                    now = Some(inner.limiter.devices_of_links()?);
+                }
+                // Without a route it keeps its limit where it is.
+                match now.as_ref().and_then(|now| now.get(&remote)) {
+                    Some(device) => device.clone(),
+                    None => continue,
+                }
+            }
+        };
+        let limits = Limits {
+            egress: link.limits.egress.map(Limit::new),
+            ingress: link.limits.ingress.map(Limit::new),
+        };
+        let on_device = wanted.entry(device.clone()).or_default();
+        on_device.default = inner.default;
+        on_device.links.insert(remote, limits);
+        let on_device = devices.entry(device).or_default();
+        on_device.insert(remote, link.link);
+    }
+    // Devices without links any more are left as they were before.
+    for device in inner.limiter.devices()? {
+        wanted.entry(device).or_default();
+    }
+    inner.limiter.remove_orphans()?;
+    let outcome = inner.limiter.apply(&wanted)?;
+    for (device, error) in &outcome.failed {
+        for link in devices.get(device).into_iter().flat_map(BTreeMap::values) {
+            failed.entry(*link).or_insert_with(|| error.to_string());
+        }
+        if !devices.contains_key(device) {
+            tracing::error!("limits are left on a device without links: {error}");
+        }
+    }
+    inner.devices = devices;
+    Ok(failed)
 }
 
 fn add(
