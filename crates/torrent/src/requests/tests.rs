@@ -103,10 +103,10 @@ impl Seeder {
     }
 }
 
-fn pieces() -> Pieces {
+fn pieces(total: u64) -> Pieces {
     Pieces {
         length: 4 * BLOCK,
-        total: SIZE,
+        total,
     }
 }
 
@@ -118,6 +118,8 @@ struct Outcome {
 }
 
 struct Scene {
+    /// Bytes of the torrent.
+    size: u64,
     picker: Picker,
     requests: Requests,
     seeders: BTreeMap<ConnId, Seeder>,
@@ -136,7 +138,12 @@ struct Scene {
 impl Scene {
     /// `seeders` of `uplink` Mbit/s each, behind a bottleneck of `mbit` Mbit/s.
     fn new(seeders: u64, mbit: f64, uplink: f64, seed: u64) -> Self {
-        let pieces = pieces();
+        Self::with_size(SIZE, seeders, mbit, uplink, seed)
+    }
+
+    /// The same for a torrent of `size` bytes.
+    fn with_size(size: u64, seeders: u64, mbit: f64, uplink: f64, seed: u64) -> Self {
+        let pieces = pieces(size);
         let none = Bitfield::empty(pieces.count());
         let mut picker = Picker::new(pieces, none, seed);
         let now = Instant::now();
@@ -145,6 +152,7 @@ impl Scene {
             picker.set_has(id, Bitfield::full(pieces.count()));
         }
         Self {
+            size,
             requests: Requests::new(picker.free_blocks(), now),
             picker,
             seeders: (1..=seeders).map(|id| (id, Seeder::new(now))).collect(),
