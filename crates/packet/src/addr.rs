@@ -24,6 +24,16 @@ impl ScionAddr {
     pub fn new(isd_as: IsdAsn, host: SocketAddr) -> Self {
         Self { isd_as, host }
     }
+
+    /// The addresses that one host can be assumed to have all of, to count what it takes: the AS and
+    /// the IPv4 address, or the /64 of the IPv6 address. The port is 0.
+    pub fn network(self) -> Self {
+        let ip = match self.host.ip().to_canonical() {
+            IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) >> 64 << 64).into()),
+            ip => ip,
+        };
+        Self::new(self.isd_as, SocketAddr::new(ip, 0))
+    }
 }
 
 /// An error of parsing a SCION address.
@@ -104,6 +114,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn addresses_of_one_host_are_one_network() {
+        let network = |text: &str| text.parse::<ScionAddr>().unwrap().network();
+        let first = network("1-ff00:0:110,[fd00::1]:6881");
+        assert_eq!(first.to_string(), "1-ff00:0:110,[fd00::]:0");
+        assert_eq!(first, network("1-ff00:0:110,[fd00::ffff:7]:53"));
+        assert_ne!(first, network("1-ff00:0:110,[fd00:0:0:1::1]:6881"));
+        let ipv4 = network("1-ff00:0:110,10.0.0.1:6881");
+        assert_eq!(ipv4, network("1-ff00:0:110,[::ffff:10.0.0.1]:53"));
+        assert_ne!(ipv4, network("1-ff00:0:110,10.0.0.2:6881"));
+        assert_ne!(ipv4, network("1-ff00:0:111,10.0.0.1:6881"));
+    }
 
     #[test]
     fn accepts_the_forms_in_use() {

