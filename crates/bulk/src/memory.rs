@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hawser_packet::ScionAddr;
+
 use crate::content::{ManifestError, tree};
 use crate::data::{Command, Commands, SessionKey};
 use crate::gate::Gate;
@@ -23,8 +25,9 @@ pub(crate) const MOST: u64 = 256 << 20;
 /// part.
 pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 
-/// Memory for the manifests of all sinks, in bytes, beside [`LEAST_LISTED`] of each: one with ten
-/// million files fits.
+/// Memory for the manifests of all sinks, in bytes, beside [`LEAST_LISTED`] of each. One host may take
+/// three quarters of what the others leave: a manifest with ten million files fits, and a host that
+/// sends such ones leaves memory to others.
 const LISTED: u64 = 4 << 30;
 /// Memory that each sink has for its manifest, in bytes: about 30,000 files.
 const LEAST_LISTED: u64 = 8 << 20;
@@ -41,7 +44,7 @@ pub(crate) enum Holder {
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     shares: Arc<Mutex<Shares>>,
-    listed: Arc<AtomicU64>,
+    listed: Arc<Mutex<AllListed>>,
 }
 
 #[derive(Default)]
@@ -125,10 +128,11 @@ impl Membership {
         granted.unwrap_or(LEAST) - SLACK
     }
 
-    /// The memory for the session's manifest.
-    pub(crate) fn listed(&self) -> Listed {
+    /// The memory for the manifest that `peer` sends in the session.
+    pub(crate) fn listed(&self, peer: ScionAddr) -> Listed {
         Listed {
             all: Arc::clone(&self.memory.listed),
+            host: peer.network(),
             taken: 0,
         }
     }
@@ -154,31 +158,68 @@ impl Membership {
     }
 }
 
+/// What the manifests of each host take beyond [`LEAST_LISTED`], in bytes.
+#[derive(Default)]
+struct AllListed(BTreeMap<ScionAddr, u64>);
+
+impl AllListed {
+    /// Takes `more` bytes for `host`, if its share allows them.
+    fn take(&mut self, host: ScionAddr, more: u64) -> Option<()> {
+        let Self(hosts) = self;
+        let own = hosts.get(&host).copied().unwrap_or(0);
+        let all: u64 = hosts.values().sum();
+        let share = (LISTED - (all - own)) / 4 * 3;
+        let taken = own.checked_add(more).filter(|taken| *taken <= share)?;
+        if taken > 0 {
+            hosts.insert(host, taken);
+        }
+        Some(())
+    }
+
+    fn give_back(&mut self, host: ScionAddr, bytes: u64) {
+        if let Some(taken) = self.0.get_mut(&host) {
+            *taken -= bytes;
+            if *taken == 0 {
+                self.0.remove(&host);
+            }
+        }
+    }
+}
+
 /// What a manifest takes of the memory for all of them. Dropping it gives it back.
 pub(crate) struct Listed {
-    all: Arc<AtomicU64>,
+    all: Arc<Mutex<AllListed>>,
+    /// The host that sends it.
+    host: ScionAddr,
     /// Bytes beyond [`LEAST_LISTED`].
     taken: u64,
 }
 
 impl Listed {
+    fn lock(&self) -> MutexGuard<'_, AllListed> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes that the manifest takes `bytes` now, at least as many as before.
     ///
     /// # Errors
-    /// [`ManifestError::NoMemory`] when all manifests take more than there is.
+    /// [`ManifestError::NoMemory`] when the manifests of its host take more than their share.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ManifestError> {
         let more = bytes.saturating_sub(LEAST_LISTED + self.taken);
-        let take = |all: u64| all.checked_add(more).filter(|all| *all <= LISTED);
-        let taken = (self.all).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        taken.map_err(|_| ManifestError::NoMemory)?;
-        self.taken += more;
+        if more > 0 {
+            let taken = self.lock().take(self.host, more);
+            taken.ok_or(ManifestError::NoMemory)?;
+            self.taken += more;
+        }
         Ok(())
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.taken, Ordering::Relaxed);
+        if self.taken > 0 {
+            self.lock().give_back(self.host, self.taken);
+        }
     }
 }
 
@@ -243,23 +284,48 @@ mod tests {
         assert!(taken(&memory) <= POOL + 16 * LEAST);
     }
 
+    fn peer(last: u8) -> ScionAddr {
+        ScionAddr::new(
+            "1-ff00:0:110".parse().unwrap(),
+            ([10, 0, 0, last], 7).into(),
+        )
+    }
+
     #[test]
-    fn manifests_share_a_sum_and_give_it_back() {
+    fn manifests_of_a_host_share_a_sum_and_give_it_back() {
         let memory = Memory::default();
-        let mut all: Vec<_> = (0..3).map(|_| memory.join().listed()).collect();
-        assert!(all[0].grow_to(LISTED).is_ok());
-        assert!(all[0].grow_to(LISTED + LEAST_LISTED).is_ok());
+        let mut all: Vec<_> = (0..3).map(|_| memory.join().listed(peer(1))).collect();
+        let most = LISTED / 4 * 3;
+        assert!(all[0].grow_to(most).is_ok());
+        assert!(all[0].grow_to(most + LEAST_LISTED).is_ok());
         let refused = Err(ManifestError::NoMemory);
-        assert_eq!(all[0].grow_to(LISTED + LEAST_LISTED + 1), refused);
+        assert_eq!(all[0].grow_to(most + LEAST_LISTED + 1), refused);
         // However long another one is, each has a little.
         assert!(all[1].grow_to(LEAST_LISTED).is_ok());
         assert_eq!(all[1].grow_to(LEAST_LISTED + 1), refused);
         drop(all.remove(0));
         assert!(all[0].grow_to(LEAST_LISTED + 1).is_ok());
         assert_eq!(all[1].grow_to(u64::MAX), refused);
-        assert!(all[1].grow_to(LEAST_LISTED + LISTED - 1).is_ok());
+        assert!(all[1].grow_to(LEAST_LISTED + most - 1).is_ok());
         drop(all);
-        assert_eq!(memory.listed.load(Ordering::Relaxed), 0);
+        assert!(memory.listed.lock().unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn a_host_leaves_memory_for_the_manifests_of_others() {
+        const LONG: u64 = LEAST_LISTED + (700 << 20);
+        let memory = Memory::default();
+        let listed = |last| memory.join().listed(peer(last));
+        // Many sessions of one host take what they can.
+        let mut greedy: Vec<_> = (0..16).map(|_| listed(1)).collect();
+        let taken = greedy.iter_mut().filter_map(|one| one.grow_to(LONG).ok());
+        assert_eq!(taken.count(), 4);
+        let mut others = [listed(2), listed(3)];
+        assert!(others[0].grow_to(LONG).is_ok());
+        assert!(others[1].grow_to(LONG / 2).is_ok());
+        // What all take stays within the bound.
+        let sum: u64 = memory.listed.lock().unwrap().0.values().sum();
+        assert!(sum <= LISTED);
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl Session {
                 let promised = Arc::default();
                 let credit = (begin.credit, Arc::clone(&promised));
                 let goal = (destination, options);
-                let listed = memory.listed();
+                let listed = memory.listed(begin.peer);
                 let (part, prepared) =
                     SinkPart::new(key, data.clone(), goal, credit, listed, sender);
                 memory.hold(key, Holder::Sink(data.clone(), promised));

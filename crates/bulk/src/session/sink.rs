@@ -542,7 +542,8 @@ mod tests {
         let promised = (1 << 20, Arc::default());
         let goal = (Destination::Discard, LandingOptions::default());
         let (mut part, _prepared) = {
-            let listed = Memory::default().join().listed();
+            let peer = "1-ff00:0:110,10.0.0.1:7".parse().unwrap();
+            let listed = Memory::default().join().listed(peer);
             SinkPart::new(SessionKey(1), data, goal, promised, listed, events)
         };
         part.progress.total = 10;

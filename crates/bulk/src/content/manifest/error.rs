@@ -59,10 +59,10 @@ pub enum ManifestError {
     /// More entries than are handled.
     #[error("the manifest is larger than {0} bytes: transfer the folders in it one by one")]
     TooLarge(u64),
-    /// The manifests of all transfers take more memory than this host has for them.
+    /// The manifests of the peer's transfers take more memory than the others leave to it.
     #[error(
-        "this host has no memory left for the list of files, as other transfers have long ones: try \
-         again when they have ended"
+        "this host has no memory left for the list of files, beside those of other transfers: try \
+         again when they have ended, or transfer the folders in it one by one"
     )]
     NoMemory,
     /// The end of the manifest does not match its entries.
