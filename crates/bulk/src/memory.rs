@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hawser_packet::ScionAddr;
+use hawser_endhost::ScionAddr;
 
 use crate::content::{ManifestError, tree};
 use crate::data::{Command, Commands, SessionKey};
