@@ -155,8 +155,9 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
     Ok(router.run()?)
 }
 
-/// Answers echo requests to the hosts at `ip` on a thread of its own. A dispatcher that has the port
-/// answers them itself: it is tried again in case that one ends.
+/// Answers echo requests to the hosts at `ip` on a thread of its own. The data plane fixes the port:
+/// routers deliver echo requests there. A dispatcher, or another service of the AS, that has it answers
+/// them itself: it is tried again in case that one ends.
 fn answer_echoes(ip: IpAddr) -> Result<(), Failure> {
     const RETRY: Duration = Duration::from_secs(1);
     let runtime = process::small_runtime()?;
@@ -200,17 +201,10 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         let host = any_host(&dir.topology()?);
         startup::forget();
         let served = control.run(stop);
-        if no_echo {
-            return Ok(served.await?);
+        if !no_echo {
+            answer_echoes(host)?;
         }
-        // The data plane fixes the port: routers deliver echo requests there.
-        let echoes = responder::run((host, responder::PORT).into());
-        tokio::select! {
-            ended = served => Ok(ended?),
-            Err(error) = echoes => Err(Failure::job(format!(
-                "{error}: if another program answers echoes here, give --no-echo"
-            ))),
-        }
+        Ok(served.await?)
     })
 }
 

@@ -321,7 +321,7 @@ mod tests {
     fn columns_are_aligned() {
         assert_eq!(
             table(&[row(7), row(123)], str::len),
-            "DEVICE  LINK                LIMIT     RATE  USE  BYTES  PACKETS  DROPS  BACKLOG\n\
+            "DEVICE  LINK                LIMIT       RATE  USE  BYTES  PACKETS  DROPS  BACKLOG\n\
              eth0    10.0.0.7    egress  1mbit    7 bit/s   0%    7 B        0      0      0 B\n\
              eth0    10.0.0.123  egress  1mbit  123 bit/s   0%  123 B        0      0      0 B\n"
         );
