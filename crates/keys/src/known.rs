@@ -70,6 +70,9 @@ pub enum ServerKeyError {
     File(#[from] KeysFileError),
 }
 
+/// An entry of the file, with the number of its line.
+type Line = (usize, (Host, PeerKey));
+
 impl Known {
     /// The name of the user's file in [`folder`](crate::folder()).
     pub const FILE: &str = "known_hosts";
@@ -137,7 +140,7 @@ impl Known {
     }
 
     /// The hosts and keys in the file, with their lines; none if it does not exist.
-    fn entries(&self) -> Result<Vec<(usize, (Host, PeerKey))>, KeysFileError> {
+    fn entries(&self) -> Result<Vec<Line>, KeysFileError> {
         match file::entries(&self.file, parse) {
             Err(error) if error.is_missing() => Ok(Vec::new()),
             entries => entries,

@@ -188,7 +188,7 @@ pub(super) fn is_incomplete(stream: &TcpStream) -> bool {
     let has_bytes =
         rustix::net::recv(stream, &mut [0][..], flags).is_ok_and(|(bytes, _)| bytes > 0);
     let is_sent = || socket::unacknowledged(stream).is_ok_and(|left| left == 0);
-    !has_bytes && !(has_ended(stream) && is_sent())
+    !(has_bytes || has_ended(stream) && is_sent())
 }
 
 /// Waits until the other end has what was written to `to`, or the connection has ended. What it sends

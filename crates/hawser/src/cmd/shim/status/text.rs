@@ -46,7 +46,7 @@ pub fn lines(status: &StatusReport, shown: &Shown, paint: Paint) -> Vec<String> 
         status.setups_failed,
     )];
     if let Some(problem) = &status.problem {
-        lines.push(paint.bad(&plain(problem)).to_string());
+        lines.push(paint.bad(plain(problem)).to_string());
     }
     for session in &status.sessions {
         lines.push(String::new());
