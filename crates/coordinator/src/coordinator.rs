@@ -147,7 +147,7 @@ impl Coordinator {
         });
         let changes: Vec<Change> = changes.collect();
         if let Err(reason) = store.save(&old, &new, &changes) {
-            // Reading goes on; if the file cannot be opened yet, the next change tries again.
+            // The state can be read meanwhile; if the file cannot be opened yet, the next change tries again.
             let _ = self.recover(&mut store);
             return Err(ChangeError::Store(reason));
         }

@@ -1,6 +1,5 @@
 //! Bringing limits into force on this machine.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,7 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::coordinator::Coordinator;
-use crate::limits::LinkUsage;
-use crate::link::LinkId;
+use crate::limits::{FailedLinks, LinkUsage};
 use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.
@@ -24,9 +22,6 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct EnforceError(pub String);
-
-/// Links whose limits are not in force, each with the reason as one line.
-pub type FailedLinks = BTreeMap<LinkId, String>;
 
 /// What brings limits into force, as the kernel does.
 pub trait Enforcer: Send + Sync {

@@ -6,7 +6,7 @@ use hawser_http::TokenHash;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
-use crate::enforce::FailedLinks;
+use crate::limits::FailedLinks;
 use crate::link::LinkId;
 use crate::user::UserId;
 

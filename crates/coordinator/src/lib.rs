@@ -28,10 +28,12 @@ pub use self::configuration::{Access, ConfigurationError, Configurations, Tagged
 pub use self::coordinator::{
     Coordinator, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
 };
-pub use self::enforce::{EnforceError, Enforcer, FailedLinks, enforce_locally};
+pub use self::enforce::{EnforceError, Enforcer, enforce_locally};
 pub use self::error::{ChangeError, OpenError};
 pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};
-pub use self::limits::{Counters, Direction, LimitError, Limits, LinkUsage, MAX_LIMIT, MIN_LIMIT};
+pub use self::limits::{
+    Counters, Direction, FailedLinks, LimitError, Limits, LinkUsage, MAX_LIMIT, MIN_LIMIT,
+};
 pub use self::link::{CoreLink, Link, LinkEnd, LinkId};
 pub use self::state::{EnforcedLink, State};
 pub use self::store::SCHEMA;

@@ -1,5 +1,6 @@
 //! Limits of links, and what the links carry.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use hawser_topology::format_rate;
@@ -12,6 +13,9 @@ use crate::link::LinkId;
 pub const MIN_LIMIT: u64 = 8_000;
 /// Highest limit: 100 Gbit/s.
 pub const MAX_LIMIT: u64 = 100_000_000_000;
+
+/// Links whose limits are not in force, each with the reason as one line.
+pub type FailedLinks = BTreeMap<LinkId, String>;
 
 /// A direction, as the attachment point of a link sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! Which connections a listener has at once.
 //!
 //! A connection *waits* until the whole head and body of a request have arrived, and again after each
-//! answer; in between it is *busy*. Waiting ones cost their host nothing, so they make room for new ones
-//! as soon as there is none: the longest-waiting one of the network that has most of them. So half-open
-//! connections delay nobody, however many there are.
+//! answer; in between it is *busy*. A waiting connection costs its host nothing to open again. So when
+//! there is no room for a new connection, one that waits is closed: the oldest of the network that has most
+//! of them. Half-open connections therefore delay nobody, whatever their number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

@@ -51,7 +51,7 @@ struct Shared {
 struct Current {
     acceptor: TlsAcceptor,
     expires: SystemTime,
-    /// What the files were before they were read: who follows them must not miss a change.
+    /// Stamps of the files from before they were read, so that no change is missed.
     stamps: Vec<Stamp>,
 }
 

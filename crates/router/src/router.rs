@@ -88,7 +88,7 @@ impl Router {
         let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
         let switches = setup.open(options.threads.get().into(), seed)?;
         let switches = switches.into_iter().map(Mutex::new).collect();
-        // Last: who started this process sees by the socket that it is ready.
+        // Opened last: the process that started this one takes the socket for a sign that it is ready.
         let server = Server::listen(&socket).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },

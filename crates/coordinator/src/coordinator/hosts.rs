@@ -9,10 +9,9 @@ use hawser_topology::IsdAsn;
 use super::{Coordinator, now};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
-use crate::enforce::FailedLinks;
 use crate::error::ChangeError;
 use crate::host::{Deployment, Host};
-use crate::limits::LinkUsage;
+use crate::limits::{FailedLinks, LinkUsage};
 use crate::state::State;
 
 impl Coordinator {

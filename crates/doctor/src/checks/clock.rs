@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::time::utc;
 
-/// Clocks of a SCION network may differ by so many seconds without harm (SCION control plane,
+/// Difference of clocks, in seconds, that does no harm in a SCION network (SCION control plane,
 /// "Clock skew").
 const SKEW: u64 = 300;
 

@@ -406,11 +406,11 @@ fn a_destination_that_is_not_reached() {
 #[test]
 fn a_host_whose_key_is_unknown() {
     let finding = one(Code::KeyUnknown, |facts| {
-        let known = Known::No("/root/.config/hawser/known_hosts".into());
+        let known = Known::No("/home/alice/.config/hawser/known_hosts".into());
         to_host(facts, (3, 3), Echo::Answered, known);
     });
     assert_eq!(finding.severity, Severity::Warning);
-    let line = "`1-ff00:0:112,10.0.2.1 KEY` to /root/.config/hawser/known_hosts";
+    let line = "`1-ff00:0:112,10.0.2.1 KEY` to /home/alice/.config/hawser/known_hosts";
     assert!(finding.remedy.contains(line), "{finding:?}");
 }
 

@@ -19,7 +19,7 @@ pub(super) fn gather() -> (Rights, Vec<String>) {
         Err(error) if error.kind() == ErrorKind::NotFound => Tun::Missing,
         Err(error) => Tun::Refused(error.to_string()),
     };
-    // The kernel answers only who may change them.
+    // The kernel lists them only for users that may change them.
     let chains = net_admin.then(hawser_capture::dropping_chains);
     let (chains, no_nf_tables) = match chains {
         None => (Vec::new(), None),

@@ -2,6 +2,7 @@
 
 mod startup;
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -149,31 +150,28 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         .with_enforced_mtu(enforce_mtu);
     let router = Router::open(&dir, id.as_deref(), &options)?;
     if echo {
-        answer_echoes(any_host(&dir.topology()?))?;
+        let (host, runtime) = (any_host(&dir.topology()?), process::small_runtime()?);
+        let thread = std::thread::Builder::new().name("echo".to_owned());
+        let spawned = thread.spawn(move || runtime.block_on(answer_echoes(host)));
+        spawned.map(drop).doing("starting a thread")?;
     }
     startup::forget();
     Ok(router.run()?)
 }
 
-/// Answers echo requests to the hosts at `ip` on a thread of its own. The data plane fixes the port:
-/// routers deliver echo requests there. A dispatcher, or another service of the AS, that has it answers
-/// them itself: it is tried again in case that one ends.
-fn answer_echoes(ip: IpAddr) -> Result<(), Failure> {
+/// Answers echo requests to the hosts at `ip`. The data plane fixes the port: routers deliver echo
+/// requests there. A dispatcher, or another service of the AS, that has it answers them itself: it is
+/// tried again in case that one ends.
+async fn answer_echoes(ip: IpAddr) -> Infallible {
     const RETRY: Duration = Duration::from_secs(1);
-    let runtime = process::small_runtime()?;
-    let answering = async move {
-        let mut told = false;
-        loop {
-            let Err(error) = responder::run((ip, responder::PORT).into()).await;
-            if !std::mem::replace(&mut told, true) {
-                tracing::warn!("{error}");
-            }
-            tokio::time::sleep(RETRY).await;
+    let mut is_reported = false;
+    loop {
+        let Err(error) = responder::run((ip, responder::PORT).into()).await;
+        if !std::mem::replace(&mut is_reported, true) {
+            tracing::warn!("{error}");
         }
-    };
-    let thread = std::thread::Builder::new().name("echo".to_owned());
-    let spawned = thread.spawn(move || runtime.block_on(answering));
-    spawned.map(drop).doing("starting a thread")
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 /// Runs `hawser control run`.
@@ -201,10 +199,13 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         let host = any_host(&dir.topology()?);
         startup::forget();
         let served = control.run(stop);
-        if !no_echo {
-            answer_echoes(host)?;
+        if no_echo {
+            return Ok(served.await?);
         }
-        Ok(served.await?)
+        tokio::select! {
+            ended = served => Ok(ended?),
+            never = answer_echoes(host) => match never {},
+        }
     })
 }
 

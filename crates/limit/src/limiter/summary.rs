@@ -12,7 +12,7 @@ pub struct Summary {
     pub changed: usize,
     /// Those that are gone.
     pub removed: usize,
-    /// Requests to the kernel; 0 if everything was as wanted.
+    /// Requests to the kernel; 0 if no changes were needed.
     pub requests: usize,
 }
 

@@ -248,7 +248,7 @@ mod tests {
         let (one, other) = (path(&[1]), path(&[2]));
         let mut run = Run::new(Some(0.05), &[(&one, 0.0), (&other, 0.0)]);
         // This host or the other one stands still: what its queues do not hold is lost, and shows at
-        // once when it goes on.
+        // once when it runs again.
         for (pause, lost) in [
             (1, [0.3, 0.9]),
             (3, [0.9, 0.2]),

@@ -114,7 +114,14 @@ impl Server {
                 Some(greeted) = greeting.join_next() => {
                     match greeted {
                         Ok(Greeting::Opens(greeted)) => self.join(*greeted),
-                        Ok(Greeting::NotAllowed(control)) => self.refuse_key(control),
+                        Ok(Greeting::NotAllowed(control)) => {
+                            let refusal = self.refuse_key(&control);
+                            // Strangers' connections are bounded as long as they are kept.
+                            greeting.spawn(async move {
+                                refuse(control, refusal).await;
+                                Greeting::Refused
+                            });
+                        }
                         // A panic of a task was reported.
                         Ok(Greeting::Refused) | Err(_) => {}
                     }

@@ -79,7 +79,7 @@ fn a_trc_that_expired_or_is_damaged() {
 
 #[test]
 fn a_key_that_is_open_or_broken() {
-    let path = PathBuf::from("/root/.config/hawser/key");
+    let path = PathBuf::from("/home/alice/.config/hawser/key");
     let finding = one(Code::KeyOpen, |facts| {
         let mode = 0o644;
         facts.keys.own = Some(KeyState::Open {
@@ -88,9 +88,12 @@ fn a_key_that_is_open_or_broken() {
         });
     });
     assert!(finding.problem.contains("mode 0644"), "{finding:?}");
-    assert!(finding.remedy.contains("chmod 600 /root/"), "{finding:?}");
+    assert!(
+        finding.remedy.contains("chmod 600 /home/alice/"),
+        "{finding:?}"
+    );
     problem(Code::KeyUnusable, &["is not a key"], |facts| {
-        let reason = "/root/.config/hawser/key is not a key".to_owned();
+        let reason = "/home/alice/.config/hawser/key is not a key".to_owned();
         let path = Some(path.clone());
         facts.keys.own = Some(KeyState::Unusable { path, reason });
     });
@@ -100,8 +103,8 @@ fn a_key_that_is_open_or_broken() {
 fn known_hosts_that_cannot_be_read() {
     problem(Code::KeysFile, &["known_hosts:3"], |facts| {
         facts.keys.unusable.push(LineFile {
-            path: "/root/.config/hawser/known_hosts".into(),
-            reason: "/root/.config/hawser/known_hosts:3: no key".to_owned(),
+            path: "/home/alice/.config/hawser/known_hosts".into(),
+            reason: "/home/alice/.config/hawser/known_hosts:3: no key".to_owned(),
         });
     });
 }

@@ -54,7 +54,7 @@ pub fn run(args: &ApplyArgs) -> Result<(), Failure> {
 pub fn report(done: Summary, failed: &[Failed], json: bool) -> Result<(), Failure> {
     match json {
         true => print::pretty_json(&Changed::new(done, failed))?,
-        // Nothing may be as wanted then.
+        // "No changes needed" would be wrong: what failed is not in force.
         false if done.requests == 0 && !failed.is_empty() => {}
         false => outln!("{}", sentence(done)),
     }

@@ -18,7 +18,7 @@ use crate::out::{errln, outln};
 const LOOK: Duration = Duration::from_millis(250);
 /// After so many looks the kernel's state is read again, even if nothing was reported.
 const LOOKS: u32 = 120;
-/// After so many looks what failed is tried again.
+/// Number of looks after which what failed is tried again.
 const RETRY: u32 = 4;
 
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@ use hawser_keys::{Allowed, KeysFileError, PeerKey, Revocations, StillAllowed};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::{Server, refuse};
+use super::Server;
 use crate::carrier::control::Control;
 use crate::carrier::report;
 use crate::protocol::{Message, RefusalCode};
@@ -95,8 +95,8 @@ impl Server {
         self.lanes.retain(|_, (of, _)| *of != key);
     }
 
-    /// Refuses a connection, as the other host's key is not allowed.
-    pub(super) fn refuse_key(&mut self, control: Control) {
+    /// The refusal of a connection of a host whose key is not allowed.
+    pub(super) fn refuse_key(&mut self, control: &Control) -> Message {
         let key = control.connection.peer_key();
         // Its sessions end first: the other host ends them when it learns of this, and they would end as
         // if it had wanted that.
@@ -105,6 +105,6 @@ impl Server {
         let peer = report::peer(control.connection.peer());
         tracing::warn!(peer, "a connection was refused: {text}");
         let code = RefusalCode::KEY;
-        tokio::spawn(refuse(control, Message::Refuse { code, text }));
+        Message::Refuse { code, text }
     }
 }
