@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
+use hawser_endhost::patience::wait;
 use hawser_keys::{Code, KeysFileError, PeerKey, Revocations, Side};
 use hawser_quic::Connection;
 use hawser_seal::Cipher;
@@ -35,7 +36,8 @@ use crate::protocol::{self, Choices, DecodeError, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, List, Role, Session, landing_options};
 
-/// Longest wait for the first message of a connection.
+/// Longest wait for the first message of a connection, without the time in which this process did not
+/// run.
 const FIRST: Duration = Duration::from_secs(5);
 
 /// What others may do here.
@@ -148,9 +150,9 @@ impl Server {
             let message = control.read().await;
             Ok::<_, ControlError>((control, message))
         };
-        let (mut control, message) = match tokio::time::timeout(FIRST, first).await {
-            Ok(Ok((control, Ok(message)))) => (control, message),
-            Ok(Ok((control, Err(ControlError::Decode(error))))) => {
+        let (mut control, message) = match wait(FIRST, first).await {
+            Some(Ok((control, Ok(message)))) => (control, message),
+            Some(Ok((control, Err(ControlError::Decode(error))))) => {
                 let code = match error {
                     DecodeError::UnknownVersion(_) => ErrorCode::VERSION,
                     _ => ErrorCode::PROTOCOL,
@@ -159,16 +161,16 @@ impl Server {
                 let event = refused(text.clone());
                 return self.refuse(control, event, code, &text).await;
             }
-            Ok(Ok((_, Err(error)))) => return self.report(refused(error.to_string())),
-            Ok(Err(error)) => return self.report(refused(error.to_string())),
-            Err(_) => return self.report(refused("it sends no first message".into())),
+            Some(Ok((_, Err(error)))) => return self.report(refused(error.to_string())),
+            Some(Err(error)) => return self.report(refused(error.to_string())),
+            None => return self.report(refused("it sends no first message".into())),
         };
         let message = match message {
             Message::Code(element) => {
-                let agreed = tokio::time::timeout(FIRST, self.offer.agree(&mut control, &element));
+                let agreed = wait(FIRST, self.offer.agree(&mut control, &element));
                 let next = match agreed.await {
-                    Ok(Ok(())) => tokio::time::timeout(FIRST, control.read()).await,
-                    Ok(Err(Refusal(code, text))) => {
+                    Some(Ok(())) => wait(FIRST, control.read()).await,
+                    Some(Err(Refusal(code, text))) => {
                         self.refuse(control, refused(text.clone()), code, &text)
                             .await;
                         if self.offer.take_end() {
@@ -176,12 +178,12 @@ impl Server {
                         }
                         return;
                     }
-                    Err(elapsed) => Err(elapsed),
+                    None => None,
                 };
                 match next {
-                    Ok(Ok(message)) => message,
-                    Ok(Err(error)) => return self.report(refused(error.to_string())),
-                    Err(_) => return self.report(refused("it does not continue".into())),
+                    Some(Ok(message)) => message,
+                    Some(Err(error)) => return self.report(refused(error.to_string())),
+                    None => return self.report(refused("it does not continue".into())),
                 }
             }
             message => message,
@@ -252,7 +254,7 @@ impl Server {
             let _ = control.write(&Message::refuse(code, text)).await;
             control.finish().await;
         };
-        let _ = tokio::time::timeout(FIRST, answer).await;
+        let _ = wait(FIRST, answer).await;
     }
 
     /// Whether the host with `key` may begin a session, or join one.

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use hawser_endhost::patience::wait;
 use hawser_endhost::socket::Socket;
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_quic::{Config, Connection, Endpoint, NO_CODE, RecvStream, SendStream};
 use tokio::io::{AsyncReadExt, BufReader};
-use tokio::time::timeout;
 
 use crate::cpu::cpu_time;
 use crate::error::PerfError;
@@ -16,7 +16,8 @@ use crate::raw;
 
 /// The application protocol of tests (TLS ALPN).
 const ALPN: &[u8] = b"hawser-perf/1";
-/// Longest wait for a client to request its test, and to close the connection after it.
+/// Longest wait for a client to request its test, and to close the connection after it, without the time
+/// in which this process did not run.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval of samples.
 const SAMPLED: Duration = Duration::from_millis(100);
@@ -74,7 +75,7 @@ impl Server {
             let received = self.serve(&connection, &mut samples).await;
             if received.is_ok() {
                 // The client closes the connection when it has the result.
-                let _ = timeout(PATIENCE, connection.closed()).await;
+                let _ = wait(PATIENCE, connection.closed()).await;
             }
             connection.close(NO_CODE, "the test has ended");
             observe(Served {
@@ -101,9 +102,9 @@ impl Server {
             let request = read(&mut requests).await?;
             Ok::<_, PerfError>((answers, requests, request))
         };
-        let request = timeout(PATIENCE, request).await;
+        let request = wait(PATIENCE, request).await;
         let (mut answers, requests, request) =
-            request.map_err(|_| PerfError::message("it requests no test"))??;
+            request.ok_or_else(|| PerfError::message("it requests no test"))??;
         connection.set_known();
         let cpu = cpu_time();
         let mut received = match request {
@@ -169,4 +170,40 @@ async fn count_stream(
         seconds: time.as_secs_f64(),
         ..Received::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_this_process_is_no_silence_of_the_client() {
+        // Virtual time stands still while something blocks.
+        let (_blocks, blocked) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || blocked.recv());
+        let host = Endhost::on_plain_ip(None);
+        let local = || Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let server = Server::bind(host.clone(), local()).unwrap();
+        let client = Endpoint::bind(host.clone(), local(), config()).unwrap();
+        let (path, peer) = (host.paths(host.local_as()), server.local_addr());
+        let path = path.await.unwrap().remove(0);
+        tokio::spawn(async move { server.run(|_| {}).await });
+        let connection = client.connect(peer, path).await.unwrap();
+        // The server waits for a request.
+        let moment = || thread::sleep(Duration::from_millis(200));
+        tokio::task::spawn_blocking(moment).await.unwrap();
+        tokio::time::advance(PATIENCE * 10).await;
+        tokio::task::spawn_blocking(moment).await.unwrap();
+        let (mut requests, answers) = connection.open_bi().await.unwrap();
+        let request = line(&Request::Stream).unwrap();
+        requests.write_all(&request).await.unwrap();
+        let (mut data, _answers) = connection.open_bi().await.unwrap();
+        data.write_all(&[7; 1000]).await.unwrap();
+        data.finish().unwrap();
+        let received: Received = read(&mut BufReader::new(answers)).await.unwrap();
+        assert_eq!(received.bytes, 1000);
+    }
 }

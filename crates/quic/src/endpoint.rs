@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
+use hawser_endhost::patience::elapse;
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
 use hawser_keys::{Identity, KeyError, PeerKey};
@@ -213,6 +214,8 @@ impl Endpoint {
         let timeout = shared.config.handshake_timeout;
         let timed_out = ConnectError::TimedOut { peer, timeout };
         tokio::select! {
+            // What is there already counts more than the end of the wait.
+            biased;
             connected = poll_fn(|cx| quic.poll_connected(cx)) => {
                 connected.map_err(|error| match error {
                     ConnectionError::TimedOut => timed_out,
@@ -220,7 +223,7 @@ impl Endpoint {
                 })?;
             }
             end = lane.ended() => return Err(closed(end.into())),
-            () = tokio::time::sleep(timeout) => return Err(timed_out),
+            () = elapse(timeout) => return Err(timed_out),
         }
         let (idle, task) = (shared.config.idle_timeout, Arc::clone(&self.0.task));
         let inner = inner::Inner::new(quic, lane, records, idle, task, began);

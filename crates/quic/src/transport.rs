@@ -32,7 +32,8 @@ pub struct Config {
     /// How long a connection stays open without a packet from the peer; 10 s by default. The
     /// shorter of both sides' settings counts.
     pub idle_timeout: Duration,
-    /// Longest time for setting a connection up; 5 s by default.
+    /// Longest time for setting a connection up, without that in which this process did not run; 5 s by
+    /// default.
     pub handshake_timeout: Duration,
     /// Time without other packets after which one is sent to keep the connection alive; 250 ms by
     /// default, `None` for never.

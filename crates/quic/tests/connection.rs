@@ -7,6 +7,8 @@ mod copies;
 mod forged;
 #[path = "connection/identity.rs"]
 mod identity;
+#[path = "connection/pauses.rs"]
+mod pauses;
 #[path = "../../endhost/tests/hosts/toy.rs"]
 mod toy;
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use hawser_endhost::patience::wait;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::{CODE_EXPORTER, Code, Exchange, PeerKey, Side, Trust};
 use hawser_seal::Cipher;
@@ -93,10 +94,10 @@ impl Target {
             .data()
             .largest(peer, &path)
             .map_err(|error| failed(&error))?;
-        let answer = tokio::time::timeout(ANSWER, self.greet(&mut control)).await;
+        let answer = wait(ANSWER, self.greet(&mut control)).await;
         let accepted = match answer {
-            Ok(answer) => answer?,
-            Err(_) => return Err(DialError::Path("the server does not answer".into())),
+            Some(answer) => answer?,
+            None => return Err(DialError::Path("the server does not answer".into())),
         };
         let Accepted { port, credit, .. } = accepted;
         // The handshake of a server that looked paths up meanwhile took longer.

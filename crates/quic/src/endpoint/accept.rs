@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::Lane;
+use hawser_endhost::patience::elapse;
 use noq_proto::{Incoming, ServerConfig};
 use tokio::sync::mpsc;
 
@@ -125,12 +126,14 @@ async fn set_up(
     let config = server_config(&shared.tls, &shared.config, mtu, controllers);
     let quic = shared.driver.accept(incoming, lane.flow(), config)?;
     tokio::select! {
+        // What is there already counts more than the end of the wait.
+        biased;
         connected = poll_fn(|cx| quic.poll_connected(cx)) => {
             connected.map_err(|error| error.to_string())?;
         }
         end = lane.ended() => return Err(end.to_string()),
         () = place.displaced() => return Err("it gave way to another host's".into()),
-        () = tokio::time::sleep(shared.config.handshake_timeout) => {
+        () = elapse(shared.config.handshake_timeout) => {
             return Err("the peer stopped answering".into());
         }
     }

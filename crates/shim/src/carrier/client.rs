@@ -14,6 +14,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hawser_endhost::patience::Patience;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
 use hawser_manager::{Action, Failure, PathOptions, PathSet, SubflowId};
@@ -54,7 +55,7 @@ const MOST_LAG: Duration = Duration::from_millis(150);
 /// Which share of its packets a path may lose: with more, the kernel's TCP carries little over it, and
 /// what it carries late holds up the other subflows.
 const MOST_LOSS: f64 = 0.05;
-/// How long a program waits for the first path.
+/// How long a program waits for the first path, without the time in which this process did not run.
 const FIRST: Duration = Duration::from_secs(10);
 /// Time for SCION to connect first, before plain IP is tried in its place.
 const HEAD_START: Duration = Duration::from_secs(1);
@@ -157,6 +158,8 @@ pub(crate) struct ClientSession {
     /// Shared interfaces of which there was a warning.
     warned: BTreeSet<Interface>,
     began: Instant,
+    /// The wait for the first path.
+    first: Patience,
     last_error: Option<String>,
 }
 
@@ -213,6 +216,7 @@ impl ClientSession {
             lost: Lost::default(),
             warned: BTreeSet::new(),
             began: Instant::now(),
+            first: Patience::new(Instant::now()),
             last_error: None,
         }
     }
@@ -391,7 +395,7 @@ impl ClientSession {
                 let reason = trouble.unwrap_or_else(|| "none is offered".to_owned());
                 return Err(SessionError::NoPath { peer, reason });
             }
-            if self.began.elapsed() >= FIRST {
+            if self.first.is_over(FIRST, now) {
                 return Err(SessionError::Silent {
                     peer,
                     after: FIRST,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
 use hawser_endhost::{ScionAddr, on_plain_ip};
 use hawser_keys::{PeerKey, Revocations};
 use hawser_quic::Connection;
@@ -28,7 +29,8 @@ use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open, RefusalCode, Status};
 use crate::slots::Published;
 
-/// Longest wait for the first message of a connection.
+/// Longest wait for the first message of a connection, without the time in which this process did not
+/// run.
 const FIRST: Duration = Duration::from_secs(5);
 /// Most sessions at once.
 const SESSIONS: usize = 1024;
@@ -470,7 +472,7 @@ async fn refuse(mut control: Control, refusal: Message) {
         }
     };
     // A peer that takes nothing does not learn it.
-    let _ = tokio::time::timeout(FIRST, refused).await;
+    let _ = wait(FIRST, refused).await;
 }
 
 /// What became of the first message of a connection.
@@ -491,16 +493,16 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Greeti
         let message = control.read().await?;
         Ok::<_, super::control::ControlError>((control, message))
     };
-    let refused = match tokio::time::timeout(FIRST, first).await {
-        Ok(Ok((control, Message::Open(open)))) if node.allows(&key) => {
+    let refused = match wait(FIRST, first).await {
+        Some(Ok((control, Message::Open(open)))) if node.allows(&key) => {
             return Greeting::Opens(Box::new(Greeted {
                 control,
                 underlay,
                 open,
             }));
         }
-        Ok(Ok((control, Message::Open(_)))) => return Greeting::NotAllowed(control),
-        Ok(Ok((control, _))) => {
+        Some(Ok((control, Message::Open(_)))) => return Greeting::NotAllowed(control),
+        Some(Ok((control, _))) => {
             let text = "the first message is not Open".to_owned();
             let refusal = Message::Refuse {
                 code: RefusalCode::PROTOCOL,
@@ -509,8 +511,8 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Greeti
             refuse(control, refusal).await;
             text
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "it sends no first message".to_owned(),
+        Some(Err(error)) => error.to_string(),
+        None => "it sends no first message".to_owned(),
     };
     let peer = report::peer(peer);
     tracing::warn!(peer, "a connection was refused: {refused}");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, State};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +21,8 @@ use crate::link::Role;
 use crate::protocol::preamble::{self, PreambleError};
 use crate::protocol::{Preamble, Status};
 
-/// How long the other side may take to say what it connects to.
+/// How long the other side may take to say what it connects to, without the time in which this process
+/// did not run.
 const FIRST: Duration = Duration::from_secs(10);
 /// Longest wait until the other host has joined a connection again over one of its slots.
 const REJOINED: Duration = Duration::from_secs(10);
@@ -191,7 +193,15 @@ async fn refuse(stream: &TcpStream, error: &IncomingError) {
         relay::write_all(stream, &[status.to_u8()]).await?;
         relay::discard(stream).await
     };
-    let _ = tokio::time::timeout(FIRST, said).await;
+    let _ = wait(FIRST, said).await;
+}
+
+/// What the other side sends first.
+async fn first_bytes(stream: &TcpStream) -> Result<[u8; preamble::LENGTH], IncomingError> {
+    let mut bytes = [0; preamble::LENGTH];
+    let read = wait(FIRST, relay::read_exact(stream, &mut bytes)).await;
+    read.ok_or(IncomingError::Silent)??;
+    Ok(bytes)
 }
 
 async fn handle(
@@ -201,9 +211,7 @@ async fn handle(
     named: &mut Option<Preamble>,
 ) -> Result<(), IncomingError> {
     let block = block(from).ok_or(IncomingError::NotAShim)?;
-    let mut bytes = [0; preamble::LENGTH];
-    let read = tokio::time::timeout(FIRST, relay::read_exact(stream, &mut bytes)).await;
-    read.map_err(|_| IncomingError::Silent)??;
+    let bytes = first_bytes(stream).await?;
     // The other side opens another one.
     if opening::is_plain_tcp(stream) {
         return Err(IncomingError::PlainTcp);
@@ -262,4 +270,30 @@ async fn handle(
         Err(end) => Err(IncomingError::Ended(end.to_string())),
     };
     result.inspect_err(|_| relay::reset(&server))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_this_process_is_no_silence_of_the_other_side() {
+        // Virtual time stands still while something blocks.
+        let (_blocks, blocked) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || blocked.recv());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let connecting = TcpStream::connect(listener.local_addr().unwrap());
+        let (other, accepted) = tokio::join!(connecting, listener.accept());
+        let (other, (stream, _)) = (other.unwrap(), accepted.unwrap());
+        let reading = tokio::spawn(async move { first_bytes(&stream).await });
+        tokio::task::yield_now().await;
+        tokio::time::advance(FIRST * 10).await;
+        relay::write_all(&other, &[7; preamble::LENGTH])
+            .await
+            .unwrap();
+        let read = reading.await.unwrap();
+        assert_eq!(read.unwrap(), [7; preamble::LENGTH]);
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
+
 use super::copy::{CopyError, copy_both};
 use super::{Connections, Stream};
 use crate::carrier::node::Node;
@@ -9,7 +11,8 @@ use crate::holder::{IncomingError, connect_server, relay};
 use crate::link::ToHolder;
 use crate::protocol::{Preamble, Status, preamble};
 
-/// How long the other side may take to say what it connects to.
+/// How long the other side may take to say what it connects to, without the time in which this process
+/// did not run.
 const FIRST: Duration = Duration::from_secs(10);
 
 /// Serves a stream of the host `from` until it ends.
@@ -43,8 +46,8 @@ async fn handle(
     node: &Node,
 ) -> Result<(), IncomingError> {
     let mut bytes = [0; preamble::LENGTH];
-    let read = tokio::time::timeout(FIRST, read_exact(stream, &mut bytes)).await;
-    read.map_err(|_| IncomingError::Silent)??;
+    let read = wait(FIRST, read_exact(stream, &mut bytes)).await;
+    read.ok_or(IncomingError::Silent)??;
     let ends = Preamble::decode(&bytes)?;
     let server = connect_server(node.served(), &ends).await?;
     let _added = connections.add(ends, stream);
