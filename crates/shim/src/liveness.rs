@@ -52,6 +52,17 @@ impl Liveness {
         }
     }
 
+    /// This process did not run for `pause` up to `now`: what was sent may have been answered meanwhile
+    /// and not been read, so that time counts against nobody.
+    pub fn excuse(&self, pause: Duration, now: Duration) {
+        for time in [&self.waiting, &self.doubted, &self.probed] {
+            // Zero is no time; what was answered meanwhile stays so.
+            let later = |time: u64| (time + micros(pause)).min(micros(now));
+            let shift = |time| (time != 0).then(|| later(time).max(time));
+            let _ = time.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shift);
+        }
+    }
+
     /// Records that a packet was received.
     #[inline]
     pub fn received(&self, now: Duration) {
@@ -181,6 +192,37 @@ mod tests {
         lane.sent(at(4060));
         assert_eq!(lane.judge(RTT, at(9000)), Judgement::Probe);
         assert_ne!(lane.judge(RTT, at(9040)), Judgement::Dead);
+    }
+
+    #[test]
+    fn a_process_that_seldom_runs_does_not_count_that_against_the_lane() {
+        let lane = Liveness::default();
+        lane.sent(at(0));
+        // It runs for 10 ms every 200 ms: the answers to its probes are not read yet.
+        for time in (0..2000).step_by(200) {
+            lane.excuse(Duration::from_millis(190), at(time));
+            assert_ne!(lane.judge(RTT, at(time)), Judgement::Dead, "at {time} ms");
+        }
+        // Then always, and nothing comes back.
+        let dead = (2000..3000).step_by(10).find(|time| {
+            let judged = lane.judge(RTT, at(*time));
+            judged == Judgement::Dead
+        });
+        assert!(dead.is_some_and(|time| time < 2500), "{dead:?}");
+    }
+
+    #[test]
+    fn an_excuse_is_for_what_waits_and_does_not_reach_into_the_future() {
+        let lane = Liveness::default();
+        lane.excuse(Duration::from_secs(5), at(0));
+        assert!(!lane.is_waiting());
+        lane.sent(at(0));
+        lane.excuse(Duration::from_secs(5), at(100));
+        assert_eq!(lane.judge(RTT, at(180)), Judgement::Alive);
+        assert_eq!(lane.judge(RTT, at(190)), Judgement::Probe);
+        lane.received(at(200));
+        lane.excuse(Duration::from_secs(5), at(300));
+        assert!(!lane.is_waiting());
     }
 
     #[test]

@@ -5,8 +5,9 @@ mod tests;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hawser_endhost::patience::Lateness;
 use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
 use thiserror::Error;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
@@ -222,8 +223,14 @@ async fn judge(lane: &Arc<SealedLane>, connection: &Connection) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watch = Watch::new(Arc::clone(lane));
+    let mut lateness = Lateness::new(TICK, Instant::now());
     loop {
         tick.tick().await;
+        let pause = lateness.look(Instant::now());
+        if !pause.is_zero() {
+            // Answers may have arrived that are not read yet.
+            lane.liveness.excuse(pause, lane.now());
+        }
         lane.set_rtt(connection.stats().rtt);
         if watch.is_dead() && !watch.is_alone() {
             return;
