@@ -20,6 +20,9 @@ pub const BUFFER_LIMIT: u32 = 64 << 20;
 /// waits for a subflow.
 const RTO_MAX_MS: u32 = 4000;
 const RETRIES: u32 = 240;
+/// How often a SYN without an answer is sent again: with the longest timeout above, for longer than two
+/// minutes, as over IP. All paths may be dead meanwhile; who connects may give up before.
+const SYN_RETRIES: u32 = 40;
 
 /// The settings of a network namespace whose connections have their subflows created by
 /// [`PathManager`](crate::PathManager) alone. They apply to sockets made later.
@@ -153,6 +156,7 @@ impl Settings {
         if exists(tcp, "tcp_rto_max_ms") {
             write(tcp, "tcp_rto_max_ms", &RTO_MAX_MS.to_string())?;
             write(tcp, "tcp_retries2", &RETRIES.to_string())?;
+            write(tcp, "tcp_syn_retries", &SYN_RETRIES.to_string())?;
         }
         for name in ["tcp_rmem", "tcp_wmem"] {
             set_limit(tcp, name, self.buffer_limit)?;
@@ -252,6 +256,8 @@ mod tests {
                 if let Ok(longest) = std::fs::read_to_string(Path::new(TCP).join("tcp_rto_max_ms"))
                 {
                     assert_eq!(longest.trim(), RTO_MAX_MS.to_string());
+                    let retries = std::fs::read_to_string(Path::new(TCP).join("tcp_syn_retries"));
+                    assert_eq!(retries.unwrap().trim(), SYN_RETRIES.to_string());
                 }
             })
             .unwrap();

@@ -65,6 +65,10 @@ use crate::link::Link;
 /// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
 pub(crate) const MARK: u32 = 0x6877_7372;
 
+/// How long a program's connection waits for a carrier and a path, and then for the other holder: as long
+/// as TCP tries to connect over IP (Linux: 127 s). Time in which this process did not run is not counted.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Interval at which it is looked whether all is delivered.
 const LOOKED: Duration = Duration::from_millis(10);
 

@@ -25,6 +25,10 @@ use crate::support::{NARROW, eventually};
 /// Bytes of a transfer.
 const LENGTH: usize = 8_000_000;
 
+/// How long all paths are dead under connections that begin: longer than the kernel tries to connect
+/// unless told otherwise, with the longest timeout that the shim sets (27 s).
+const DEAD: Duration = Duration::from_secs(35);
+
 /// A connection with content in both directions at once.
 struct Transfer {
     client: TcpStream,
@@ -176,6 +180,42 @@ fn connections_outlive_paths_and_carriers() {
     let ended = (&client).read(&mut [0]).map_err(|error| error.kind());
     assert_eq!(ended, Err(ErrorKind::ConnectionReset));
     drop(server);
+}
+
+#[test]
+fn connections_that_begin_while_all_paths_are_dead_wait_for_one() {
+    let Some(bed) = Bed::new("shim-begin") else {
+        return;
+    };
+    let _shims = both(&bed);
+    let _session = Transfer::new(&bed);
+    bed.wait_for_paths(4);
+    let (listener, port) = bed.server.listen("127.0.0.1");
+    let connect = |to: &str| bed.client.connect(&format!("{to}:{port}"));
+    bed.set_links("--down");
+    // The first packets of this one are lost, and of the other one none is sent.
+    let first = connect(MAPPED[0]);
+    eventually("every path is left", || bed.paths().is_empty());
+    let second = connect(MAPPED[1]);
+    // For longer than TCP tries in half a minute.
+    thread::sleep(DEAD);
+    assert_eq!(bed.failures(CLIENT), [""; 0]);
+    bed.set_links("--up");
+    let clients = [(first, content(1, 40_000)), (second, content(2, 40_000))];
+    for (client, sent) in &clients {
+        let mut stream = client;
+        stream.write_all(sent).unwrap();
+        finish(client);
+    }
+    // They arrive in any order: each gets back what it has sent.
+    for _ in &clients {
+        let (server, _) = accept(&listener);
+        (&server).write_all(&read_all(&server)).unwrap();
+    }
+    for (client, sent) in &clients {
+        assert!(read_all(client) == *sent, "the content differs");
+    }
+    assert_eq!(bed.failures(CLIENT), [""; 0]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hawser_endhost::patience::wait;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -17,7 +18,7 @@ use super::network::Network;
 use super::relays::{Expected, Relays, Session};
 use super::report::HolderReport;
 use super::serve::{self, Served};
-use super::{HolderError, Mptcp, outgoing};
+use super::{CONNECT_TIMEOUT, HolderError, Mptcp, outgoing};
 use crate::address::Slot;
 use crate::budget::Budget;
 use crate::handover::HandoverSender;
@@ -27,8 +28,6 @@ use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
 const ENDED: Duration = Duration::from_secs(1);
 /// How long a carrier waits for an earlier one whose end has not been noticed yet.
 const VACATED: Duration = Duration::from_secs(1);
-/// How long a program's connection waits for a carrier and for the session with the other host.
-const WAITED: Duration = Duration::from_secs(15);
 
 /// Longest wait until another host can be reached again, and then over as many slots as before.
 const RECONNECTED: Duration = Duration::from_secs(60);
@@ -457,8 +456,12 @@ impl Carriers {
                 }
             }
         };
-        let found = tokio::time::timeout(WAITED, found).await;
-        match found.map_err(|_| "the shim is not up")? {
+        let found = wait(CONNECT_TIMEOUT, found).await;
+        let found = found.ok_or_else(|| match self.is_attached() {
+            true => format!("no path works within {} s", CONNECT_TIMEOUT.as_secs()),
+            false => "the shim is not up".to_owned(),
+        });
+        match found? {
             Answer::Peer(expected, Some(slot)) => Ok(Connect::Peer(expected, slot)),
             Answer::Peer(expected, None) => {
                 let ended = expected.end();

@@ -9,11 +9,12 @@
 use std::io;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, InfoError};
 use tokio::net::TcpStream;
 
+use super::CONNECT_TIMEOUT;
 use super::network::Network;
 use super::outgoing::OutgoingError;
 use super::relay;
@@ -21,8 +22,6 @@ use super::relays::Relayed;
 use crate::address::Slot;
 use crate::protocol::{Preamble, Status, preamble};
 
-/// How long the other holder may take to accept a connection.
-pub(super) const CONNECTED: Duration = Duration::from_secs(30);
 /// Most bytes that are written first: one segment on every path.
 const FIRST: usize = 1000;
 /// Most bytes that are kept until the other holder answers; the program's further ones wait.
@@ -104,8 +103,8 @@ impl<'a> Opening<'a> {
 
     /// Whether the server is connected; `false` if the connection is of no use.
     async fn attempt(&mut self, socket: &TcpStream) -> Result<bool, OutgoingError> {
-        let connected = tokio::time::timeout(CONNECTED, socket.writable()).await;
-        connected.map_err(|_| OutgoingError::Silent)??;
+        let connected = wait(CONNECT_TIMEOUT, socket.writable()).await;
+        connected.ok_or(OutgoingError::Silent)??;
         if let Some(error) = socket.take_error()? {
             return Err(OutgoingError::Unreachable(error));
         }

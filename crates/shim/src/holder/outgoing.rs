@@ -12,9 +12,9 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
-use super::opening::{CONNECTED, Opening, Remote};
+use super::opening::{Opening, Remote};
 use super::relays::{Beginning, End, Failed, New};
-use super::{intake, relay, serve};
+use super::{CONNECT_TIMEOUT, intake, relay, serve};
 use crate::protocol::{Preamble, Status};
 
 /// Why a captured connection ends.
@@ -30,7 +30,7 @@ pub(super) enum OutgoingError {
     NoMptcp,
     #[error("the other host does not answer: {0}")]
     Unreachable(io::Error),
-    #[error("the other host does not answer within {} s", CONNECTED.as_secs())]
+    #[error("the other host does not answer within {} s", CONNECT_TIMEOUT.as_secs())]
     Silent,
     #[error("{0}")]
     Refused(Status),

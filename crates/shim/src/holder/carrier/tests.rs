@@ -129,3 +129,24 @@ async fn a_session_that_begins_after_one_has_ended_is_another() {
     carriers.relays().end_all("down");
     assert_eq!(expected.end().as_deref(), Some("down"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_waits_for_a_path_as_long_as_tcp_tries() {
+    let (carriers, mut requests) = carriers();
+    let asking = {
+        let carriers = carriers.clone();
+        tokio::spawn(async move { carriers.find("192.0.2.1:9".parse().unwrap()).await })
+    };
+    assert!(matches!(
+        requests.recv().await,
+        Some(ToCarrier::Connect { .. })
+    ));
+    let seconds = Duration::from_secs;
+    tokio::time::sleep(seconds(100)).await;
+    // This process does not run for a while: the answer may be there when it does again.
+    tokio::time::advance(seconds(3600)).await;
+    tokio::time::sleep(seconds(10)).await;
+    assert!(!asking.is_finished());
+    let found = asking.await.unwrap();
+    assert_eq!(found.err().as_deref(), Some("no path works within 120 s"));
+}
