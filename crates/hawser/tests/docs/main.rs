@@ -7,6 +7,7 @@ mod common;
 mod flags;
 mod page;
 mod paste;
+mod units;
 
 use std::fs;
 use std::path::Path;
