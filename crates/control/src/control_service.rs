@@ -50,25 +50,27 @@ fn segments(plane: &mut Plane, request: SegmentsRequest) -> Result<SegmentsRespo
     })
 }
 
+/// The certificate chain of one AS. A request for several ASes is refused, as by scionproto: its
+/// answer would take reading the keys of all of them.
 fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, ConnectError> {
     let wanted = IsdAsn::from_u64(request.isd_as);
-    let ases = plane.beacons.graph.network.ases.iter();
-    let pki = plane.pki.as_mut().ok_or_else(no_pki)?;
-    let mut chains = Vec::new();
-    for r#as in ases.filter(|r#as| wanted.matches(r#as.isd_as)) {
-        let chain = pki.chain(r#as.isd_as);
-        let chain = chain.map_err(|e| ConnectError::internal(e.to_string()))?;
-        let Some(chain) = chain else {
-            continue;
-        };
-        if fits(&request, chain.r#as().subject_key_id(), chain.validity()) {
-            chains.push(Chain {
-                as_cert: chain.r#as().to_der().to_vec(),
-                ca_cert: chain.ca().to_der().to_vec(),
-            });
-        }
+    if wanted.is_wildcard() {
+        return Err(LookupError::Wildcard(wanted).into());
     }
-    Ok(ChainsResponse { chains })
+    let pki = plane.pki.as_mut().ok_or_else(no_pki)?;
+    if plane.beacons.graph.find(wanted).is_none() {
+        return Ok(ChainsResponse::default());
+    }
+    let chain = pki.chain(wanted);
+    let chain = chain.map_err(|e| ConnectError::internal(e.to_string()))?;
+    let fitting = chain.filter(|c| fits(&request, c.r#as().subject_key_id(), c.validity()));
+    let chains = fitting.map(|chain| Chain {
+        as_cert: chain.r#as().to_der().to_vec(),
+        ca_cert: chain.ca().to_der().to_vec(),
+    });
+    Ok(ChainsResponse {
+        chains: chains.into_iter().collect(),
+    })
 }
 
 /// Whether a chain has the key and the validity that a request demands, if it demands any (as in

@@ -72,6 +72,9 @@ pub(crate) enum LookupError {
     Unsigned(String),
     #[error("the network cannot be read: {0}")]
     NoNetwork(String),
+    /// A fault of this program.
+    #[error("the answer could not be computed: {0}")]
+    Panicked(String),
 }
 
 impl From<LookupError> for ConnectError {
@@ -79,7 +82,9 @@ impl From<LookupError> for ConnectError {
         let message = error.to_string();
         match error {
             LookupError::Unknown(_) => Self::not_found(message),
-            LookupError::Unsigned(_) | LookupError::NoNetwork(_) => Self::internal(message),
+            LookupError::Unsigned(_) | LookupError::NoNetwork(_) | LookupError::Panicked(_) => {
+                Self::internal(message)
+            }
             LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
                 Self::invalid_argument(message)
             }

@@ -24,6 +24,7 @@
 
 mod beacons;
 mod cache;
+mod connections;
 mod control_service;
 mod daemon;
 mod endhost_api;

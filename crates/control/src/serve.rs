@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
+use connectrpc::Router;
 use hawser_kernel::rpc::{self, Lines, SocketFile};
 use hawser_topology::AsDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::connections::serve;
 use crate::error::{ControlError, LookupError};
 use crate::live::{Reply, Request, Status};
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
@@ -151,8 +152,7 @@ impl Control {
             _ = ended.recv() => Ok(()),
             never = live => never,
             Some(joined) = servers.join_next() => Err(ControlError::Server(match joined {
-                Ok(Ok(())) => "it ended by itself".to_owned(),
-                Ok(Err(reason)) => reason,
+                Ok(()) => "it ended by itself".to_owned(),
                 Err(panic) => panic.to_string(),
             })),
         };
@@ -179,22 +179,6 @@ async fn listen(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let at = listener.local_addr().map_err(failed)?;
     Ok((listener, at))
-}
-
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    mut stopped: watch::Receiver<bool>,
-) -> Result<(), String> {
-    // Answers have a few KiB and stay on this machine: compression would only cost time and memory.
-    let service = ConnectRpcService::new(router).with_compression(CompressionRegistry::new());
-    Server::from_listener(listener)
-        .with_http2_adaptive_window(false)
-        .serve_with_service_and_shutdown(service, async move {
-            let _ = stopped.wait_for(|&stop| stop).await;
-        })
-        .await
-        .map_err(|e| e.to_string())
 }
 
 /// Answers requests on the live socket; notifies `end` on a request to stop.
@@ -235,13 +219,13 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
         let read = stream.read(&mut chunk).await?;
         lines.push(&chunk[..read]);
         while let Some(line) = lines.next()? {
-            let mut stop = false;
-            let answer = |request| {
-                stop = matches!(request, Request::Stop);
-                answer(request, shared, &status)
+            let request = rpc::request(&line);
+            let stop = matches!(request, Ok(Request::Stop));
+            let reply = match request {
+                Ok(request) => answer(request, shared, &status).await,
+                Err(message) => Reply::Error { message },
             };
-            let reply = rpc::answer(&line, answer, |message| Reply::Error { message })?;
-            stream.write_all(&reply).await?;
+            stream.write_all(&rpc::line(&reply)?).await?;
             if stop {
                 return Ok(true);
             }
@@ -252,22 +236,27 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
     }
 }
 
-fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
+async fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
     let answer = match request {
-        Request::SetLink { a, up, shape } if !shared.set_link(a, up, shape) => Err(format!(
-            "the network has no interface {}#{} whose segments are made here",
-            a.0, a.1
-        )),
-        Request::SetLink { .. } | Request::Stop => Ok(Reply::Done),
-        Request::Status => shared
-            .with(|plane| {
+        Request::SetLink { a, up, shape } => match shared.set_link(a, up, shape).await {
+            true => Ok(Reply::Done),
+            false => Err(format!(
+                "the network has no interface {}#{} whose segments are made here",
+                a.0, a.1
+            )),
+        },
+        Request::Stop => Ok(Reply::Done),
+        Request::Status => {
+            let status = status.clone();
+            let read = shared.with(move |plane| {
                 let down = plane.beacons.graph.down();
                 Ok(Reply::Status(Status {
                     down: down.map(|link| (link.a.isd_as, link.a.id)).collect(),
-                    ..status.clone()
+                    ..status
                 }))
-            })
-            .map_err(|error: LookupError| error.to_string()),
+            });
+            read.await.map_err(|error: LookupError| error.to_string())
+        }
     };
     answer.unwrap_or_else(|message| Reply::Error { message })
 }

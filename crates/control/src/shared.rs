@@ -4,20 +4,28 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use connectrpc::{
     ConnectError, Encodable, JsonDeserialize, JsonSerialize, Response, Router, handler_fn,
 };
 use hawser_topology::{AsDir, IsdAsn, Shape};
 use scion_protobuf::buffa::Message;
+use tokio::sync::Mutex;
 
 use crate::error::LookupError;
 use crate::plane::Plane;
 use crate::{publication, source};
 
+/// Time for which requests get the error of a failed read before the files are read again, so that
+/// many requests do not read many files each.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
 /// The shared state, which is read from the AS's folder on first use.
+///
+/// Answers read files and sign segments, which takes long: each is computed on a thread for blocking
+/// work, one at a time, while the others wait without a thread.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<State>>);
 
@@ -26,8 +34,16 @@ struct State {
     source: Source,
     /// Changes of links since the service started, which the files may not contain yet.
     changes: BTreeMap<(IsdAsn, u16), (bool, Shape)>,
-    /// `None` until the first use, then the control plane or the reason why it cannot be read.
-    plane: Option<Result<Plane, String>>,
+    read: Read,
+    /// The generation of the segments of the next control plane.
+    generation: u64,
+}
+
+/// What came of reading the control plane.
+enum Read {
+    Unread,
+    Plane(Box<Plane>),
+    Failed { reason: String, at: Instant },
 }
 
 /// Where the segments come from.
@@ -51,6 +67,68 @@ fn version(file: &Path) -> Option<Version> {
     Some((meta.dev(), meta.ino(), meta.size(), changed))
 }
 
+impl State {
+    /// The control plane at `now`, which this reads on the first call, again when the file of its
+    /// segments has been replaced, and again [`READ_AGAIN`] after it could not be read.
+    fn plane(&mut self, now: Instant) -> Result<&mut Plane, LookupError> {
+        self.forget_replaced();
+        let is_due = match &self.read {
+            Read::Unread => true,
+            Read::Plane(_) => false,
+            Read::Failed { at, .. } => now.saturating_duration_since(*at) >= READ_AGAIN,
+        };
+        if is_due {
+            self.read = match self.load() {
+                Ok(plane) => Read::Plane(Box::new(plane)),
+                Err(reason) => {
+                    tracing::error!("the network cannot be read: {reason}");
+                    Read::Failed { reason, at: now }
+                }
+            };
+        }
+        match &mut self.read {
+            Read::Plane(plane) => Ok(plane),
+            Read::Failed { reason, .. } => Err(LookupError::NoNetwork(reason.clone())),
+            Read::Unread => Err(LookupError::NoNetwork("it was not read".to_owned())),
+        }
+    }
+
+    /// Forgets what was read from a file of segments that was replaced or removed since.
+    fn forget_replaced(&mut self) {
+        if let Source::Published { file, read } = &mut self.source {
+            let found = version(file);
+            if found != *read || found.is_none() {
+                *read = found;
+                if let Read::Plane(plane) = &self.read {
+                    self.generation = plane.generation + 1;
+                }
+                self.read = Read::Unread;
+            }
+        }
+    }
+
+    fn load(&mut self) -> Result<Plane, String> {
+        let read = match &self.source {
+            Source::Lab(lifetime) => source::load(&self.dir, *lifetime),
+            Source::Published { file, .. } => publication::load(&self.dir, file, now()),
+        };
+        let mut plane = read.map_err(|error| error.to_string())?;
+        for (a, (up, shape)) in std::mem::take(&mut self.changes) {
+            plane.set_link_at(a, up, shape);
+        }
+        plane.generation = self.generation;
+        Ok(plane)
+    }
+
+    fn set_link(&mut self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
+        if let Read::Plane(plane) = &mut self.read {
+            return plane.set_link_at(a, up, shape);
+        }
+        self.changes.insert(a, (up, shape));
+        true
+    }
+}
+
 impl Shared {
     /// The state of the AS whose folder is `dir`, with segments that expire after `lifetime`.
     pub fn new(dir: AsDir, lifetime: Duration) -> Self {
@@ -67,62 +145,37 @@ impl Shared {
             dir,
             source,
             changes: BTreeMap::new(),
-            plane: None,
+            read: Read::Unread,
+            generation: 0,
         })))
     }
 
-    /// Calls `answer` with the control plane, which this reads on the first call, and again when
-    /// the file of its segments has been replaced.
+    /// Calls `answer` with the control plane on a thread for blocking work. Reads the control plane
+    /// first when it has not been read, its file has been replaced, or the last read failed a while
+    /// ago.
     ///
     /// # Errors
     /// When the network cannot be read, or `answer` fails.
-    pub fn with<T, E: From<LookupError>>(
+    pub async fn with<T, E>(
         &self,
-        answer: impl FnOnce(&mut Plane) -> Result<T, E>,
-    ) -> Result<T, E> {
+        answer: impl FnOnce(&mut Plane) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<LookupError> + Send + 'static,
+    {
         // A panic in one answer can only leave an incomplete cache, which is harmless.
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
-        let mut generation = 0;
-        if let Source::Published { file, read } = &mut state.source {
-            let found = version(file);
-            if found != *read || found.is_none() {
-                let before = state.plane.take();
-                generation = before.map_or(0, |plane| plane.map_or(0, |p| p.generation + 1));
-                *read = found;
-            }
-        }
-        let plane = state.plane.get_or_insert_with(|| {
-            let read = match &state.source {
-                Source::Lab(lifetime) => source::load(&state.dir, *lifetime),
-                Source::Published { file, .. } => publication::load(&state.dir, file, now()),
-            };
-            let mut plane = read.map_err(|error| {
-                tracing::error!("the network cannot be read: {error}");
-                error.to_string()
-            })?;
-            for (a, (up, shape)) in std::mem::take(&mut state.changes) {
-                plane.set_link_at(a, up, shape);
-            }
-            plane.generation = generation;
-            Ok(plane)
-        });
-        match plane {
-            Ok(plane) => answer(plane),
-            Err(reason) => Err(LookupError::NoNetwork(reason.clone()).into()),
-        }
+        let mut state = Arc::clone(&self.0).lock_owned().await;
+        let job = move || answer(state.plane(Instant::now())?);
+        let answered = tokio::task::spawn_blocking(job).await;
+        answered.unwrap_or_else(|panic| Err(LookupError::Panicked(panic.to_string()).into()))
     }
 
     /// Sets the state and the shape of a link. Returns `false` if the network has no such
     /// interface. Does not read the network; until it has been read, returns `true` for any
     /// interface.
-    pub fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Ok(plane)) = &mut state.plane {
-            return plane.set_link_at(a, up, shape);
-        }
-        state.changes.insert(a, (up, shape));
-        true
+    pub async fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
+        self.0.lock().await.set_link(a, up, shape)
     }
 }
 
@@ -156,8 +209,8 @@ impl<'a> Service<'a> {
     {
         let shared = self.shared.clone();
         let handler = handler_fn(move |_, request| {
-            let answer = shared.with(|plane| answer(plane, request));
-            async move { Response::ok(answer?) }
+            let shared = shared.clone();
+            async move { Response::ok(shared.with(move |plane| answer(plane, request)).await?) }
         });
         self.router = self.router.route(self.name, name, handler);
         self
@@ -180,8 +233,8 @@ mod tests {
         Shared::new(lab.dir(ia(isd_as)), Duration::from_secs(60))
     }
 
-    #[test]
-    fn changes_before_the_first_request_are_in_its_answer() {
+    #[tokio::test]
+    async fn changes_before_the_first_request_are_in_its_answer() {
         let lab = Lab::ready("fig4");
         let (a, b) = (ia("1-ff00:0:110"), ia("1-ff00:0:111"));
         let shared = later(&lab, "1-ff00:0:110");
@@ -189,31 +242,71 @@ mod tests {
             delay: Duration::from_millis(7),
             ..Shape::default()
         };
-        assert!(shared.set_link((a, 1), false, shape));
+        assert!(shared.set_link((a, 1), false, shape).await);
         // The network does not have this interface.
-        assert!(shared.set_link((a, 9), false, shape));
+        assert!(shared.set_link((a, 9), false, shape).await);
         let down = || {
-            shared.with(|plane| {
+            shared.with(move |plane| {
                 let down: Vec<_> = plane.beacons.graph.down().map(|link| link.a.id).collect();
                 assert!(plane.paths(a, b, 0).is_ok());
                 Ok::<_, LookupError>(down)
             })
         };
-        assert_eq!(down(), Ok(vec![1]));
-        assert!(shared.set_link((b, 1), true, shape));
-        assert!(!shared.set_link((a, 9), true, shape));
-        assert_eq!(down(), Ok(vec![]));
+        assert_eq!(down().await, Ok(vec![1]));
+        assert!(shared.set_link((b, 1), true, shape).await);
+        assert!(!shared.set_link((a, 9), true, shape).await);
+        assert_eq!(down().await, Ok(vec![]));
     }
 
-    #[test]
-    fn a_network_that_cannot_be_read_is_an_error_of_each_request() {
+    #[tokio::test]
+    async fn a_network_that_cannot_be_read_is_an_error_of_each_request_until_it_can() {
         let lab = Lab::ready("fig4");
+        let a = ia("1-ff00:0:110");
         let shared = later(&lab, "1-ff00:0:110");
-        std::fs::write(lab.folder.path().join("network.json"), "{").unwrap();
+        let file = lab.folder.path().join("network.json");
+        std::fs::write(&file, "{").unwrap();
+        let answer = || shared.with(|_| Ok::<_, LookupError>(()));
         for _ in 0..2 {
-            let answer = shared.with(|_| Ok::<_, LookupError>(()));
-            let error = answer.unwrap_err().to_string();
+            let error = answer().await.unwrap_err().to_string();
             assert!(error.contains("network.json"), "{error}");
         }
+        // It is kept for the control plane that is read later.
+        assert!(shared.set_link((a, 1), false, Shape::default()).await);
+        lab.network.write_json(&file).unwrap();
+        let mut state = shared.0.lock().await;
+        let Read::Failed { at, .. } = state.read else {
+            panic!("the read has not failed");
+        };
+        let soon = at + READ_AGAIN - Duration::from_nanos(1);
+        assert!(state.plane(soon).is_err());
+        let plane = state.plane(at + READ_AGAIN).unwrap();
+        assert_eq!(plane.beacons.graph.down().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_published_network_is_read_again_though_its_file_stays_the_same() {
+        let lab = Lab::ready("fig4");
+        let dir = lab.dir(ia("1-ff00:0:110"));
+        let file = lab.folder.path().join("segments.json");
+        let hour = Duration::from_secs(3600);
+        let made = crate::Publication::make(lab.network.clone(), lab.folder.path(), hour, now());
+        std::fs::write(&file, made.unwrap().to_json()).unwrap();
+        let (certs, elsewhere) = (dir.path().join("certs"), dir.path().join("elsewhere"));
+        std::fs::rename(&certs, &elsewhere).unwrap();
+        let shared = Shared::published(dir, file);
+        let mut state = shared.0.lock().await;
+        let start = Instant::now();
+        assert!(state.plane(start).is_err());
+        std::fs::rename(&elsewhere, &certs).unwrap();
+        assert!(state.plane(start + READ_AGAIN).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_panics_is_an_error_of_its_request_alone() {
+        let lab = Lab::ready("fig4");
+        let shared = later(&lab, "1-ff00:0:110");
+        let panics = shared.with(|_| -> Result<(), LookupError> { panic!("as this test has it") });
+        assert!(matches!(panics.await, Err(LookupError::Panicked(_))));
+        assert_eq!(shared.with(|_| Ok::<_, LookupError>(7)).await, Ok(7));
     }
 }

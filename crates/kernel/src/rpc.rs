@@ -19,7 +19,7 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, listen};
+pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, line, listen, request};
 
 /// Maximum number of file descriptors that come with one line.
 const MAX_FDS: usize = 3;
@@ -129,7 +129,7 @@ pub fn send(
     message: &impl Serialize,
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let line = serve::encode(message)?;
+    let line = serve::line(message)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !rights.push(SendAncillaryMessage::ScmRights(fds)) {

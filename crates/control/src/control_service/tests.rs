@@ -141,8 +141,6 @@ async fn chains_are_found_by_as_key_and_time() {
         (by("2-ff00:0:212", &key[1..], None, None), 0),
         (by("2-ff00:0:211", &key, None, None), 0),
         (by("2-ff00:0:9", &[], None, None), 0),
-        (by("2-0", &key, None, None), 1),
-        (by("2-0", &[], None, None), 4),
     ] {
         assert_eq!(
             clients.chains(asked.clone()).await.len(),
@@ -150,6 +148,21 @@ async fn chains_are_found_by_as_key_and_time() {
             "{asked:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn chains_of_several_ases_are_refused() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    // Refused before any key is read.
+    std::fs::remove_dir_all(lab.dir(ia("2-ff00:0:212")).path().join("crypto")).unwrap();
+    for wildcard in ["0-0", "2-0", "0-ff00:0:212"] {
+        let refused = clients.trust.chains(request(wildcard)).await.err().unwrap();
+        assert_eq!(refused.code, ErrorCode::InvalidArgument, "{wildcard}");
+        let message = refused.message.unwrap_or_default();
+        assert!(message.contains("name one such as"), "{message}");
+    }
+    assert_eq!(clients.chains(request("2-ff00:0:211")).await.len(), 1);
 }
 
 #[tokio::test]

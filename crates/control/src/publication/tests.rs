@@ -98,19 +98,19 @@ fn segments_and_chains_that_cannot_be_verified_are_left_out() {
     assert_eq!(paths(&mut plane, b, now), Vec::<Vec<_>>::new());
 }
 
-#[test]
-fn the_service_reads_a_file_that_is_replaced() {
+#[tokio::test]
+async fn the_service_reads_a_file_that_is_replaced() {
     let (lab, now) = (Lab::ready("fig4"), now());
     let [a, b] = [0, 1].map(|at| lab.network.ases[at].isd_as);
     let file = lab.folder.path().join("segments.json");
     let shared = Shared::published(lab.dir(a), file.clone());
     let count = || {
-        shared.with(|plane| {
+        shared.with(move |plane| {
             let count = paths(plane, b, now).len();
             Ok::<_, LookupError>((count, plane.generation))
         })
     };
-    let missing = count().unwrap_err().to_string();
+    let missing = count().await.unwrap_err().to_string();
     assert!(missing.contains("segments.json"), "{missing}");
     let write = |published: &Publication| {
         let new = file.with_extension("new");
@@ -119,18 +119,19 @@ fn the_service_reads_a_file_that_is_replaced() {
     };
     let mut published = publish(&lab, DAY, now);
     write(&published);
-    let (whole, first) = count().unwrap();
+    let (whole, first) = count().await.unwrap();
     assert!(whole > 1);
-    assert_eq!(count().unwrap(), (whole, first));
+    assert_eq!(count().await.unwrap(), (whole, first));
     published.segments.clear();
     write(&published);
-    let (none, second) = count().unwrap();
+    let (none, second) = count().await.unwrap();
     assert_eq!(none, 0);
     assert_ne!(first, second);
     // Links are not changed here: their segments would not follow.
-    assert!(!shared.set_link((a, 1), false, hawser_topology::Shape::default()));
+    let shape = hawser_topology::Shape::default();
+    assert!(!shared.set_link((a, 1), false, shape).await);
     std::fs::write(&file, "{").unwrap();
-    let broken = count().unwrap_err().to_string();
+    let broken = count().await.unwrap_err().to_string();
     assert!(
         broken.contains("not a file of published segments"),
         "{broken}"

@@ -353,6 +353,31 @@ async fn links_go_down_and_up_at_run_time() {
     assert!(message.contains("1-ff00:0:2#77"), "{message}");
 }
 
+#[tokio::test]
+async fn reading_the_network_holds_up_no_other_task() {
+    let lab = Lab::ready("fig4");
+    let file = lab.folder.path().join("network.json");
+    let network = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.unwrap().success());
+    let running = run(&lab, "1-ff00:0:110").await;
+    // The network is readable only once this task has run on while a request reads it.
+    let (went_on, waiting) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn(move || {
+        let in_time = waiting.recv_timeout(Duration::from_secs(10)).is_ok();
+        std::fs::write(&file, network).unwrap();
+        in_time
+    });
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        went_on.send(()).unwrap();
+    };
+    let (paths, ()) = tokio::join!(running.paths("1-ff00:0:111"), other);
+    assert!(!paths.unwrap().is_empty());
+    assert!(writer.join().unwrap());
+}
+
 /// All replies of the live socket to `bytes`.
 async fn replies(socket: &std::path::Path, bytes: &[u8]) -> Vec<Reply> {
     let (read, mut write) = UnixStream::connect(socket).await.unwrap().into_split();

@@ -74,7 +74,10 @@ impl Lines {
 }
 
 /// Encodes `message` as a line.
-pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// When it cannot be encoded as JSON.
+pub fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)
@@ -90,10 +93,18 @@ pub fn answer<Q: DeserializeOwned, R: Serialize>(
     answer: impl FnOnce(Q) -> R,
     refuse: impl FnOnce(String) -> R,
 ) -> io::Result<Vec<u8>> {
-    encode(&match serde_json::from_slice(line) {
+    self::line(&match request(line) {
         Ok(request) => answer(request),
-        Err(error) => refuse(format!("not a request: {error}")),
+        Err(reason) => refuse(reason),
     })
+}
+
+/// The request in a line.
+///
+/// # Errors
+/// When it is no valid request: why not, for the reply.
+pub fn request<Q: DeserializeOwned>(line: &[u8]) -> Result<Q, String> {
+    serde_json::from_slice(line).map_err(|error| format!("not a request: {error}"))
 }
 
 #[cfg(test)]
