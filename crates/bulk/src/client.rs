@@ -170,6 +170,9 @@ async fn pass(
         let _ = events.send(event);
     };
     loop {
+        if node.has_failed() {
+            return Err(TransferError::Panicked("the socket for content"));
+        }
         let began = Instant::now();
         let (result, since) = match attempt.run(&mut retry).await {
             Err(error) => (Err(error), began),

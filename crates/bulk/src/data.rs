@@ -104,6 +104,8 @@ pub(crate) enum Command {
     End(SessionKey),
     /// Ends the thread.
     Stop,
+    #[cfg(test)]
+    Panic,
 }
 
 /// A subflow that is added to a session.
@@ -225,8 +227,13 @@ impl Commands {
 }
 
 impl Data {
-    /// Starts the thread on `socket`. Must be called inside a tokio runtime.
-    pub(crate) fn start(socket: Socket) -> io::Result<Self> {
+    /// Starts the thread on `socket`. `failed` is called if it ends though it was not told to, after
+    /// it has reported that to every session: no later session works. Must be called inside a tokio
+    /// runtime.
+    pub(crate) fn start(
+        socket: Socket,
+        failed: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Self> {
         let (lanes, receiver) = Lanes::new(socket, FORMAT);
         let (sender, commands): (_, Receiver<Command>) = channel();
         let waker = Arc::new(Waker::new()?);
@@ -234,7 +241,10 @@ impl Data {
         let runtime = tokio::runtime::Handle::current();
         thread::Builder::new().name("data".into()).spawn(move || {
             let _runtime = runtime.enter();
-            worker.run();
+            let mut failed = OnDrop(Some(failed));
+            if worker.run() {
+                failed.0 = None;
+            }
         })?;
         Ok(Self {
             lanes,
@@ -268,6 +278,17 @@ impl Data {
         Commands {
             sender: self.commands.clone(),
             waker: Arc::clone(&self.waker),
+        }
+    }
+}
+
+/// Calls a function when it is dropped, also in a panic.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            call();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_endhost::socket::{BindError, Socket, XdpUse};
@@ -11,6 +11,7 @@ use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::{Identity, PeerKey, Side};
 use hawser_quic::{CloseReason, Config, Connection, Endpoint};
 use hawser_seal::Cipher;
+use tokio::runtime::Handle;
 
 use crate::data::{Data, Keys, SessionKey, SubflowKey};
 use crate::error::TransferError;
@@ -44,6 +45,8 @@ struct Inner {
     host: Endhost,
     quic: Endpoint,
     data: Data,
+    /// Whether the thread of the data socket has ended by itself.
+    has_failed: Arc<AtomicBool>,
     instance: u64,
     memory: Memory,
     sessions: AtomicU64,
@@ -75,11 +78,20 @@ impl Node {
         if let Some(device) = &sockets.xdp {
             socket = socket.with_xdp(device)?;
         }
-        let data = Data::start(socket).map_err(|error| failed(&error))?;
+        let (runtime, connections) = (Handle::current(), quic.clone());
+        // Without it no session works: peers are not to begin any, and who serves is to learn of it.
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let fails = Arc::clone(&has_failed);
+        let close = move || {
+            fails.store(true, Ordering::Release);
+            drop(runtime.spawn(async move { connections.close().await }));
+        };
+        let data = Data::start(socket, close).map_err(|error| failed(&error))?;
         Ok(Self(Arc::new(Inner {
             host,
             quic,
             data,
+            has_failed,
             instance: fastrand::u64(..),
             memory: Memory::default(),
             sessions: AtomicU64::new(1),
@@ -118,6 +130,11 @@ impl Node {
 
     pub(crate) fn data(&self) -> &Data {
         &self.0.data
+    }
+
+    /// Whether no session works any more, because content can be neither sent nor received.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.has_failed.load(Ordering::Acquire)
     }
 
     /// A number that tells this process from an earlier one with the same key.

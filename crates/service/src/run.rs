@@ -65,13 +65,16 @@ pub enum RunError {
     /// The socket for transfers from others cannot be bound.
     #[error(transparent)]
     Receive(#[from] TransferError),
+    /// A part of the service has ended by itself.
+    #[error("the service does not work without {0}, which has ended by itself: start it again")]
+    Ended(String),
 }
 
 /// Runs the service of a configuration until `stop` is ready; what happens goes to `events`.
 /// Transfers that run then go on when the service runs again.
 ///
 /// # Errors
-/// [`RunError`] when it cannot start.
+/// [`RunError`] when it cannot start, or a part of it has ended.
 pub async fn run(
     config: &Config,
     events: UnboundedSender<ServiceEvent>,
@@ -144,22 +147,18 @@ pub async fn run(
         let _ = events.send(event);
     };
 
-    let mut tasks = JoinSet::new();
+    let mut parts = Parts::default();
     for listener in listeners {
-        tasks.spawn(listener.serve(service.clone()));
+        parts.spawn("its API", listener.serve(service.clone()));
     }
     let node = receiving.map(|(node, options)| {
         let (service, node_there) = (service.clone(), node.clone());
-        tasks.spawn(receive_from_others(
-            node_there,
-            options,
-            service,
-            events.clone(),
-        ));
+        let receiving = receive_from_others(node_there, options, service, events.clone());
+        parts.spawn("receiving from other hosts", receiving);
         node
     });
     let following = follow(Follower::new(config), service.clone(), known, clients);
-    tasks.spawn(following);
+    parts.spawn("its configuration", following);
     report(ServiceEvent::Ready(addresses));
     let manager = |state| {
         if let Err(error) = notify(state) {
@@ -169,13 +168,45 @@ pub async fn run(
         }
     };
     manager(notify::READY);
+    let mut ended = None;
+    let stop = async {
+        tokio::select! {
+            _ = stop => {}
+            part = parts.next_end() => ended = Some(part),
+        }
+    };
     service.run(stop).await;
     manager(notify::STOPPING);
     if let Some(node) = node {
         node.close().await;
     }
-    tasks.shutdown().await;
-    Ok(())
+    parts.0.shutdown().await;
+    match ended {
+        None => Ok(()),
+        Some(part) => Err(RunError::Ended(part)),
+    }
+}
+
+/// The tasks of a service, which last as long as it does; each returns its name when it ends.
+#[derive(Default)]
+struct Parts(JoinSet<&'static str>);
+
+impl Parts {
+    fn spawn(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(async move {
+            part.await;
+            name
+        });
+    }
+
+    /// Waits until one has ended, and returns which.
+    async fn next_end(&mut self) -> String {
+        match self.0.join_next().await {
+            Some(Ok(name)) => name.to_owned(),
+            Some(Err(panic)) => format!("one of its tasks ({panic})"),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// The keys of servers.
@@ -268,4 +299,22 @@ async fn receive_from_others(
         }
     };
     tokio::join!(serve(&node, options, happens), reporting);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_part_is_noticed() {
+        let mut parts = Parts::default();
+        parts.spawn("what lasts", std::future::pending());
+        let waiting = tokio::time::timeout(Duration::from_millis(50), parts.next_end());
+        assert!(waiting.await.is_err());
+        parts.spawn("what ends", std::future::ready(()));
+        assert_eq!(parts.next_end().await, "what ends");
+        parts.spawn("what panics", async { panic!("as the test wants") });
+        let text = parts.next_end().await;
+        assert!(text.contains("panicked"), "{text}");
+    }
 }

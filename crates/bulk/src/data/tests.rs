@@ -81,7 +81,7 @@ async fn only_packets_that_open_change_the_path_of_answers() {
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let bind = |host, last| Socket::bind(host, Some((own_ip(last), 0).into())).unwrap();
     let (lanes, receiver) = Lanes::new(bind(&a, 1), FORMAT);
-    let data = Data::start(bind(&b, 2)).unwrap();
+    let data = Data::start(bind(&b, 2), || {}).unwrap();
     let (from, to) = (lanes.socket().local_addr(), data.local_addr());
     let path = a.paths(net.b_as).await.unwrap().remove(0);
     let expiry = || data.lanes.flow(FlowId(1)).unwrap().expiry();
@@ -162,7 +162,7 @@ async fn the_first_packet_is_acknowledged_and_a_hostile_source_holds_no_more_tha
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let bind = |host, last| Socket::bind(host, Some((own_ip(last), 0).into())).unwrap();
     let (lanes, receiver) = Lanes::new(bind(&a, 4), FORMAT);
-    let data = Data::start(bind(&b, 5)).unwrap();
+    let data = Data::start(bind(&b, 5), || {}).unwrap();
     let (from, to) = (lanes.socket().local_addr(), data.local_addr());
     let path = a.paths(net.b_as).await.unwrap().remove(0);
     let secrets = ([1; SECRET], [2; SECRET]);

@@ -95,14 +95,16 @@ impl Worker {
         }
     }
 
-    /// Works until the command to stop.
-    pub(super) fn run(mut self) {
+    /// Works until it is told to end. Returns `false` when it ends before.
+    pub(super) fn run(mut self) -> bool {
         // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
-        if let Err(error) = self.work() {
+        let ended = self.work();
+        if let Err(error) = &ended {
             tracing::error!(%error, "cannot receive");
             self.end_all(&error.to_string());
         }
+        ended.is_ok()
     }
 
     fn work(&mut self) -> io::Result<()> {

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use crate::content::Source;
+use crate::data::Command;
 use crate::protocol::{Choices, ErrorCode, Wants};
 use crate::toy::{ToyNet, own_ip};
 use crate::{
@@ -384,6 +385,25 @@ async fn content_takes_the_given_port_or_one_that_is_in_nobodys_way() {
 }
 
 /// Takes half a minute: so long a session is kept without a connection before it counts as lost.
+#[tokio::test]
+async fn serving_ends_when_content_can_no_longer_be_received() {
+    let bed = Bed::new(28).await;
+    let mut server = bed.serve(Clients::any(), None).await;
+    server.node.data().commands().give(Command::Panic);
+    let ended = tokio::time::timeout(Duration::from_secs(30), &mut server.serving);
+    ended.await.unwrap().unwrap();
+    // Nobody is left waiting for an answer, here neither.
+    let node = bed.node().await;
+    node.data().commands().give(Command::Panic);
+    while !node.has_failed() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut sending = bed.send(&node, server.address(), SMALL, Trust::Any);
+    let ended = tokio::time::timeout(Duration::from_secs(10), &mut sending.task);
+    let error = ended.await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error, TransferError::Panicked(_)), "{error}");
+}
+
 #[tokio::test]
 async fn an_outage_of_all_paths_is_waited_for() {
     let bed = Bed::new(24).await;

@@ -145,6 +145,8 @@ impl Worker {
             }
             // Handled by the caller.
             Command::Stop => {}
+            #[cfg(test)]
+            Command::Panic => panic!("as the test wants"),
         }
     }
 
