@@ -64,7 +64,11 @@ pub(crate) struct FailedLink {
 }
 
 /// The tasks that follow one coordinator; they end when this is dropped.
-pub(crate) struct Follower(#[expect(dead_code, reason = "dropping it ends the tasks")] JoinSet<()>);
+pub(crate) struct Follower {
+    tasks: JoinSet<()>,
+    /// Whether one has ended.
+    has_ended: bool,
+}
 
 impl Follower {
     /// Follows the coordinator of a host whose configuration is `bundle`. `deployed` has the
@@ -103,7 +107,23 @@ impl Follower {
         if let Some(limits) = limits {
             tasks.spawn(report_usage(client, api, limits));
         }
-        Ok(Self(tasks))
+        Ok(Self::of(tasks))
+    }
+
+    fn of(tasks: JoinSet<()>) -> Self {
+        Self {
+            tasks,
+            has_ended: false,
+        }
+    }
+
+    /// Waits until one of the tasks has ended, and then so long that another follower may be started.
+    /// They end only with this node, or in a panic, which was logged.
+    pub async fn ended(&mut self) {
+        if !self.has_ended {
+            self.has_ended = self.tasks.join_next().await.is_some();
+        }
+        sleep(LEAST).await;
     }
 }
 
@@ -328,7 +348,8 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Limits>) 
                 tracing::debug!("counters cannot be read: {error}");
                 continue;
             }
-            Err(_) => return,
+            // It panicked, which was logged; it may work the next time.
+            Err(_) => continue,
         };
         let links = usage.into_iter().filter_map(|usage| {
             Some(Link {
@@ -351,5 +372,21 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Limits>) 
                 sleep(backoff.failed_spread()).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_task_is_noticed_also_when_the_wait_is_interrupted() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(std::future::pending());
+        tasks.spawn(async { panic!("as the test wants") });
+        let mut follower = Follower::of(tasks);
+        let interrupted = tokio::time::timeout(LEAST / 2, follower.ended()).await;
+        assert!(interrupted.is_err());
+        follower.ended().await;
     }
 }

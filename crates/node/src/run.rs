@@ -115,7 +115,7 @@ impl Node {
                 return Err(NodeError::Service { service, reason });
             }
             let again = self.limits.again;
-            let services = &mut self.services;
+            let (services, follower) = (&mut self.services, &mut self.follower);
             tokio::select! {
                 Some(update) = updates.recv() => self.update(update).await,
                 () = async {
@@ -124,6 +124,15 @@ impl Node {
                         None => std::future::pending().await,
                     }
                 } => {}
+                () = async {
+                    match follower {
+                        Some(follower) => follower.ended().await,
+                        None => std::future::pending().await,
+                    }
+                } => {
+                    tracing::error!("the coordinator was no longer followed, and is again");
+                    self.follow()?;
+                }
                 () = async {
                     match again {
                         Some(at) => sleep_until(at).await,
