@@ -102,7 +102,8 @@ impl Receiver {
         let count = match received {
             Ok(count) => count,
             Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR) => return Ok(()),
+                // The device went down, which the system reports once; frames arrive again when it is up.
+                Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => return Ok(()),
                 _ => return Err(error),
             },
         };

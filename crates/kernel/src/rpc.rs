@@ -2,6 +2,7 @@
 //!
 //! A reply may come with file descriptors (`SCM_RIGHTS` of unix(7)).
 
+mod acceptor;
 mod serve;
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -19,6 +20,7 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::acceptor::Acceptor;
 pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, line, listen, request};
 
 /// Maximum number of file descriptors that come with one line.

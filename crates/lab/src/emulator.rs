@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hawser_kernel::memory;
 use hawser_kernel::packet_socket::{Frames, Sender};
-use hawser_kernel::rpc;
+use hawser_kernel::rpc::{self, Acceptor};
 use hawser_topology::{AsDir, LinkState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -61,18 +61,18 @@ pub fn emulate(dir: &AsDir) -> io::Result<Infallible> {
         element.set_link(id, &state)?;
     }
     let (listener, _file) = rpc::listen(&dir.emulator_socket())?;
+    let mut acceptor = Acceptor::new(listener);
     loop {
-        element.wait(&listener)?;
+        element.wait(&acceptor)?;
         element.carry()?;
-        match listener.accept() {
-            Ok((stream, _)) => {
+        match acceptor.accept(Instant::now()) {
+            Ok(Some(stream)) => {
                 if let Err(error) = element.converse(&stream) {
                     tracing::debug!("the connection of a command broke: {error}");
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("a command cannot be accepted: {error}"),
         }
     }
 }
@@ -100,13 +100,17 @@ impl Element {
     }
 
     /// Waits until packets arrive or are due, or a command connects.
-    fn wait(&self, listener: &UnixListener) -> io::Result<()> {
-        let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
+    fn wait(&self, acceptor: &Acceptor) -> io::Result<()> {
+        let now = Instant::now();
+        let listener = acceptor.to_poll(now);
+        let listener = listener.map(|listener| PollFd::new(listener, PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> = listener.into_iter().collect();
         let links = self.links.values();
         fds.extend(
             links.map(|link| PollFd::from_borrowed_fd(link.receiver().as_fd(), PollFlags::IN)),
         );
-        let due = self.links.values().filter_map(Link::next_due).min();
+        let due = self.links.values().filter_map(Link::next_due);
+        let due = due.chain(acceptor.next_due(now)).min();
         let timeout = due.map(|due| {
             let left = due.saturating_duration_since(Instant::now());
             Timespec::try_from(left).unwrap_or_default()

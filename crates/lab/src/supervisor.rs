@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NetNs};
-use hawser_kernel::rpc;
+use hawser_kernel::rpc::{self, Acceptor};
 use hawser_limit::Limiter;
 use hawser_topology::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -111,7 +111,7 @@ struct Supervisor {
     namespaces: Vec<NetNs>,
     user_ns: Option<rustix::fd::OwnedFd>,
     services: Services,
-    listener: UnixListener,
+    acceptor: Acceptor,
     owner: Owner,
 }
 
@@ -172,6 +172,7 @@ impl Supervisor {
         }
         phase.end("the links exist");
         let listener = UnixListener::bind(dir.socket())?;
+        listener.set_nonblocking(true)?;
 
         let mut services = Services::spawn(dir, &settings, &mut state, &namespaces, starter)?;
         dir.write_state(&state)?;
@@ -203,7 +204,7 @@ impl Supervisor {
             namespaces,
             user_ns,
             services,
-            listener,
+            acceptor: Acceptor::new(listener),
             owner: Owner::of(&settings)?,
         };
         Ok((supervisor, dead_links))
@@ -212,7 +213,6 @@ impl Supervisor {
     /// Answers requests and restarts services, until a request stops the lab, or its owner has
     /// ended.
     fn serve(&mut self) -> io::Result<End> {
-        self.listener.set_nonblocking(true)?;
         loop {
             if self.wait()? {
                 return Ok(End::Ownerless);
@@ -222,15 +222,14 @@ impl Supervisor {
             {
                 tracing::error!("{error}");
             }
-            match self.listener.accept() {
-                Ok((stream, _)) => match self.converse(stream) {
+            match self.acceptor.accept(Instant::now()) {
+                Ok(Some(stream)) => match self.converse(stream) {
                     Ok(true) => return Ok(End::Stopped),
                     Ok(false) => {}
                     Err(error) => tracing::warn!("the connection of a command broke: {error}"),
                 },
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Ok(None) => {}
+                Err(error) => tracing::warn!("a command cannot be accepted: {error}"),
             }
         }
     }
@@ -243,10 +242,15 @@ impl Supervisor {
             Owner::None => None,
             Owner::Process(handle) => Some(handle),
         };
-        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        // The owner first: its entry is looked at below.
+        let mut fds = Vec::new();
         let processes = owner.into_iter().chain(self.services.running());
         fds.extend(processes.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
-        let timeout = self.services.next_start().map(|due| {
+        let now = Instant::now();
+        let listener = self.acceptor.to_poll(now);
+        fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+        let due = self.services.next_start().into_iter();
+        let timeout = due.chain(self.acceptor.next_due(now)).min().map(|due| {
             let left = due.saturating_duration_since(Instant::now());
             // The time is at most 30 s, which fits into a timespec.
             Timespec::try_from(left).unwrap_or_default()
@@ -255,15 +259,15 @@ impl Supervisor {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
-        Ok(owner.is_some() && !fds[1].revents().is_empty())
+        Ok(owner.is_some() && !fds[0].revents().is_empty())
     }
 
     /// Ends the lab when its owner has ended.
     fn end(mut self) {
         let ended = self.stop();
         // Closes the socket first: a command that holds the lock must not wait for a reply.
-        let Self { dir, listener, .. } = self;
-        drop(listener);
+        let Self { dir, acceptor, .. } = self;
+        drop(acceptor);
         match Lock::of(dir.path()) {
             Ok(_lock) => remove(&dir, ended),
             Err(error) => tracing::error!("{error}"),

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
+use std::time::Instant;
 use std::{iter, thread};
 
 use hawser_topology::AsDir;
@@ -140,8 +141,9 @@ fn lead(
     server: &mut Server,
 ) -> std::io::Result<()> {
     loop {
-        worker.wait.set_clients(server.descriptors());
-        worker.wait()?;
+        let now = Instant::now();
+        worker.wait.set_clients(server.descriptors(now));
+        worker.wait(server.next_due(now))?;
         if let Some(wake) = worker.wait.woken() {
             if wake == 0 {
                 tracing::info!("ended by a signal");
@@ -165,7 +167,7 @@ fn lead(
 /// Answers requests; returns whether the router must stop.
 fn serve(switches: &[Mutex<Switch>], server: &mut Server) -> bool {
     let mut end = false;
-    server.serve(|request| match request {
+    server.serve(Instant::now(), |request| match request {
         Request::Counters => {
             let mut all = Counters::default();
             for switch in switches {

@@ -2,10 +2,11 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
-use hawser_kernel::rpc::{self, Lines, SocketFile};
+use hawser_kernel::rpc::{self, Acceptor, Lines, SocketFile};
 
 use crate::io::entry;
 use crate::live::{Reply, Request};
@@ -15,7 +16,7 @@ const MAX_CALLERS: usize = 8;
 
 /// The listening socket and its callers.
 pub(crate) struct Server {
-    listener: UnixListener,
+    acceptor: Acceptor,
     _file: SocketFile,
     callers: Vec<Caller>,
 }
@@ -32,16 +33,17 @@ impl Server {
     pub fn listen(path: &Path) -> std::io::Result<Self> {
         let (listener, file) = rpc::listen(path)?;
         Ok(Self {
-            listener,
+            acceptor: Acceptor::new(listener),
             _file: file,
             callers: Vec::new(),
         })
     }
 
-    /// The descriptors to wait for. A caller that does not read its reply is not read from.
-    pub fn descriptors(&self) -> impl Iterator<Item = libc::pollfd> {
-        let listener = (self.callers.len() < MAX_CALLERS)
-            .then(|| entry(self.listener.as_raw_fd(), libc::POLLIN));
+    /// The descriptors to wait for at `now`. A caller that does not read its reply is not read from.
+    pub fn descriptors(&self, now: Instant) -> impl Iterator<Item = libc::pollfd> {
+        let listener = (self.acceptor.to_poll(now))
+            .filter(|_| self.callers.len() < MAX_CALLERS)
+            .map(|listener| entry(listener.as_raw_fd(), libc::POLLIN));
         let callers = self.callers.iter().map(|caller| {
             let events = match caller.outgoing.is_empty() {
                 true => libc::POLLIN,
@@ -52,12 +54,22 @@ impl Server {
         listener.into_iter().chain(callers)
     }
 
+    /// The longest that may be waited at `now`, though nothing is ready.
+    pub fn next_due(&self, now: Instant) -> Option<Instant> {
+        self.acceptor.next_due(now)
+    }
+
     /// Accepts callers, reads and answers requests, and writes replies, as far as possible without
     /// blocking.
-    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Reply) {
+    pub fn serve(&mut self, now: Instant, mut answer: impl FnMut(Request) -> Reply) {
         while self.callers.len() < MAX_CALLERS {
-            let Ok((stream, _)) = self.listener.accept() else {
-                break;
+            let stream = match self.acceptor.accept(now) {
+                Ok(Some(stream)) => stream,
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a request on the control socket");
+                    break;
+                }
             };
             if stream.set_nonblocking(true).is_ok() {
                 self.callers.push(Caller {

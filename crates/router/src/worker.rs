@@ -56,7 +56,7 @@ impl<'a> Worker<'a> {
     /// Works until one of the descriptors `wakes` is ready.
     pub fn run(mut self) -> io::Result<()> {
         loop {
-            self.wait()?;
+            self.wait(None)?;
             if self.wait.woken().is_some() {
                 return Ok(());
             }
@@ -64,9 +64,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits until there may be something to do.
-    pub fn wait(&mut self) -> io::Result<()> {
+    /// Waits until there may be something to do, at most until `also`.
+    pub fn wait(&mut self, also: Option<Instant>) -> io::Result<()> {
         let due = lock(self.switch).next_due();
+        let due = due.into_iter().chain(also).min();
         let until_due = due.map(|due| due.saturating_duration_since(self.since));
         let timeout = if !self.ready.is_empty() {
             // A nap would only delay the packets that are there already.
