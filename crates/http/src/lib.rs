@@ -6,6 +6,7 @@
 //! - [`Attempts`]: wrong tokens, and how long their senders wait.
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
+//! - [`LimitMetric`]: the metrics of limits of links.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
 mod admission;
@@ -14,6 +15,7 @@ mod attempts;
 mod body;
 mod busy;
 mod explain;
+mod limit_metrics;
 mod listener;
 mod tls;
 mod token;
@@ -22,6 +24,7 @@ pub use self::answer::{JsonError, json, json_errors, prometheus};
 pub use self::attempts::Attempts;
 pub use self::body::{BodyError, read_body, read_json};
 pub use self::explain::plain_words;
+pub use self::limit_metrics::{LimitLabels, LimitMetric};
 pub use self::listener::{Listener, Peer};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

@@ -131,8 +131,8 @@ fn the_example_of_the_thesis_is_applied_by_its_letters() {
     let shown = bed.limit(&["-s"]);
     assert!(shown.contains("192.168.17.129"), "{shown}");
     let metrics = bed.limit(&["show", "--prometheus"]);
-    let line = "hawser_limit_bits_per_second{device=\"ens33\",link=\"192.168.17.129\",\
-                direction=\"egress\"} 500000";
+    let line = "hawser_limit_rate_bits_per_second{attachment_point=\"\",device=\"ens33\",\
+                link=\"192.168.17.129\",direction=\"egress\",number=\"\"} 500000";
     assert!(metrics.contains(line), "{metrics}");
     bed.limit(&["-r"]);
     assert_eq!(bed.printed(), before);

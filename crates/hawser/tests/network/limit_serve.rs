@@ -1,5 +1,6 @@
 //! `hawser limit serve` in a network namespace: limits set by the API, in the kernel.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -92,6 +93,17 @@ impl Bed {
     }
 }
 
+/// The names of the labels that the metrics of links have.
+fn labels(metrics: &str) -> BTreeSet<Vec<&str>> {
+    let of_links = metrics.lines().filter(|line| line.contains("direction="));
+    let names = of_links.map(|line| {
+        let inner = line.split_once('{').unwrap().1.split_once('}').unwrap().0;
+        let pairs = inner.split(',').map(|pair| pair.split_once('=').unwrap().0);
+        pairs.collect()
+    });
+    names.collect()
+}
+
 #[test]
 fn a_limit_set_by_the_api_is_in_the_kernel_and_survives_crashes() {
     if !is_privileged() {
@@ -124,8 +136,21 @@ fn a_limit_set_by_the_api_is_in_the_kernel_and_survives_crashes() {
     assert!(bed.classes().contains("rate 300Kbit"), "{}", bed.classes());
     bed.sh("ping -c 1 -W 1 192.168.17.129 || true");
     let metrics = bed.ask(&server, &token, "GET /metrics", "");
-    let limit = "hawser_limit_rate_bits_per_second{link=\"2\",direction=\"egress\"} 300000";
-    assert!(metrics.contains(limit), "{metrics}");
+    // `limit show` has the same metrics, with the same labels.
+    let value = "link=\"192.168.17.129\",direction=\"egress\",number=\"2\"} 300000";
+    let limit = "hawser_limit_rate_bits_per_second{attachment_point=\"0-0\",device=\"\",";
+    assert!(metrics.contains(&format!("{limit}{value}")), "{metrics}");
+    let program = env!("CARGO_BIN_EXE_hawser");
+    let shown = bed.sh(&format!("{program} limit show --prometheus"));
+    assert_eq!(labels(&shown), labels(&metrics));
+    let families = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter(|line| line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert!(
+        families(&shown).is_subset(&families(&metrics)),
+        "{shown}{metrics}"
+    );
 
     // Killed, and its limits removed: what is stored gets into force again.
     drop(server);

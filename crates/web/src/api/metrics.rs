@@ -1,11 +1,13 @@
 //! Counters for Prometheus.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
 use axum::extract::State;
 use axum::response::Response;
-use hawser_coordinator::{Action, Direction, Limits, State as Everything};
-use hawser_http::{JsonError, prometheus};
+use hawser_coordinator::{Action, Direction, Limits, LinkEnd, State as Everything};
+use hawser_http::{JsonError, LimitLabels, LimitMetric, prometheus};
 use hawser_topology::IsdAsn;
 
 use super::check;
@@ -21,77 +23,73 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Re
     Ok(prometheus(text(&state, &current.used, is_whole)))
 }
 
-/// A metric of each link and direction.
-fn family(text: &mut String, name: &str, kind: &str, help: &str, values: &[(u64, Direction, u64)]) {
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    for (link, direction, value) in values {
-        let _ = writeln!(
-            text,
-            "{name}{{link=\"{link}\",direction=\"{direction}\"}} {value}"
-        );
+/// The texts of a link's labels.
+struct Link {
+    attachment_point: String,
+    device: String,
+    /// The far end; empty while its address is not known.
+    link: String,
+    number: String,
+}
+
+impl Link {
+    fn new(link: &hawser_coordinator::Link) -> Self {
+        let LinkEnd { ip, port, .. } = link.user_as;
+        let far = match (ip, port) {
+            (Some(ip), Some(port)) => SocketAddr::new(ip, port).to_string(),
+            (Some(ip), None) => ip.to_string(),
+            (None, _) => String::new(),
+        };
+        Self {
+            attachment_point: link.attachment_point.isd_as.to_string(),
+            device: link.device.clone().unwrap_or_default(),
+            link: far,
+            number: link.id.to_string(),
+        }
+    }
+
+    fn labels(&self, direction: Direction) -> LimitLabels<'_> {
+        LimitLabels {
+            attachment_point: &self.attachment_point,
+            device: &self.device,
+            link: &self.link,
+            direction: match direction {
+                Direction::Egress => "egress",
+                Direction::Ingress => "ingress",
+            },
+            number: &self.number,
+        }
     }
 }
 
 /// The metrics. `is_whole` says whether nothing of an attachment point is known to have failed.
 fn text(state: &Everything, used: &[Use], is_whole: impl Fn(IsdAsn) -> bool) -> String {
     let mut text = String::new();
-    let counted = |of: fn(&Use) -> u64| {
-        let values = used.iter().map(|one| (one.link.0, one.direction, of(one)));
-        values.collect::<Vec<_>>()
-    };
-    let counter = "counter";
-    let bytes = counted(|one| one.counters.bytes);
-    let help = "Bytes that a link carried.";
-    family(&mut text, "hawser_limit_bytes_total", counter, help, &bytes);
-    let packets = counted(|one| one.counters.packets);
-    let help = "Packets that a link carried.";
-    family(
-        &mut text,
-        "hawser_limit_packets_total",
-        counter,
-        help,
-        &packets,
-    );
-    let drops = counted(|one| one.counters.drops);
-    let help = "Packets that a link's limit dropped.";
-    family(&mut text, "hawser_limit_drops_total", counter, help, &drops);
-    let backlog = counted(|one| one.counters.backlog);
-    let help = "Bytes that wait at a link's limit.";
-    family(
-        &mut text,
-        "hawser_limit_backlog_bytes",
-        "gauge",
-        help,
-        &backlog,
-    );
-
-    let rates = |of: fn(&hawser_coordinator::Link) -> Limits| {
-        let all = state.links.values().flat_map(|link| {
-            let limits = of(link);
-            let all = Direction::ALL.into_iter();
-            all.filter_map(move |one| Some((link.id.0, one, limits.of(one)?)))
+    let links: BTreeMap<_, _> = (state.links.iter())
+        .map(|(id, link)| (*id, Link::new(link)))
+        .collect();
+    let mut counted = |metric: LimitMetric, of: fn(&Use) -> u64| {
+        let values = used.iter().filter_map(|one| {
+            // One that has just been removed has no labels any more.
+            Some((links.get(&one.link)?.labels(one.direction), of(one)))
         });
-        all.collect::<Vec<_>>()
+        metric.write(&mut text, values);
     };
-    let limits = rates(|link| link.wanted());
-    let help = "Limit of a link, where it has one.";
-    family(
-        &mut text,
-        "hawser_limit_rate_bits_per_second",
-        "gauge",
-        help,
-        &limits,
-    );
-    let maxima = rates(|link| link.maximum);
-    let help = "Maximum of a link, where it has one.";
-    family(
-        &mut text,
-        "hawser_limit_maximum_bits_per_second",
-        "gauge",
-        help,
-        &maxima,
-    );
+    counted(LimitMetric::Bytes, |one| one.counters.bytes);
+    counted(LimitMetric::Packets, |one| one.counters.packets);
+    counted(LimitMetric::Drops, |one| one.counters.drops);
+    counted(LimitMetric::Backlog, |one| one.counters.backlog);
+
+    let mut rates = |metric: LimitMetric, of: fn(&hawser_coordinator::Link) -> Limits| {
+        let values = state.links.iter().flat_map(|(id, link)| {
+            let (limits, labels) = (of(link), links.get(id));
+            let all = Direction::ALL.into_iter();
+            all.filter_map(move |one| Some((labels?.labels(one), limits.of(one)?)))
+        });
+        metric.write(&mut text, values);
+    };
+    rates(LimitMetric::Rate, |link| link.wanted());
+    rates(LimitMetric::Maximum, |link| link.maximum);
 
     let name = "hawser_limit_in_force";
     let help = "Whether an attachment point runs what is wanted.";

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use console::{Term, measure_text_width};
+use hawser_http::{LimitLabels, LimitMetric};
 use hawser_limit::{Direction, LimitReading, Limiter, Owner};
 use hawser_topology::format_rate;
 use serde::Serialize;
@@ -231,53 +232,33 @@ fn table(rows: &[Row], measure: impl Fn(&str) -> usize) -> String {
     text
 }
 
-/// The counters in Prometheus's text format.
+/// The limits and their counters in Prometheus's text format.
 fn prometheus(sample: &Sample) -> String {
     type Value = fn(&LimitReading) -> u64;
-    let metrics: [(&str, &str, &str, Value); 5] = [
-        (
-            "hawser_limit_bits_per_second",
-            "gauge",
-            "The limit.",
-            |one| one.rate,
-        ),
-        (
-            "hawser_limit_bytes_total",
-            "counter",
-            "Bytes of Ethernet frames sent through the limit.",
-            |one| one.counters.bytes,
-        ),
-        (
-            "hawser_limit_packets_total",
-            "counter",
-            "Packets sent through the limit.",
-            |one| one.counters.packets,
-        ),
-        (
-            "hawser_limit_drops_total",
-            "counter",
-            "Packets dropped at a full queue.",
-            |one| one.counters.drops.into(),
-        ),
-        (
-            "hawser_limit_backlog_bytes",
-            "gauge",
-            "Bytes in the queue.",
-            |one| one.counters.backlog.into(),
-        ),
+    let metrics: [(LimitMetric, Value); 5] = [
+        (LimitMetric::Rate, |one| one.rate),
+        (LimitMetric::Bytes, |one| one.counters.bytes),
+        (LimitMetric::Packets, |one| one.counters.packets),
+        (LimitMetric::Drops, |one| one.counters.drops.into()),
+        (LimitMetric::Backlog, |one| one.counters.backlog.into()),
     ];
+    let links: Vec<String> = (sample.limits.iter())
+        .map(|(_, limit)| link(limit.owner))
+        .collect();
     let mut text = String::new();
-    for (name, kind, help, value) in metrics {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for (device, limit) in &sample.limits {
-            let _ = writeln!(
-                text,
-                "{name}{{device=\"{device}\",link=\"{}\",direction=\"{}\"}} {}",
-                link(limit.owner),
-                direction(limit.direction),
-                value(limit)
-            );
-        }
+    for (metric, value) in metrics {
+        let values = sample.limits.iter().zip(&links);
+        let values = values.map(|((device, limit), link)| {
+            let labels = LimitLabels {
+                attachment_point: "",
+                device,
+                link,
+                direction: direction(limit.direction),
+                number: "",
+            };
+            (labels, value(limit))
+        });
+        metric.write(&mut text, values);
     }
     text
 }
