@@ -320,12 +320,13 @@ impl Carrier {
                 let changes = destinations.refresh();
                 (destinations, changes)
             });
-            if let Ok((destinations, mut changes)) = first.await {
-                self.destinations = Some(destinations);
-                // An earlier carrier may have had others captured.
-                changes.prefixes.get_or_insert_default();
-                self.follow(changes);
-            }
+            let Ok((destinations, mut changes)) = first.await else {
+                return self.stopped("the map cannot be read".to_owned()).await;
+            };
+            self.destinations = Some(destinations);
+            // An earlier carrier may have had others captured.
+            changes.prefixes.get_or_insert_default();
+            self.follow(changes);
         } else {
             self.ready.send_replace(true);
         }

@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// Serves until the endpoint is closed.
+    /// Serves until an endpoint is closed, that of SCION or that of plain IP.
     pub(crate) async fn run(
         mut self,
         mut reports: mpsc::UnboundedReceiver<oneshot::Sender<Vec<SessionReport>>>,
@@ -110,9 +110,12 @@ impl Server {
                     }
                     None => return,
                 },
-                Some((connection, underlay)) = accept(plain_ip), if greeting.len() < GREETING => {
-                    greeting.spawn(greet(node.clone(), connection, underlay));
-                }
+                accepted = accept(plain_ip), if greeting.len() < GREETING => match accepted {
+                    Some((connection, underlay)) => {
+                        greeting.spawn(greet(node.clone(), connection, underlay));
+                    }
+                    None => return,
+                },
                 Some(greeted) = greeting.join_next() => {
                     match greeted {
                         Ok(Greeting::Opens(greeted)) => self.join(*greeted),
@@ -427,7 +430,8 @@ impl Session {
     }
 }
 
-/// Waits for a connection over plain IP; for ever if this host does not serve there.
+/// Waits for a connection over plain IP; for ever if this host does not serve there. `None` when the
+/// endpoint is closed.
 async fn accept(plain_ip: Option<&Underlay>) -> Option<(Connection, Underlay)> {
     let Some(underlay) = plain_ip else {
         return std::future::pending().await;

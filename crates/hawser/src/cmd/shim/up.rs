@@ -244,10 +244,13 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             notify(READY).doing("notifying systemd")?;
             std::future::pending().await
         };
-        if let Some(listener) = metrics {
-            let name = args.name.name.clone();
-            tokio::spawn(report::serve_metrics(listener, name, carrier.reporter()));
-        }
+        let (name, metrics_of) = (args.name.name.clone(), carrier.reporter());
+        let metered = async {
+            match metrics {
+                Some(listener) => report::serve_metrics(listener, name, metrics_of).await,
+                None => std::future::pending().await,
+            }
+        };
         let socket = args.name.name.carrier();
         let reporter = carrier.reporter();
         let mut carried = pin!(carrier.run());
@@ -255,6 +258,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             ended = &mut carried => Ok(ended?),
             failed = announced => failed,
             served = report::serve(reporter, &socket) => served,
+            () = metered => Err(Failure::job("metrics are not served any more")),
             signal = process::interrupted() => {
                 signal?;
                 // An orderly end; the holder survives only a carrier that is killed. It has the
