@@ -252,6 +252,7 @@ impl Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReceiveBuffer,
     ) -> Poll<io::Result<()>> {
+        let mut failures = 0;
         loop {
             let io = &self.io.registered()?.socket;
             ready!(io.poll_recv_ready(cx))?;
@@ -260,9 +261,11 @@ impl Socket {
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An error of a packet that was sent does not concern receiving.
-                Err(_) if self.io.read_errors() => {}
-                done => return Poll::Ready(done),
+                Err(error) => match self.io.outlives(&error, &mut failures) {
+                    true => {}
+                    false => return Poll::Ready(Err(error)),
+                },
+                Ok(()) => return Poll::Ready(Ok(())),
             }
         }
     }
@@ -281,12 +284,15 @@ impl Socket {
 
     fn try_receive_by_kernel(&self, buffer: &mut ReceiveBuffer) -> io::Result<()> {
         let io = &self.io.socket;
+        let mut failures = 0;
         loop {
             match buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                // An error of a packet that was sent does not concern receiving.
-                Err(_) if self.io.read_errors() => {}
-                done => return done,
+                Err(error) => match self.io.outlives(&error, &mut failures) {
+                    true => {}
+                    false => return Err(error),
+                },
+                Ok(()) => return Ok(()),
             }
         }
     }

@@ -21,6 +21,9 @@ use crate::endhost::Endhost;
 /// Time between attempts to send when the runtime does not report room in the socket's buffer.
 const RETRY_SEND: Duration = Duration::from_millis(1);
 
+/// Errors of receiving in a row after which a socket is given up.
+const MAX_FAILURES: u32 = 16;
+
 /// A UDP socket.
 #[derive(Debug)]
 pub(super) struct Io {
@@ -88,6 +91,25 @@ impl Io {
     /// Reads all errors the kernel keeps; returns whether there was one.
     pub(super) fn read_errors(&self) -> bool {
         read_errors(&self.socket, &self.host)
+    }
+
+    /// Whether receiving goes on after `error`, of which the kernel has told the caller, the last of
+    /// `failures` in a row. It tells of each error once.
+    #[cold]
+    pub(super) fn outlives(&self, error: &io::Error, failures: &mut u32) -> bool {
+        // An error of a packet that was sent does not concern receiving.
+        if self.read_errors() {
+            return true;
+        }
+        *failures += 1;
+        // The kernel takes away the port of a socket that is destroyed (`ss --kill`) if the kernel has
+        // chosen it: then nothing arrives any more.
+        let port = self.socket.local_addr().map(|address| address.port());
+        let goes_on = *failures < MAX_FAILURES && port.is_ok_and(|port| port != 0);
+        if goes_on {
+            tracing::warn!(%error, "receiving goes on after an error");
+        }
+        goes_on
     }
 
     /// Blocks until something has arrived, there is room to send (if that is `wanted`), one of
