@@ -14,6 +14,7 @@ mod lab;
 mod limit;
 mod limit_serve;
 mod offer;
+mod outlast;
 mod paths;
 mod serve;
 mod shim;
