@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{As, runs, topology};
+use crate::support::{As, TestLab, eventually, runs, topology};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
+const B_HOST: &str = "1-ff00:0:111,10.0.2.1";
 
 /// A process without a descriptor left until this is dropped. poll(2) waits for no more descriptors than
 /// the lowest free one: the process must not have closed its first ones.
@@ -123,4 +124,78 @@ fn an_emulator_outlasts_a_device_that_is_down_for_a_while() {
     assert_eq!(emulator()["pid"], before);
     assert_eq!(emulator()["restarts"], 0);
     lab.down();
+}
+
+#[test]
+fn sockets_that_are_killed_go_on_receiving() {
+    let Some(lab) = As::default().up("fig4", "sockets") else {
+        return;
+    };
+    let server = Serving::start(&lab);
+    // As `ss --kill` ends connections: it gives each socket an error.
+    let ports = "( sport >= :31000 and sport <= :32767 )";
+    let killed = lab
+        .exec(B, &["ss", "-K", "-H", "-a", "-u", "-n", ports])
+        .output()
+        .unwrap();
+    let killed = String::from_utf8(killed.stdout).unwrap();
+    assert!(killed.lines().count() >= 2, "nothing was killed: {killed}");
+    std::thread::sleep(Duration::from_millis(300));
+    let file = server.folder.path().join("file");
+    fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let key = server.folder.path().join("sender.key");
+    let to = [
+        "send",
+        file.to_str().unwrap(),
+        "1-ff00:0:111,10.0.2.1:31000",
+        "--any-server",
+        "--key",
+        key.to_str().unwrap(),
+    ];
+    let sent = lab.hawser(A, &to);
+    assert!(sent.status.success(), "{sent:?}");
+    lab.assert_answers(A, B_HOST);
+    drop(server);
+    lab.down();
+}
+
+/// `hawser receive` in B.
+struct Serving {
+    process: std::process::Child,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Serving {
+    fn start(lab: &TestLab) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (output, key) = (folder.path().join("in"), folder.path().join("key"));
+        let args = [
+            lab.program(),
+            "receive",
+            "--output",
+            output.to_str().unwrap(),
+            "--listen",
+            "10.0.2.1:31000",
+            "--allow-any",
+            "--key",
+            key.to_str().unwrap(),
+        ];
+        let process = lab.exec(B, &args).stdout(Stdio::null()).spawn().unwrap();
+        let started = Self { process, folder };
+        eventually("the receiver listens", || {
+            let bound = lab
+                .exec(B, &["ss", "-H", "-a", "-u", "-n", "sport = :31000"])
+                .output();
+            !bound.unwrap().stdout.is_empty()
+        });
+        started
+    }
 }
