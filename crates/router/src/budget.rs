@@ -1,4 +1,4 @@
-//! A rate limit for SCMP messages: a token bucket.
+//! A rate limit for the router's own messages: a token bucket.
 
 use std::time::Instant;
 

@@ -15,6 +15,7 @@ use crate::deliver;
 use crate::forwarder::Forwarder;
 use crate::reason::Reason;
 use crate::scmp;
+use crate::stun::is_stun;
 use crate::verdict::{Answer, Origin, Step, Verdict, refuse};
 
 impl Forwarder {
@@ -23,8 +24,13 @@ impl Forwarder {
     /// [`Verdict::Transit`].
     #[inline]
     pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> Verdict {
-        self.step(now, origin.into(), packet)
-            .unwrap_or_else(|verdict| verdict)
+        let origin = origin.into();
+        self.step(now, origin, packet)
+            .unwrap_or_else(|verdict| match origin {
+                // Never valid as SCION packets, so that those of others need not be looked at.
+                Origin::Host if is_stun(packet) => Verdict::Stun,
+                _ => verdict,
+            })
     }
 
     fn step(&self, now: u64, origin: Origin, packet: &mut [u8]) -> Step<Verdict> {

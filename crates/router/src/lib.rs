@@ -25,6 +25,7 @@ mod scmp;
 mod server;
 mod setup;
 mod shared;
+pub mod stun;
 mod switch;
 mod transmit;
 mod upkeep;

@@ -64,6 +64,9 @@ pub struct Counters {
     pub interfaces: BTreeMap<u16, InterfaceCounters>,
     /// Dropped packets by reason; reasons with a count of 0 are left out.
     pub drops: BTreeMap<String, u64>,
+    /// STUN requests of hosts that were answered.
+    #[serde(default)]
+    pub stun_answers: u64,
     /// Whether BFD finds each neighbour up: links by the number of their interface, other routers
     /// of the AS by name. Links without BFD are left out.
     #[serde(default)]
@@ -83,6 +86,7 @@ impl Counters {
         for (reason, more) in &other.drops {
             *self.drops.entry(reason.clone()).or_default() += more;
         }
+        self.stun_answers += other.stun_answers;
         self.bfd.extend(other.bfd.clone());
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hawser_packet::Malformed;
 
+use crate::stun::StunError;
+
 /// Defines the reasons with their names in the counters.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
@@ -92,6 +94,14 @@ reasons! {
     ScmpRateLimited = "scmp-rate-limited",
     /// An SCMP message not sent, because its cause must not be answered.
     ScmpNotAnswered = "scmp-not-answered",
+    /// A STUN message with contradicting lengths or a wrong fingerprint.
+    StunMalformed = "stun-malformed",
+    /// A STUN message that is not a binding request.
+    StunUnsupported = "stun-unsupported",
+    /// A STUN request not answered, to stay within the rate limit.
+    StunRateLimited = "stun-rate-limited",
+    /// A STUN request not answered, because its source is not a single host.
+    StunNotAnswered = "stun-not-answered",
 }
 
 impl From<Malformed> for Reason {
@@ -103,9 +113,24 @@ impl From<Malformed> for Reason {
     }
 }
 
+impl From<StunError> for Reason {
+    fn from(error: StunError) -> Self {
+        match error {
+            StunError::Malformed => Self::StunMalformed,
+            StunError::Unsupported => Self::StunUnsupported,
+        }
+    }
+}
+
 /// Dropped packets by reason.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Drops([u64; Reason::ALL.len()]);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self([0; Reason::ALL.len()])
+    }
+}
 
 impl Drops {
     #[inline]

@@ -15,6 +15,10 @@ const ERRORS_AT_ONCE: u32 = 100;
 const REPLIES_PER_SECOND: u32 = 10_000;
 const REPLIES_AT_ONCE: u32 = 1000;
 
+/// Rate and burst of STUN answers at one interface: a host asks once per NAT binding.
+const BINDINGS_PER_SECOND: u32 = 10_000;
+const BINDINGS_AT_ONCE: u32 = 1000;
+
 /// The shared state of one interface.
 pub(crate) struct Shared {
     start: Instant,
@@ -22,6 +26,7 @@ pub(crate) struct Shared {
     last_arrival: AtomicU64,
     errors: Mutex<TokenBucket>,
     replies: Mutex<TokenBucket>,
+    bindings: Mutex<TokenBucket>,
 }
 
 impl Shared {
@@ -32,6 +37,7 @@ impl Shared {
             last_arrival: AtomicU64::new(0),
             errors: bucket(ERRORS_PER_SECOND, ERRORS_AT_ONCE),
             replies: bucket(REPLIES_PER_SECOND, REPLIES_AT_ONCE),
+            bindings: bucket(BINDINGS_PER_SECOND, BINDINGS_AT_ONCE),
         }
     }
 
@@ -57,6 +63,11 @@ impl Shared {
     /// Whether the rate limit allows another SCMP reply.
     pub fn may_send_reply(&self, now: Instant) -> bool {
         take(&self.replies, now)
+    }
+
+    /// Whether the rate limit allows another STUN answer.
+    pub fn may_answer_binding(&self, now: Instant) -> bool {
+        take(&self.bindings, now)
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Switch {
     pub ports: Vec<Port>,
     pub neighbours: Neighbours,
     pub drops: Drops,
+    /// STUN requests answered.
+    pub bindings: u64,
     /// Changes that BFD has found since [`take_bfd_changes`](Self::take_bfd_changes).
     bfd_changes: Vec<(Origin, bool)>,
     thread: Thread,
@@ -85,6 +87,7 @@ impl Switch {
             ports,
             neighbours,
             drops: Drops::default(),
+            bindings: 0,
             bfd_changes: Vec::new(),
             thread,
             inbox: Inbox::new(),
@@ -230,6 +233,7 @@ impl Switch {
                 self.drops.add(reason, count);
                 self.send_back(packets, Message::Error(error), now);
             }
+            Verdict::Stun => self.answer_stun(packets, now),
             Verdict::Answer(answer) => self.send_back(packets, Message::Reply(answer), now),
         }
         count as usize

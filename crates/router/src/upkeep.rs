@@ -71,6 +71,7 @@ impl Switch {
         Counters {
             interfaces: ports.map(|port| (port.id, port.counters)).collect(),
             drops: drops.by_name(),
+            stun_answers: self.bindings,
             bfd: self.neighbours.states(),
         }
     }

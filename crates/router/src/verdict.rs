@@ -62,6 +62,8 @@ pub enum Verdict {
         /// Offset of the BFD packet.
         at: usize,
     },
+    /// A STUN message of a host of this AS. The packet is unchanged.
+    Stun,
     /// Answer it with an SCMP message over the reversed path. The packet is unchanged.
     Answer(Answer),
     /// Drop it, and report an SCMP error to its source. The packet is unchanged.

@@ -492,3 +492,23 @@ fn packets_are_delivered_to_single_hosts_only() {
         }
     }
 }
+
+/// Such a header is that of a packet of protocol 33 over one link, with 42050 bytes of payload.
+#[test]
+fn a_scion_packet_that_begins_like_a_stun_message_is_none() {
+    let world = World::new();
+    let (_, src, dst, path, _) = path_case("core");
+    let mut packet = udp(src, dst, path, 42050 - 8);
+    packet[..4].copy_from_slice(&[0, 1, 0, 8]);
+    packet[4] = 0x21;
+    assert_eq!(packet[4..8], [0x21, 0x12, 0xa4, 0x42]);
+    let verdict = world.routers[&src].process(NOW.into(), 0, &mut packet);
+    let Verdict::Refuse { reason, .. } = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(reason, Reason::PacketTooBig);
+    // Cut to the length of a STUN message it is not a SCION packet.
+    packet.truncate(28);
+    let verdict = world.routers[&src].process(NOW.into(), 0, &mut packet);
+    assert_eq!(verdict, Verdict::Stun);
+}

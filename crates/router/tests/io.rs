@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, IoSliceMut};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hawser_kernel::rpc::RpcError;
@@ -325,6 +325,109 @@ fn a_flood_of_errors_is_limited() {
     assert_eq!(sent + limited, 2000);
     assert!(sent >= 100, "a burst passes: {sent}");
     assert!(limited > 0);
+}
+
+/// A STUN binding request without attributes.
+fn binding_request(transaction: u8) -> Vec<u8> {
+    let head = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42];
+    [&head[..], &[transaction; 12]].concat()
+}
+
+/// The answer to that request, to a host at `to`.
+fn binding_answer(transaction: u8, to: &UdpSocket) -> Vec<u8> {
+    let SocketAddr::V4(to) = to.local_addr().unwrap() else {
+        panic!("the network is of IPv4")
+    };
+    let ip: Vec<u8> = to
+        .ip()
+        .octets()
+        .iter()
+        .zip([0x21, 0x12, 0xa4, 0x42])
+        .map(|(a, b)| a ^ b)
+        .collect();
+    let head = [1, 1, 0, 12, 0x21, 0x12, 0xa4, 0x42];
+    let port = (to.port() ^ 0x2112).to_be_bytes();
+    [
+        &head[..],
+        &[transaction; 12],
+        &[0, 0x20, 0, 8, 0, 1],
+        &port,
+        &ip[..],
+    ]
+    .concat()
+}
+
+#[test]
+fn stun_requests_of_hosts_are_answered_among_their_packets() {
+    let net = Net::up();
+    let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let other = net.host(1, SRC_PORT + 1);
+    for number in 0..3 {
+        one.send_to(&binding_request(number), net.router(1))
+            .unwrap();
+        one.send_to(&net.packet(number.into(), DST_PORT, 500), net.router(1))
+            .unwrap();
+        other
+            .send_to(&binding_request(100 + number), net.router(1))
+            .unwrap();
+    }
+    let mut buffer = [0; 2048];
+    for (socket, first) in [(&one, 0), (&other, 100)] {
+        for number in first..first + 3 {
+            let (length, from) = socket.recv_from(&mut buffer).unwrap();
+            assert_eq!(buffer[..length], binding_answer(number, socket));
+            assert_eq!(from, net.router(1));
+        }
+    }
+    for number in 0..3 {
+        assert_eq!(next(&two).0, number);
+    }
+    let counters = net.counters(1);
+    assert_eq!(counters.stun_answers, 6);
+    assert_eq!(counters.interfaces[&0].rx_packets, 9);
+    assert_eq!(counters.interfaces[&0].tx_packets, 6);
+    assert_eq!(counters.drops, BTreeMap::new());
+}
+
+#[test]
+fn other_stun_messages_get_no_answer_but_a_count() {
+    let net = Net::up();
+    let one = net.host(1, SRC_PORT);
+    let mut cut = binding_request(1);
+    cut[3] = 4;
+    let mut indication = binding_request(2);
+    indication[1] = 0x11;
+    for message in [cut, indication] {
+        one.send_to(&message, net.router(1)).unwrap();
+    }
+    let counters = net.counters_after(1, 0, 2);
+    let drops = [("stun-malformed", 1), ("stun-unsupported", 1)];
+    let drops: BTreeMap<_, _> = drops.map(|(name, count)| (name.to_owned(), count)).into();
+    assert_eq!(counters.drops, drops);
+    assert_eq!(
+        (counters.stun_answers, counters.interfaces[&0].tx_packets),
+        (0, 0)
+    );
+    assert!(is_silent(&one));
+}
+
+#[test]
+fn a_flood_of_stun_requests_is_limited() {
+    let net = Net::up();
+    let one = net.host(1, SRC_PORT);
+    let requests: Vec<_> = (0..50).map(binding_request).collect();
+    let began = Instant::now();
+    for _ in 0..80 {
+        burst(&one, net.router(1), &requests);
+    }
+    let counters = net.counters_after(1, 0, 4000);
+    // On a machine that takes long for this, more are within the rate.
+    let allowed = 1001 + began.elapsed().as_millis() * 10;
+    let answered = counters.stun_answers;
+    let limited = counters.drops.get("stun-rate-limited");
+    assert_eq!(answered + limited.copied().unwrap_or(0), 4000);
+    assert!(answered >= 1000, "a burst passes: {answered}");
+    assert!(u128::from(answered) <= allowed, "{answered} of {allowed}");
 }
 
 #[test]

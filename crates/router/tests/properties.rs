@@ -85,6 +85,29 @@ proptest! {
         prop_assert!(!passed);
     }
 
+    /// Whatever else a STUN message has: the bytes that are a SCION path type, path and addresses are
+    /// those of its transaction ID and attributes.
+    #[test]
+    fn stun_messages_of_hosts_are_told_apart(
+        kind in 0u16..0x4000,
+        rest in prop::collection::vec(any::<u8>(), 12..1224),
+        path_type in prop::option::of(0u8..4),
+        at in 1u16..=8,
+        origin in origin(),
+    ) {
+        let length = (rest.len() - 12) as u16;
+        let head = [kind.to_be_bytes(), length.to_be_bytes()].concat();
+        let mut packet = [head, vec![0x21, 0x12, 0xa4, 0x42], rest].concat();
+        packet[8] = path_type.unwrap_or(packet[8]);
+        let before = packet.clone();
+        let [router, _] = World::new().split(at, 1);
+        let verdict = router.process(NOW.into(), origin, &mut packet);
+        prop_assert_eq!(verdict == Verdict::Stun, origin == Origin::Host);
+        let ends = matches!(verdict, Verdict::Stun | Verdict::Drop(_) | Verdict::Refuse { .. });
+        prop_assert!(ends, "{:?}", verdict);
+        prop_assert_eq!(packet, before);
+    }
+
     #[test]
     fn packets_changed_at_random_never_panic(
         name in name(),

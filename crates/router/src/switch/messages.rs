@@ -1,4 +1,4 @@
-//! SCMP messages to the senders of packets.
+//! SCMP messages and STUN answers to the senders of packets.
 
 use std::time::Instant;
 
@@ -7,6 +7,8 @@ use hawser_packet::number::unreachable;
 
 use super::{Arrived, INTERNAL, Switch};
 use crate::reason::Reason;
+use crate::scmp::is_single_host;
+use crate::stun::BindingRequest;
 use crate::verdict::{Answer, Origin};
 
 /// An SCMP message to the source of a packet.
@@ -74,5 +76,24 @@ impl Switch {
             Some(()) => port.send_one(&self.scratch, to, now, &mut self.drops),
             None => self.drops.add(Reason::ScmpNotAnswered, 1),
         }
+    }
+    /// Answers a STUN message of a host with the address that it came from.
+    #[cold]
+    pub(super) fn answer_stun(&mut self, packet: Arrived, now: Instant) {
+        let request = match BindingRequest::parse(&self.inbox.data[packet.range]) {
+            Ok(request) => request,
+            Err(error) => return self.drops.add(error.into(), 1),
+        };
+        let port = &mut self.ports[packet.port];
+        let from = packet.slot.and_then(|slot| self.inbox.from(slot));
+        let Some(from) = from.filter(|from| from.port() != 0 && is_single_host(from.ip())) else {
+            return self.drops.add(Reason::StunNotAnswered, 1);
+        };
+        if !port.shared.may_answer_binding(now) {
+            return self.drops.add(Reason::StunRateLimited, 1);
+        }
+        request.write_answer(from, &mut self.scratch);
+        port.send_one(&self.scratch, Some(from), now, &mut self.drops);
+        self.bindings += 1;
     }
 }
