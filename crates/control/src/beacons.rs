@@ -11,7 +11,7 @@ use hawser_topology::{IsdAsn, Network};
 use crate::cache::{CachedSegment, Found};
 use crate::graph::{Along, Graph};
 use crate::routes::routes;
-use crate::segment::{MAX_LIFETIME, Plain, Stamp};
+use crate::segment::{EntrySource, MAX_LIFETIME, Plain, Stamp};
 
 /// Maximum number of segments between two core ASes, and between a core AS and an AS below it.
 pub(crate) const SEGMENTS_PER_PAIR: usize = 20;
@@ -37,19 +37,19 @@ pub(crate) struct Beacons {
 
 /// Where segments come from.
 enum Source {
-    /// They are created on demand, with the hop keys of all ASes.
-    Keys(Vec<[u8; 16]>),
+    /// They are created on demand, with what all ASes know.
+    Created(Vec<EntrySource>),
     /// They are all in the cache.
     Published,
 }
 
 impl Beacons {
-    /// The beacons of a network whose ASes have these hop keys. Caches about `max_kept` segments of
-    /// 2 KiB each.
-    pub fn new(graph: Graph, keys: Vec<[u8; 16]>, stamp: Stamp, max_kept: usize) -> Self {
+    /// The beacons of a network whose ASes know `sources` for their entries. Caches about `max_kept`
+    /// segments of 2 KiB each.
+    pub fn new(graph: Graph, sources: Vec<EntrySource>, stamp: Stamp, max_kept: usize) -> Self {
         Self {
             graph,
-            source: Source::Keys(keys),
+            source: Source::Created(sources),
             stamp,
             max_kept,
             kept: HashMap::new(),
@@ -138,12 +138,12 @@ impl Beacons {
         if let Some(kept) = self.kept.get(&(from, to, along)) {
             return kept.clone();
         }
-        let Source::Keys(keys) = &self.source else {
+        let Source::Created(sources) = &self.source else {
             return Vec::new();
         };
         let mut made = Vec::new();
         for route in routes(&self.graph, from, to, along, SEGMENTS_PER_PAIR) {
-            let plain = Plain::new(&self.graph, keys, &route, self.stamp, along);
+            let plain = Plain::new(&self.graph, sources, &route, self.stamp, along);
             match CachedSegment::new(plain) {
                 Ok(segment) => made.push(Arc::new(segment)),
                 // Happens only with an interface 0 in network.json, which topologies refuse.
@@ -160,7 +160,7 @@ impl Beacons {
 }
 
 /// The paths between any two ASes of a network. They equal the answers of the control services in a
-/// lab of the network while all links are up.
+/// lab of the network while all links are up, but for the services that ASes announce there.
 ///
 /// They cannot carry packets: the MACs of their hop fields are computed with a key of zeros.
 pub struct NetworkPaths(Beacons);
@@ -168,10 +168,10 @@ pub struct NetworkPaths(Beacons);
 impl NetworkPaths {
     /// The paths of a network.
     pub fn new(network: &Network) -> Self {
-        let keys = vec![[0; 16]; network.ases.len()];
+        let sources = vec![EntrySource::default(); network.ases.len()];
         let stamp = Stamp::new(0, MAX_LIFETIME);
         let graph = Graph::new(network.clone());
-        Self(Beacons::new(graph, keys, stamp, usize::MAX))
+        Self(Beacons::new(graph, sources, stamp, usize::MAX))
     }
 
     /// The `limit` shortest paths (at most 200), in the daemon's order, with their announced

@@ -11,6 +11,7 @@
 //! gRPC (h2c) and as Connect. The latter address also serves the endhost API of Anapaya's
 //! `scion-stack`, `scion.endhost.v1`. The daemon's paths are combined from the segments that
 //! lookups return, so a host that combines segments gets the same paths.
+//! With [`Control::with_bootstrap`] it also serves, over HTTP, what hosts need to join the AS.
 //!
 //! Bounds: a segment has at most 20 links; between two ASes there are at most 20 segments, selected
 //! from the 256 shortest so that they share few links; an answer contains the 200 shortest paths to
@@ -20,13 +21,16 @@
 //!
 //! Each entry of a segment is signed with the key of its AS when the segment is first sent to a
 //! host. The control service also provides the TRCs and certificates to verify the signatures with
-//! (`proto.control_plane.v1.TrustMaterialService`).
+//! (`proto.control_plane.v1.TrustMaterialService`). Each AS announces in its entries the services
+//! that its `topology.json` has.
 
 mod beacons;
+mod bootstrap;
 mod cache;
 mod connections;
 mod control_service;
 mod daemon;
+mod discovery;
 mod endhost_api;
 mod error;
 mod graph;
@@ -45,6 +49,8 @@ mod wire;
 pub mod live;
 
 pub use self::beacons::NetworkPaths;
+pub use self::bootstrap::PORT as BOOTSTRAP_PORT;
+pub use self::discovery::announced;
 pub use self::error::ControlError;
 pub use self::publication::{Publication, PublicationError};
 pub use self::segment::{MAX_LIFETIME, MIN_LIFETIME};

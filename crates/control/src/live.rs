@@ -49,6 +49,9 @@ pub struct Status {
     pub daemon: SocketAddr,
     /// The addresses of segment lookups.
     pub control: Vec<SocketAddr>,
+    /// The addresses of the bootstrap server, which gives hosts what they need to join the AS.
+    #[serde(default)]
+    pub bootstrap: Vec<SocketAddr>,
     /// The links that are down, each identified by its end `a`.
     pub down: Vec<(IsdAsn, u16)>,
 }

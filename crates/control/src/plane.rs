@@ -16,7 +16,7 @@ use crate::cache::{CachedSegment, Found};
 use crate::error::LookupError;
 use crate::graph::{Along, Graph};
 use crate::pki::Pki;
-use crate::segment::Stamp;
+use crate::segment::{EntrySource, Stamp};
 use crate::wire;
 
 /// Maximum number of cached segments.
@@ -61,17 +61,17 @@ enum Ends {
 }
 
 impl Plane {
-    /// The control plane of the AS with the index `local`. `keys` are the hop keys of all ASes in
-    /// the order of the network.
+    /// The control plane of the AS with the index `local`. `sources` is what all ASes know
+    /// for their entries, in the order of the network.
     pub fn new(
         graph: Graph,
-        keys: Vec<[u8; 16]>,
+        sources: Vec<EntrySource>,
         topology: AsTopology,
         local: usize,
         lifetime: Duration,
     ) -> Self {
         // The stamp is due at once: the first request creates the first segments.
-        let beacons = Beacons::new(graph, keys, Stamp::new(0, lifetime), MAX_SEGMENTS);
+        let beacons = Beacons::new(graph, sources, Stamp::new(0, lifetime), MAX_SEGMENTS);
         Self::with_beacons(beacons, topology, local, lifetime)
     }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use hawser_topology::{AsDir, FileError, Network, as_folder};
+use hawser_path::Discovery;
+use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder};
 use hawser_trust::{Chain, Store};
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::PathSegment;
@@ -26,7 +27,7 @@ use crate::error::ControlError;
 use crate::graph::{Along, Graph};
 use crate::pki::{Pki, PkiError};
 use crate::plane::Plane;
-use crate::segment::{MAX_LIFETIME, MIN_LIFETIME, Stamp};
+use crate::segment::{EntrySource, MAX_LIFETIME, MIN_LIFETIME, Stamp};
 
 /// The format that this version writes and reads.
 const FORMAT: u32 = 1;
@@ -85,22 +86,26 @@ impl<'de> Deserialize<'de> for Bytes {
 impl Publication {
     /// Makes the segments of `network`, valid for `lifetime` (2 s to 24 h) from `now` (Unix
     /// seconds) on. The folders of its ASes, with keys, certificates and TRCs, are in `folder`,
-    /// named by [`as_folder`].
+    /// named by [`as_folder`]. `services` are those that an AS announces.
     ///
     /// # Errors
     /// When a key or certificate is missing or not valid, or the lifetime is out of bounds.
     pub fn make(
         network: Network,
         folder: &Path,
+        services: impl Fn(IsdAsn) -> Discovery,
         lifetime: Duration,
         now: u64,
     ) -> Result<Self, ControlError> {
         if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
             return Err(ControlError::Lifetime(lifetime));
         }
-        let mut keys = Vec::new();
+        let mut sources = Vec::new();
         for r#as in &network.ases {
-            keys.push(AsDir::new(folder.join(as_folder(r#as.isd_as))).hop_key()?);
+            sources.push(EntrySource {
+                hop_key: AsDir::new(folder.join(as_folder(r#as.isd_as))).hop_key()?,
+                services: services(r#as.isd_as),
+            });
         }
         let stamp = Stamp::new(now, lifetime);
         let mut segments = Vec::new();
@@ -109,7 +114,7 @@ impl Publication {
             let unsigned = |reason: PkiError| ControlError::Unsigned(reason.to_string());
             let certs = folder.join(as_folder(first.isd_as)).join("certs");
             let mut pki = Pki::new(folder, Store::load(&certs)?);
-            let mut beacons = Beacons::new(Graph::new(network.clone()), keys, stamp, usize::MAX);
+            let mut beacons = Beacons::new(Graph::new(network.clone()), sources, stamp, usize::MAX);
             for (along, found) in all(&mut beacons) {
                 for segment in found {
                     let message = segment.message(Some(&mut pki)).map_err(unsigned)?;

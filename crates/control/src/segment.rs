@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hawser_path::Discovery;
 use hawser_topology::IsdAsn;
 use scion_protobuf::buffa::{EnumValue, Message, MessageField};
 use scion_protobuf::proto::control_plane::v1::{
@@ -12,6 +13,7 @@ use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMes
 use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
 use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 
+use crate::discovery;
 use crate::graph::{Along, Graph, Step};
 use crate::routes::Route;
 use crate::wire::{kbit, timestamp};
@@ -59,6 +61,25 @@ impl Stamp {
     }
 }
 
+/// What an AS knows for its entries of segments, besides what the network says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EntrySource {
+    /// The key of its hop fields' MACs.
+    pub hop_key: [u8; 16],
+    /// The services that it announces.
+    pub services: Discovery,
+}
+
+/// An AS that announces no services.
+impl From<[u8; 16]> for EntrySource {
+    fn from(hop_key: [u8; 16]) -> Self {
+        Self {
+            hop_key,
+            services: Discovery::default(),
+        }
+    }
+}
+
 /// A segment without signatures.
 #[derive(Debug)]
 pub(crate) struct Plain {
@@ -71,14 +92,14 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// The segment over a route. Each hop field has the MAC of its AS; `keys` are the hop keys of
-    /// all ASes.
+    /// The segment over a route. Each hop field has the MAC of its AS; `sources` are those of all
+    /// ASes.
     ///
     /// Segments to children have peering entries for all ASes, as in scionproto since v0.12; between
     /// core ASes they would serve no path.
     pub fn new(
         graph: &Graph,
-        keys: &[[u8; 16]],
+        sources: &[EntrySource],
         route: &Route,
         stamp: Stamp,
         along: Along,
@@ -96,7 +117,7 @@ impl Plain {
                     exp_time,
                     ..
                 } = stamp;
-                let key = &keys[r#as];
+                let key = &sources[r#as].hop_key;
                 let mac = calculate_hop_mac(beta, timestamp, exp_time, ingress, egress, key);
                 let field = HopField {
                     ingress: ingress.into(),
@@ -130,12 +151,14 @@ impl Plain {
                 }),
                 peer_entries: peers.iter().map(peer_entry).collect(),
                 mtu: graph.network.ases[r#as].mtu.into(),
-                extensions: MessageField::some(PathSegmentExtensions {
-                    static_info: MessageField::some(static_info(graph, r#as, egress, &peers)),
-                    ..PathSegmentExtensions::default()
-                }),
+                ..ASEntrySignedBody::default()
             };
-            (graph.isd_as(r#as), body.encode_to_vec())
+            let extensions = PathSegmentExtensions {
+                static_info: MessageField::some(static_info(graph, r#as, egress, &peers)),
+                ..PathSegmentExtensions::default()
+            };
+            let body = discovery::encode(&body, &extensions, &sources[r#as].services);
+            (graph.isd_as(r#as), body)
         };
         let entries = route.ases.iter().enumerate().map(entry).collect();
         let info = SegmentInformation {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use connectrpc::Router;
+use hawser_http::Listener;
 use hawser_kernel::rpc::{self, Lines, SocketFile};
 use hawser_topology::AsDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,7 +19,7 @@ use crate::error::{ControlError, LookupError};
 use crate::live::{Reply, Request, Status};
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
 use crate::shared::Shared;
-use crate::{control_service, daemon, endhost_api, source};
+use crate::{bootstrap, control_service, daemon, endhost_api, source};
 
 /// Time for open requests to complete when the service stops.
 const GRACE: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ pub struct Control {
     shared: Shared,
     daemon: TcpListener,
     services: Vec<TcpListener>,
+    pub(crate) bootstrap: Vec<Listener>,
+    dir: AsDir,
     live: UnixListener,
     pub(crate) status: Status,
     /// Removes the live socket when dropped.
@@ -119,11 +122,14 @@ impl Control {
             shared,
             daemon,
             services,
+            bootstrap: Vec::new(),
+            dir: dir.clone(),
             live,
             status: Status {
                 isd_as,
                 daemon: daemon_at,
                 control,
+                bootstrap: Vec::new(),
                 down: Vec::new(),
             },
             socket: file,
@@ -144,6 +150,20 @@ impl Control {
             let router = control_service::add(Router::new(), &shared);
             let router = endhost_api::add(router, &shared);
             servers.spawn(serve(service, router, stopped.clone()));
+        }
+        let bootstrap = bootstrap::router(self.dir);
+        for listener in self.bootstrap {
+            let (served, mut stopped) = (listener.serve(bootstrap.clone()), stopped.clone());
+            let ended = async move {
+                let _ = stopped.wait_for(|&stop| stop).await;
+            };
+            servers.spawn(async move {
+                tokio::select! {
+                    () = served => {}
+                    () = ended => {}
+                }
+                Ok(())
+            });
         }
         let (end, mut ended) = mpsc::channel(1);
         let live = serve_live(self.live, shared, self.status, end);

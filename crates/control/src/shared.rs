@@ -59,9 +59,9 @@ enum Source {
 
 /// What tells a file from those that replace it: device, inode, size and the time of its last
 /// change in nanoseconds.
-type Version = (u64, u64, u64, i128);
+pub(crate) type Version = (u64, u64, u64, i128);
 
-fn version(file: &Path) -> Option<Version> {
+pub(crate) fn version(file: &Path) -> Option<Version> {
     let meta = file.metadata().ok()?;
     let changed = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
     Some((meta.dev(), meta.ino(), meta.size(), changed))

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use hawser_topology::{AsDir, Network, as_folder};
 
+use crate::discovery::announced;
 use crate::error::ControlError;
 use crate::graph::Graph;
 use crate::pki::Pki;
 use crate::plane::Plane;
+use crate::segment::EntrySource;
 
-/// Reads the network, the hop keys of all ASes, the TRCs, and the states of the links (`links.json`
+/// Reads the network, the hop keys and services of all ASes, the TRCs, and the states of the links (`links.json`
 /// of each AS; without that file its links are up and have the shape in the network).
 pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlError> {
     let lab = lab_of(dir)?;
@@ -20,11 +22,14 @@ pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlErro
     let mut graph = Graph::new(network);
     let local = graph.find(topology.isd_as);
     let local = local.ok_or(ControlError::NotInNetwork(topology.isd_as))?;
-    let mut keys = Vec::new();
+    let mut sources = Vec::new();
     let mut states = BTreeMap::new();
     for r#as in &graph.network.ases {
         let dir = AsDir::new(lab.join(as_folder(r#as.isd_as)));
-        keys.push(dir.hop_key()?);
+        sources.push(EntrySource {
+            hop_key: dir.hop_key()?,
+            services: announced(&dir.topology()?),
+        });
         let links = dir.links()?.into_iter();
         states.extend(links.map(|(id, state)| ((r#as.isd_as, id), state)));
     }
@@ -37,7 +42,7 @@ pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlErro
             graph.set_link(at, up, state.shape);
         }
     }
-    let mut plane = Plane::new(graph, keys, topology, local, lifetime);
+    let mut plane = Plane::new(graph, sources, topology, local, lifetime);
     plane.pki = Some(Pki::open(lab, dir)?);
     Ok(plane)
 }

@@ -101,11 +101,12 @@ pub(crate) fn hop_key(isd_as: IsdAsn) -> [u8; 16] {
 
 /// The control plane of an AS without a folder.
 pub(crate) fn plane(network: &Network, isd_as: IsdAsn) -> Plane {
-    let keys = network.ases.iter().map(|a| hop_key(a.isd_as)).collect();
+    let ases = network.ases.iter();
+    let sources = ases.map(|a| hop_key(a.isd_as).into()).collect();
     let graph = Graph::new(network.clone());
     let local = graph.find(isd_as).unwrap();
     let lifetime = Duration::from_secs(6 * 3600);
-    Plane::new(graph, keys, topology(network, isd_as), local, lifetime)
+    Plane::new(graph, sources, topology(network, isd_as), local, lifetime)
 }
 
 /// The master key that [`Lab`] gives an AS.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hawser_bundle::{Bundle, Coordinator as Follow};
-use hawser_control::{ControlError, Publication};
+use hawser_control::{ControlError, Publication, announced};
 use hawser_http::TokenHash;
 use hawser_topology::{FileError, IsdAsn, as_folder};
 use hawser_trust::{IssueError, LoadError};
@@ -304,7 +304,8 @@ impl Configurations {
             return Ok(segments);
         }
         let folder = made.pki.folder();
-        let publication = Publication::make(network, folder, SEGMENT_LIFETIME, now)?;
+        let services = |isd_as| announced(&bundle::topology(&state, isd_as, false));
+        let publication = Publication::make(network, folder, services, SEGMENT_LIFETIME, now)?;
         let bytes = publication.to_json();
         let hash: String = Sha256::digest(&bytes)
             .iter()

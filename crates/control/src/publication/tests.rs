@@ -4,6 +4,7 @@ use hawser_fuzz::fuzz;
 use hawser_topology::IsdAsn;
 
 use super::*;
+use crate::discovery::announced;
 use crate::error::LookupError;
 use crate::shared::{Shared, now};
 use crate::source;
@@ -12,7 +13,9 @@ use crate::testing::{Lab, ia};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn publish(lab: &Lab, lifetime: Duration, now: u64) -> Publication {
-    Publication::make(lab.network.clone(), lab.folder.path(), lifetime, now).unwrap()
+    let services = |isd_as| announced(&lab.dir(isd_as).topology().unwrap());
+    let (network, folder) = (lab.network.clone(), lab.folder.path());
+    Publication::make(network, folder, services, lifetime, now).unwrap()
 }
 
 fn decoded(publication: &Publication) -> Publication {
@@ -155,7 +158,13 @@ fn other_files_are_refused() {
     assert!(text(br#"{"format": 2}"#).contains("a newer hawser"));
     assert!(text(b"[]").contains("not a file of published segments"));
     let lab = Lab::ready("fig4");
-    let long = Publication::make(lab.network.clone(), lab.folder.path(), 2 * DAY, 0);
+    let long = Publication::make(
+        lab.network.clone(),
+        lab.folder.path(),
+        |_| Discovery::default(),
+        2 * DAY,
+        0,
+    );
     assert!(matches!(long, Err(ControlError::Lifetime(_))));
     // An AS that is not in the network.
     let published = publish(&lab, DAY, now());

@@ -51,7 +51,7 @@ pub(super) fn configuration(
     Ok(bundle)
 }
 
-fn topology(state: &State, isd_as: IsdAsn, core: bool) -> AsTopology {
+pub(super) fn topology(state: &State, isd_as: IsdAsn, core: bool) -> AsTopology {
     let interfaces = network::links(state).flat_map(|link| {
         let [near, far] = [link.a, link.b];
         let ends = [(near, far, true), (far, near, false)].into_iter();

@@ -61,6 +61,10 @@ pub enum ControlCommand {
         /// Do not answer SCMP echo requests to this host (UDP 30041)
         #[arg(long)]
         no_echo: bool,
+        /// Do not give hosts what they need to join the AS (HTTP, port 8041 of the control service's
+        /// address)
+        #[arg(long)]
+        no_bootstrap: bool,
         /// Lifetime of path segments, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
@@ -179,6 +183,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
     let ControlCommand::Run {
         dir,
         no_echo,
+        no_bootstrap,
         segment_lifetime,
         segments,
         owner,
@@ -195,6 +200,10 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         let control = match &segments {
             Some(segments) => Control::bind_published(&dir, segments).await?,
             None => Control::bind(&dir, segment_lifetime).await?,
+        };
+        let control = match no_bootstrap {
+            true => control,
+            false => control.with_bootstrap().await,
         };
         let host = any_host(&dir.topology()?);
         startup::forget();

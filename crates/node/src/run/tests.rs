@@ -366,7 +366,8 @@ async fn segments_are_fetched_and_checked() {
         ases: Vec::new(),
         links: Vec::new(),
     };
-    let made = Publication::make(empty, Path::new("/nowhere"), Duration::from_secs(60), 1);
+    let (nowhere, minute) = (Path::new("/nowhere"), Duration::from_secs(60));
+    let made = Publication::make(empty, nowhere, |_| Default::default(), minute, 1);
     let good = made.unwrap().to_json();
     coordinator.known.lock().unwrap().segments = b"{}".to_vec();
     coordinator.serve(listener);
