@@ -9,6 +9,7 @@ mod bulk;
 mod coordinator;
 mod doctor;
 mod flood;
+mod joining;
 mod kill;
 mod lab;
 mod limit;
