@@ -37,6 +37,7 @@ const ASSETS: &[(&str, &str, &str)] = assets! {
     "links.js": JS,
     "live.js": JS,
     "login.js": JS,
+    "machine.js": JS,
     "map.js": JS,
     "rate.js": JS,
     "theme.js": JS,

@@ -168,6 +168,71 @@ async fn an_administrator_adds_users_and_links() {
     server.kernel.until(2, Some(3_000_000)).await;
 }
 
+/// The secret of an AS's machine is replaced on the page, and its new archive fetched: by an
+/// administrator, and by its owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_replaced_and_the_new_archive_fetched() {
+    let server = Server::with_archives().await;
+    let path = "GET /api/v1/ases/1-ff00:0:111/archive";
+    assert_eq!(server.status_of("alice", path).await, 200);
+    let secret = || {
+        let state = server.coordinator.state();
+        state.user_ases.values().next().unwrap().host.secret
+    };
+    for (user, view, shot) in [
+        ("root", "admin", "secret-admin"),
+        ("alice", "link/1", "secret-owner"),
+    ] {
+        let Some(mut browser) = browse(&server).await else {
+            return;
+        };
+        let before = secret().unwrap();
+        let token = server.token(user).to_owned();
+        let downloads = server.folder.path().join(user);
+        let folder = downloads.clone();
+        let steps = tokio::task::spawn_blocking(move || {
+            let allowed = json!({ "behavior": "allow", "downloadPath": folder });
+            browser.call("Page.setDownloadBehavior", allowed);
+            log_in(&mut browser, &token);
+            browser.until("document.querySelector('.links tbody tr')");
+            browser.evaluate(&format!("location.hash = '#/{view}'"));
+            let button = |text: &str| {
+                format!(
+                    "[...document.querySelectorAll('button')].find((one) => one.textContent === '{text}')"
+                )
+            };
+            browser.until(&button("New secret"));
+            browser.shot(&format!("{shot}-before"), false);
+            browser.evaluate(&format!("{}.click()", button("New secret")));
+            browser.until(
+                "document.querySelector('dialog').textContent.includes('are refused at once')",
+            );
+            browser.shot(&format!("{shot}-question"), false);
+            browser.evaluate("document.querySelector('dialog .danger').click()");
+            browser.until(
+                "document.querySelector('dialog code')?.textContent === 'hawser join ARCHIVE'",
+            );
+            browser.shot(&format!("{shot}-replaced"), false);
+            browser.evaluate("document.querySelector('dialog button').click()");
+            browser.until("document.querySelector('dialog .result').textContent === 'Saved as 1-ff00_0_111.tar.gz'");
+            browser.shot(&format!("{shot}-saved"), false);
+            browser.evaluate("document.querySelector('dialog .primary').click()");
+            browser.until("!document.querySelector('dialog')");
+            // It has one again, which can be replaced again.
+            browser.until(&button("New secret"));
+            assert_eq!(browser.problems, Vec::<String>::new());
+            let file = folder.join("1-ff00_0_111.tar.gz");
+            let begun = std::time::Instant::now();
+            while !file.exists() && begun.elapsed().as_secs() < 40 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            std::fs::read(file).unwrap()
+        });
+        assert!(steps.await.unwrap().starts_with(&[0x1f, 0x8b]));
+        assert!(secret().is_some_and(|now| now != before), "{user}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_view_fits_phones_in_light_and_dark() {
     let server = Server::start().await;

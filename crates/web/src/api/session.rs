@@ -39,7 +39,8 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Result<R
 }
 
 fn me(app: &App, user: &User) -> Value {
-    value!({ "id": user.id, "name": user.name, "role": user.role, "title": app.title() })
+    value!({ "id": user.id, "name": user.name, "role": user.role, "title": app.title(),
+             "archives": app.configurations().is_some() })
 }
 
 fn set_cookie(text: &str, seconds: u64, secure: bool) -> HeaderValue {

@@ -1,9 +1,10 @@
 // Administration: users, ASes, links.
 
 import { api } from "./api.js";
-import { field, h, say } from "./dom.js";
+import { confirmed, dialog, field, h, say } from "./dom.js";
 import { asName } from "./format.js";
 import { load, store } from "./live.js";
+import { machineButtons } from "./machine.js";
 
 const ROLES = ["admin", "user", "reader"];
 
@@ -12,22 +13,9 @@ function showToken(name, token) {
   const copy = h("button", { type: "button", onclick: async () => {
     try { await navigator.clipboard.writeText(token); say("Copied"); } catch { say("Select the token to copy it"); }
   } }, "Copy");
-  const dialog = h("dialog", { "aria-label": `Token of ${name}` },
-    h("form", { method: "dialog" }, h("h2", {}, `Token of ${name}`),
-      h("p", {}, "It is shown this once: only its hash is kept."), h("code", {}, token),
-      h("div", { class: "row" }, copy, h("button", { class: "primary" }, "Done"))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
-}
-
-function confirmed(text, action) {
-  const dialog = h("dialog", { "aria-label": text },
-    h("form", { method: "dialog" }, h("p", {}, text),
-      h("div", { class: "row" }, h("button", { class: "danger", value: "yes" }, "Yes"), h("button", { value: "no" }, "Cancel"))));
-  dialog.addEventListener("close", () => { dialog.remove(); if (dialog.returnValue === "yes") action(); });
-  document.body.append(dialog);
-  dialog.showModal();
+  dialog(`Token of ${name}`,
+    h("p", {}, "It is shown this once: only its hash is kept."), h("code", {}, token),
+    h("div", { class: "row" }, copy, h("button", { class: "primary" }, "Done")));
 }
 
 // A form that asks for one thing to be added.
@@ -90,11 +78,11 @@ function users() {
     h("div", { class: "body" }, adder("Add user", [field("Name", name), field("Role", role)], add)));
 }
 
-function listOf(items, remove) {
-  return h("table", { class: "table list" }, h("tbody", {}, items.map(({ name, detail, path, warning, secret }) =>
+function listOf(items, remove, after) {
+  return h("table", { class: "table list" }, h("tbody", {}, items.map(({ name, detail, path, warning, as }) =>
     h("tr", {}, h("td", {}, h("b", {}, name), h("span", { class: "sub" }, detail)),
       h("td", {}, h("div", { class: "row" },
-        secret ? h("button", { type: "button", onclick: () => confirmed(`Refuse all archives of ${name} so far? Its machine needs a new one, which has other keys.`, () => remove(secret)) }, "New secret") : null,
+        as ? machineButtons(as, after) : null,
         h("button", { class: "danger plain", type: "button", onclick: () => confirmed(warning, () => remove(path)) }, "Remove")))))));
 }
 
@@ -136,10 +124,10 @@ function network() {
     });
     const version = ({ host }) => (host.deployed === host.version ? `version ${host.version} in force` : `version ${host.version}, ${host.deployed ?? "none"} in force`);
     const part = (title, items, form) => h("section", { class: "card" }, h("header", {}, h("h2", {}, title)),
-      items.length ? listOf(items, remove) : null, h("div", { class: "body" }, form));
+      items.length ? listOf(items, remove, refresh) : null, h("div", { class: "body" }, form));
     node.replaceChildren(
-      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}`, path: `attachment-points/${one.isd_as}`, secret: one.host.has_secret && `ases/${one.isd_as}/secret`, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
-      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}`, path: `ases/${one.isd_as}`, secret: one.host.has_secret && `ases/${one.isd_as}/secret`, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
+      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}`, path: `attachment-points/${one.isd_as}`, as: one, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
+      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}`, path: `ases/${one.isd_as}`, as: one, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
       part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: `link ${one.id} · ${one.user_as.ip ?? "no address"}`, path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links));
   };
   draw().catch((problem) => say(problem.message));

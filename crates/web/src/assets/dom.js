@@ -37,6 +37,25 @@ export function field(label, input, { hint, unit } = {}) {
   return h("div", { class: "field" }, h("label", { for: input.id }, label), whole, text);
 }
 
+// A dialog in front of the page, until one of its buttons is used.
+export function dialog(title, ...children) {
+  const node = h("dialog", { "aria-label": title }, h("form", { method: "dialog" }, h("h2", {}, title), ...children));
+  node.addEventListener("close", () => node.remove());
+  document.body.append(node);
+  node.showModal();
+  return node;
+}
+
+// Asks before `action`, which is called what `name` says.
+export function confirmed(text, action, name = "Yes") {
+  const node = h("dialog", { "aria-label": text },
+    h("form", { method: "dialog" }, h("p", {}, text),
+      h("div", { class: "row" }, h("button", { class: "danger", value: "yes" }, name), h("button", { value: "no" }, "Cancel"))));
+  node.addEventListener("close", () => { node.remove(); if (node.returnValue === "yes") action(); });
+  document.body.append(node);
+  node.showModal();
+}
+
 // Says something once, also to those who listen to the page.
 export function say(text) {
   const status = document.getElementById("status");

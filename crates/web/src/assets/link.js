@@ -6,7 +6,8 @@ import { field, h } from "./dom.js";
 import { DIRECTIONS, MIN_LIMIT, asName, asNumber, bytes, count, directionName, directionPhrase, exactRate, unitOf, wanted } from "./format.js";
 import { graph } from "./graph.js";
 import { pill } from "./links.js";
-import { listen, mayLimit, rateOf, store } from "./live.js";
+import { listen, load, mayLimit, rateOf, store } from "./live.js";
+import { machineButtons } from "./machine.js";
 import { limitControl } from "./rate.js";
 
 const SPANS = [[60, "1 min"], [600, "10 min"], [3600, "1 h"], [86400, "24 h"]];
@@ -76,6 +77,7 @@ export function link(argument) {
   let gone = false;
   const cards = Object.fromEntries(DIRECTIONS.map((direction) => [direction, directionCard(current, direction)]));
   const state = h("div", { class: "row" });
+  const machine = h("div", { class: "row" });
   const trouble = h("p", { class: "notice bad", role: "alert", hidden: true });
   const changes = changeList(id);
 
@@ -118,6 +120,13 @@ export function link(argument) {
 
   const draw = () => {
     state.replaceChildren(pill(current));
+    // Administrators have these for all ASes at once.
+    const own = current.owner?.id === store.me.id && store.me.role === "user";
+    const as = own && store.ases.find((one) => one.isd_as === current.user_as.isd_as);
+    const known = as ? String(as.host.has_secret) : "";
+    // Whoever works by keyboard stays where they are.
+    if (machine.dataset.known !== known) machine.replaceChildren(...(as ? machineButtons(as, load).filter(Boolean) : []));
+    machine.dataset.known = known;
     trouble.hidden = !current.error;
     trouble.textContent = current.error ? `The attachment point could not set its limits: ${current.error}` : "";
     for (const direction of DIRECTIONS) cards[direction].control.update(current);
@@ -145,7 +154,7 @@ export function link(argument) {
         h("a", { href: "#/links", class: "small" }, "All links"),
         h("h1", {}, `${asName(current.attachment_point)} – ${asName(current.user_as)}`),
         h("p", { class: "muted small" }, [`link ${id}`, endText(current.attachment_point), endText(current.user_as), current.device, owner].filter(Boolean).join(" · "))),
-      h("div", { class: "row" }, state, h("div", { class: "segments", role: "group", "aria-label": "Time that the graphs show" }, buttons))),
+      h("div", { class: "row" }, machine, state, h("div", { class: "segments", role: "group", "aria-label": "Time that the graphs show" }, buttons))),
     trouble, reads,
     h("div", { class: "pair" }, DIRECTIONS.map((direction) => cards[direction].node)),
     store.me.role === "admin" ? maximumForm(current) : null,

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hawser_coordinator::{
-    Actor, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer, FailedLinks, LinkId,
-    LinkUsage, Role, User, enforce_locally,
+    Access, Actor, Configurations, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer,
+    FailedLinks, LinkId, LinkUsage, Role, User, enforce_locally,
 };
 use hawser_http::{Listener, Token};
 use hawser_topology::IsdAsn;
-use hawser_web::{App, AppOptions, Origin, router, sample};
+use hawser_web::{App, AppOptions, router, sample};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,15 +110,24 @@ impl Server {
     }
 
     pub async fn with_connections(connections: usize) -> Self {
-        Self::with(connections, None).await
+        Self::with(connections, AppOptions::default(), false).await
     }
 
     /// Behind a proxy that serves the page at this address.
     pub async fn behind(origin: &str) -> Self {
-        Self::with(256, Some(origin.parse().unwrap())).await
+        let options = AppOptions {
+            proxy: Some(origin.parse().unwrap()),
+            ..AppOptions::default()
+        };
+        Self::with(256, options, false).await
     }
 
-    async fn with(connections: usize, proxy: Option<Origin>) -> Self {
+    /// That also makes the archives of ASes.
+    pub async fn with_archives() -> Self {
+        Self::with(256, AppOptions::default(), true).await
+    }
+
+    async fn with(connections: usize, options: AppOptions, has_archives: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let coordinator = Coordinator::open(folder.path()).unwrap();
         let program = Actor::program();
@@ -165,10 +174,19 @@ impl Server {
         let kernel = Arc::new(Kernel::default());
         let options = AppOptions {
             title: "Link limits".into(),
-            proxy,
-            ..AppOptions::default()
+            ..options
         };
-        let app = App::new(coordinator.clone(), options);
+        let app = match has_archives {
+            false => App::new(coordinator.clone(), options),
+            true => {
+                let access = Access {
+                    url: "https://coordinator.example".to_owned(),
+                    ca: None,
+                };
+                let made = Configurations::open(coordinator.clone(), folder.path(), access);
+                App::with_configurations(made.unwrap(), options)
+            }
+        };
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None);
         let listener = listener.await.unwrap().with_connections(connections);
         let address = listener.local_addr().unwrap();
@@ -207,6 +225,21 @@ impl Server {
             head: head.to_owned(),
             body: body.to_owned(),
         }
+    }
+
+    /// The status of the answer to a request of a user, whatever its body is.
+    pub async fn status_of(&self, user: &str, first: &str) -> u16 {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!(
+            "{first} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            self.token(user)
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let head = String::from_utf8_lossy(&answer[..16]).into_owned();
+        head.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
     /// The answer to a request of a user.
