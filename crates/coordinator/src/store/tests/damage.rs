@@ -10,6 +10,7 @@ use redb::backends::FileBackend;
 use redb::{DatabaseError, StorageBackend};
 
 use super::*;
+use crate::user::Role;
 
 /// A folder with the state of a network, closed.
 fn closed() -> (tempfile::TempDir, State) {
@@ -24,9 +25,51 @@ fn reason(folder: &Path) -> String {
     Coordinator::open(folder).unwrap_err().to_string()
 }
 
+/// The same for three attachment points and twenty user ASes.
+fn large() -> (tempfile::TempDir, State) {
+    let (folder, _) = closed();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let program = Actor::program();
+    for number in 0..2 {
+        let new = serde_json::json!({
+            "isd_as": format!("1-ff00:1:{number}"), "label": "more", "addresses": ["10.1.0.1"],
+        });
+        let new = serde_json::from_value(new).unwrap();
+        coordinator.add_attachment_point(&program, new).unwrap();
+    }
+    let points: Vec<_> = coordinator
+        .state()
+        .attachment_points
+        .keys()
+        .copied()
+        .collect();
+    for number in coordinator.state().user_ases.len()..20 {
+        let isd_as = format!("1-ff00:2:{number}");
+        let (owner, _) = coordinator.add_user(&program, &isd_as, Role::User).unwrap();
+        let new = serde_json::json!({
+            "isd_as": isd_as, "label": isd_as, "owner": owner.id,
+            "addresses": [format!("10.2.0.{}", number + 1)],
+        });
+        let new = serde_json::from_value(new).unwrap();
+        coordinator.add_user_as(&program, new).unwrap();
+        let link = serde_json::json!({
+            "attachment_point": points[number % 3], "user_as": isd_as,
+            "limit": {"egress": 1_000_000},
+        });
+        let link = serde_json::from_value(link).unwrap();
+        coordinator.add_link(&program, link).unwrap();
+    }
+    let state = (*coordinator.state()).clone();
+    assert_eq!(
+        (state.attachment_points.len(), state.user_ases.len()),
+        (3, 20)
+    );
+    (folder, state)
+}
+
 #[test]
 fn a_file_damaged_anywhere_is_refused_or_whole() {
-    let (folder, state) = closed();
+    let (folder, state) = large();
     let path = file(folder.path());
     let whole = fs::read(&path).unwrap();
     let mut runner = TestRunner::new(Config::with_cases(100));
@@ -57,6 +100,10 @@ fn a_file_damaged_anywhere_is_refused_or_whole() {
             Ok(())
         })
         .unwrap();
+    println!(
+        "{} of 100 damaged files were refused, the others were whole",
+        refused.get()
+    );
     assert!(refused.get() > 0);
 }
 
