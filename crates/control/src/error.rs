@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use connectrpc::ConnectError;
+use hawser_kernel::bind::Refused;
 use hawser_topology::{FileError, IsdAsn};
 
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
@@ -33,7 +34,7 @@ pub enum ControlError {
     #[error("segments cannot be signed: {0}")]
     Unsigned(String),
     /// A TCP address cannot be bound.
-    #[error("cannot serve {what} on {address}: {source}")]
+    #[error("cannot serve {what} on {address}: {}", Refused::tcp(*.address, source))]
     Address {
         /// The service at this address.
         what: &'static str,

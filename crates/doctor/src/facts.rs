@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_endhost::{BootstrapError, IsdAsn, SourceError};
+use hawser_kernel::bind::Refused;
 
 /// What a host is used for, beside transfers as an ordinary user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,19 +135,15 @@ pub struct Listen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another socket has the address.
-    Taken,
     /// All dispatched ports are taken.
     NoFreePort,
     /// The port is not one that routers deliver to.
     Outside,
-    /// The address is not one of this host.
-    NotHere(IpAddr),
-    /// This user may not use the port.
-    Forbidden,
     /// The host has no address towards a router, for the reason given.
     NoAddress(String),
-    /// Another error of the system.
+    /// The system does not bind it.
+    System(Refused),
+    /// Another error.
     Other(String),
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 
+use hawser_kernel::bind::Refused;
 use hawser_packet::{Body, Packet, ScionAddr, Scmp};
 use thiserror::Error;
 use tokio::net::UdpSocket;
@@ -16,10 +17,24 @@ pub const PORT: u16 = 30041;
 
 /// Why requests are not answered: the address cannot be bound, or receiving failed.
 #[derive(Debug, Error)]
-#[error("cannot answer echoes at {addr}: {source}")]
-pub struct ResponderError {
-    addr: SocketAddr,
-    source: io::Error,
+#[non_exhaustive]
+pub enum ResponderError {
+    /// The address cannot be bound.
+    #[error("cannot answer echoes at {addr}: {}", Refused::udp(*.addr, source))]
+    Refused {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Requests cannot be received.
+    #[error("cannot receive requests for echoes at {addr}: {source}")]
+    Receive {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
 }
 
 /// Answers SCMP echo and traceroute requests that arrive at `addr` (port [`PORT`] of the host's
@@ -29,15 +44,15 @@ pub struct ResponderError {
 /// # Errors
 /// [`ResponderError`] when `addr` cannot be bound or used.
 pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
-    let failed = |source| ResponderError { addr, source };
-    let socket = UdpSocket::bind(addr).await.map_err(failed)?;
+    let refused = |source| ResponderError::Refused { addr, source };
+    let socket = UdpSocket::bind(addr).await.map_err(refused)?;
     let mut buffer = vec![0; 65536];
     loop {
         let (length, from) = match socket.recv_from(&mut buffer).await {
             Ok(received) => received,
             // The error of an earlier answer to a closed port.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
-            Err(source) => return Err(failed(source)),
+            Err(source) => return Err(ResponderError::Receive { addr, source }),
         };
         let Some(answer) = answer(&buffer[..length], from) else {
             continue;

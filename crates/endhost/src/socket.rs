@@ -69,7 +69,7 @@ impl Socket {
         let socket = Self::bind_blocking(host, local)?;
         let addr = socket.local_addr().host;
         let registered = socket.io.registered();
-        registered.map_err(|source| BindError::Refused { addr, source })?;
+        registered.map_err(|source| BindError::SetUp { addr, source })?;
         Ok(socket)
     }
 
@@ -81,10 +81,10 @@ impl Socket {
     /// As [`Socket::bind`].
     pub fn bind_blocking(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
         let (socket, addr) = bind::bind(host, local)?;
-        let refused = |source| BindError::Refused { addr, source };
-        let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
+        let failed = |source| BindError::SetUp { addr, source };
+        let offload = UdpSocketState::new((&socket).into()).map_err(failed)?;
         // QUIC's smallest packets exceed SCION's smallest MTU.
-        allow_fragments(&socket, addr.ip()).map_err(refused)?;
+        allow_fragments(&socket, addr.ip()).map_err(failed)?;
         Ok(Self {
             io: Io::new(socket, host.clone()),
             offload,

@@ -1,10 +1,11 @@
-//! The system calls that several crates share: netlink round trips, interfaces, routes and policy rules,
+//! The system calls that several crates share: sockets that cannot be bound, in words; netlink round trips, interfaces, routes and policy rules,
 //! network namespaces, offloads and queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
 //! over Unix sockets, the process's memory; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
 
+pub mod bind;
 pub mod error_queue;
 pub mod ethtool;
 pub mod interface;

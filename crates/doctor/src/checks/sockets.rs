@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use hawser_kernel::bind::{Cause, Refused};
+
 use crate::code::Code;
 use crate::facts::{Facts, Listen, Refusal};
 use crate::finding::Finding;
@@ -43,14 +45,7 @@ fn refused(facts: &Facts, address: Option<SocketAddr>, refusal: &Refusal) -> Fin
     let range = format!("{} to {}", ports.start(), ports.end());
     let at = address.map_or("a socket".to_owned(), |address| address.to_string());
     match refusal {
-        Refusal::Taken => Finding::error(
-            Code::PortTaken,
-            format!("{at}: another program has this UDP port"),
-            format!(
-                "`ss -ulpn 'sport = {}'` shows which; end it, or take another port of {range}",
-                address.map_or(0, |address| address.port())
-            ),
-        ),
+        Refusal::System(refused) => system(facts, &at, refused, &range),
         Refusal::NoFreePort => Finding::error(
             Code::NoFreePort,
             format!("all UDP ports to which routers of this AS deliver ({range}) are taken"),
@@ -61,21 +56,6 @@ fn refused(facts: &Facts, address: Option<SocketAddr>, refusal: &Refusal) -> Fin
             Code::PortOutside,
             format!("{at}: routers of this AS deliver to the ports {range} only"),
             format!("take a port of {range}, or 0 for any that is free"),
-        ),
-        Refusal::NotHere(ip) => Finding::error(
-            Code::AddressNotHere,
-            format!("{ip} is not an address of this host"),
-            match facts.sockets.configured {
-                Some(configured) if configured == *ip => {
-                    "correct SCION_LOCAL_ADDR (or --local): `ip address` shows the addresses"
-                }
-                _ => "`ip address` shows those that are: take one of them",
-            },
-        ),
-        Refusal::Forbidden => Finding::error(
-            Code::PortForbidden,
-            format!("{at}: this user may not use this port"),
-            "take a port from 1024, or run it as root",
         ),
         Refusal::NoAddress(reason) => Finding::error(
             Code::NoAddress,
@@ -88,5 +68,26 @@ fn refused(facts: &Facts, address: Option<SocketAddr>, refusal: &Refusal) -> Fin
             format!("{at} cannot be bound: {error}"),
             "mend what the system names, or take another address",
         ),
+    }
+}
+
+/// The finding for a socket `at` an address that the system refused to bind.
+fn system(facts: &Facts, at: &str, refused: &Refused, range: &str) -> Finding {
+    let (reason, remedy) = (refused.reason(), refused.remedy());
+    let at_it = format!("{at}: {reason}");
+    match refused.cause {
+        Cause::Taken => Finding::error(
+            Code::PortTaken,
+            at_it,
+            format!("{remedy}; routers of this AS deliver to the ports {range}"),
+        ),
+        Cause::NotHere if facts.sockets.configured == Some(refused.address.ip()) => Finding::error(
+            Code::AddressNotHere,
+            reason,
+            "correct SCION_LOCAL_ADDR (or --local): `ip address` shows the addresses",
+        ),
+        Cause::NotHere => Finding::error(Code::AddressNotHere, reason, remedy),
+        Cause::Forbidden => Finding::error(Code::PortForbidden, at_it, remedy),
+        _ => Finding::error(Code::NoAddress, at_it, remedy),
     }
 }

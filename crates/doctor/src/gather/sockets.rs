@@ -1,11 +1,12 @@
 //! Addresses and ports of this host.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use hawser_endhost::Endhost;
 use hawser_endhost::responder;
 use hawser_endhost::socket::{BindError, Socket};
+use hawser_kernel::bind::Refused;
 
 use crate::facts::{Listen, Refusal, Sockets};
 
@@ -31,7 +32,7 @@ pub(super) fn alone(listen: Option<SocketAddr>) -> Sockets {
             address,
             refusal: UdpSocket::bind(address)
                 .err()
-                .map(|error| system(address, &error)),
+                .map(|error| Refusal::System(Refused::udp(address, &error))),
         }),
         ..Sockets::default()
     }
@@ -48,16 +49,7 @@ fn refusal(error: BindError) -> Refusal {
         BindError::OutsideRange { .. } => Refusal::Outside,
         BindError::NoFreePort { .. } => Refusal::NoFreePort,
         BindError::NoAddress(reason) => Refusal::NoAddress(reason),
-        BindError::Refused { addr, source } => system(addr, &source),
+        BindError::Refused { addr, source } => Refusal::System(Refused::udp(addr, &source)),
         error => Refusal::Other(error.to_string()),
-    }
-}
-
-fn system(address: SocketAddr, error: &io::Error) -> Refusal {
-    match error.kind() {
-        ErrorKind::AddrInUse => Refusal::Taken,
-        ErrorKind::AddrNotAvailable => Refusal::NotHere(address.ip()),
-        ErrorKind::PermissionDenied => Refusal::Forbidden,
-        _ => Refusal::Other(error.to_string()),
     }
 }

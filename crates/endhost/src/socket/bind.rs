@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
 
+use hawser_kernel::bind::Refused;
 use hawser_kernel::{error_queue, interface, socket};
 use thiserror::Error;
 
@@ -32,7 +33,11 @@ pub enum BindError {
         range: RangeInclusive<u16>,
     },
     /// All dispatched ports are in use.
-    #[error("no free port among {}-{} at {ip}", range.start(), range.end())]
+    #[error(
+        "no free port among {}-{} at {ip}: end programs that hold many (`ss -ulnp` shows them), or \
+         widen `dispatched_ports` in topology.json",
+        range.start(), range.end()
+    )]
     NoFreePort {
         /// The address.
         ip: IpAddr,
@@ -49,8 +54,16 @@ pub enum BindError {
     #[error("{0} is not an address to send to: name one of this host's addresses to listen at")]
     Unspecified(IpAddr),
     /// The system refused.
-    #[error("cannot bind {addr}: {source}")]
+    #[error("cannot bind {addr}: {}", Refused::udp(*.addr, source))]
     Refused {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The socket was bound, but does not do what is needed of it.
+    #[error("cannot set up the socket at {addr}: {source}")]
+    SetUp {
         /// The address.
         addr: SocketAddr,
         /// The system's error.
@@ -79,23 +92,24 @@ pub(super) fn bind(
         port if range.contains(&port) => bind_to(wanted)?,
         port => return Err(BindError::OutsideRange { port, range }),
     };
-    let refused = |source| BindError::Refused {
+    let failed = |source| BindError::SetUp {
         addr: wanted,
         source,
     };
-    error_queue::enable(&socket).map_err(refused)?;
+    error_queue::enable(&socket).map_err(failed)?;
     if let Some(mark) = host.mark() {
-        socket::set_mark(&socket, mark).map_err(refused)?;
+        socket::set_mark(&socket, mark).map_err(failed)?;
     }
     enlarge(&socket);
-    let addr = socket.local_addr().map_err(refused)?;
+    let addr = socket.local_addr().map_err(failed)?;
     Ok((socket, addr))
 }
 
 fn bind_to(addr: SocketAddr) -> Result<StdSocket, BindError> {
     let refused = |source| BindError::Refused { addr, source };
     let socket = StdSocket::bind(addr).map_err(refused)?;
-    socket.set_nonblocking(true).map_err(refused)?;
+    let failed = |source| BindError::SetUp { addr, source };
+    socket.set_nonblocking(true).map_err(failed)?;
     Ok(socket)
 }
 

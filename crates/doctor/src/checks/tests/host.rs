@@ -1,10 +1,20 @@
 //! What is broken at the host itself: sockets, files, disks, rights.
 
+use std::io::ErrorKind;
+
+use hawser_kernel::bind::Refused;
+
 use super::*;
+
+fn system(address: &str, error: ErrorKind) -> Refusal {
+    Refusal::System(Refused::udp(super::address(address), &error.into()))
+}
 
 #[test]
 fn a_port_that_is_taken() {
-    let finding = one(Code::PortTaken, |facts| refused(facts, Refusal::Taken));
+    let finding = one(Code::PortTaken, |facts| {
+        refused(facts, system("10.0.1.1:31000", ErrorKind::AddrInUse))
+    });
     assert!(finding.problem.contains("10.0.1.1:31000"), "{finding:?}");
     assert!(finding.remedy.contains("sport = 31000"), "{finding:?}");
     problem(Code::NoFreePort, &["31000 to 32767"], |facts| {
@@ -18,7 +28,7 @@ fn a_port_that_cannot_be_used() {
         refused(facts, Refusal::Outside);
     });
     problem(Code::PortForbidden, &["10.0.1.1:31000"], |facts| {
-        refused(facts, Refusal::Forbidden);
+        refused(facts, system("10.0.1.1:31000", ErrorKind::PermissionDenied));
     });
 }
 
@@ -27,7 +37,8 @@ fn an_address_of_another_host() {
     let ip = "10.0.9.9".parse().unwrap();
     let finding = one(Code::AddressNotHere, |facts| {
         facts.sockets.configured = Some(ip);
-        facts.sockets.any = Some(Err(Refusal::NotHere(ip)));
+        let refusal = system("10.0.9.9:0", ErrorKind::AddrNotAvailable);
+        facts.sockets.any = Some(Err(refusal));
     });
     assert!(finding.problem.contains("10.0.9.9"), "{finding:?}");
     assert!(finding.remedy.contains("SCION_LOCAL_ADDR"), "{finding:?}");
