@@ -1,5 +1,6 @@
 //! A socket, its connections and their requests.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -138,10 +139,16 @@ async fn requests(
     peer: Peer,
     admitted: Arc<Admitted>,
 ) {
-    let answer = service_fn(|mut request: Request<Incoming>| {
+    let is_first = Cell::new(true);
+    let answer = service_fn(move |mut request: Request<Incoming>| {
         let (router, admitted) = (router.clone(), Arc::clone(&admitted));
         request.extensions_mut().insert(peer.clone());
+        let is_first = is_first.replace(false);
         async move {
+            // Many requests may have come at once: other connections have their turn in between.
+            if !is_first {
+                tokio::task::yield_now().await;
+            }
             let body = |body| Body::new(RequestBody::new(body, Arc::clone(&admitted)));
             Ok::<Response, Infallible>(match router.oneshot(request.map(body)).await {
                 Ok(answer) => watched(answer, admitted),

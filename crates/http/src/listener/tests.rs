@@ -68,3 +68,38 @@ async fn a_connection_is_used_again_after_an_answer() {
         stream.write_all(request.as_bytes()).await.unwrap();
     }
 }
+
+/// Requests that come together on a connection are answered in turn with those of others.
+#[tokio::test]
+async fn pipelined_requests_take_turns_with_others() {
+    const PIPELINED: usize = 64;
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None);
+    let listener = listener.await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answered = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let note = |path: &'static str| {
+        let answered = Arc::clone(&answered);
+        get(move || async move { answered.lock().unwrap().push(path) })
+    };
+    let router = Router::new()
+        .route("/many", note("/many"))
+        .route("/one", note("/one"));
+    let many = "GET /many HTTP/1.1\r\nhost: x\r\n\r\n".repeat(PIPELINED);
+    // All have arrived before the first is read.
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        open.push(connect(address, &many).await);
+    }
+    let one = connect(address, &GET.replace("GET /", "GET /one")).await;
+    let serving = tokio::spawn(listener.serve(router));
+    answer(one).await;
+    let before = answered
+        .lock()
+        .unwrap()
+        .iter()
+        .position(|path| *path == "/one")
+        .unwrap();
+    // One turn of each of the others, or a few.
+    assert!(before < 8 * 8, "{before} requests were answered before");
+    serving.abort();
+}
