@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use hawser_kernel::bind::Refused;
 use hawser_topology::FileError;
 
 /// Why a router cannot start or continue.
@@ -23,7 +24,7 @@ pub enum RouterError {
         what: String,
     },
     /// A socket of an interface cannot be opened.
-    #[error("cannot open {} at {local}: {source}", socket_name(*.id))]
+    #[error("cannot open {} at {local}: {}", socket_name(*.id), Refused::udp(*.local, source))]
     Interface {
         /// The interface; 0 for the internal address, to which hosts of the AS send.
         id: u16,

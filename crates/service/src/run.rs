@@ -14,6 +14,7 @@ use hawser_bulk::{
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
 use hawser_http::TlsError;
+use hawser_kernel::bind::Refused;
 use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -52,7 +53,7 @@ pub enum RunError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A socket for the API cannot be bound.
-    #[error("cannot listen at {address}: {source}")]
+    #[error("cannot listen at {address}: {}", Refused::tcp(*.address, source))]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -24,11 +24,13 @@ mod service;
 mod subflows;
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_capture::{RedirectError, RoutesError};
+use hawser_kernel::bind::Refused;
 use hawser_kernel::socket;
 use hawser_keys::PeerKey;
 use hawser_mptcp::{PathManagerError, SettingsError};
@@ -114,8 +116,8 @@ pub enum HolderError {
     },
     /// The port at which captured connections are to arrive cannot be listened at.
     #[error(
-        "cannot listen at TCP port {port} for captured connections: {source}; choose another \
-         `--redirect-port`, or none"
+        "cannot listen for captured connections: {}: choose another `--redirect-port`, or none",
+        Refused::tcp((Ipv6Addr::UNSPECIFIED, *.port).into(), source).reason()
     )]
     RedirectPort {
         /// The port.

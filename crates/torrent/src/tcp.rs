@@ -9,6 +9,7 @@ use std::task::{self, Context, Poll};
 use std::time::Duration;
 
 use hawser_endhost::IsdAsn;
+use hawser_kernel::bind::Refused;
 use hawser_kernel::socket::tcp_rtt;
 use hawser_path::Fingerprint;
 use rustix::net::{Shutdown, shutdown, sockopt};
@@ -56,14 +57,7 @@ impl Listener {
         let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Self { tcp, local }));
         bound.map_err(|error| ListenError {
             addr,
-            why: match error.kind() {
-                io::ErrorKind::AddrInUse => "another program does: choose another port".into(),
-                io::ErrorKind::AddrNotAvailable => "it is not an address of this host".into(),
-                io::ErrorKind::PermissionDenied => {
-                    "not allowed: choose a port of at least 1024".into()
-                }
-                _ => why(&error),
-            },
+            why: Refused::tcp(addr, &error).to_string(),
         })
     }
 

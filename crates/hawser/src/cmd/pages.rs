@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use hawser_coordinator::{Actor, Coordinator, Role, User};
 use hawser_http::{Listener, Tls, TlsFiles, Token};
+use hawser_kernel::bind::Refused;
 use hawser_service::{READY, notify};
 use hawser_web::{App, AppOptions, Origin, router, sample};
 
@@ -96,7 +97,10 @@ impl PagesArgs {
         process::raise_file_limit();
         process::survive_hangup()?;
         let listener = Listener::bind(self.listen, tls).await;
-        let listener = listener.doing(format_args!("listening at {}", self.listen))?;
+        let listener = listener.map_err(|error| {
+            let refused = Refused::tcp(self.listen, &error);
+            Failure::job(format_args!("cannot listen at {}: {refused}", self.listen))
+        })?;
         if !is_secure && self.behind_proxy.is_none() && !self.listen.ip().is_loopback() {
             errln!(
                 "hawser: warning: tokens pass {} unencrypted: give --tls-cert and --tls-key, or \

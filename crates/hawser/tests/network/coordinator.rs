@@ -1,6 +1,8 @@
 //! ASes that join from archives, and follow their coordinator.
 
+mod alone;
 mod bed;
+mod trust;
 
 use std::time::Instant;
 
@@ -12,6 +14,7 @@ use crate::support::eventually;
 /// The one test: bringing the network up takes longer than all that is tried in it.
 #[test]
 fn ases_join_from_archives_and_follow_their_coordinator() {
+    let begun = Instant::now();
     let Some(mut bed) = Bed::new() else {
         return;
     };
@@ -27,15 +30,22 @@ fn ases_join_from_archives_and_follow_their_coordinator() {
     for isd_as in ases() {
         bed.wait_ready(isd_as);
     }
-    all_pairs_reach_each_other(&bed);
+    let time = begun.elapsed().as_secs_f64();
+    println!("{} ASes were up after {time:.1} s", ases().count());
+    each_reaches_another(&bed);
     a_limit_comes_into_force(&bed, &links[0]);
     an_attachment_point_that_was_off_catches_up(&mut bed, &links[2]);
     another_link_gives_another_path(&bed);
+    alone::failures_of_three_are_theirs_alone(&mut bed);
+    trust::each_end_of_trust_counts_at_once(&mut bed);
+    println!("all of it took {:.1} s", begun.elapsed().as_secs_f64());
 }
 
-fn all_pairs_reach_each_other(bed: &Bed) {
-    for from in ases() {
-        for to in ases().filter(|to| *to != from) {
+fn each_reaches_another(bed: &Bed) {
+    let all: Vec<_> = ases().collect();
+    for (at, from) in all.iter().enumerate() {
+        // The next one, and one some places on: at each attachment point.
+        for to in [1, 4].map(|on| all[(at + on) % all.len()]) {
             eventually(&format!("{from} reaches {to}"), || {
                 let host = format!("{to},127.0.0.1");
                 bed.hawser(from, &["ping", &host, "-c", "1"])

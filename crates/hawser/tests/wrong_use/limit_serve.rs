@@ -19,7 +19,18 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
     refused(
         &serve(&["--listen", "192.0.2.1:80"]),
         1,
-        &["listening at 192.0.2.1:80"],
+        &[
+            "cannot listen at 192.0.2.1:80: 192.0.2.1 is not an address of this host",
+            "`ip address`",
+        ],
+    );
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    let shows = format!("`ss -tlnp 'sport = {}'`", taken.port());
+    refused(
+        &serve(&["--listen", &taken.to_string()]),
+        1,
+        &["another program has TCP port", &shows],
     );
     let (cert, key) = (path("cert.pem"), path("key.pem"));
     let tls = serve(&[

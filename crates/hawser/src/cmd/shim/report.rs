@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use hawser_kernel::bind::Refused;
 use hawser_kernel::rpc::{self, Service};
 use hawser_service::Listener;
 use hawser_shim::carrier::{CarrierReport, Reporter};
@@ -72,7 +73,10 @@ pub fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 /// Binds the socket on which metrics are served.
 pub async fn metrics_listener(address: SocketAddr) -> Result<Listener, Failure> {
     let bound = Listener::http(address, false).await;
-    bound.map_err(|error| Failure::job(format!("cannot serve metrics at {address}: {error}")))
+    bound.map_err(|error| {
+        let refused = Refused::tcp(address, &error);
+        Failure::job(format_args!("cannot serve metrics at {address}: {refused}"))
+    })
 }
 
 /// Serves the metrics of the shim with this name. Never ends.

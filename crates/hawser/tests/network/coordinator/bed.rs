@@ -1,4 +1,4 @@
-//! A coordinator, three attachment points and five user ASes, each in a network namespace of its
+//! A coordinator, three attachment points and twenty user ASes, each in a network namespace of its
 //! own. A lab without services gives the namespaces, with plain IP among them by way of a hub.
 
 use std::fs::{self, File};
@@ -23,13 +23,30 @@ const HUB: &str = "1-ff00:0:100";
 /// The attachment points.
 pub const POINTS: [&str; 3] = ["1-ff00:0:110", "1-ff00:0:120", "1-ff00:0:130"];
 /// The user ASes, each with the attachment point that it has a link to.
-pub const USERS: [(&str, usize); 5] = [
+pub const USERS: [(&str, usize); 20] = [
     ("1-ff00:0:1", 0),
     ("1-ff00:0:2", 0),
     ("1-ff00:0:3", 1),
     ("1-ff00:0:4", 1),
     ("1-ff00:0:5", 2),
+    ("1-ff00:0:6", 2),
+    ("1-ff00:0:7", 0),
+    ("1-ff00:0:8", 1),
+    ("1-ff00:0:9", 2),
+    ("1-ff00:0:a", 0),
+    ("1-ff00:0:b", 1),
+    ("1-ff00:0:c", 2),
+    ("1-ff00:0:d", 0),
+    ("1-ff00:0:e", 1),
+    ("1-ff00:0:f", 2),
+    ("1-ff00:0:10", 0),
+    ("1-ff00:0:11", 1),
+    ("1-ff00:0:12", 2),
+    ("1-ff00:0:13", 0),
+    ("1-ff00:0:14", 1),
 ];
+/// A device at the attachment point of the last user AS, which the limits of its link are set at.
+pub const SPARE: &str = "spare";
 const PORT: u16 = 8040;
 /// Longest wait for an answer or a line.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,7 +92,7 @@ impl Process {
     }
 
     /// Waits for a line of JSON.
-    fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) {
+    pub fn wait_for(&self, what: &str, wanted: impl Fn(&Value) -> bool) {
         let mut seen = Vec::new();
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -88,6 +105,14 @@ impl Process {
             }
             seen.push(line);
         }
+    }
+
+    /// What it has reported since this was asked last.
+    pub fn events(&self) -> Vec<Value> {
+        let lines = self.lines.try_iter();
+        lines
+            .filter_map(|line| serde_json::from_str(&line).ok())
+            .collect()
     }
 
     /// Ends it as systemd does, and waits until it has ended.
@@ -226,6 +251,10 @@ impl Bed {
     /// Adds all ASes, their users and their links; returns the owner's token and the number of the
     /// link of each user AS.
     pub fn fill(&self) -> Vec<(String, u64)> {
+        self.sh(
+            POINTS[USERS[19].1],
+            &format!("ip link add {SPARE} type veth peer name far && ip link set {SPARE} up"),
+        );
         for isd_as in POINTS {
             let new = json!({"isd_as": isd_as, "label": isd_as, "addresses": [address(isd_as)]});
             self.admin("POST", "/api/v1/attachment-points", &new);
@@ -246,6 +275,7 @@ impl Bed {
                              "addresses": [address(isd_as)]});
             self.admin("POST", "/api/v1/ases", &new);
             let link = json!({"attachment_point": POINTS[point], "user_as": isd_as,
+                              "device": (isd_as == USERS[19].0).then_some(SPARE),
                               "maximum": {"egress": 100_000_000, "ingress": 100_000_000}});
             let link = self.admin("POST", "/api/v1/links", &link);
             (token, link["id"].as_u64().unwrap())
@@ -283,16 +313,41 @@ impl Bed {
 
     /// Waits until all that has come for an AS is in force there.
     pub fn wait_ready(&self, isd_as: &str) {
-        let (_, node) = self.nodes.iter().find(|(of, _)| *of == isd_as).unwrap();
-        node.wait_for(&format!("{isd_as} is ready"), |event| {
-            event["event"] == "ready"
-        });
+        self.node(isd_as)
+            .wait_for(&format!("{isd_as} is ready"), |event| {
+                event["event"] == "ready"
+            });
     }
 
     /// Takes the node of an AS out.
     pub fn leave(&mut self, isd_as: &str) -> Process {
         let at = self.nodes.iter().position(|(of, _)| *of == isd_as).unwrap();
         self.nodes.remove(at).1
+    }
+
+    /// The node of an AS.
+    pub fn node(&self, isd_as: &str) -> &Process {
+        let (_, node) = self.nodes.iter().find(|(of, _)| *of == isd_as).unwrap();
+        node
+    }
+
+    /// Runs shell commands in the namespace of an AS.
+    pub fn sh(&self, isd_as: &str, commands: &str) {
+        let output = self
+            .lab
+            .exec(isd_as, &["sh", "-ec", commands])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{commands}: {output:?}");
+    }
+
+    /// Starts a hawser command in the namespace of an AS.
+    pub fn start(&self, isd_as: &str, args: &[&str]) -> Child {
+        let mut command = self
+            .lab
+            .exec(isd_as, &[&[self.lab.program()], args].concat());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
     }
 
     /// A hawser command in the namespace of an AS.
