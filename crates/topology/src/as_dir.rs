@@ -1,8 +1,7 @@
 //! The folder of one AS.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -150,14 +149,8 @@ fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), FileError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(FileError::at(folder))?;
     }
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| file.write_all(BASE64_STANDARD.encode(key).as_bytes()))
-        .map_err(FileError::at(path))
+    let text = BASE64_STANDARD.encode(key);
+    hawser_file::write(path, text.as_bytes(), hawser_file::PRIVATE).map_err(FileError::at(path))
 }
 
 fn derive_hop_key(master: &[u8]) -> [u8; 16] {

@@ -25,6 +25,11 @@ impl FileError {
         }
     }
 
+    /// Whether the file can be read, and its content is not valid.
+    pub fn is_damaged(&self) -> bool {
+        self.source.kind() == io::ErrorKind::InvalidData
+    }
+
     /// Whether the file does not exist.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
@@ -37,17 +42,20 @@ impl FileError {
 /// When the file cannot be read, or does not contain a `T` in JSON.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
     let bytes = std::fs::read(path).map_err(FileError::at(path))?;
-    serde_json::from_slice(&bytes).map_err(FileError::at(path))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let reason = match bytes.is_empty() {
+            true => "it is empty".to_owned(),
+            false => error.to_string(),
+        };
+        FileError::at(path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+    })
 }
 
-/// Writes a value as JSON to a temporary file and renames that to `path`, so that the file is
-/// always complete.
+/// Writes a value as JSON to a file, which is whole at any time, and on disk when this returns.
 ///
 /// # Errors
 /// When the file cannot be written, or the value cannot be encoded as JSON.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FileError> {
     let bytes = serde_json::to_vec_pretty(value).map_err(FileError::at(path))?;
-    let new = path.with_extension("json.new");
-    std::fs::write(&new, bytes).map_err(FileError::at(&new))?;
-    std::fs::rename(&new, path).map_err(FileError::at(path))
+    hawser_file::write(path, &bytes, hawser_file::PUBLIC).map_err(FileError::at(path))
 }

@@ -139,6 +139,16 @@ impl Signed {
         })
     }
 
+    /// Whether there are signatures, and all are of this content. Says nothing about whose they are.
+    pub fn is_of_content(&self) -> bool {
+        let mut signatures = self.signatures.iter();
+        !self.signatures.is_empty()
+            && signatures.all(|signature| {
+                let digest = signature.hash.digest(&self.content);
+                signature.digest.as_bytes() == digest.as_ref()
+            })
+    }
+
     /// Whether the key of `certificate` made one of the signatures.
     pub fn is_signed_by(&self, certificate: &Certificate) -> bool {
         let tbs = &certificate.tbs;

@@ -238,7 +238,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
         if path.extension().is_some_and(|e| e == "trc")
             && let Some(name) = path.file_name()
         {
-            fs::copy(&path, to.join(name)).map_err(|e| (path.clone(), e))?;
+            let bytes = fs::read(&path).map_err(|e| (path.clone(), e))?;
+            let copy = to.join(name);
+            hawser_file::write(&copy, &bytes, 0o644).map_err(|e| (copy.clone(), e))?;
         }
     }
     Ok(())

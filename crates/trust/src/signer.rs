@@ -41,10 +41,13 @@ impl Signer {
             best.cloned().map(|chain| (key, chain))
         });
         let best = pairs.max_by_key(|(_, chain)| chain.validity().not_after);
-        let (key, chain) = best.ok_or(LoadError::NoSigner(crypto))?;
+        let (key, chain) = best.ok_or_else(|| LoadError::NoSigner(crypto.clone()))?;
         let trc = trcs.newest(chain.isd_as().isd().to_u16());
         let trc = trc.filter(|trc| chain.is_rooted_in(trc));
-        let trc = trc.ok_or(LoadError::NoTrc(chain.isd_as()))?;
+        let trc = trc.ok_or(LoadError::NoTrc {
+            isd_as: chain.isd_as(),
+            folder: crypto,
+        })?;
         let key_id = VerificationKeyID {
             isd_as: chain.isd_as().to_u64(),
             subject_key_id: chain.r#as().subject_key_id().to_vec(),

@@ -25,7 +25,10 @@ pub enum LoadError {
         source: io::Error,
     },
     /// The content of a file is not what its name says.
-    #[error("{path} cannot be used: {reason}", path = path.display())]
+    #[error(
+        "{path} cannot be used: {reason}; restore it from a backup, or fetch it again from whom it is",
+        path = path.display()
+    )]
     File {
         /// The file.
         path: PathBuf,
@@ -33,13 +36,22 @@ pub enum LoadError {
         reason: String,
     },
     /// No key in the folder has a certificate.
-    #[error("{folder} has no key (*.key) with a certificate chain (*.pem)", folder = .0.display())]
+    #[error(
+        "{folder} has no key (*.key) with a certificate chain (*.pem) of its own: restore the folder from a backup, or have the AS's certificate issued again",
+        folder = .0.display()
+    )]
     NoSigner(PathBuf),
     /// The root of a signer's certificate is in no TRC.
     #[error(
-        "no TRC of its ISD has the root of the certificate of {0}: put the newest (*.trc) into the folder certs"
+        "no TRC of its ISD has the root of the certificate of {isd_as} in {folder}: put the newest (*.trc) into the folder certs, or restore the certificate from a backup",
+        folder = folder.display()
     )]
-    NoTrc(IsdAsn),
+    NoTrc {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// The folder of its certificate.
+        folder: PathBuf,
+    },
 }
 
 /// A query for the certificate chains that can verify a signature.
@@ -57,8 +69,8 @@ pub struct ChainQuery {
 
 /// Trusted TRCs, and certificate chains.
 ///
-/// TRCs loaded from a folder are trusted without a check, as in scionproto. TRCs added later must
-/// be updates of those ([`Store::add_trc`]). Chains may come from any source; only those with their
+/// TRCs loaded from a folder are trusted, as in scionproto: their signatures are only checked to find
+/// files that are damaged. TRCs added later must be updates of those ([`Store::add_trc`]). Chains may come from any source; only those with their
 /// root in a trusted TRC are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
@@ -77,13 +89,40 @@ impl Store {
     /// Loads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and trusts them.
     ///
     /// # Errors
-    /// When the folder or a file in it cannot be read, or a file is not a TRC.
+    /// When the folder or a file in it cannot be read, or a file is not a TRC or is damaged.
     pub fn load(certs: &Path) -> Result<Self, LoadError> {
-        let trcs = read(certs, "trc", Trc::parse)?;
-        Ok(Self {
-            trcs: trcs.into_iter().map(|trc| (trc.id(), trc)).collect(),
+        let read = read_named(certs, "trc", Trc::parse)?;
+        let store = Self {
+            trcs: read
+                .iter()
+                .map(|(_, trc)| (trc.id(), trc.clone()))
+                .collect(),
             chains: BTreeMap::new(),
-        })
+        };
+        for (path, trc) in read {
+            if let Some(reason) = store.damage(&trc) {
+                return Err(LoadError::File { path, reason });
+            }
+        }
+        Ok(store)
+    }
+
+    /// What shows that a TRC was changed since it was made, if anything does.
+    fn damage(&self, trc: &Trc) -> Option<String> {
+        if !trc.signed.is_of_content() {
+            return Some("it is damaged: its signatures are of another content".to_owned());
+        }
+        let id = trc.id();
+        let before = (id.serial.checked_sub(1)).and_then(|serial| self.trc(TrcId { serial, ..id }));
+        let verified = match before {
+            _ if id.base == id.serial => trc.verify_base(),
+            Some(before) => trc.verify_update(before),
+            // Whose signatures it has is in the TRC before.
+            None => Ok(()),
+        };
+        verified
+            .err()
+            .map(|error| format!("it is damaged: {error}"))
     }
 
     /// The TRC with an identifier.
@@ -182,6 +221,16 @@ pub(crate) fn read<T, E: ToString>(
     extension: &str,
     parse: impl Fn(&[u8]) -> Result<T, E>,
 ) -> Result<Vec<T>, LoadError> {
+    let named = read_named(folder, extension, parse)?;
+    Ok(named.into_iter().map(|(_, parsed)| parsed).collect())
+}
+
+/// As [`read`], with the path of each file.
+fn read_named<T, E: ToString>(
+    folder: &Path,
+    extension: &str,
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<Vec<(PathBuf, T)>, LoadError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| LoadError::Io { path, source }
@@ -196,10 +245,16 @@ pub(crate) fn read<T, E: ToString>(
     paths.sort();
     let parse = |path: PathBuf| {
         let bytes = fs::read(&path).map_err(failed(&path))?;
-        parse(&bytes).map_err(|reason| LoadError::File {
-            path,
-            reason: reason.to_string(),
-        })
+        match parse(&bytes) {
+            Ok(parsed) => Ok((path, parsed)),
+            Err(reason) => Err(LoadError::File {
+                path,
+                reason: match bytes.is_empty() {
+                    true => "it is empty".to_owned(),
+                    false => reason.to_string(),
+                },
+            }),
+        }
     };
     paths.into_iter().map(parse).collect()
 }

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -283,9 +282,7 @@ pub(crate) fn file(path: &Path, text: &str, mode: u32) -> Result<(), WriteError>
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true).mode(mode);
-        options.open(path)?.write_all(text.as_bytes())
+        hawser_file::write(path, text.as_bytes(), mode)
     };
     write().map_err(|source| WriteError::Io {
         path: path.to_owned(),
