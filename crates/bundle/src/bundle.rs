@@ -170,6 +170,26 @@ impl Bundle {
         of_services(self) != of_services(before)
     }
 
+    /// Whether border routers that run by `before` can go over to this while they run: whether of the
+    /// files that services read only `topology.json` differs, and it has the same routers.
+    pub fn needs_reload_only(&self, before: &Self) -> bool {
+        let others = |bundle: &Self| -> Vec<(String, Vec<u8>)> {
+            let files = bundle.files.clone().into_iter();
+            let names = [MANIFEST, LINK_INFO, TOPOLOGY];
+            files
+                .filter(|(name, _)| !names.contains(&name.as_str()))
+                .collect()
+        };
+        let routers = |bundle: &Self| {
+            let topology = bundle.topology().ok()?;
+            let routers = topology.border_routers.into_iter();
+            let routers = routers.map(|(name, router)| (name, router.internal_addr));
+            Some((topology.isd_as, routers.collect::<Vec<_>>()))
+        };
+        let (now, then) = (routers(self), routers(before));
+        now.is_some() && now == then && others(self) == others(before)
+    }
+
     /// [`Self::hash`] as an entity tag of HTTP.
     pub fn tag(&self) -> String {
         let hash: String = self.hash().iter().map(|b| format!("{b:02x}")).collect();
@@ -274,8 +294,20 @@ pub(crate) mod tests {
         after.set_manifest(&manifest);
         assert!(!after.needs_restart(&before));
         assert_ne!(after.hash(), before.hash());
+        assert!(after.needs_reload_only(&before));
+        let mut topology = before.topology().unwrap();
+        topology.mtu -= 1;
+        let text = serde_json::to_string(&topology).unwrap();
+        after.insert("topology.json", text).unwrap();
+        assert!(after.needs_restart(&before) && after.needs_reload_only(&before));
+        let router = topology.border_routers.pop_first().unwrap();
+        topology.border_routers.insert("another".into(), router.1);
+        let text = serde_json::to_string(&topology).unwrap();
+        let mut other = before.clone();
+        other.insert("topology.json", text).unwrap();
+        assert!(!other.needs_reload_only(&before));
         after.insert("keys/master0.key", "BBBB").unwrap();
-        assert!(after.needs_restart(&before));
+        assert!(after.needs_restart(&before) && !after.needs_reload_only(&before));
         let mut less = before.clone();
         less.files.remove("certs/ISD1-B1-S1.trc");
         assert!(less.needs_restart(&before));

@@ -47,6 +47,9 @@ pub enum RouterError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// A changed topology takes a restart.
+    #[error("the router must start again: {0}")]
+    Reload(&'static str),
     /// Waiting for packets failed.
     #[error("cannot wait for packets: {0}")]
     Wait(std::io::Error),

@@ -18,6 +18,7 @@ mod mac;
 mod onehop;
 mod port;
 mod reason;
+mod reload;
 mod repeat;
 mod router;
 mod run;

@@ -5,7 +5,7 @@
 //! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_kernel::rpc::{RpcError, Service};
@@ -24,6 +24,12 @@ pub enum Request {
         id: u16,
         /// Up or down, and its delay, jitter, loss and rate.
         state: LinkState,
+    },
+    /// Goes over to the topology of the AS in this folder. Interfaces that stay as they are lose no
+    /// packets. If that is not possible nothing changes, and the router must be started again.
+    Reload {
+        /// The folder, which is laid out as the one that the router was started with.
+        folder: PathBuf,
     },
     /// Stops the router.
     Stop,

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::num::NonZeroU16;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 use std::{iter, thread};
@@ -13,6 +14,7 @@ use hawser_topology::AsDir;
 use crate::error::RouterError;
 use crate::io::Signals;
 use crate::live::{Counters, Reply, Request};
+use crate::reload::reload;
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::switch::Switch;
@@ -67,6 +69,25 @@ pub struct Router {
     /// One for each thread. The first one has the BFD sessions.
     switches: Vec<Mutex<Switch>>,
     server: Server,
+    identity: Identity,
+}
+
+/// Which router of its AS a router is, and how it was started.
+struct Identity {
+    name: Option<String>,
+    enforce_mtu: bool,
+}
+
+impl Identity {
+    /// Goes over to the topology in `folder`.
+    fn reload(&self, switches: &[Mutex<Switch>], folder: PathBuf) -> Result<(), RouterError> {
+        let [switch] = switches else {
+            // The others would have to be woken, and to change their ports at the same time.
+            return Err(RouterError::Reload("it has several threads"));
+        };
+        let (dir, name) = (AsDir::new(folder), self.name.as_deref());
+        reload(&mut lock(switch), &dir, name, self.enforce_mtu)
+    }
 }
 
 impl Router {
@@ -94,7 +115,15 @@ impl Router {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
-        Ok(Self { switches, server })
+        let identity = Identity {
+            name: name.map(str::to_owned),
+            enforce_mtu: options.enforce_mtu,
+        };
+        Ok(Self {
+            switches,
+            server,
+            identity,
+        })
     }
 
     /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
@@ -105,7 +134,8 @@ impl Router {
     pub fn run(mut self) -> Result<(), RouterError> {
         // Threads inherit the blocked signals.
         let signals = Signals::block().map_err(RouterError::Wait)?;
-        let (switches, server) = (&self.switches, &mut self.server);
+        let (switches, identity) = (&self.switches, &self.identity);
+        let server = &mut self.server;
         thread::scope(|scope| {
             // Each thread has one end of a connection. The end of a thread, or of the first one,
             // closes it, which wakes the other.
@@ -120,8 +150,8 @@ impl Router {
             }
             let wakes = ends.iter().map(AsRawFd::as_raw_fd);
             let wakes = iter::once(signals.descriptor()).chain(wakes);
-            let ended =
-                Worker::new(&switches[0], wakes).and_then(|worker| lead(worker, switches, server));
+            let ended = Worker::new(&switches[0], wakes)
+                .and_then(|worker| lead(worker, switches, server, identity));
             drop(ends);
             let all = threads.into_iter().map(|thread| {
                 let failed = |_| Err(std::io::Error::other("a thread of the router panicked"));
@@ -139,6 +169,7 @@ fn lead(
     mut worker: Worker<'_>,
     switches: &[Mutex<Switch>],
     server: &mut Server,
+    identity: &Identity,
 ) -> std::io::Result<()> {
     loop {
         let now = Instant::now();
@@ -150,9 +181,15 @@ fn lead(
             }
             return Ok(());
         }
-        if worker.wait.client_is_ready() && serve(switches, server) {
-            tracing::info!("ended on request");
-            return Ok(());
+        if worker.wait.client_is_ready() {
+            let served = serve(switches, server, identity);
+            if served.ends {
+                tracing::info!("ended on request");
+                return Ok(());
+            }
+            if served.has_other_ports {
+                worker.change_ports();
+            }
         }
         worker.work();
         let changes = lock(&switches[0]).take_bfd_changes();
@@ -164,9 +201,17 @@ fn lead(
     }
 }
 
-/// Answers requests; returns whether the router must stop.
-fn serve(switches: &[Mutex<Switch>], server: &mut Server) -> bool {
-    let mut end = false;
+/// What requests have changed.
+#[derive(Default)]
+struct Served {
+    /// Whether the router must stop.
+    ends: bool,
+    has_other_ports: bool,
+}
+
+/// Answers requests.
+fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &Identity) -> Served {
+    let mut served = Served::default();
     server.serve(Instant::now(), |request| match request {
         Request::Counters => {
             let mut all = Counters::default();
@@ -187,10 +232,19 @@ fn serve(switches: &[Mutex<Switch>], server: &mut Server) -> bool {
                 },
             }
         }
+        Request::Reload { folder } => match identity.reload(switches, folder) {
+            Ok(()) => {
+                served.has_other_ports = true;
+                Reply::Done
+            }
+            Err(error) => Reply::Error {
+                message: error.to_string(),
+            },
+        },
         Request::Stop => {
-            end = true;
+            served.ends = true;
             Reply::Done
         }
     });
-    end
+    served
 }

@@ -24,8 +24,8 @@ pub(crate) struct Setup<'a> {
     dir: &'a AsDir,
     topology: &'a AsTopology,
     name: &'a str,
-    router: &'a BorderRouter,
-    links: BTreeMap<u16, LinkState>,
+    pub router: &'a BorderRouter,
+    pub links: BTreeMap<u16, LinkState>,
     enforce_mtu: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Setup<'a> {
     }
 
     /// The AS's other routers and their names.
-    fn siblings(&self) -> impl Iterator<Item = (&'a String, &'a BorderRouter)> {
+    pub fn siblings(&self) -> impl Iterator<Item = (&'a String, &'a BorderRouter)> {
         let routers = self.topology.border_routers.iter();
         routers.filter(|(name, _)| *name != self.name)
     }
@@ -84,7 +84,7 @@ impl<'a> Setup<'a> {
     pub fn open(self, threads: usize, seed: u64) -> Result<Vec<Switch>, RouterError> {
         let mut forwarder = self.forwarder()?;
         let ports = self.ports(threads, seed)?;
-        let mut neighbours = Some(self.neighbours(&ports[0]));
+        let mut neighbours = Some(Neighbours::new(self.neighbours(&ports[0])));
         // The neighbours are down until BFD finds them up.
         for origin in neighbours.iter().flat_map(Neighbours::origins) {
             forwarder.set_bfd_up(origin, false);
@@ -107,7 +107,7 @@ impl<'a> Setup<'a> {
         Ok(switches)
     }
 
-    fn forwarder(&self) -> Result<Forwarder, RouterError> {
+    pub fn forwarder(&self) -> Result<Forwarder, RouterError> {
         let (topology, host) = (self.topology, self.router.internal_addr.ip());
         let mut forwarder = Forwarder::new(topology.isd_as, &self.dir.hop_key()?, host);
         forwarder.dispatched_ports = topology.dispatched_ports;
@@ -172,7 +172,7 @@ impl<'a> Setup<'a> {
 
     /// The BFD sessions with the AS's other routers, with scionproto's default intervals, and with
     /// the neighbour ASes.
-    fn neighbours(&self, ports: &[Port]) -> Neighbours {
+    pub fn neighbours(&self, ports: &[Port]) -> Vec<Neighbour> {
         let now = Instant::now();
         // Does not use the seed of the links: a session's discriminator must differ from that of
         // the previous run.
@@ -206,7 +206,7 @@ impl<'a> Setup<'a> {
                 address: None,
             }
         });
-        Neighbours::new(siblings.chain(links).collect())
+        siblings.chain(links).collect()
     }
 }
 

@@ -96,6 +96,13 @@ impl Switch {
         }
     }
 
+    /// Goes over to other rules, ports and neighbours.
+    pub fn replace(&mut self, forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) {
+        (self.forwarder, self.ports, self.neighbours) = (forwarder, ports, neighbours);
+        self.bfd_changes.clear();
+        self.repeat.clear();
+    }
+
     /// What BFD has found since the last call, for the switches of the other threads.
     pub fn take_bfd_changes(&mut self) -> Vec<(Origin, bool)> {
         std::mem::take(&mut self.bfd_changes)

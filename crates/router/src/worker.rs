@@ -53,6 +53,12 @@ impl<'a> Worker<'a> {
         })
     }
 
+    /// Waits for the ports that the switch has now, after they have changed.
+    pub fn change_ports(&mut self) {
+        self.wait.set_ports(lock(self.switch).descriptors());
+        self.ready.clear();
+    }
+
     /// Works until one of the descriptors `wakes` is ready.
     pub fn run(mut self) -> io::Result<()> {
         loop {

@@ -18,6 +18,7 @@ const EXP_TIME: u8 = 63;
 const AGE: u32 = 10;
 
 /// The headers of all BFD packets of one session.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Frame {
     /// All headers before the path.
     headers: Vec<u8>,

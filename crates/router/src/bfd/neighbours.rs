@@ -53,6 +53,19 @@ impl Neighbours {
         self.neighbours.iter().map(|neighbour| neighbour.origin)
     }
 
+    /// The names and addresses of the AS's other routers, in the order of their numbers.
+    pub fn siblings(&self) -> impl Iterator<Item = (&str, Option<SocketAddr>)> {
+        let neighbours = self.neighbours.iter();
+        neighbours
+            .filter(|neighbour| matches!(neighbour.origin, Origin::Sibling(_)))
+            .map(|neighbour| (neighbour.name.as_str(), neighbour.address))
+    }
+
+    /// Takes all neighbours out.
+    pub fn take(&mut self) -> Vec<Neighbour> {
+        std::mem::take(&mut self.neighbours)
+    }
+
     /// When a session next expires or a packet is due.
     pub fn next_due(&self) -> Option<Instant> {
         self.next_due

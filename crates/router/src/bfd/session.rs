@@ -52,6 +52,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// The intervals that it was made with, as far as they count.
+    pub fn config(&self) -> Bfd {
+        self.config
+    }
+
     /// A session whose first packet is due at `now`.
     pub fn new(config: Bfd, seed: u64, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

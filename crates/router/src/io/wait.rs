@@ -40,6 +40,14 @@ impl Waiting {
         }
     }
 
+    /// Replaces the ports to wait for. The clients must be set again.
+    pub fn set_ports(&mut self, ports: impl Iterator<Item = RawFd>) {
+        self.entries.truncate(self.ports);
+        let wait = |descriptor| entry(descriptor, libc::POLLIN);
+        self.entries.extend(ports.map(wait));
+        self.clients = self.entries.len();
+    }
+
     /// Replaces the clients to wait for.
     pub fn set_clients(&mut self, clients: impl Iterator<Item = libc::pollfd>) {
         self.entries.truncate(self.clients);
