@@ -32,6 +32,7 @@ const ASSETS: &[(&str, &str, &str)] = assets! {
     "dom.js": JS,
     "format.js": JS,
     "graph.js": JS,
+    "labels.js": JS,
     "layout.js": JS,
     "link.js": JS,
     "links.js": JS,

@@ -2,6 +2,7 @@
 
 import { h, svg } from "./dom.js";
 import { DIRECTIONS, asName, asNumber, rate, wanted } from "./format.js";
+import { placeLabels } from "./labels.js";
 import { listen, rateOf, store } from "./live.js";
 
 // The size of the picture, in its own units: upright on a phone.
@@ -123,21 +124,61 @@ function linkLine(link, from, to) {
   return { node, update };
 }
 
-// Where the label is: on the side to which fewer links go.
-function nodeOf(one, at, isPoint) {
-  const { x, y } = at.get(one.isd_as);
-  const ends = store.links.flatMap((link) => [[link.attachment_point.isd_as, link.user_as.isd_as], [link.user_as.isd_as, link.attachment_point.isd_as]]);
-  const pull = ends.filter(([from]) => from === one.isd_as).reduce((sum, [, to]) => {
-    const far = at.get(to);
-    return far ? sum + (far.y - y) / (Math.hypot(far.x - x, far.y - y) || 1) : sum;
-  }, 0);
-  const above = pull > 0.35;
-  const number = asNumber(one);
-  const top = above ? y - (number ? 34 : 20) : y + 30;
-  const shape = isPoint ? svg("rect", { x: x - 12, y: y - 12, width: 24, height: 24, rx: 6 }) : svg("circle", { cx: x, cy: y, r: 9 });
-  return svg("g", { class: "node" }, shape,
-    svg("text", { x, y: top }, one.label || one.isd_as),
-    number ? svg("text", { class: "isd-as", x, y: top + 15 }, number) : null);
+// Longest name that is shown whole; the rest is in the title.
+const MAX_NAME = 24;
+
+function shortName(one) {
+  const name = [...(one.label || one.isd_as)];
+  return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME - 1).join("")}…` : name.join("");
+}
+
+// The sizes of the two lines of a label, as views.css has them.
+function labelOf(one) {
+  const [name, number] = [shortName(one), narrow.matches ? "" : asNumber(one)];
+  const size = narrow.matches ? 15 : 13;
+  const widths = [textWidth(name, `600 ${size}px`), number && textWidth(number, "400 11.5px")];
+  return { name, number, size, width: Math.max(...widths) + 4, height: size + 3 + (number ? 15 : 0) };
+}
+
+let measure = null;
+
+function textWidth(text, font) {
+  measure ??= document.createElement("canvas").getContext("2d");
+  measure.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  return measure.measureText(text).width;
+}
+
+// The nodes with their labels. A label is on the side to which fewer links go, if there is room.
+function nodesOf(points, ases, at) {
+  const ends = store.links.flatMap(({ attachment_point: { isd_as: a }, user_as: { isd_as: b } }) => [[a, b], [b, a]]);
+  const lines = [...ends.filter((_, index) => index % 2 === 0), ...store.coreLinks.map((link) => link.ends.map((end) => end.isd_as))]
+    .flatMap(([a, b]) => (at.has(a) && at.has(b) ? [{ x1: at.get(a).x, y1: at.get(a).y, x2: at.get(b).x, y2: at.get(b).y }] : []));
+  const all = [...points, ...ases].map((one, index) => {
+    const { x, y } = at.get(one.isd_as);
+    const pull = ends.filter(([from]) => from === one.isd_as).reduce((sum, [, to]) => {
+      const far = at.get(to);
+      return far ? sum + (far.y - y) / (Math.hypot(far.x - x, far.y - y) || 1) : sum;
+    }, 0);
+    const isPoint = index < points.length;
+    return { one, x, y, isPoint, radius: isPoint ? 13 : 10, above: pull > 0.35, ...labelOf(one) };
+  });
+  const places = placeLabels(all, lines, { width: WIDTH, height: HEIGHT });
+  const drawn = all.map(({ one, x, y, isPoint, radius, name, number, size, width, height }, index) => {
+    const { left, top } = places[index];
+    const shape = isPoint ? svg("rect", { x: x - 12, y: y - 12, width: 24, height: 24, rx: 6 }) : svg("circle", { cx: x, cy: y, r: 9 });
+    const middle = left + width / 2;
+    // A label that is far away is connected to its node.
+    const [nearX, nearY] = [Math.min(Math.max(x, left), left + width), Math.min(Math.max(y, top), top + height)];
+    const far = Math.hypot(nearX - x, nearY - y);
+    const start = radius / (far || 1);
+    const lead = far > radius + 14 ? svg("line", { class: "lead", x1: x + (nearX - x) * start, y1: y + (nearY - y) * start, x2: nearX, y2: nearY }) : null;
+    return svg("g", { class: "node" }, lead, shape,
+      svg("title", {}, `${one.label || one.isd_as} ${asNumber(one)}`.trim()),
+      svg("text", { x: middle, y: top + size - 1 }, name),
+      number ? svg("text", { class: "isd-as", x: middle, y: top + size + 14 }, number) : null);
+  });
+  // Squares over circles, where there is no room for both.
+  return [...drawn.slice(points.length), ...drawn.slice(0, points.length)];
 }
 
 export function map() {
@@ -165,8 +206,7 @@ export function map() {
       return from && to ? [svg("line", { class: "core", x1: from.x, y1: from.y, x2: to.x, y2: to.y })] : [];
     });
     picture.replaceChildren(...gridLines(projected), ...core, ...lines.map((line) => line.node),
-      ...ases.map((one) => nodeOf(one, at, false)),
-      ...points.map((one) => nodeOf(one, at, true)));
+      ...nodesOf(points, ases, at));
     if (focused) picture.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   };
   draw();
