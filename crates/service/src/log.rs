@@ -1,13 +1,16 @@
 //! The jobs on disk.
 //!
-//! One line for each version of a job, as JSON; the last one counts. A line is on disk before what
-//! it says is answered or done, so a crash at any time loses nothing that was promised: at most the
-//! last line is incomplete, and is cut off. The queue is in memory as a whole and has one writer, so
-//! a database would add nothing but its size; this file can be read with any tool.
+//! One line for each version of a job, as JSON, a tab and a checksum; the last one counts. A line is on
+//! disk before what it says is answered or done, so a crash at any time loses nothing that was
+//! promised: at most the last line is incomplete, and is cut off. A line that is there and does not
+//! have its checksum is damaged, and the file refused. The queue is in memory as a whole and has one
+//! writer, so a database would add nothing but its size; this file can be read with any tool.
+
+mod line;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +23,9 @@ const FILE: &str = "jobs.jsonl";
 const NEW: &str = "jobs.jsonl.new";
 const LOCK: &str = "lock";
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version whose lines have no checksums: such a file is written anew when it is opened.
+const UNCHECKED: u32 = 1;
 /// Lines beyond two for each job, before the file is written anew.
 const SPARE_LINES: usize = 1000;
 
@@ -50,13 +55,25 @@ pub enum JobLogError {
     #[error("{0} is in use by another service: stop it, or name another folder as `state`")]
     InUse(PathBuf),
     /// A line is damaged, and not by a crash.
-    #[error("{path}, line {line} is damaged: {reason}; remove the line to go without that job")]
+    #[error(
+        "{path}, line {line} is damaged: {reason}; restore the file from a backup, or remove the line to go without that version of a job"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// It is not known what the lines of the file are, as the first one is damaged.
+    #[error(
+        "{path} is damaged: {reason}; restore it from a backup, or move it away to start without jobs"
+    )]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its beginning.
         reason: String,
     },
     /// The file is of a newer hawser.
@@ -67,9 +84,6 @@ pub enum JobLogError {
         /// Its format.
         found: u32,
     },
-    /// An earlier write failed half way.
-    #[error("{0} could not be written before, and its end is unknown: start the service again")]
-    Broken(PathBuf),
 }
 
 impl JobLogError {
@@ -89,6 +103,8 @@ pub struct Loaded {
     pub jobs: Vec<Job>,
     /// The number of the next job.
     pub next: JobId,
+    /// Bytes of an incomplete last line, which were cut off.
+    pub cut: usize,
 }
 
 /// The file with the jobs, open for appending.
@@ -100,8 +116,8 @@ pub struct JobLog {
     /// Bytes that are complete.
     length: u64,
     lines: usize,
-    /// Whether the file may end with an incomplete line.
-    broken: bool,
+    /// Whether the file may end with an incomplete line, which is to be cut off before the next one.
+    is_cut: bool,
     /// Held while the log is open.
     _lock: File,
 }
@@ -132,14 +148,16 @@ impl JobLog {
             Ok(_) => Some(read(&path)?),
         };
         let (loaded, lines, (file, length)) = match loaded {
-            Some(found) => {
+            Some(found) if found.is_checked => {
                 let opened = open_at(&path, found.length)?;
                 (found.loaded, found.lines, opened)
             }
-            None => {
-                let jobs = Vec::new();
-                let next = JobId(1);
-                (Loaded { jobs, next }, 0, write_new(folder, next, &[])?)
+            found => {
+                let loaded = found.map_or_else(Loaded::default, |found| found.loaded);
+                let jobs: Vec<&Job> = loaded.jobs.iter().collect();
+                let written = write_new(folder, loaded.next, &jobs)?;
+                let lines = jobs.len();
+                (loaded, lines, written)
             }
         };
         let log = Self {
@@ -148,7 +166,7 @@ impl JobLog {
             file,
             length,
             lines,
-            broken: false,
+            is_cut: false,
             _lock: lock,
         };
         Ok((log, loaded))
@@ -159,10 +177,14 @@ impl JobLog {
     /// # Errors
     /// [`JobLogError`] when it cannot be written: then the job is as it was.
     pub fn append(&mut self, job: &Job) -> Result<(), JobLogError> {
-        if self.broken {
-            return Err(JobLogError::Broken(self.path.clone()));
+        let failed = |error| JobLogError::io("write", &self.path, error);
+        let line = line::write(job).map_err(failed)?;
+        if self.is_cut {
+            // What a failed write left could not be removed then. The file is opened anew, as the
+            // system may report the failure again.
+            (self.file, _) = open_at(&self.path, self.length)?;
+            self.is_cut = false;
         }
-        let line = line(job).map_err(|error| JobLogError::io("write", &self.path, error))?;
         let written = self.file.write_all(&line);
         match written.and_then(|()| self.file.sync_data()) {
             Ok(()) => {
@@ -171,9 +193,10 @@ impl JobLog {
                 Ok(())
             }
             Err(error) => {
-                let end = SeekFrom::Start(self.length);
-                let cut = self.file.set_len(self.length);
-                self.broken = cut.and_then(|()| self.file.seek(end)).is_err();
+                self.is_cut = true;
+                if let Ok((file, _)) = open_at(&self.path, self.length) {
+                    (self.file, self.is_cut) = (file, false);
+                }
                 Err(JobLogError::io("write", &self.path, error))
             }
         }
@@ -197,16 +220,9 @@ impl JobLog {
         let jobs: Vec<&Job> = jobs.collect();
         (self.file, self.length) = write_new(&self.folder, next, &jobs)?;
         self.lines = jobs.len();
-        self.broken = false;
+        self.is_cut = false;
         Ok(())
     }
-}
-
-/// A value as a line.
-fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    Ok(line)
 }
 
 /// What a file has.
@@ -217,6 +233,18 @@ struct Found {
     length: u64,
     /// Number of these with jobs.
     lines: usize,
+    /// Whether lines have checksums.
+    is_checked: bool,
+}
+
+impl Default for Loaded {
+    fn default() -> Self {
+        Self {
+            jobs: Vec::new(),
+            next: JobId(1),
+            cut: 0,
+        }
+    }
 }
 
 /// Reads the file.
@@ -234,35 +262,53 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Found, JobLogError> {
         line: index + 1,
         reason,
     };
+    let no_header = |reason: String| JobLogError::NoHeader {
+        path: path.to_owned(),
+        reason,
+    };
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
     // The file appeared under its name with a complete first line.
     let (_, first) = lines
         .next()
-        .ok_or_else(|| damaged(0, "there is none".into()))?;
-    let header: Header =
-        serde_json::from_slice(first).map_err(|error| damaged(0, error.to_string()))?;
-    if header.hawser_jobs != VERSION {
-        return Err(JobLogError::Version {
-            path: path.to_owned(),
-            found: header.hawser_jobs,
-        });
+        .ok_or_else(|| no_header("it is empty".into()))?;
+    let (header, is_checked): (Header, bool) = match line::read(first) {
+        Ok(header) => (header, true),
+        Err(line::LineError::Unchecked) => {
+            let header = serde_json::from_slice(first);
+            let header = header.map_err(|error| no_header(error.to_string()))?;
+            (header, false)
+        }
+        Err(error) => return Err(no_header(error.to_string())),
+    };
+    let expected = match is_checked {
+        true => VERSION,
+        false => UNCHECKED,
+    };
+    match header.hawser_jobs {
+        found if found == expected => {}
+        found if found > VERSION => {
+            let path = path.to_owned();
+            return Err(JobLogError::Version { path, found });
+        }
+        _ => return Err(no_header("the first line has not its checksum".into())),
     }
     let mut jobs = BTreeMap::new();
     let (mut complete, mut job_lines) = (first.len(), 0);
     for (index, line) in lines {
         let is_last = complete + line.len() == bytes.len();
-        let job: Result<Job, _> = serde_json::from_slice(line);
-        match job {
-            Ok(job) if line.ends_with(b"\n") => {
-                complete += line.len();
-                job_lines += 1;
-                jobs.insert(job.id, job);
-            }
+        let read = match is_checked {
+            true => line::read(line),
+            false => line::read_unchecked(line),
+        };
+        let job: Job = match read {
+            Ok(job) => job,
             // The last write was cut off by a crash.
-            _ if is_last => break,
-            Ok(_) => return Err(damaged(index, "it has no end".into())),
+            Err(line::LineError::Incomplete) if is_last => break,
             Err(error) => return Err(damaged(index, error.to_string())),
-        }
+        };
+        complete += line.len();
+        job_lines += 1;
+        jobs.insert(job.id, job);
     }
     let after_last = jobs
         .last_key_value()
@@ -270,11 +316,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Found, JobLogError> {
     let loaded = Loaded {
         next: header.next.max(JobId(after_last)),
         jobs: jobs.into_values().collect(),
+        cut: bytes.len() - complete,
     };
     Ok(Found {
         loaded,
         length: complete as u64,
         lines: job_lines,
+        is_checked,
     })
 }
 
@@ -293,12 +341,12 @@ fn open_at(path: &Path, length: u64) -> Result<(File, u64), JobLogError> {
 fn write_new(folder: &Path, next: JobId, jobs: &[&Job]) -> Result<(File, u64), JobLogError> {
     let path = folder.join(NEW);
     let write = || {
-        let mut bytes = line(&Header {
+        let mut bytes = line::write(&Header {
             hawser_jobs: VERSION,
             next,
         })?;
         for job in jobs {
-            bytes.extend(line(job)?);
+            bytes.extend(line::write(job)?);
         }
         let mut file = File::create(&path)?;
         file.write_all(&bytes)?;
@@ -307,7 +355,11 @@ fn write_new(folder: &Path, next: JobId, jobs: &[&Job]) -> Result<(File, u64), J
         File::open(folder)?.sync_all()?;
         Ok((file, bytes.len() as u64))
     };
-    write().map_err(|error| JobLogError::io("write", &path, error))
+    write().map_err(|error| {
+        // A disk that is full is not to keep what is of no use.
+        let _ = fs::remove_file(&path);
+        JobLogError::io("write", &path, error)
+    })
 }
 
 #[cfg(test)]

@@ -82,6 +82,15 @@ pub async fn run(
     stop: impl Future,
 ) -> Result<(), RunError> {
     let (log, loaded) = JobLog::open(&config.state)?;
+    if loaded.cut > 0 {
+        let trouble = format!(
+            "the last {} bytes of the jobs in {} are of a line that was not finished, and are cut off",
+            loaded.cut,
+            config.state.display()
+        );
+        // Without a receiver nobody wants to know.
+        let _ = events.send(ServiceEvent::Trouble(trouble));
+    }
     let queue = Queue::new(config.limits(), loaded.jobs, loaded.next);
     let identity = match &config.key {
         Some(path) => KeyFile::at(path),

@@ -140,9 +140,13 @@ fn damage_in_the_middle_is_reported_and_newer_formats_are_refused() {
     fs::write(&path, text.replacen("\"id\":2", "\"id\"=2", 1)).unwrap();
     let error = JobLog::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("line 3 is damaged"), "{error}");
-    fs::write(&path, text.replacen(":1", ":2", 1)).unwrap();
+    let newer = line::write(&Header {
+        hawser_jobs: 3,
+        next: JobId(1),
+    });
+    fs::write(&path, newer.unwrap()).unwrap();
     let error = JobLog::open(folder.path()).unwrap_err();
-    assert!(matches!(error, JobLogError::Version { found: 2, .. }));
+    assert!(matches!(error, JobLogError::Version { found: 3, .. }));
 }
 
 /// A write that fails leaves the log as it was, and later ones work.
@@ -151,17 +155,95 @@ fn a_write_that_fails_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let (mut log, _) = JobLog::open(folder.path()).unwrap();
     log.append(&job(1, JobState::Queued, "a")).unwrap();
-    let file = std::mem::replace(&mut log.file, File::open(folder.path().join(FILE)).unwrap());
-    log.append(&job(2, JobState::Queued, "b")).unwrap_err();
-    // A file that is open for reading alone can be neither written nor cut.
-    let broken = log.append(&job(3, JobState::Queued, "c"));
-    assert!(matches!(broken, Err(JobLogError::Broken(_))));
-    log.file = file;
+    let path = folder.path().join(FILE);
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    log.file = full();
+    let error = log.append(&job(2, JobState::Queued, "b")).unwrap_err();
+    assert!(error.to_string().contains("No space left"), "{error}");
+    // A part of a line that could not be removed either.
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"{\"id\":3,").unwrap();
+    fs::rename(&path, folder.path().join("away")).unwrap();
+    log.file = full();
+    log.append(&job(3, JobState::Queued, "c")).unwrap_err();
+    log.append(&job(3, JobState::Queued, "c")).unwrap_err();
+    fs::rename(folder.path().join("away"), &path).unwrap();
+    log.append(&job(4, JobState::Queued, "d")).unwrap();
+    drop(log);
+    let (mut log, loaded) = JobLog::open(folder.path()).unwrap();
+    let ids: Vec<u64> = loaded.jobs.iter().map(|job| job.id.0).collect();
+    assert_eq!((ids, loaded.cut), (vec![1, 4], 0));
     log.rewrite([&job(1, JobState::Queued, "a")].into_iter(), JobId(2))
         .unwrap();
-    log.append(&job(2, JobState::Queued, "b")).unwrap();
     drop(log);
-    assert_eq!(JobLog::open(folder.path()).unwrap().1.jobs.len(), 2);
+    assert_eq!(JobLog::open(folder.path()).unwrap().1.jobs.len(), 1);
+}
+
+/// Whatever bytes are changed, the jobs are those that were written, or the file is refused.
+#[test]
+fn a_file_with_changed_bytes_is_refused_or_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = JobLog::open(folder.path()).unwrap();
+    for id in 1..6 {
+        log.append(&job(id, JobState::Queued, "some text")).unwrap();
+    }
+    drop(log);
+    let path = folder.path().join(FILE);
+    let whole = fs::read(&path).unwrap();
+    let written = parse(&path, &whole).unwrap().loaded;
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        for byte in [whole[at] ^ 1, b'\n', b'\t', b' ', b'}', 0] {
+            let mut changed = whole.clone();
+            changed[at] = byte;
+            match parse(&path, &changed) {
+                Ok(found) => assert_eq!(found.loaded, written, "{byte} at {at}"),
+                Err(error) => {
+                    let text = error.to_string();
+                    let remedy = text.contains("restore") && text.contains(FILE);
+                    assert!(remedy && !text.contains('\n'), "{text}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > whole.len());
+}
+
+#[test]
+fn an_empty_file_is_no_empty_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(JobLog::open(folder.path()).unwrap());
+    let path = folder.path().join(FILE);
+    let whole = fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = JobLog::open(folder.path()).unwrap_err().to_string();
+        let expected = "restore it from a backup, or move it away to start without jobs";
+        assert!(error.ends_with(expected), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), &whole[..length]);
+    }
+}
+
+/// A file of the format without checksums is read, and has them from then on.
+#[test]
+fn an_older_file_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let (first, second) = (job(1, JobState::Queued, "a"), job(2, JobState::Done, "b"));
+    let lines: Vec<String> = [&first, &second]
+        .map(|job| serde_json::to_string(job).unwrap())
+        .into();
+    let text = format!("{{\"hawser_jobs\":1,\"next\":7}}\n{}\n", lines.join("\n"));
+    fs::write(&path, format!("{text}{{\"id\":3,")).unwrap();
+    let (_, loaded) = JobLog::open(folder.path()).unwrap();
+    assert_eq!(
+        (loaded.jobs, loaded.next.0, loaded.cut),
+        (vec![first, second], 7, 8)
+    );
+    let found = parse(&path, &fs::read(&path).unwrap()).unwrap();
+    assert!(found.is_checked);
+    assert_eq!((found.loaded.jobs.len(), found.loaded.next.0), (2, 7));
 }
 
 #[test]
