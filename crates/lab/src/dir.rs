@@ -1,5 +1,6 @@
 //! The folder of a lab.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder, read_json, write_json};
@@ -67,7 +68,23 @@ impl LabDir {
     }
 
     pub fn read_network(&self) -> Result<Network, FileError> {
-        Network::read_json(&self.network())
+        Network::read_json(&self.network()).map_err(|error| self.with_remedy(error))
+    }
+
+    /// An error with what helps, if a file of the lab is damaged.
+    fn with_remedy(&self, error: FileError) -> FileError {
+        if !error.is_damaged() {
+            return error;
+        }
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        let reason = format!(
+            "it is damaged ({}): clear the lab away with `hawser lab down --name {name}`, and bring it up again",
+            error.source
+        );
+        FileError {
+            source: io::Error::new(io::ErrorKind::InvalidData, reason),
+            ..error
+        }
     }
 
     pub fn write_network(&self, network: &Network) -> Result<(), FileError> {
@@ -75,7 +92,7 @@ impl LabDir {
     }
 
     pub fn read_settings(&self) -> Result<Settings, FileError> {
-        read_json(&self.settings())
+        read_json(&self.settings()).map_err(|error| self.with_remedy(error))
     }
 
     pub fn write_settings(&self, settings: &Settings) -> Result<(), FileError> {
@@ -83,7 +100,7 @@ impl LabDir {
     }
 
     pub fn read_state(&self) -> Result<State, FileError> {
-        read_json(&self.state())
+        read_json(&self.state()).map_err(|error| self.with_remedy(error))
     }
 
     pub fn write_state(&self, state: &State) -> Result<(), FileError> {
@@ -157,13 +174,46 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
+    /// A file that is cut short anywhere, or whose bytes are changed, is refused with the remedy, or
+    /// still is what can be read as such a file; nothing panics.
     #[test]
-    fn errors_name_the_broken_state() {
+    fn damaged_files_are_refused_with_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
-        let dir = LabDir::new(folder.path());
-        std::fs::write(folder.path().join("state.json"), "{").unwrap();
-        let error = dir.read_state().unwrap_err().to_string();
-        assert!(error.contains("state.json"), "{error}");
+        let dir = LabDir::new(folder.path().join("big"));
+        std::fs::create_dir(dir.path()).unwrap();
+        dir.write_state(&state()).unwrap();
+        dir.write_settings(&Settings::default()).unwrap();
+        dir.write_network(&Network::ready("fig7a").unwrap())
+            .unwrap();
+        let read = |name: &str| match name {
+            "state.json" => dir.read_state().map(drop),
+            "settings.json" => dir.read_settings().map(drop),
+            _ => dir.read_network().map(drop),
+        };
+        for name in ["state.json", "settings.json", "network.json"] {
+            let path = dir.path().join(name);
+            let whole = std::fs::read(&path).unwrap();
+            let check = |error: FileError| {
+                let error = error.to_string();
+                assert!(error.contains(name), "{error}");
+                let remedy = "`hawser lab down --name big`";
+                assert!(error.contains(remedy) && !error.contains('\n'), "{error}");
+            };
+            for length in 0..whole.len() {
+                std::fs::write(&path, &whole[..length]).unwrap();
+                check(read(name).unwrap_err());
+            }
+            for at in 0..whole.len() {
+                for byte in [0, b'"', whole[at] ^ 1] {
+                    let mut changed = whole.clone();
+                    changed[at] = byte;
+                    std::fs::write(&path, &changed).unwrap();
+                    read(name).unwrap_or_else(check);
+                }
+            }
+            std::fs::write(&path, &whole).unwrap();
+            read(name).unwrap();
+        }
     }
 
     #[test]

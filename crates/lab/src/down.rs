@@ -13,6 +13,7 @@ use crate::place::{Lock, PlaceError};
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
 use crate::state::State;
+use crate::stray;
 
 /// Longest wait for the supervisor to end the lab's processes.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -129,11 +130,20 @@ pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
 /// As [`clear`]; calls `removing` before it removes the folder.
 fn clear_with(dir: &LabDir, removing: impl FnOnce()) -> Result<(), DownError> {
     match dir.read_state() {
-        Ok(state) => end(dir, &state)?,
+        Ok(state) => {
+            end(dir, &state)?;
+            // A state with a changed number in it names other processes.
+            stray::end(dir)?;
+        }
         // No supervisor was started, or it has not written the state yet and will fail without the
-        // folder.
-        Err(e) if e.is_not_found() => {}
-        Err(e) => return Err(e.into()),
+        // folder; or somebody has damaged the file.
+        Err(error) if error.is_not_found() || error.is_damaged() => {
+            if error.is_damaged() {
+                tracing::warn!("{error}");
+            }
+            stray::end(dir)?;
+        }
+        Err(error) => return Err(error.into()),
     }
     removing();
     match std::fs::remove_dir_all(dir.path()) {

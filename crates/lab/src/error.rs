@@ -15,9 +15,7 @@ pub enum LabError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// A file of the lab cannot be used.
-    #[error(
-        "{0}: is the lab coming up right now? if not, clear up with `hawser lab down --name NAME`"
-    )]
+    #[error("{0}{hint}", hint = hint(.0))]
     File(#[from] FileError),
     /// The supervisor did not answer.
     #[error(
@@ -37,4 +35,14 @@ pub enum LabError {
     /// The lab has no such AS, interface or service, or a part of it refused or failed.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What may be done about a file of a lab; a damaged one's error says so itself.
+fn hint(error: &FileError) -> &'static str {
+    match error.is_damaged() {
+        true => "",
+        false => {
+            ": is the lab coming up right now? if not, clear up with `hawser lab down --name NAME`"
+        }
+    }
 }

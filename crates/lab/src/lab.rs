@@ -46,6 +46,9 @@ pub struct Listed {
     pub running: bool,
     /// Number of ASes.
     pub ases: usize,
+    /// Why it is not known whether the lab runs; left out if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 impl Lab {
@@ -81,11 +84,16 @@ impl Lab {
         let root = Root::find();
         let mut labs = Vec::new();
         for name in root.names()? {
-            let state = LabDir::new(root.lab(&name)?).read_state().ok();
+            let read = LabDir::new(root.lab(&name)?).read_state();
+            let (state, damage) = match read {
+                Ok(state) => (Some(state), None),
+                Err(error) => (None, Some(error).filter(FileError::is_damaged)),
+            };
             labs.push(Listed {
                 name,
                 running: state.as_ref().is_some_and(|state| state.is_running()),
                 ases: state.map_or(0, |state| state.ases.len()),
+                damage: damage.map(|error| error.to_string()),
             });
         }
         Ok(labs)

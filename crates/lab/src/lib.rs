@@ -44,6 +44,7 @@ mod report;
 mod restart;
 mod state;
 mod status;
+mod stray;
 mod supervisor;
 mod sweep;
 mod up;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc::{self, Acceptor};
 use hawser_limit::Limiter;
-use hawser_topology::Side;
+use hawser_topology::{FileError, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -39,6 +39,8 @@ use crate::{bfd, build};
 
 /// Longest wait for the request of a command, during which all other commands wait.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time after which a state that could not be written, as on a full disk, is written again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the supervisor of the lab in `dir` until the lab is taken down, or its owner has ended.
 ///
@@ -113,6 +115,8 @@ struct Supervisor {
     services: Services,
     acceptor: Acceptor,
     owner: Owner,
+    /// When the state is written again, after it could not be.
+    unwritten: Option<Instant>,
 }
 
 /// Logs how long each part of the start takes.
@@ -206,6 +210,7 @@ impl Supervisor {
             services,
             acceptor: Acceptor::new(listener),
             owner: Owner::of(&settings)?,
+            unwritten: None,
         };
         Ok((supervisor, dead_links))
     }
@@ -217,8 +222,10 @@ impl Supervisor {
             if self.wait()? {
                 return Ok(End::Ownerless);
             }
-            if self.services.tend(&self.namespaces, &mut self.state)?
-                && let Err(error) = self.dir.write_state(&self.state)
+            let changed = self.services.tend(&self.namespaces, &mut self.state)?;
+            let is_due = self.unwritten.is_some_and(|at| at <= Instant::now());
+            if (changed || is_due)
+                && let Err(error) = self.write_state()
             {
                 tracing::error!("{error}");
             }
@@ -232,6 +239,14 @@ impl Supervisor {
                 Err(error) => tracing::warn!("a command cannot be accepted: {error}"),
             }
         }
+    }
+
+    /// Writes the state; if that fails, it is tried again later.
+    fn write_state(&mut self) -> Result<(), FileError> {
+        let written = self.dir.write_state(&self.state);
+        let failed = written.is_err();
+        self.unwritten = failed.then(|| Instant::now() + WRITE_AGAIN);
+        written
     }
 
     /// Waits for a request, the end of a service, or the time of a restart; returns `true` if the
@@ -250,7 +265,8 @@ impl Supervisor {
         let listener = self.acceptor.to_poll(now);
         fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
         let due = self.services.next_start().into_iter();
-        let timeout = due.chain(self.acceptor.next_due(now)).min().map(|due| {
+        let due = due.chain(self.acceptor.next_due(now));
+        let timeout = due.chain(self.unwritten).min().map(|due| {
             let left = due.saturating_duration_since(Instant::now());
             // The time is at most 30 s, which fits into a timespec.
             Timespec::try_from(left).unwrap_or_default()
@@ -334,8 +350,7 @@ impl Supervisor {
             Request::Restart { owner, service } => {
                 self.services
                     .restart(owner, service, namespaces, &mut self.state)?;
-                let written = self.dir.write_state(&self.state);
-                written.map_err(|e| e.to_string())?;
+                self.write_state().map_err(|e| e.to_string())?;
                 Reply::Done
             }
             Request::Stop => {
@@ -359,7 +374,7 @@ impl Supervisor {
                 services.add_emulator(owner, &self.dir, &self.namespaces, state)?;
             }
         }
-        Ok(self.dir.write_state(&self.state)?)
+        Ok(self.write_state()?)
     }
 
     /// The limits of the two ends of each link. Enters each namespace once.

@@ -19,7 +19,7 @@ use crate::plan::{Plan, PlanError};
 use crate::process::ProcessId;
 use crate::report::{PROGRAM, Report, StartError, log_end};
 use crate::state::Settings;
-use crate::{Lab, name};
+use crate::{Lab, name, stray};
 
 /// The options for bringing a lab up.
 #[derive(Debug, Clone)]
@@ -168,14 +168,20 @@ impl Lab {
         if remains {
             // A starting supervisor shares the lock, so at this point it runs, has ended, or was
             // never started.
-            match dir.read_state() {
-                Ok(state) if state.is_running() => {
+            let running = match dir.read_state() {
+                Ok(state) => state.is_running(),
+                // Nothing that may run is ended unasked.
+                Err(error) if error.is_damaged() => return Err(error.into()),
+                Err(_) => stray::is_running(&dir).map_err(FileError::at(dir.path()))?,
+            };
+            match running {
+                true => {
                     return Err(UpError::Refused(format!(
                         "there is a lab {0:?} already: take it down with `hawser lab down --name {0}`, or give this one another name with --name",
                         options.name
                     )));
                 }
-                _ => down::clear(&dir)?,
+                false => down::clear(&dir)?,
             }
         }
         let written = write(&dir, &plan, network, &settings);
@@ -283,7 +289,7 @@ fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     let log = File::create(dir.log())?;
     let mut command = Command::new(program);
     command
-        .args(["internal", "lab-supervisor"])
+        .args(stray::SUPERVISOR)
         .arg(dir.path())
         .env(PROGRAM, program)
         .env(LOG_FILE, dir.log())

@@ -39,7 +39,7 @@ pub fn list(json: bool) -> Result<(), Failure> {
         return print::pretty_json(&labs);
     }
     for lab in labs {
-        let state = word(lab.running, &lab.name);
+        let state = lab.damage.unwrap_or_else(|| word(lab.running, &lab.name));
         outln!("{:<20} {:>3} ASes  {state}", lab.name, lab.ases);
     }
     Ok(())

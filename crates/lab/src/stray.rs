@@ -1,0 +1,155 @@
+//! The processes of a lab whose state is damaged or gone, found by their command lines.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use hawser_kernel::namespace::{self, Kind, NetNsId};
+
+use crate::dir::LabDir;
+use crate::down::DownError;
+use crate::process::{self, Handle, ProcessId};
+use crate::reap::{self, Certainty};
+use crate::state::Service;
+
+/// The arguments that run a lab's supervisor, before the folder of the lab.
+pub(crate) const SUPERVISOR: [&str; 2] = ["internal", "lab-supervisor"];
+
+/// What a process does for a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Supervisor,
+    Service,
+}
+
+/// Ends the supervisor and the services of the lab in `dir`, and all programs in the namespaces of
+/// the services. The caller must hold the lab's lock.
+pub(crate) fn end(dir: &LabDir) -> Result<(), DownError> {
+    let (mut supervisors, mut services, mut namespaces) = (Vec::new(), Vec::new(), Vec::new());
+    for (pid, role) in find(dir.path()).map_err(DownError::Process)? {
+        let Some(handle) = open(pid, dir.path()).map_err(DownError::Process)? else {
+            continue;
+        };
+        match role {
+            Role::Supervisor => supervisors.push(handle),
+            Role::Service => {
+                services.push(handle);
+                namespaces.extend(namespace_of(pid));
+            }
+        }
+    }
+    // A service is in the namespace of its AS when it has these arguments.
+    let own = namespace::own_net().map_err(DownError::Process)?;
+    if own.is_some_and(|own| namespaces.contains(&own)) {
+        return Err(DownError::Inside);
+    }
+    let end = || {
+        reap::end(&supervisors)?;
+        reap::end(&services)?;
+        reap::clear(&namespaces, Certainty::Cookie)
+    };
+    end().map_err(DownError::Process)
+}
+
+/// Whether a supervisor of the lab runs.
+pub(crate) fn is_running(dir: &LabDir) -> io::Result<bool> {
+    let found = find(dir.path())?;
+    Ok(found.iter().any(|(_, role)| *role == Role::Supervisor))
+}
+
+fn namespace_of(pid: i32) -> Option<NetNsId> {
+    let inode = namespace::inode_of(pid, Kind::Net)?;
+    let cookie = namespace::cookie_of(pid)?;
+    Some(NetNsId { inode, cookie })
+}
+
+/// A handle to a process of the lab in `dir`; `None` if it has ended.
+fn open(pid: i32, dir: &Path) -> io::Result<Option<Handle>> {
+    let Ok(process) = ProcessId::of(pid) else {
+        return Ok(None);
+    };
+    let handle = process.open()?;
+    // The number may be another process's since it was found.
+    Ok(handle.filter(|_| role_of(pid, dir).is_some()))
+}
+
+/// The processes of this user that work for the lab in `dir`.
+fn find(dir: &Path) -> io::Result<Vec<(i32, Role)>> {
+    let all = process::all()?.into_iter();
+    Ok(all
+        .filter_map(|pid| Some((pid, role_of(pid, dir)?)))
+        .collect())
+}
+
+/// What a process does for the lab in `dir`; `None` for any other process, and those of other users.
+fn role_of(pid: i32, dir: &Path) -> Option<Role> {
+    let path = format!("/proc/{pid}");
+    let owner = std::fs::metadata(&path).ok()?.uid();
+    // A process in a user namespace of its own may belong to nobody in this one.
+    let own = rustix::process::geteuid().as_raw();
+    if owner != own && !namespace::is_privileged() {
+        return None;
+    }
+    role(&std::fs::read(path + "/cmdline").ok()?, dir)
+}
+
+/// The role of a process with these arguments, each with a zero at its end (proc_pid_cmdline(5)).
+fn role(arguments: &[u8], dir: &Path) -> Option<Role> {
+    let mut arguments = arguments.split(|byte| *byte == 0).skip(1);
+    let command = [arguments.next()?, arguments.next()?];
+    let is = |words: [&str; 2]| command == words.map(str::as_bytes);
+    let folder = arguments.next()?;
+    let dir = dir.as_os_str().as_bytes();
+    if is(SUPERVISOR) {
+        return (folder == dir).then_some(Role::Supervisor);
+    }
+    let services = [Service::Router(0), Service::Control, Service::Emulator];
+    let is_service = services.iter().any(|service| is(service.command()));
+    let rest = folder.strip_prefix(dir)?;
+    (is_service && rest.starts_with(b"/")).then_some(Role::Service)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_a_lab_are_told_from_others() {
+        let dir = Path::new("/run/hawser/lab/x");
+        let role = |line: &str| role(line.replace(' ', "\0").as_bytes(), dir);
+        let service = Some(Role::Service);
+        for (line, expected) in [
+            (
+                "hawser internal lab-supervisor /run/hawser/lab/x ",
+                Some(Role::Supervisor),
+            ),
+            ("hawser internal lab-supervisor /run/hawser/lab/xy ", None),
+            (
+                "/usr/bin/hawser router run /run/hawser/lab/x/1-ff00_0_110 ",
+                service,
+            ),
+            (
+                "hawser router run /run/hawser/lab/x/1-ff00_0_110 --id br1 ",
+                service,
+            ),
+            (
+                "hawser control run /run/hawser/lab/x/1-ff00_0_110 ",
+                service,
+            ),
+            (
+                "hawser internal emulator /run/hawser/lab/x/1-ff00_0_110 ",
+                service,
+            ),
+            ("hawser router run /run/hawser/lab/xy/1-ff00_0_110 ", None),
+            ("hawser router run /run/hawser/lab/x ", None),
+            ("hawser router status /run/hawser/lab/x/1-ff00_0_110 ", None),
+            ("vim /run/hawser/lab/x/state.json ", None),
+            ("cp run all /run/hawser/lab/x/state.json ", None),
+            ("hawser", None),
+            ("", None),
+        ] {
+            assert_eq!(role(line), expected, "{line}");
+        }
+    }
+}
