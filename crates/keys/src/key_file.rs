@@ -47,7 +47,7 @@ pub enum KeyFileError {
         mode: u32,
     },
     /// There is no key in it.
-    #[error("{path} is not a key: {source}; remove it and a new one is made", path = path.display())]
+    #[error("{path} is not a key: {source}; restore it from a backup, or remove it and a new one is made, which others do not know", path = path.display())]
     Broken {
         /// The file.
         path: PathBuf,

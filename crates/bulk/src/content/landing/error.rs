@@ -34,6 +34,12 @@ pub enum LandingError {
         "{0:?} is not a path below the folder of the receiver: use a relative one without `..`"
     )]
     Path(PathBuf),
+    /// The mark of an unfinished directory is damaged.
+    #[error(
+        "{path} is damaged, which says whose unfinished transfer the folder beside it is: remove {path}, and the folder too if it is yours and is to be received anew",
+        path = .0.display()
+    )]
+    Mark(PathBuf),
     /// Ranges were neither kept nor written.
     #[error("{0} bytes of the content are missing")]
     Incomplete(u64),

@@ -13,7 +13,14 @@ use std::path::Path;
 use blake3::Hasher;
 use hawser_store::{Folder, StoreError};
 
+use super::LandingError;
 use super::place::part_name;
+
+/// The beginning of a mark.
+const HEAD: &str = "hawser landing ";
+/// Digits of the hash that follows, and of its check.
+const HASH: usize = 64;
+const CHECK: usize = 16;
 
 /// The mark of one landing.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ impl Unfinished {
         }
         Self {
             name: part_name(&part_name(name)),
-            content: format!("hawser landing {}\n", hasher.finalize().to_hex()),
+            content: line(hasher.finalize().to_hex().as_str()),
         }
     }
 
@@ -53,7 +60,11 @@ impl Unfinished {
     }
 
     /// Whether the directory was created by this landing, in an earlier attempt.
-    pub fn is_marked(&self, folder: &Folder) -> Result<bool, StoreError> {
+    ///
+    /// # Errors
+    /// Also when a mark is damaged: it may have been this landing's, which would then begin anew in
+    /// another directory.
+    pub fn is_marked(&self, folder: &Folder) -> Result<bool, LandingError> {
         let Some(file) = folder.open_name(&self.name, false)? else {
             return Ok(false);
         };
@@ -62,11 +73,33 @@ impl Unfinished {
         file.take(most)
             .read_to_end(&mut found)
             .map_err(|error| StoreError::io("read", &folder.path().join(&self.name), error))?;
-        Ok(found == self.content.as_bytes())
+        let older = format!("{}\n", &self.content[..HEAD.len() + HASH]);
+        match found == self.content.as_bytes() || found == older.as_bytes() {
+            true => Ok(true),
+            false if is_mark(&found) => Ok(false),
+            false => Err(LandingError::Mark(folder.path().join(&self.name))),
+        }
     }
 
     /// Removes the mark.
     pub fn unmark(&self, folder: &Folder) -> Result<(), StoreError> {
         folder.remove(&self.name)
     }
+}
+
+/// The content of a mark with this hash. Its end is there to detect damage.
+fn line(hash: &str) -> String {
+    let check = blake3::hash(hash.as_bytes()).to_hex();
+    format!("{HEAD}{hash} {}\n", &check[..CHECK])
+}
+
+/// Whether these bytes are a mark of any landing, as this or an older version makes them.
+fn is_mark(found: &[u8]) -> bool {
+    let hash = (found.strip_prefix(HEAD.as_bytes())).and_then(|rest| rest.get(..HASH));
+    let Some(hash) = hash.and_then(|hash| str::from_utf8(hash).ok()) else {
+        return false;
+    };
+    let is_hash = hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let older = format!("{HEAD}{hash}\n");
+    is_hash && (found == line(hash).as_bytes() || found == older.as_bytes())
 }

@@ -29,7 +29,12 @@ impl Settings {
     pub fn read() -> Result<Self, Failure> {
         let path = config::folder()?.join(FILE);
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).doing(path.display()),
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| {
+                let path = path.display();
+                Failure::job(format_args!(
+                    "{path} is damaged ({error}): remove it, and give `-b` and `-p` again"
+                ))
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error).doing(format_args!("reading {}", path.display())),
         }

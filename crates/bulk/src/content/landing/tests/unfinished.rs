@@ -142,3 +142,42 @@ fn a_mark_alone_says_nothing() {
     landing.settle();
     assert_eq!(files(&hosts), [PathBuf::from("np/a"), "np/b".into()]);
 }
+
+/// A mark that is damaged anywhere is refused, and nothing begins anew beside what is there.
+#[test]
+fn a_damaged_mark_is_refused() {
+    let hosts = hosts();
+    let (source, landing) = land(&hosts, "d", "np", "me");
+    write(&source, &landing, 1);
+    drop(landing);
+    let mut names = fs::read_dir(hosts.to("")).unwrap();
+    let mark = names
+        .find_map(|entry| Some(entry.unwrap().path()).filter(|path| path.is_file()))
+        .unwrap();
+    let whole = fs::read(&mark).unwrap();
+    let changed = (0..whole.len()).map(|at| {
+        let mut changed = whole.clone();
+        changed[at] = if changed[at] == b'a' { b'b' } else { b'a' };
+        changed
+    });
+    let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
+    for damaged in cut.chain(changed) {
+        fs::write(&mark, &damaged).unwrap();
+        let scan = scan(&[hosts.from("d")], ScanOptions::default()).unwrap();
+        let manifest = Arc::clone(Source::open(scan).manifest());
+        // What an older version wrote has no check: it is whole.
+        if damaged.len() == "hawser landing \n".len() + 64 && damaged.ends_with(b"\n") {
+            continue;
+        }
+        let refused = Landing::prepare(manifest, &hosts.to(""), options("np", "me"));
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains(mark.to_str().unwrap()), "{error}");
+        assert!(error.contains("remove") && !error.contains('\n'), "{error}");
+    }
+    assert!(!hosts.to("np/d").exists());
+    fs::write(&mark, &whole).unwrap();
+    let (source, landing) = land(&hosts, "d", "np", "me");
+    write(&source, &landing, usize::MAX);
+    landing.complete().unwrap();
+    assert!(hosts.to("np/b").exists());
+}
