@@ -6,6 +6,7 @@ use hawser_http::TokenHash;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
+use crate::instances::Instances;
 use crate::limits::FailedLinks;
 use crate::link::LinkId;
 use crate::user::UserId;
@@ -76,6 +77,10 @@ pub struct Deployment {
     pub failure: Option<(u64, String)>,
     /// The links whose limits alone are not in force, each with the reason.
     pub failed_links: FailedLinks,
+    /// The runs of the program for the AS.
+    pub(crate) instances: Instances,
+    /// Grows when the machines are to ask again.
+    pub(crate) roll_call: u64,
 }
 
 impl Deployment {

@@ -16,6 +16,7 @@ mod coordinator;
 mod enforce;
 mod error;
 mod host;
+mod instances;
 mod limits;
 mod link;
 mod state;

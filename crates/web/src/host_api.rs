@@ -13,6 +13,7 @@ mod tests;
 
 pub(crate) use self::archive::{archive, rotate_secret};
 pub(crate) use self::configuration::{configuration, segments};
+pub(crate) use self::machine::name_other_machine;
 pub(crate) use self::reports::{deployed, usage};
 
 use axum::extract::FromRequestParts;

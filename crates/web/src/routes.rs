@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use hawser_http::{JsonError, json_errors};
@@ -126,6 +126,10 @@ pub fn router(app: App) -> Router {
     router
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(
+            app.clone(),
+            host_api::name_other_machine,
+        ))
         .layer(from_fn(json_errors))
         .layer(from_fn(secure))
         .with_state(app)

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
 use hawser_coordinator::{
-    AttachmentPoint, CoreLink, Deployment, Host, Limits, Link, LinkEnd, Place, State, User, UserAs,
+    AttachmentPoint, CoreLink, Host, Limits, Link, LinkEnd, Place, State, User, UserAs,
 };
 use hawser_topology::IsdAsn;
 use serde::Serialize;
@@ -104,10 +104,13 @@ struct HostView {
     last_seen: Option<u64>,
     has_secret: bool,
     error: Option<String>,
+    /// The addresses of the machines that run the AS at once, if they are several.
+    duplicates: Vec<std::net::IpAddr>,
 }
 
 impl HostView {
-    fn new(host: &Host, deployment: Deployment) -> Self {
+    fn new(app: &App, isd_as: IsdAsn, host: &Host) -> Self {
+        let deployment = app.coordinator().deployment(isd_as);
         Self {
             version: host.version,
             deployed: host.deployed,
@@ -115,6 +118,7 @@ impl HostView {
             last_seen: deployment.last_seen,
             has_secret: host.secret.is_some(),
             error: deployment.error(),
+            duplicates: app.coordinator().duplicates(isd_as),
         }
     }
 }
@@ -144,7 +148,7 @@ impl<'a> AsView<'a> {
             first_port: one.first_port,
             device: one.device.as_deref(),
             owner: None,
-            host: HostView::new(&one.host, app.coordinator().deployment(one.isd_as)),
+            host: HostView::new(app, one.isd_as, &one.host),
         }
     }
 
@@ -161,7 +165,7 @@ impl<'a> AsView<'a> {
                 id: user.id.0,
                 name: &user.name,
             }),
-            host: HostView::new(&one.host, app.coordinator().deployment(one.isd_as)),
+            host: HostView::new(app, one.isd_as, &one.host),
         }
     }
 }

@@ -379,3 +379,104 @@ fn scene(server: &Server) -> JoinSet<()> {
     }
     tasks
 }
+
+/// The boxes of all labels and shapes of the map that is shown, in pixels.
+const BOXES: &str = "(() => {
+    const boxes = (what) => [...document.querySelectorAll(what)].map((one) => {
+        const { left, top, right, bottom } = one.getBoundingClientRect();
+        return { text: one.textContent, left, top, right, bottom };
+    });
+    const picture = boxes('.map svg')[0];
+    const all = [...boxes('.map .node text'), ...boxes('.map .node rect, .map .node circle')];
+    const out = all.filter((one) => one.left < picture.left || one.top < picture.top
+        || one.right > picture.right || one.bottom > picture.bottom);
+    const pairs = all.flatMap((a, i) => all.slice(i + 1)
+        .filter((b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+        .map((b) => `${a.text} / ${b.text}`));
+    return { all: all.length, out: out.map((one) => one.text), pairs };
+})()";
+
+/// Three attachment points and twenty ASes, with places or without: no label is over another one, a
+/// shape, or the edge.
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_of_the_map_do_not_overlap() {
+    let server = Server::start().await;
+    let program = Actor::program();
+    let isd_as = |number: usize| format!("1-ff00:0:{number:x}");
+    let place = |index: usize| {
+        // As the campuses of a city: near one another, some at one place.
+        let around = [(0.0, 0.0), (0.2, 0.5), (-0.3, 0.2), (0.25, -0.4)][index % 4];
+        json!({
+            "latitude": 47.0 + around.0 + (index / 4) as f64 * 0.15,
+            "longitude": 8.3 + around.1 + (index / 8) as f64 * 0.3,
+        })
+    };
+    for index in 0..2 {
+        let new = json!({
+            "isd_as": isd_as(0x200 + index), "label": ["Geneva University", "Basel"][index],
+            "addresses": [format!("10.0.1.{}", index + 1)], "place": place(index * 3),
+        });
+        let new = serde_json::from_value(new).unwrap();
+        server
+            .coordinator
+            .add_attachment_point(&program, new)
+            .unwrap();
+    }
+    let points = ["1-ff00:0:110".to_owned(), isd_as(0x200), isd_as(0x201)];
+    for index in 0..18 {
+        let mut new = json!({
+            "isd_as": isd_as(0x300 + index), "label": format!("Department of Physics {index}"),
+            "addresses": [format!("10.0.2.{}", index + 1)],
+        });
+        if index % 3 > 0 {
+            new["place"] = place(index);
+        }
+        let new = serde_json::from_value(new).unwrap();
+        server.coordinator.add_user_as(&program, new).unwrap();
+        let link =
+            json!({ "attachment_point": points[index % 3], "user_as": isd_as(0x300 + index) });
+        let link = serde_json::from_value(link).unwrap();
+        server.coordinator.add_link(&program, link).unwrap();
+    }
+    let Some(mut browser) = browse(&server).await else {
+        return;
+    };
+    let token = server.token("root").to_owned();
+    let steps = tokio::task::spawn_blocking(move || {
+        log_in(&mut browser, &token);
+        browser.until("document.querySelector('.links')");
+        browser.evaluate("location.hash = '#/map'");
+        browser.until("document.querySelectorAll('.map .node').length === 23");
+        browser.shot("map-labels", true);
+        let found = browser.evaluate(BOXES);
+        // A label has two lines.
+        assert_eq!(found["all"], 23 * 3, "{found}");
+        assert_eq!((&found["out"], &found["pairs"]), (&json!([]), &json!([])));
+        // As pure geometry, for other networks.
+        let random = "(async () => {
+            const { overlaps, placeLabels } = await import('/assets/labels.js');
+            let seed = 1;
+            const random = () => { seed = (seed * 1103515245 + 12345) % 2147483648; return seed / 2147483648; };
+            let wrong = 0;
+            for (let network = 0; network < 50; network += 1) {
+                const nodes = [];
+                while (nodes.length < 23) {
+                    const [x, y] = [70 + random() * 860, 50 + random() * 450];
+                    if (nodes.some((one) => Math.hypot(one.x - x, (one.y - y) * 1.4) < 60)) continue;
+                    nodes.push({ x, y, radius: 10, width: 60 + random() * 120, height: 31, above: random() < 0.5 });
+                }
+                const links = nodes.slice(3).map(({ x, y }, index) => ({ x1: x, y1: y, x2: nodes[index % 3].x, y2: nodes[index % 3].y }));
+                const labels = placeLabels(nodes, links, { width: 1000, height: 560 }).map(({ left, top }, index) =>
+                    ({ left, top, right: left + nodes[index].width, bottom: top + nodes[index].height }));
+                const shapes = nodes.map(({ x, y, radius }) => ({ left: x - radius, top: y - radius, right: x + radius, bottom: y + radius }));
+                const out = labels.some((one) => one.left < 0 || one.top < 0 || one.right > 1000 || one.bottom > 560);
+                if (out || overlaps([...labels, ...shapes]).length) wrong += 1;
+            }
+            return wrong;
+        })()";
+        assert_eq!(browser.evaluate(random), 0);
+        assert_eq!(browser.problems, Vec::<String>::new());
+    });
+    steps.await.unwrap();
+}

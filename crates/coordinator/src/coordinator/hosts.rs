@@ -1,6 +1,7 @@
 //! The machines of ASes: their secrets, the versions they run, what they report.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
 
 use hawser_http::TokenHash;
@@ -87,6 +88,44 @@ impl Coordinator {
             self.deployments().entry(isd_as).or_default().last_seen = Some(now());
         }
         is_it
+    }
+
+    /// A machine of an AS, which has shown its secret, asks from `address`. Its program has chosen the
+    /// number `instance` when it started.
+    pub fn note_instance(&self, isd_as: IsdAsn, instance: u64, address: IpAddr) {
+        let mut deployments = self.deployments();
+        let deployment = deployments.entry(isd_as).or_default();
+        let asks = deployment.instances.note(instance, address, now());
+        deployment.roll_call += u64::from(asks);
+        drop(deployments);
+        if asks {
+            self.notify();
+        }
+    }
+
+    /// The address of another machine that runs an AS beside the one whose program has chosen the
+    /// number `instance`.
+    #[must_use]
+    pub fn other_machine(&self, isd_as: IsdAsn, instance: u64) -> Option<IpAddr> {
+        let deployments = self.deployments();
+        deployments.get(&isd_as)?.instances.beside(instance, now())
+    }
+
+    /// A number that changes when the machines of an AS are to ask again, as one may not be there any
+    /// more, or several are.
+    #[must_use]
+    pub fn roll_call(&self, isd_as: IsdAsn) -> u64 {
+        self.deployments()
+            .get(&isd_as)
+            .map_or(0, |one| one.roll_call)
+    }
+
+    /// The addresses of the machines that run an AS at once; none unless there are several.
+    #[must_use]
+    pub fn duplicates(&self, isd_as: IsdAsn) -> Vec<IpAddr> {
+        let deployments = self.deployments();
+        let deployment = deployments.get(&isd_as);
+        deployment.map_or_else(Vec::new, |one| one.instances.at_once(now()))
     }
 
     /// What is known of the way of an AS's configuration to its machine.

@@ -123,11 +123,12 @@ function network() {
       await refresh();
     });
     const version = ({ host }) => (host.deployed === host.version ? `version ${host.version} in force` : `version ${host.version}, ${host.deployed ?? "none"} in force`);
+    const several = ({ host }) => (host.duplicates.length ? ` · runs on several machines at once: ${host.duplicates.join(" and ")}` : "");
     const part = (title, items, form) => h("section", { class: "card" }, h("header", {}, h("h2", {}, title)),
       items.length ? listOf(items, remove, refresh) : null, h("div", { class: "body" }, form));
     node.replaceChildren(
-      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}`, path: `attachment-points/${one.isd_as}`, as: one, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
-      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}`, path: `ases/${one.isd_as}`, as: one, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
+      part("Attachment points", store.attachmentPoints.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${version(one)}${several(one)}`, path: `attachment-points/${one.isd_as}`, as: one, warning: `Remove the attachment point ${asName(one)} and its links?` })), asForm("Add attachment point", "attachment-points")),
+      part("User ASes", store.ases.map((one) => ({ name: asName(one), detail: `${one.isd_as} · ${one.addresses.join(", ") || "no address"} · ${one.owner ? `user ${one.owner.name}` : "no owner"}${several(one)}`, path: `ases/${one.isd_as}`, as: one, warning: `Remove the user AS ${asName(one)} and its links?` })), asForm("Add user AS", "ases", owner)),
       part("Links", store.links.map((one) => ({ name: `${asName(one.attachment_point)} – ${asName(one.user_as)}`, detail: `link ${one.id} · ${one.user_as.ip ?? "no address"}`, path: `links/${one.id}`, warning: `Remove link ${one.id}, with its limits?` })), links));
   };
   draw().catch((problem) => say(problem.message));

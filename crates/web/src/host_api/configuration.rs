@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use hawser_coordinator::{Configurations, Tagged};
 use hawser_http::JsonError;
+use hawser_topology::IsdAsn;
 use tokio::time::{Instant, sleep_until};
 
 use super::machine::Machine;
@@ -67,21 +68,26 @@ pub(crate) async fn configuration(
     let Machine { isd_as, secret } = machine;
     let coordinator = app.coordinator().clone();
     let of_version = asked.tag.is_none();
-    wait_for(configurations(&app)?, asked, |configurations, asked| {
-        let (secret, coordinator) = (secret.clone(), coordinator.clone());
-        let known = asked.version.filter(|_| of_version);
-        async move {
-            if !coordinator.is_host(isd_as, &secret) {
-                return Err(replaced());
+    wait_for(
+        configurations(&app)?,
+        isd_as,
+        asked,
+        |configurations, asked| {
+            let (secret, coordinator) = (secret.clone(), coordinator.clone());
+            let known = asked.version.filter(|_| of_version);
+            async move {
+                if !coordinator.is_host(isd_as, &secret) {
+                    return Err(replaced());
+                }
+                let version = coordinator.state().host(isd_as).map(|host| host.version);
+                if known.is_some() && known >= version {
+                    return Ok(Found::Known);
+                }
+                let found = blocking(move || configurations.for_host(isd_as, &secret)).await?;
+                Ok(found.map_or(Found::Nothing, Found::Some))
             }
-            let version = coordinator.state().host(isd_as).map(|host| host.version);
-            if known.is_some() && known >= version {
-                return Ok(Found::Known);
-            }
-            let found = blocking(move || configurations.for_host(isd_as, &secret)).await?;
-            Ok(found.map_or(Found::Nothing, Found::Some))
-        }
-    })
+        },
+    )
     .await
     .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/gzip")))
 }
@@ -94,7 +100,8 @@ pub(crate) async fn segments(
     headers: HeaderMap,
 ) -> Result<Response, JsonError> {
     let asked = Asked::new(query.as_deref(), &headers, &["wait"])?;
-    wait_for(configurations(&app)?, asked, |configurations, _| {
+    let isd_as = machine.isd_as;
+    wait_for(configurations(&app)?, isd_as, asked, |configurations, _| {
         let is_it = (app.coordinator()).is_host(machine.isd_as, &machine.secret);
         async move {
             if !is_it {
@@ -124,14 +131,17 @@ enum Found {
     Known,
 }
 
-/// Waits until `find` finds what the machine does not have, or the time is over. Returns that, or
-/// the answer that there is nothing (new).
+/// Waits until `find` finds what the machine does not have, the time is over, or the machines of the
+/// AS are to ask again. Returns what was found, or the answer that there is nothing (new).
 async fn wait_for<F: Future<Output = Result<Found, JsonError>>>(
     configurations: &Configurations,
+    isd_as: IsdAsn,
     asked: Asked,
     find: impl Fn(Configurations, &Asked) -> F,
 ) -> Result<Result<Response, Arc<Tagged>>, JsonError> {
-    let mut state = configurations.coordinator().subscribe();
+    let coordinator = configurations.coordinator();
+    let mut state = coordinator.subscribe();
+    let roll_call = coordinator.roll_call(isd_as);
     let mut epoch = configurations.subscribe();
     loop {
         state.mark_unchanged();
@@ -144,6 +154,9 @@ async fn wait_for<F: Future<Output = Result<Found, JsonError>>>(
             Found::Nothing => StatusCode::NO_CONTENT,
             Found::Some(_) | Found::Known => StatusCode::NOT_MODIFIED,
         };
+        if coordinator.roll_call(isd_as) != roll_call {
+            return Ok(Ok(empty(unchanged, asked.tag.as_deref())));
+        }
         tokio::select! {
             Ok(()) = state.changed() => {}
             Ok(()) = epoch.changed() => {}

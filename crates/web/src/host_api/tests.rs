@@ -47,17 +47,27 @@ struct Bed {
 struct Answer {
     status: u16,
     tag: Option<String>,
+    /// The address of another machine that runs the AS.
+    other_machine: Option<String>,
     body: Vec<u8>,
 }
 
 impl Answer {
     async fn read(response: Response<Body>) -> Self {
-        let tag = response.headers().get("etag");
-        let tag = tag.map(|tag| tag.to_str().unwrap().to_owned());
+        let header = |name: &str| {
+            let value = response.headers().get(name)?;
+            Some(value.to_str().unwrap().to_owned())
+        };
+        let (tag, other_machine) = (header("etag"), header("hawser-other-machine"));
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap();
         let body = body.to_bytes().to_vec();
-        Self { status, tag, body }
+        Self {
+            status,
+            tag,
+            other_machine,
+            body,
+        }
     }
 
     fn error(&self) -> String {
@@ -133,8 +143,17 @@ impl Bed {
     }
 
     async fn send(&self, request: axum::http::request::Builder, body: Body) -> Answer {
+        self.send_from("192.0.2.9:1", request, body).await
+    }
+
+    async fn send_from(
+        &self,
+        address: &str,
+        request: axum::http::request::Builder,
+        body: Body,
+    ) -> Answer {
         let mut request = request.body(body).unwrap();
-        let address: SocketAddr = "192.0.2.9:1".parse().unwrap();
+        let address: SocketAddr = address.parse().unwrap();
         let peer = Peer {
             address,
             tls: false,
@@ -472,4 +491,61 @@ async fn private_keys_are_not_sent_without_tls_unless_that_is_allowed() {
         "{}",
         refused.error()
     );
+}
+
+/// Two machines with one archive learn of each other, by requests that wait; a machine that starts
+/// again is one.
+#[tokio::test]
+async fn a_second_machine_of_an_as_is_noticed() {
+    let bed = Bed::new();
+    let secret = bed.secret(USER).await;
+    let path = format!("/api/host/{USER_HOST}/config?wait=50");
+    let first = bed.get(&path, &secret, None).await;
+    let tag = first.tag.unwrap();
+    let ask = |address: &'static str, instance: &'static str, secret: &str| {
+        let request = Request::get(&path)
+            .header("authorization", format!("Bearer {secret}"))
+            .header("hawser-instance", instance)
+            .header("if-none-match", &tag);
+        bed.send_from(address, request, Body::empty())
+    };
+    let shown = async || {
+        let path = format!("/api/v1/ases/{USER}");
+        let answer = bed.get(&path, &bed.tokens[0], None).await;
+        let value: Value = serde_json::from_slice(&answer.body).unwrap();
+        value["host"]["duplicates"].clone()
+    };
+    let (a, b) = ("192.0.2.1:1", "192.0.2.2:1");
+    // The request of a machine that has ended since ends when the machine asks under another number.
+    let (waiting, again) = tokio::join!(ask(a, "1", &secret), async {
+        tokio::task::yield_now().await;
+        tokio::time::timeout(std::time::Duration::from_millis(200), ask(a, "2", &secret)).await
+    });
+    assert_eq!((waiting.status, waiting.other_machine), (304, None));
+    assert!(again.is_err(), "it waits");
+    assert_eq!(shown().await, json!([]));
+    // Another machine; the first one is still there, and asks again.
+    let (second, third, fourth) = tokio::join!(
+        ask(a, "2", &secret),
+        async {
+            tokio::task::yield_now().await;
+            ask(b, "3", &secret).await
+        },
+        async {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let waits = ask(a, "2", &secret);
+            tokio::time::timeout(std::time::Duration::from_millis(200), waits).await
+        }
+    );
+    assert_eq!((second.status, third.status), (304, 304));
+    assert_eq!(third.other_machine.as_deref(), Some("192.0.2.1"));
+    assert!(fourth.is_err());
+    assert_eq!(shown().await, json!(["192.0.2.1", "192.0.2.2"]));
+    // Who does not have the secret neither learns nor changes anything.
+    let wrong = ask("192.0.2.3:1", "3", "wrong").await;
+    assert_eq!((wrong.status, wrong.other_machine), (401, None));
+    assert_eq!(shown().await, json!(["192.0.2.1", "192.0.2.2"]));
 }
