@@ -61,7 +61,8 @@ pub enum Event {
     Changed {
         /// The version.
         version: u64,
-        /// Whether the services start again; otherwise only limits changed.
+        /// Whether the services start again; otherwise limits and links changed, and what stays as it
+        /// is goes on.
         restart: bool,
     },
     /// New segments have come.
@@ -89,6 +90,11 @@ pub enum Event {
     },
     /// The coordinator answers again.
     CoordinatorBack,
+    /// Another machine runs the same AS. Reported once until it does not any more.
+    OtherMachine {
+        /// Its address, as the coordinator sees it.
+        address: String,
+    },
     /// A configuration that came cannot be used: the one before stays.
     NotInstalled {
         /// Why.

@@ -182,11 +182,20 @@ async fn configuration(
     let path = format!("{api}/config?wait={}", WAIT.as_secs());
     let mut backoff = BACKOFF;
     let mut nothing = false;
+    let mut other_machine = None;
     loop {
         let begun = Instant::now();
         let asked = client
             .ask(waiting(&path, tag.as_deref(), LARGEST_ARCHIVE))
             .await;
+        if let Ok(answer) = &asked
+            && answer.other_machine != other_machine
+        {
+            other_machine.clone_from(&answer.other_machine);
+            if let Some(address) = other_machine.clone() {
+                let _ = health.events.send(Event::OtherMachine { address });
+            }
+        }
         let answer = asked.and_then(|answer| match answer.status {
             StatusCode::OK => match Bundle::unpack(&answer.body) {
                 Ok(bundle) => Ok(Some(Some(bundle))),

@@ -1,7 +1,8 @@
 //! Requests to a coordinator.
 
 use std::fmt;
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -21,6 +22,10 @@ use crate::tls;
 
 /// Longest time until a connection is there.
 const CONNECT: Duration = Duration::from_secs(10);
+/// The header with what tells this run of the program from others.
+const INSTANCE: &str = "hawser-instance";
+/// The header with the address of another machine that runs the same AS.
+const OTHER_MACHINE: &str = "hawser-other-machine";
 /// Longest text of an error that is shown.
 const LONGEST_REASON: usize = 200;
 
@@ -41,6 +46,8 @@ struct Url {
     /// `None` for plain HTTP.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     authorization: HeaderValue,
+    /// What tells this run of the program from others.
+    instance: HeaderValue,
 }
 
 /// A request.
@@ -62,7 +69,16 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Answer {
     pub status: StatusCode,
     pub tag: Option<String>,
+    /// The address of another machine that runs the same AS.
+    pub other_machine: Option<String>,
     pub body: Bytes,
+}
+
+/// A number chosen once for this process.
+fn instance() -> HeaderValue {
+    static NUMBER: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
+    let text = format!("{:016x}", *NUMBER);
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }
 
 impl Client {
@@ -94,6 +110,7 @@ impl Client {
             path: uri.path().trim_end_matches('/').to_owned(),
             tls,
             authorization,
+            instance: instance(),
         };
         Ok(Self {
             url: Arc::new(url),
@@ -159,7 +176,15 @@ impl Client {
         }
         let tag = parts.headers.get(header::ETAG);
         let tag = tag.and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-        Ok(Answer { status, tag, body })
+        let other = parts.headers.get(OTHER_MACHINE);
+        let other = other.and_then(|other| other.to_str().ok());
+        let other = other.and_then(|other| other.parse::<IpAddr>().ok());
+        Ok(Answer {
+            status,
+            tag,
+            other_machine: other.map(|other| other.to_string()),
+            body,
+        })
     }
 }
 
@@ -174,6 +199,7 @@ impl Url {
             .uri(format!("{}{}", self.path, ask.path))
             .header(header::HOST, host)
             .header(header::AUTHORIZATION, &self.authorization)
+            .header(INSTANCE, &self.instance)
             .header(
                 header::USER_AGENT,
                 concat!("hawser/", env!("CARGO_PKG_VERSION")),

@@ -297,22 +297,32 @@ impl Node {
             }
             .into());
         }
-        self.folder.install(&bundle)?;
-        let restart = self.services.is_none() || bundle.needs_restart(&self.bundle);
+        let path = self.folder.install(&bundle)?;
+        let mut restart = self.services.is_none() || bundle.needs_restart(&self.bundle);
+        let reload = restart && bundle.needs_reload_only(&self.bundle);
+        let topology = bundle.topology().map_err(InstallError::from)?;
         let coordinator = manifest.coordinator != self.manifest.coordinator;
         (self.bundle, self.manifest) = (bundle, manifest);
         let version = self.manifest.version;
-        self.tell(Event::Changed { version, restart });
         self.limits_backoff.worked();
         self.apply_limits().await;
+        if let Some(services) = self.services.as_ref().filter(|_| reload) {
+            let (program, segments) = (&self.options.program, self.folder.segments());
+            let reloaded = services.reload(program, &path, &topology, &segments);
+            match reloaded.await {
+                Ok(()) => restart = false,
+                Err(reason) => tracing::info!("the services start again: {reason}"),
+            }
+        }
+        self.tell(Event::Changed { version, restart });
         if restart {
             if let Some(services) = self.services.take() {
                 services.stop().await;
             }
             self.start()?;
         }
-        let used = self.services.as_ref().map(|s| s.folder().to_owned());
-        let used: Vec<_> = used.iter().map(PathBuf::as_path).collect();
+        let used = self.services.as_ref().map(Services::folders);
+        let used: Vec<_> = used.iter().flatten().map(PathBuf::as_path).collect();
         self.folder.forget_others(&used)?;
         if coordinator {
             self.follow()?;

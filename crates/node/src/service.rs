@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Backoff;
@@ -35,10 +35,71 @@ const LONGEST_LINE: usize = 1000;
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
     pub name: ServiceName,
+    /// The folder of the version of the configuration.
+    pub folder: PathBuf,
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// The Unix socket that it listens on when it is ready.
     pub socket: PathBuf,
+}
+
+/// A service that is kept running. What is started may change: that counts from the next start on.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    spec: Mutex<Spec>,
+    /// The folder from which the process that runs was started.
+    folder: Mutex<PathBuf>,
+    again: Notify,
+}
+
+impl Kept {
+    pub fn new(spec: Spec) -> Self {
+        Self {
+            folder: Mutex::new(spec.folder.clone()),
+            spec: Mutex::new(spec),
+            again: Notify::new(),
+        }
+    }
+
+    /// What is started next.
+    pub fn spec(&self) -> Spec {
+        lock(&self.spec).clone()
+    }
+
+    /// Sets what is started next.
+    pub fn set_spec(&self, spec: Spec) {
+        *lock(&self.spec) = spec;
+    }
+
+    /// The folder that the process which runs uses.
+    pub fn folder(&self) -> PathBuf {
+        lock(&self.folder).clone()
+    }
+
+    /// Has the process end, and the next one start at once.
+    pub fn start_again(&self) {
+        self.again.notify_one();
+    }
+
+    /// What is started now.
+    fn begin(&self) -> Spec {
+        let spec = self.spec();
+        lock(&self.folder).clone_from(&spec.folder);
+        spec
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a run of a service ended.
+enum End {
+    /// By itself.
+    Itself(String),
+    /// To be started again at once.
+    Again,
+    Stopped,
 }
 
 /// The state of a service.
@@ -52,7 +113,7 @@ pub(crate) enum Status {
 
 /// Runs the service until `stop` is true, and reports its status to `status`.
 pub(crate) async fn keep(
-    spec: Spec,
+    kept: Arc<Kept>,
     events: UnboundedSender<Event>,
     status: impl Fn(Status),
     mut stop: watch::Receiver<bool>,
@@ -61,8 +122,11 @@ pub(crate) async fn keep(
     loop {
         status(Status::Starting);
         let begun = Instant::now();
-        let Some(how) = run_once(&spec, &events, &status, &mut stop).await else {
-            return;
+        let spec = kept.begin();
+        let how = match run_once(&spec, &events, &status, &kept.again, &mut stop).await {
+            End::Itself(how) => how,
+            End::Again => continue,
+            End::Stopped => return,
         };
         if begun.elapsed() >= STEADY {
             backoff.worked();
@@ -88,13 +152,14 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|&stop| stop).await;
 }
 
-/// Runs the service once; returns how it ended, or `None` if it was stopped.
+/// Runs the service once.
 async fn run_once(
     spec: &Spec,
     events: &UnboundedSender<Event>,
     status: &impl Fn(Status),
+    again: &Notify,
     stop: &mut watch::Receiver<bool>,
-) -> Option<String> {
+) -> End {
     let spawned = Command::new(&spec.program)
         .args(&spec.args)
         .stdin(Stdio::null())
@@ -104,7 +169,9 @@ async fn run_once(
         .spawn();
     let mut child = match spawned {
         Ok(child) => child,
-        Err(error) => return Some(format!("cannot run {}: {error}", spec.program.display())),
+        Err(error) => {
+            return End::Itself(format!("cannot run {}: {error}", spec.program.display()));
+        }
     };
     let last = Arc::new(Mutex::new(None));
     let reading = child.stderr.take().map(|from| {
@@ -121,7 +188,11 @@ async fn run_once(
         () = ready => None,
         () = stopped(stop) => {
             terminate(child).await;
-            return None;
+            return End::Stopped;
+        }
+        () = again.notified() => {
+            terminate(child).await;
+            return End::Again;
         }
     };
     let ended = match ended {
@@ -132,7 +203,11 @@ async fn run_once(
                 ended = child.wait() => ended,
                 () = stopped(stop) => {
                     terminate(child).await;
-                    return None;
+                    return End::Stopped;
+                }
+                () = again.notified() => {
+                    terminate(child).await;
+                    return End::Again;
                 }
             }
         }
@@ -141,8 +216,8 @@ async fn run_once(
     if let Some(reading) = reading {
         let _ = timeout(GRACE, reading).await;
     }
-    let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Some(match (last, ended) {
+    let last = lock(&last).take();
+    End::Itself(match (last, ended) {
         (Some(line), _) => line,
         (None, Ok(ended)) => ended.to_string(),
         (None, Err(error)) => error.to_string(),
@@ -160,7 +235,7 @@ async fn read_lines(
     while let Some(line) = lines.next_line().await? {
         let line: String = line.chars().take(LONGEST_LINE).collect();
         let plain = line.strip_prefix("hawser: ").unwrap_or(&line).to_owned();
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(plain);
+        *lock(&last) = Some(plain);
         let service = service.clone();
         let _ = events.send(Event::Said { service, line });
     }

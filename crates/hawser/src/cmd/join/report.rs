@@ -182,7 +182,7 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
             let what = if *restart {
                 "the services start again"
             } else {
-                "only limits changed"
+                "limits or links changed, and nothing is interrupted"
             };
             outln!("version {version} has come: {what}");
         }
@@ -198,6 +198,10 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
             plain(reason)
         ),
         Event::Coordinator { reason } => errln!("hawser: {}; this is tried again", plain(reason)),
+        Event::OtherMachine { address } => errln!(
+            "hawser: another machine, at {}, runs this AS too, and both disturb each other: stop `hawser join` on one of them; if you do not know that machine, have the archive replaced by a new one",
+            plain(address)
+        ),
         Event::CoordinatorBack => outln!("the coordinator answers again"),
         Event::NotInstalled { reason } => {
             errln!("hawser: a new configuration is not used: {}", plain(reason));

@@ -1,0 +1,119 @@
+//! A router goes over to a changed topology while it runs.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use hawser_router::live::{Reply, Request};
+use hawser_topology::{AsDir, AsTopology, Bfd};
+
+use self::common::net::{Net, ia, wait_for};
+use self::common::{DST_PORT, SRC_PORT};
+
+/// Writes the folder of another version of AS 1.
+fn version(folder: &Path, topology: &AsTopology) -> AsDir {
+    let dir = AsDir::new(folder);
+    std::fs::create_dir_all(folder).unwrap();
+    dir.write_topology(topology).unwrap();
+    dir.write_master_key(&[1; 16]).unwrap();
+    dir
+}
+
+/// Has router 1 go over to a topology.
+fn reload(net: &Net, topology: &AsTopology) -> Reply {
+    let folder = tempfile::tempdir().unwrap();
+    version(folder.path(), topology);
+    let folder = folder.path().to_owned();
+    net.call(1, &Request::Reload { folder })
+}
+
+/// The topology of AS 1 with an interface 2 to an AS that is not there.
+fn with_another_link(net: &Net) -> AsTopology {
+    let mut topology = net.topology(1);
+    let router = topology.border_routers.get_mut("br1").unwrap();
+    let mut interface = router.interfaces[&1].clone();
+    interface.isd_as = ia(3);
+    interface.underlay.local = SocketAddr::new(net.ip(110).into(), 50000);
+    interface.underlay.remote = SocketAddr::new(net.ip(111).into(), 50000);
+    router.interfaces.insert(2, interface);
+    topology
+}
+
+/// Packets that cross the router all the time all arrive, in their order, while a link is added and
+/// removed; and BFD of the link that stays sees nothing.
+#[test]
+fn a_link_is_added_and_removed_without_loss_on_others() {
+    const PACKETS: u16 = 2000;
+    let mut net = Net::with_bfd(Bfd::default());
+    net.start(1);
+    net.start(2);
+    for number in [1, 2] {
+        wait_for(&net.dir(number).router_socket(), "1", true);
+    }
+    let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let more = with_another_link(&net);
+    std::thread::scope(|scope| {
+        let net = &net;
+        scope.spawn(move || {
+            for number in 0..PACKETS {
+                let packet = net.packet(number, DST_PORT, 100);
+                one.send_to(&packet, net.router(1)).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        scope.spawn(move || {
+            for _ in 0..10 {
+                assert_eq!(reload(net, &more), Reply::Done);
+                assert!(net.counters(1).interfaces.contains_key(&2));
+                assert_eq!(reload(net, &net.topology(1)), Reply::Done);
+                assert!(!net.counters(1).interfaces.contains_key(&2));
+            }
+        });
+        let mut buffer = [0; 2048];
+        for number in 0..PACKETS {
+            let length = two.recv(&mut buffer).unwrap();
+            let payload = &buffer[length - 100..];
+            assert_eq!(u16::from_be_bytes([payload[0], payload[1]]), number);
+        }
+    });
+    let counters = net.counters(1);
+    // The counters of what stays go on.
+    assert_eq!(counters.interfaces[&1].tx_packets, u64::from(PACKETS));
+    assert_eq!(counters.bfd["1"], true);
+    assert!(counters.drops.is_empty(), "{:?}", counters.drops);
+}
+
+#[test]
+fn an_added_link_receives() {
+    let net = Net::up();
+    assert_eq!(reload(&net, &with_another_link(&net)), Reply::Done);
+    let far = std::net::UdpSocket::bind((net.ip(111), 50000)).unwrap();
+    far.send_to(&[0; 40], (net.ip(110), 50000)).unwrap();
+    assert_eq!(net.counters_after(1, 2, 1).interfaces[&2].rx_packets, 1);
+}
+
+#[test]
+fn what_takes_a_restart_changes_nothing() {
+    let net = Net::up();
+    let before = net.counters(1);
+    let mut moved = net.topology(1);
+    let router = moved.border_routers.get_mut("br1").unwrap();
+    router.internal_addr.set_port(30099);
+    let mut taken = with_another_link(&net);
+    let router = taken.border_routers.get_mut("br1").unwrap();
+    router.interfaces.get_mut(&2).unwrap().underlay.local = net.link_end(2);
+    for (topology, reason) in [
+        (moved, "internal address"),
+        (taken, "cannot open interface 2"),
+    ] {
+        let Reply::Error { message } = reload(&net, &topology) else {
+            panic!()
+        };
+        assert!(message.contains(reason), "{message}");
+        assert_eq!(net.counters(1), before);
+    }
+}
