@@ -33,6 +33,7 @@ fn ases_join_from_archives_and_follow_their_coordinator() {
     let time = begun.elapsed().as_secs_f64();
     println!("{} ASes were up after {time:.1} s", ases().count());
     each_reaches_another(&bed);
+    adding_an_as_interrupts_no_other(&bed);
     a_limit_comes_into_force(&bed, &links[0]);
     an_attachment_point_that_was_off_catches_up(&mut bed, &links[2]);
     another_link_gives_another_path(&bed);
@@ -62,6 +63,55 @@ fn each_reaches_another(bed: &Bed) {
             .as_array()
             .is_some_and(|paths| paths.len() == 2)
     });
+}
+
+/// While an AS and its link are added and removed, the attachment point's other ASes lose no packet.
+fn adding_an_as_interrupts_no_other(bed: &Bed) {
+    let (from, to, point) = (USERS[0].0, USERS[1].0, POINTS[0]);
+    let host = format!("{to},127.0.0.1");
+    let args = [
+        "ping",
+        &host,
+        "-c",
+        "1000",
+        "--interval",
+        "10ms",
+        "--timeout",
+        "5s",
+    ];
+    let output = std::thread::scope(|scope| {
+        let pinging = scope.spawn(|| bed.hawser(from, &args));
+        let path = format!("/api/v1/attachment-points/{point}");
+        let deployed = || {
+            eventually("the attachment point has gone over", || {
+                let shown = bed.admin("GET", &path, &Value::Null);
+                shown["host"]["deployed"] == shown["host"]["version"]
+            });
+        };
+        for _ in 0..2 {
+            let new = json!({"isd_as": "1-ff00:0:99", "label": "new", "addresses": ["10.0.99.1"]});
+            bed.admin("POST", "/api/v1/ases", &new);
+            let link = json!({"attachment_point": point, "user_as": "1-ff00:0:99"});
+            bed.admin("POST", "/api/v1/links", &link);
+            deployed();
+            bed.admin("DELETE", "/api/v1/ases/1-ff00:0:99", &Value::Null);
+            deployed();
+        }
+        assert!(!pinging.is_finished(), "the pings ended before the changes");
+        pinging.join().unwrap()
+    });
+    let text = String::from_utf8(output.stdout).unwrap();
+    let summary = text
+        .lines()
+        .find(|line| line.contains("packets transmitted"));
+    println!(
+        "while an AS was added twice: {}",
+        summary.unwrap_or_default()
+    );
+    assert!(
+        text.contains("1000 packets transmitted, 1000 received"),
+        "{text}"
+    );
 }
 
 /// The user of a link limits it, and what the AS receives goes down to that.

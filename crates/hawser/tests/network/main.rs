@@ -14,6 +14,7 @@ mod kill;
 mod lab;
 mod limit;
 mod limit_serve;
+mod listing;
 mod offer;
 mod outlast;
 mod paths;

@@ -1,0 +1,163 @@
+//! Commands that list and show change nothing: no file, no device, no process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{As, TestLab, topology};
+
+const NETWORK: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true}
+  "1-ff00:0:111": {}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 100Mbit, delay: 1ms}
+"#;
+const HERE: &str = "1-ff00:0:111";
+const THERE: &str = "1-ff00:0:110";
+
+/// Everything that a command could change, by name.
+type Snapshot = BTreeMap<String, String>;
+
+/// The files of a folder: what they are, when they were changed, and what they have in them. Logs are
+/// those of services that answer.
+fn files(folder: &Path, found: &mut Snapshot) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let about = path.symlink_metadata().unwrap();
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        let content = match about.is_file() && !is_log {
+            true => fs::read(&path).unwrap(),
+            false => Vec::new(),
+        };
+        let time = match is_log {
+            true => (0, 0),
+            false => (about.mtime(), about.mtime_nsec()),
+        };
+        let text = format!("{:o} {time:?} {content:?}", about.mode());
+        found.insert(path.display().to_string(), text);
+        if about.is_dir() {
+            files(&path, found);
+        }
+    }
+}
+
+/// The processes whose command line names the folder.
+fn processes(folder: &Path, found: &mut Snapshot) {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(folder.to_str().unwrap()) {
+            found.insert(entry.path().display().to_string(), line);
+        }
+    }
+}
+
+/// Devices, addresses, routes, queueing disciplines and filters of the namespace of an AS.
+fn network(lab: &TestLab, isd_as: &str, found: &mut Snapshot) {
+    for command in [
+        "ip -j link; ip -j addr; ip -j route show table all; ip -j -6 route show table all; ip rule",
+        "tc qdisc; for dev in $(ls /sys/class/net); do tc filter show dev $dev; tc class show dev $dev; done",
+        "ls /proc/sys/net/mptcp && cat /proc/sys/net/mptcp/enabled; true",
+    ] {
+        let output = lab.exec(isd_as, &["sh", "-c", command]).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        found.insert(format!("{isd_as}: {command}"), text);
+    }
+}
+
+#[test]
+fn commands_that_show_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [runtime, config, state, cache] = ["run", "config", "state", "cache"].map(|name| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        path
+    });
+    let by = As {
+        runtime: Some(runtime),
+        ..As::default()
+    };
+    let path = topology(folder.path(), NETWORK);
+    let Some(lab) = by.up(&path, "listing") else {
+        return;
+    };
+    let content = folder.path().join("content");
+    fs::write(&content, "content").unwrap();
+    let torrent = folder.path().join("content.torrent");
+    let [content, torrent] = [&content, &torrent].map(|path| path.to_str().unwrap());
+    by.print(&["torrent", "create", content, "-o", torrent]);
+    lab.assert_answers(HERE, &format!("{THERE},127.0.0.1"));
+    let environment = |command: &mut Command| {
+        command
+            .env("XDG_CONFIG_HOME", &config)
+            .env("XDG_STATE_HOME", &state)
+            .env("XDG_CACHE_HOME", &cache)
+            .env("HOME", folder.path());
+    };
+    let snapshot = || {
+        let mut found = Snapshot::new();
+        files(folder.path(), &mut found);
+        processes(folder.path(), &mut found);
+        for isd_as in [HERE, THERE] {
+            network(&lab, isd_as, &mut found);
+        }
+        found
+    };
+    // A lab that was killed leaves remains: whoever looks does not remove them.
+    let remains = folder.path().join("run/hawser/lab/remains");
+    fs::create_dir(&remains).unwrap();
+    fs::write(remains.join("settings.json"), "{").unwrap();
+
+    let name = ["--name", &lab.name];
+    let outside: &[&[&str]] = &[
+        &["lab", "list"],
+        &["lab", "list", "--json"],
+        &["lab", "status"],
+        &["lab", "status", "--json"],
+        &["lab", "graph"],
+        &["lab", "logs"],
+        &["torrent", "show", torrent],
+        &["torrent", "show", torrent, "--json"],
+    ];
+    let host = format!("{THERE},127.0.0.1");
+    let inside: &[&[&str]] = &[
+        &["limit", "show"],
+        &["limit", "show", "--json"],
+        &["limit", "show", "--prometheus"],
+        &["shim", "status"],
+        &["shim", "status", "--json"],
+        &["map", "list"],
+        &["key", "path"],
+        &["paths", THERE],
+        &["paths", THERE, "--json"],
+        &["ping", &host, "-c", "1"],
+        &["traceroute", &host],
+        &["doctor"],
+        &["doctor", "--json"],
+    ];
+    let before = snapshot();
+    let check = |args: &[&str], mut command: Command| {
+        environment(&mut command);
+        let output = command.output().unwrap();
+        // Some have nothing to show; none is used wrongly.
+        assert_ne!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        assert_eq!(snapshot(), before, "{args:?}: {output:?}");
+    };
+    for args in outside {
+        let of_lab = args[0] == "lab" && args[1] != "list";
+        let name: &[&str] = if of_lab { &name } else { &[] };
+        let args = [*args, name].concat();
+        check(&args, by.command(&args));
+    }
+    for args in inside {
+        let command = [&[lab.program()][..], args].concat();
+        check(args, lab.exec(HERE, &command));
+    }
+}
