@@ -2,12 +2,14 @@
 //! downloader is.
 
 mod joining;
+mod partners;
 
 use std::collections::{HashMap, VecDeque};
 
 use hawser_endhost::IsdAsn;
 
 use self::joining::Ledger;
+use self::partners::Conduct;
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::picker::Arrival;
@@ -51,6 +53,7 @@ struct Seeder {
     /// Its part of the bottleneck, compared with others; 0 while its congestion control waits.
     weight: f64,
     stalled: bool,
+    conduct: Conduct,
 }
 
 impl Seeder {
@@ -63,6 +66,7 @@ impl Seeder {
             read: 0,
             weight: 1.0,
             stalled: false,
+            conduct: Conduct::Prompt,
         }
     }
 
@@ -73,7 +77,10 @@ impl Seeder {
             && let Some((_, message)) = self.messages.pop_front()
         {
             match message {
-                Sent::Request(request) => self.queue.push_back(request),
+                Sent::Request(request) => {
+                    let copies = self.conduct.copies();
+                    self.queue.extend(std::iter::repeat_n(request, copies));
+                }
                 Sent::Cancel(request) => {
                     let mut waiting = self.queue.iter().skip(COMMITTED);
                     if let Some(at) = waiting.position(|it| *it == request) {
@@ -115,6 +122,7 @@ fn pieces(total: u64) -> Pieces {
 struct Outcome {
     seconds: f64,
     wasted: u64,
+    uncancelled: u64,
 }
 
 struct Scene {
@@ -130,8 +138,11 @@ struct Scene {
     rng: fastrand::Rng,
     start: Instant,
     now: Instant,
-    /// Bytes of blocks that arrived and were not needed.
+    /// Bytes of blocks that arrived, and of those that were not needed.
+    arrived: u64,
     wasted: u64,
+    /// Bytes of blocks that a seeder will send although the request was cancelled.
+    uncancelled: u64,
     ledger: Ledger,
 }
 
@@ -161,7 +172,9 @@ impl Scene {
             rng: fastrand::Rng::with_seed(seed),
             start: now,
             now,
+            arrived: 0,
             wasted: 0,
+            uncancelled: 0,
             ledger: Ledger::default(),
         }
     }
@@ -185,9 +198,11 @@ impl Scene {
             self.request(step % TICK == 0);
             self.now += STEP;
         }
+        assert_eq!(self.arrived, self.size + self.wasted);
         Outcome {
             seconds: (self.now - start).as_secs_f64(),
             wasted: self.wasted,
+            uncancelled: self.uncancelled,
         }
     }
 
@@ -226,6 +241,7 @@ impl Scene {
     }
 
     fn receive(&mut self, id: ConnId, request: Request) {
+        self.arrived += u64::from(request.length);
         self.requests.arrived(request.length.into(), self.now);
         if let Some(seeder) = self.seeders.get_mut(&id) {
             seeder.pace.delivered();
@@ -247,14 +263,23 @@ impl Scene {
     }
 
     fn send(&mut self, placed: Vec<Placed>, message: impl Fn(Request) -> Sent) {
-        let due = self.now + RTT;
         for (id, request) in placed {
             match message(request) {
                 Sent::Request(_) => self.ledger.requested(id, request, self.now),
                 Sent::Cancel(_) => self.ledger.cancelled(id, request),
             }
-            if let Some(seeder) = self.seeders.get_mut(&id) {
-                seeder.messages.push_back((due, message(request)));
+            let Some(seeder) = self.seeders.get_mut(&id) else {
+                continue;
+            };
+            match (message(request), seeder.conduct) {
+                (_, Conduct::Never) => {}
+                (Sent::Cancel(_), Conduct::Late(_)) => {
+                    self.uncancelled += u64::from(request.length);
+                }
+                (message, conduct) => {
+                    let due = self.now + RTT + conduct.delay();
+                    seeder.messages.push_back((due, message));
+                }
             }
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Ledger {
     /// When each connection was first asked for something.
     first: BTreeMap<ConnId, Instant>,
     /// Connections that are still to come, and when.
-    coming: BTreeMap<ConnId, Instant>,
+    pub(super) coming: BTreeMap<ConnId, Instant>,
     /// Connections that leave, and when.
     leaving: BTreeMap<ConnId, Instant>,
     /// Connections that came while enough was left, and when.
