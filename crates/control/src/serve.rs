@@ -162,7 +162,6 @@ impl Control {
                     () = served => {}
                     () = ended => {}
                 }
-                Ok(())
             });
         }
         let (end, mut ended) = mpsc::channel(1);

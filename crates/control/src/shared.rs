@@ -289,7 +289,9 @@ mod tests {
         let dir = lab.dir(ia("1-ff00:0:110"));
         let file = lab.folder.path().join("segments.json");
         let hour = Duration::from_secs(3600);
-        let made = crate::Publication::make(lab.network.clone(), lab.folder.path(), hour, now());
+        let (network, folder) = (lab.network.clone(), lab.folder.path());
+        let none = |_| Default::default();
+        let made = crate::Publication::make(network, folder, none, hour, now());
         std::fs::write(&file, made.unwrap().to_json()).unwrap();
         let (certs, elsewhere) = (dir.path().join("certs"), dir.path().join("elsewhere"));
         std::fs::rename(&certs, &elsewhere).unwrap();

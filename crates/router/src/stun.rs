@@ -172,8 +172,11 @@ impl BindingRequest {
     }
 }
 
-/// The first attribute: its type and value, and the attributes that follow it. `None` at the end.
-fn attribute(bytes: &[u8]) -> Result<Option<(u16, &[u8], &[u8])>, StunError> {
+/// An attribute's type and value, and the attributes that follow it.
+type Attribute<'a> = (u16, &'a [u8], &'a [u8]);
+
+/// The first attribute. `None` at the end.
+fn attribute(bytes: &[u8]) -> Result<Option<Attribute<'_>>, StunError> {
     let Some((head, rest)) = bytes.split_at_checked(4) else {
         return match bytes {
             [] => Ok(None),

@@ -83,7 +83,7 @@ fn a_link_is_added_and_removed_without_loss_on_others() {
     let counters = net.counters(1);
     // The counters of what stays go on.
     assert_eq!(counters.interfaces[&1].tx_packets, u64::from(PACKETS));
-    assert_eq!(counters.bfd["1"], true);
+    assert!(counters.bfd["1"]);
     assert!(counters.drops.is_empty(), "{:?}", counters.drops);
 }
 

@@ -412,9 +412,9 @@ async fn labels_of_the_map_do_not_overlap() {
             "longitude": 8.3 + around.1 + (index / 8) as f64 * 0.3,
         })
     };
-    for index in 0..2 {
+    for (index, label) in ["Geneva University", "Basel"].into_iter().enumerate() {
         let new = json!({
-            "isd_as": isd_as(0x200 + index), "label": ["Geneva University", "Basel"][index],
+            "isd_as": isd_as(0x200 + index), "label": label,
             "addresses": [format!("10.0.1.{}", index + 1)], "place": place(index * 3),
         });
         let new = serde_json::from_value(new).unwrap();

@@ -80,7 +80,8 @@ fn adding_an_as_interrupts_no_other(bed: &Bed) {
         "5s",
     ];
     let output = std::thread::scope(|scope| {
-        let pinging = scope.spawn(|| bed.hawser(from, &args));
+        let lab = &bed.lab;
+        let pinging = scope.spawn(move || lab.hawser(from, &args));
         let path = format!("/api/v1/attachment-points/{point}");
         let deployed = || {
             eventually("the attachment point has gone over", || {

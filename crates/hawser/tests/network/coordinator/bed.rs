@@ -140,7 +140,7 @@ pub struct Bed {
     at: SocketAddr,
     admin: String,
     folder: TempDir,
-    lab: TestLab,
+    pub lab: TestLab,
 }
 
 impl Bed {
