@@ -93,7 +93,7 @@ fn commands_that_show_change_nothing() {
     let torrent = folder.path().join("content.torrent");
     let [content, torrent] = [&content, &torrent].map(|path| path.to_str().unwrap());
     by.print(&["torrent", "create", content, "-o", torrent]);
-    lab.assert_answers(HERE, &format!("{THERE},127.0.0.1"));
+    lab.assert_answers(HERE, &format!("{THERE},10.0.1.1"));
     let environment = |command: &mut Command| {
         command
             .env("XDG_CONFIG_HOME", &config)
@@ -126,7 +126,7 @@ fn commands_that_show_change_nothing() {
         &["torrent", "show", torrent],
         &["torrent", "show", torrent, "--json"],
     ];
-    let host = format!("{THERE},127.0.0.1");
+    let host = format!("{THERE},10.0.1.1");
     let inside: &[&[&str]] = &[
         &["limit", "show"],
         &["limit", "show", "--json"],

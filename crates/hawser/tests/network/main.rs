@@ -18,6 +18,7 @@ mod listing;
 mod offer;
 mod outlast;
 mod paths;
+mod reference;
 mod serve;
 mod shim;
 mod shim_run;

@@ -45,6 +45,11 @@ impl Archive {
     }
 }
 
+/// Whether a status refuses a token: 401, or 429 once ten wrong ones have come from the address.
+const fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 429)
+}
+
 /// Ends the trust in the machine of a user AS by `end`: measures how long its archive of before still
 /// counts, and shows that the machine that runs is told, and that the next archive has other keys.
 fn ends(bed: &Bed, what: &str, at: usize, end: impl FnOnce(&str)) {
@@ -61,7 +66,7 @@ fn ends(bed: &Bed, what: &str, at: usize, end: impl FnOnce(&str)) {
     // Each of them on its own.
     let statuses = ["config", "segments"].map(|path| old.status(bed, path));
     let refused = begun.elapsed();
-    assert_eq!(statuses, [401; 2], "{what}");
+    assert!(statuses.into_iter().all(is_refusal), "{what}: {statuses:?}");
     // Its machine waits for a change, and is told.
     bed.node(isd_as)
         .wait_for(&format!("{what}: the machine is refused"), |event| {
@@ -84,11 +89,8 @@ fn ends(bed: &Bed, what: &str, at: usize, end: impl FnOnce(&str)) {
             "{what}: {name} is the same"
         );
     }
-    assert_eq!(
-        (new.status(bed, "segments"), old.status(bed, "config")),
-        (200, 401),
-        "{what}"
-    );
+    assert_eq!(new.status(bed, "segments"), 200, "{what}");
+    assert!(is_refusal(old.status(bed, "config")), "{what}");
 }
 
 /// All ends of trust in an AS, and in a user.
@@ -136,7 +138,7 @@ fn all(bed: &Bed) {
     let begun = Instant::now();
     ends(bed, "user removed", 8, |_| {
         bed.admin("DELETE", &format!("/api/v1/users/{owner}"), &Value::Null);
-        assert_eq!(of_user(), 401);
+        assert!(is_refusal(of_user()));
     });
     assert!(begun.elapsed() < 3 * AT_ONCE);
     // The token of a user that is replaced or revoked.
@@ -155,12 +157,13 @@ fn all(bed: &Bed) {
     assert_eq!(status(&first), 200);
     let begun = Instant::now();
     let second = replace();
-    assert_eq!((status(&first), status(&second)), (401, 200));
+    assert!(is_refusal(status(&first)));
+    assert_eq!(status(&second), 200);
     bed.admin(
         "DELETE",
         &format!("/api/v1/users/{owner}/token"),
         &Value::Null,
     );
-    assert_eq!(status(&second), 401);
+    assert!(is_refusal(status(&second)));
     assert!(begun.elapsed() < AT_ONCE);
 }

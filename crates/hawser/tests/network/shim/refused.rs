@@ -85,7 +85,11 @@ fn a_shim_that_cannot_work_says_why_and_leaves_nothing() {
     let elsewhere = bed.fail("", &["--listen", "192.0.2.1:31800"]);
     refused(&elsewhere, 1, &["192.0.2.1"]);
     let used = bed.client.run(|| UdpSocket::bind("0.0.0.0:31800")).unwrap();
-    refused(&bed.fail("", &[]), 1, &["31800", "in use"]);
+    refused(
+        &bed.fail("", &[]),
+        1,
+        &["another program has UDP port 31800"],
+    );
     drop(used);
 
     // Maps.
