@@ -400,7 +400,6 @@ const BOXES: &str = "(() => {
 /// Three attachment points and twenty ASes, with places or without: no label is over another one, a
 /// shape, or the edge.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fails: one label has no place"]
 async fn labels_of_the_map_do_not_overlap() {
     let server = Server::start().await;
     let program = Actor::program();

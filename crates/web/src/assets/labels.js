@@ -37,6 +37,9 @@ const MANY = 150;
 const GAPS = [4, 12, 20, 30, 42, 56, 72, 90, 110, 135, 165, 200, 240, 290, 350, 420];
 const ROUNDS = 6;
 
+// Distance from the edges of the picture: glyphs are a little higher than their size says.
+const EDGE = 4;
+
 // The corner of the label of each node: `nodes` have x, y, radius, and the width and height of their
 // label, and whether it is above the node rather than below. No label is over another one or a node
 // as long as there is room in the picture, which is `width` by `height`; then as few links as possible
@@ -46,8 +49,7 @@ export function placeLabels(nodes, links, { width, height }) {
   const shapes = nodes.map(({ x, y, radius }) => ({ left: x - radius, top: y - radius, right: x + radius, bottom: y + radius }));
   const boxes = nodes.map(() => null);
   const cost = (box, own) => {
-    const out = Math.max(0, -box.left) + Math.max(0, -box.top) + Math.max(0, box.right - width) + Math.max(0, box.bottom - height);
-    let sum = out * 1000;
+    let sum = 0;
     boxes.forEach((other, index) => { if (other && index !== own) sum += 100 * overlap(box, other); });
     shapes.forEach((shape) => { sum += 100 * overlap(box, shape); });
     return sum + links.reduce((all, line) => all + 0.12 * inside(line, box), 0);
@@ -55,8 +57,11 @@ export function placeLabels(nodes, links, { width, height }) {
   const put = (own) => {
     const node = nodes[own];
     let [best, least] = [null, Infinity];
-    for (const { left, top, far } of places(node, gaps)) {
+    for (const place of places(node, gaps)) {
+      const { far } = place;
       if (far >= least) break;
+      const left = Math.max(EDGE, Math.min(place.left, width - EDGE - node.width));
+      const top = Math.max(EDGE, Math.min(place.top, height - EDGE - node.height));
       const box = { left, top, right: left + node.width, bottom: top + node.height };
       const sum = far + cost(box, own);
       if (sum < least) [best, least] = [box, sum];
