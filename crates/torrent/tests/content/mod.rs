@@ -36,6 +36,7 @@ impl Content {
     }
 
     /// A folder that holds a complete copy.
+    #[allow(dead_code, reason = "not every test needs one")]
     pub fn complete(&self) -> PathBuf {
         let folder = self.dir.path().join("complete");
         std::fs::create_dir(&folder).unwrap();

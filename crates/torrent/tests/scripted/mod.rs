@@ -1,13 +1,16 @@
 //! A scripted seeder that breaks no rule but answers late, repeatedly, out of order or not at all.
 //! It works over any stream.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hawser_torrent::Metainfo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 
 /// Bytes of a handshake.
 pub const HANDSHAKE: usize = 68;
@@ -21,8 +24,12 @@ pub enum Manner {
     /// It pauses once, as a stopped process does: it answers nothing until some block was requested
     /// this often, and then everything that was requested, also what was cancelled meanwhile.
     Pauses { until_requested: usize },
+    /// It answers every request, also one that was cancelled meanwhile, this much later.
+    Late(Duration),
     /// It answers every request twice.
     Twice,
+    /// It answers no request.
+    Never,
     /// It sends a block that nobody requested before each answer.
     Unrequested,
     /// It answers the requests of one read in reverse order.
@@ -34,7 +41,7 @@ pub enum Manner {
 }
 
 impl Manner {
-    /// All manners.
+    /// All manners that end soon without another seeder.
     pub const ALL: [Self; 7] = [
         Self::Pauses { until_requested: 2 },
         Self::Pauses { until_requested: 4 },
@@ -57,6 +64,10 @@ pub struct Scripted {
     content: Arc<Vec<u8>>,
     /// Connections so far.
     pub connections: Arc<AtomicUsize>,
+    /// Requests received.
+    pub requested: Arc<AtomicUsize>,
+    /// Bytes of blocks sent.
+    pub sent_bytes: Arc<AtomicU64>,
 }
 
 impl Scripted {
@@ -66,6 +77,8 @@ impl Scripted {
             metainfo: metainfo.clone(),
             content: Arc::new(content),
             connections: Arc::default(),
+            requested: Arc::default(),
+            sent_bytes: Arc::default(),
         }
     }
 
@@ -79,10 +92,23 @@ impl Scripted {
         write.write_all(&greeting(&self.metainfo)).await?;
         let mut handshake = [0; HANDSHAKE];
         read.read_exact(&mut handshake).await?;
-        let mut waiting = VecDeque::new();
+        let (mut waiting, mut late) = (VecDeque::new(), VecDeque::new());
         let (mut buffer, mut answered, mut showed) = (Vec::new(), 0, false);
-        while read.read_buf(&mut buffer).await? > 0 {
+        loop {
+            tokio::select! {
+                read = read.read_buf(&mut buffer) => if read? == 0 { return Ok(()) },
+                () = first_due(&late) => {}
+            }
+            let before = waiting.len();
             take_requests(&mut buffer, &mut waiting);
+            let new = waiting.len() - before;
+            self.requested.fetch_add(new, Ordering::SeqCst);
+            if let Manner::Late(time) = self.manner {
+                let now = Instant::now();
+                late.extend(waiting.drain(..).map(|request| (now + time, request)));
+                let due = late.partition_point(|(due, _)| *due <= now);
+                waiting.extend(late.drain(..due).map(|(_, request)| request));
+            }
             let pauses = matches!(self.manner, Manner::Pauses { until_requested }
                 if !showed && answered >= WARM_UP && most_requested(&waiting) < until_requested);
             if pauses {
@@ -94,8 +120,10 @@ impl Scripted {
             let mut out = Vec::new();
             match self.manner {
                 Manner::Twice => requests.iter().for_each(|request| {
-                    out.extend(self.answer(*request).repeat(2));
+                    out.extend(self.answer(*request));
+                    out.extend(self.answer(*request));
                 }),
+                Manner::Never => {}
                 Manner::Unrequested => requests.iter().for_each(|request| {
                     let last = self.metainfo.pieces.count() - 1;
                     out.extend(self.answer([last, 0, 1]));
@@ -118,14 +146,22 @@ impl Scripted {
             answered += requests.len();
             write.write_all(&out).await?;
         }
-        Ok(())
     }
 
     fn answer(&self, [piece, begin, length]: Request) -> Vec<u8> {
         let start = u64::from(piece) * u64::from(self.metainfo.pieces.length) + u64::from(begin);
         let data = &self.content[start as usize..][..length as usize];
+        self.sent_bytes.fetch_add(length.into(), Ordering::SeqCst);
         let head = [piece.to_be_bytes(), begin.to_be_bytes()].concat();
         message(7, &[&head, data].concat())
+    }
+}
+
+/// Waits until the first answer is due; for ever if none is to be sent.
+async fn first_due(late: &VecDeque<(Instant, Request)>) {
+    match late.front() {
+        Some((due, _)) => tokio::time::sleep_until(*due).await,
+        None => std::future::pending().await,
     }
 }
 
