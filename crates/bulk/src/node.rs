@@ -79,7 +79,8 @@ impl Node {
             socket = socket.with_xdp(device)?;
         }
         let (runtime, connections) = (Handle::current(), quic.clone());
-        // Without it no session works: peers are not to begin any, and who serves is to learn of it.
+        // No session works without the data thread. When it ends, the endpoint is closed, so that peers
+        // begin no session, and serving ends with an error.
         let has_failed = Arc::new(AtomicBool::new(false));
         let fails = Arc::clone(&has_failed);
         let close = move || {

@@ -4,8 +4,8 @@
 //! topologies with its own routers and services. `NAME.topo` has the ASes and links of a network,
 //! with the interface numbers that they had; `NAME.paths` the answers of its daemons after
 //! beaconing, for all ordered pairs of ASes. A line is `SRC DST: PATH PATH …` in the daemon's
-//! order. A path is written as the interfaces by which it leaves each AS (`1.3`), which with the
-//! network determines it.
+//! order. A path is written as its egress interfaces (`1.3`): in a known network these determine
+//! it.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 use std::collections::BTreeMap;

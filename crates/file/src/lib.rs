@@ -1,7 +1,7 @@
 //! Small files that are written whole or not at all.
 //!
-//! A file is written under another name in its folder, brought to disk, and renamed. Whoever reads it,
-//! also after a crash or on a disk that is full, finds what was there before or what was written.
+//! A file is written to a temporary file in the same folder, synced, and renamed. After a crash, or when
+//! the disk is full, readers see either the old content or the new content, never a part.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -1,5 +1,5 @@
-//! The metrics of limits of links, for Prometheus: the same names and labels whoever shows them, so that
-//! one dashboard reads them all.
+//! Prometheus metrics of link limits. Every command and service that exports them uses these names and
+//! labels, so that one dashboard reads them all.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -20,8 +20,8 @@ pub const BUFFER_LIMIT: u32 = 64 << 20;
 /// waits for a subflow.
 const RTO_MAX_MS: u32 = 4000;
 const RETRIES: u32 = 240;
-/// How often a SYN without an answer is sent again: with the longest timeout above, for longer than two
-/// minutes, as over IP. All paths may be dead meanwhile; who connects may give up before.
+/// How often an unanswered SYN is sent again. With the longest timeout above this takes more than two
+/// minutes, as over IP: all paths may be dead for a while. Programs may give up earlier.
 const SYN_RETRIES: u32 = 40;
 
 /// The settings of a network namespace whose connections have their subflows created by

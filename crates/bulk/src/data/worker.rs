@@ -95,7 +95,7 @@ impl Worker {
         }
     }
 
-    /// Works until it is told to end. Returns `false` when it ends before.
+    /// Runs until it is told to end, and returns `true`. Returns `false` if it ends before that.
     pub(super) fn run(mut self) -> bool {
         // Naps are shorter than what the kernel adds to sleep unless told otherwise (50 us).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));

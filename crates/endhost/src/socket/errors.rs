@@ -93,8 +93,8 @@ impl Io {
         read_errors(&self.socket, &self.host)
     }
 
-    /// Whether receiving goes on after `error`, of which the kernel has told the caller, the last of
-    /// `failures` in a row. It tells of each error once.
+    /// Whether receiving can continue after `error`, which a receive call has returned. `failures` counts
+    /// such errors in a row. The kernel reports each error once.
     #[cold]
     pub(super) fn outlives(&self, error: &io::Error, failures: &mut u32) -> bool {
         // An error of a packet that was sent does not concern receiving.

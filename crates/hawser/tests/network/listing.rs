@@ -112,7 +112,7 @@ fn commands_that_show_change_nothing() {
         }
         found
     };
-    // A lab that was killed leaves remains: whoever looks does not remove them.
+    // What a killed lab left behind: commands that show it must not remove it.
     let remains = folder.path().join("run/hawser/lab/remains");
     fs::create_dir(&remains).unwrap();
     fs::write(remains.join("settings.json"), "{").unwrap();

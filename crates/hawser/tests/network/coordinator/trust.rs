@@ -50,8 +50,8 @@ const fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 429)
 }
 
-/// Ends the trust in the machine of a user AS by `end`: measures how long its archive of before still
-/// counts, and shows that the machine that runs is told, and that the next archive has other keys.
+/// Ends the trust in the machine of a user AS by calling `end`. Measures how long the old archive is
+/// accepted after that. Asserts that the running machine is told, and that a new archive has new keys.
 fn ends(bed: &Bed, what: &str, at: usize, end: impl FnOnce(&str)) {
     let isd_as = USERS[at].0;
     let old = archive(bed, isd_as);
@@ -67,7 +67,7 @@ fn ends(bed: &Bed, what: &str, at: usize, end: impl FnOnce(&str)) {
     let statuses = ["config", "segments"].map(|path| old.status(bed, path));
     let refused = begun.elapsed();
     assert!(statuses.into_iter().all(is_refusal), "{what}: {statuses:?}");
-    // Its machine waits for a change, and is told.
+    // The running machine has a request open that waits for changes: it is answered at once.
     bed.node(isd_as)
         .wait_for(&format!("{what}: the machine is refused"), |event| {
             let reason = event["reason"].as_str().unwrap_or_default();
