@@ -250,6 +250,10 @@ fn a_connection_that_the_other_host_has_lost_ends_with_the_reason() {
     let _shims = both(&bed);
     let Transfer { client, server } = Transfer::new(&bed);
     bed.wait_for_paths(4);
+    eventually("the connection has a subflow over each path", || {
+        let subflows = bed.status(CLIENT)["connections"][0]["subflows"].clone();
+        subflows.as_array().is_some_and(|all| all.len() == 4)
+    });
     bed.set_links("--down");
     eventually("every path is left", || {
         let at_server = bed.status(SERVER)["sessions"][0]["paths"].clone();
@@ -264,7 +268,8 @@ fn a_connection_that_the_other_host_has_lost_ends_with_the_reason() {
     });
     bed.set_links("--up");
     let read = (&client).read(&mut [0]).map_err(|error| error.kind());
-    assert_eq!(read, Err(ErrorKind::ConnectionReset));
+    let status = || [CLIENT, SERVER].map(|isd_as| bed.status(isd_as).to_string());
+    assert_eq!(read, Err(ErrorKind::ConnectionReset), "{:#?}", status());
     let failures = bed.failures(CLIENT);
     let [failure] = &failures[..] else {
         panic!("{failures:?}");
