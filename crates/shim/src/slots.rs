@@ -70,10 +70,11 @@ impl<L: Copy + PartialEq> Slots<L> {
 pub struct Published(BTreeSet<Slot>);
 
 impl Published {
-    /// The slots that are live now, if the holder has others. As long as none is, it keeps those it
-    /// has: their subflows wait until there is a path again.
+    /// The slots that are live now, if the holder has others. It learns also that none is: when the last
+    /// one that was live is the first to be live again, the subflow over it may have ended at the other
+    /// host, or wait long to send again.
     pub fn update(&mut self, live: BTreeSet<Slot>) -> Option<Vec<Slot>> {
-        if live.is_empty() || live == self.0 {
+        if live == self.0 {
             return None;
         }
         self.0 = live;
@@ -130,12 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_keeps_its_slots_while_no_path_works() {
+    fn the_holder_learns_of_each_change_also_that_no_slot_is_live() {
         let mut published = Published::default();
         assert_eq!(published.update([1, 2].into()), Some(vec![1, 2]));
         assert_eq!(published.update([2].into()), Some(vec![2]));
-        assert_eq!(published.update([].into()), None);
         assert_eq!(published.update([2].into()), None);
+        assert_eq!(published.update([].into()), Some(vec![]));
+        assert_eq!(published.update([].into()), None);
+        assert_eq!(published.update([2].into()), Some(vec![2]));
         assert_eq!(published.update([1, 2].into()), Some(vec![1, 2]));
     }
 }

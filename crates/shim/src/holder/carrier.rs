@@ -77,8 +77,10 @@ struct State {
 }
 
 /// What is known of a session.
+#[derive(Default)]
 struct Live {
-    /// The slots that the other host can be reached over; none until a carrier that has been started
+    /// The slots that the other host can be reached over. While it cannot be reached, those it was last
+    /// reached over: connections that begin then wait there. None until a carrier that has been started
     /// anew has said so.
     slots: Vec<Slot>,
     /// How many there were with the carrier before.
@@ -284,15 +286,12 @@ impl Carriers {
                 live,
                 name,
             } => {
-                let slots = live.clone();
                 let mut state = self.state();
-                let before = state.live.get(&(peer, role)).map_or(0, |live| live.before);
-                let known = Live {
-                    slots,
-                    before,
-                    name,
-                };
-                state.live.insert((peer, role), known);
+                let known = state.live.entry((peer, role)).or_default();
+                known.name = name;
+                if !live.is_empty() {
+                    known.slots.clone_from(&live);
+                }
                 drop(state);
                 self.0.moved.notify_waiters();
                 if let Some(subflows) = self.0.mptcp.subflows() {
