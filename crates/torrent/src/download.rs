@@ -184,7 +184,7 @@ impl<T: Transport> Job<T> {
             wasted_bytes: tally.wasted_bytes,
             download_time: tally.elapsed(Instant::now()),
             check_time,
-            uploaded_bytes: tally.uploaded_bytes,
+            uploaded_bytes: tally.uploaded.bytes(),
             paths: tally.paths,
             seeded: None,
         };
@@ -195,7 +195,7 @@ impl<T: Transport> Job<T> {
             Some(limits) => swarm.seed(limits, stamps, &stop).await.map(Some),
         };
         let time = swarm.seeded_for();
-        let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded_bytes;
+        let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded.bytes();
         Ok(Summary {
             uploaded_bytes,
             seeded: ended?.zip(time).map(|(end, time)| Seeded { time, end }),

@@ -9,7 +9,7 @@ use super::conn::Conn;
 use super::remotes::{Remote, RemoteId};
 use super::state::Swarm;
 use super::subflow::Peer;
-use super::tally::{Reporter, Tally, accepted_summary};
+use super::tally::{Reporter, Tally, Uploaded, accepted_summary};
 use crate::picker::ConnId;
 use crate::progress::{
     LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
@@ -57,14 +57,14 @@ impl<T: Transport> Swarm<T> {
         for conn in conns.filter(|conn| conn.remote().is_none() && conn.bytes > 0) {
             tally.carried(accepted_summary(conn));
         }
-        tally.uploaded_bytes = self.uploaded();
+        tally.uploaded = Uploaded::at(self.uploaded());
         tally
     }
 
     /// Bytes of blocks sent so far.
     pub(super) fn uploaded(&self) -> u64 {
         let open = self.conns.open.values();
-        self.tally.uploaded_bytes + open.map(Conn::uploaded).sum::<u64>()
+        self.tally.uploaded.bytes() + open.map(Conn::uploaded).sum::<u64>()
     }
 
     fn progress(&self, now: Instant, phase: Phase) -> Progress {

@@ -1,11 +1,14 @@
 //! Totals of a torrent's work so far.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use super::conn::{Average, Conn};
 use crate::bitfield::Bitfield;
+use crate::peer::Traffic;
 use crate::pieces::Pieces;
 use crate::progress::{ChangedFile, PathSummary, Progress, SeedProgress};
 
@@ -17,6 +20,45 @@ const EVERY: Duration = Duration::from_millis(95);
 pub(crate) enum Reporter {
     Download(watch::Sender<Progress>),
     Seed(watch::Sender<SeedProgress>),
+}
+
+/// Bytes of blocks sent over connections that are no longer open. The task of such a connection may
+/// have written a block that it has not counted yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Uploaded {
+    /// Over those whose tasks have ended.
+    ended: u64,
+    /// The counters of the others.
+    ending: Vec<Arc<Traffic>>,
+}
+
+impl Uploaded {
+    /// What it is at a moment: `bytes`.
+    pub(super) fn at(bytes: u64) -> Self {
+        Self {
+            ended: bytes,
+            ending: Vec::new(),
+        }
+    }
+
+    /// Adds a connection that is closed.
+    fn leave(&mut self, traffic: Arc<Traffic>) {
+        // Nobody else counts there any more.
+        for traffic in self
+            .ending
+            .extract_if(.., |one| Arc::strong_count(one) == 1)
+        {
+            self.ended += traffic.uploaded.load(Ordering::Acquire);
+        }
+        self.ending.push(traffic);
+    }
+
+    /// All bytes so far.
+    pub fn bytes(&self) -> u64 {
+        let ending = self.ending.iter();
+        let ending = ending.map(|traffic| traffic.uploaded.load(Ordering::Acquire));
+        self.ended + ending.sum::<u64>()
+    }
 }
 
 /// Totals since the start.
@@ -37,8 +79,8 @@ pub(crate) struct Tally {
     ended: Option<Instant>,
     shown_at: Instant,
     down: Average,
-    /// Bytes of blocks sent, over connections that have ended.
-    pub uploaded_bytes: u64,
+    /// Bytes of blocks sent, over connections that are no longer open.
+    pub uploaded: Uploaded,
 }
 
 impl Tally {
@@ -58,7 +100,7 @@ impl Tally {
             ended: None,
             shown_at: now,
             down: Average::default(),
-            uploaded_bytes: 0,
+            uploaded: Uploaded::default(),
         }
     }
 
@@ -92,7 +134,7 @@ impl Tally {
 
     /// Adds the totals of a connection that has ended.
     pub(super) fn leave(&mut self, conn: &Conn) {
-        self.uploaded_bytes += conn.uploaded();
+        self.uploaded.leave(Arc::clone(&conn.traffic));
         if conn.remote().is_none() && conn.bytes > 0 {
             self.carried(accepted_summary(conn));
         }
@@ -121,5 +163,26 @@ pub(super) fn accepted_summary(conn: &Conn) -> PathSummary {
         hops: conn.serving.hops().unwrap_or(0),
         interfaces: conn.serving.interfaces(),
         bytes: conn.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_counted_after_the_connection_was_closed_count() {
+        let traffic: Vec<Arc<Traffic>> = (0..3).map(|_| Arc::default()).collect();
+        let mut uploaded = Uploaded::default();
+        for one in &traffic {
+            one.uploaded.fetch_add(10, Ordering::Relaxed);
+            uploaded.leave(Arc::clone(one));
+            one.uploaded.fetch_add(1, Ordering::Relaxed);
+        }
+        assert_eq!(uploaded.bytes(), 33);
+        // Their tasks end.
+        drop(traffic);
+        uploaded.leave(Arc::default());
+        assert_eq!((uploaded.bytes(), uploaded.ending.len()), (33, 1));
     }
 }
