@@ -69,8 +69,11 @@ pub enum Cause {
         failures: u32,
     },
     /// The path has a subflow that delivers nothing: another is tried beside it.
-    #[error("beside a connection over which nothing comes")]
+    #[error("current connection stalled")]
     Stalled,
+    /// The remote answers over the subflow that this one would have replaced: it is only late.
+    #[error("the remote answers over the current connection, only late")]
+    Late,
     /// Another subflow over the same path has taken its place.
     #[error("replaced by a new connection")]
     Replaced,

@@ -3,6 +3,7 @@
 //! The transfer owns the connections, the set the decisions. The transfer reports what happens to
 //! its subflows, and executes the orders.
 
+mod eager;
 mod entry;
 mod lag;
 mod loss;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Decision, Fingerprint, Path, Policy, Reason};
 
+use self::eager::Delivery;
 pub use self::entry::PathStatus;
 use self::entry::{Dialing, Entries, Open};
 use self::lag::Lag;
@@ -57,20 +59,6 @@ pub struct PathSet<P> {
     due: Option<Instant>,
     delivery: Delivery,
 }
-
-/// Whether any subflow delivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delivery {
-    /// None did so far.
-    Never,
-    Now,
-    /// The last one was lost then.
-    Until(Instant),
-}
-
-/// For how long the loss of the last subflow that delivered is taken for a fault of the paths, and not
-/// for the end of the remote.
-const WORTH: Duration = Duration::from_secs(60);
 
 impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// A set without paths.
@@ -169,6 +157,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             subflow,
             handshake: now.saturating_duration_since(dialing.since),
             stalled: None,
+            late: false,
             held: false,
             lag: Lag::default(),
             loss: Loss::default(),
@@ -212,8 +201,27 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// Reports that a subflow delivers nothing of what was requested. Another subflow, or another
-    /// path, takes its place until it recovers.
+    /// Reports that a subflow delivers nothing of what was requested though the remote answers over it:
+    /// the remote is late, and would be over any other subflow. None is dialed beside it unless
+    /// [`stalled`](Self::stalled) reports that it no longer answers.
+    pub fn late(&mut self, subflow: SubflowId, now: Instant) {
+        self.changed = true;
+        let Some(entry) = find(&mut self.entries, subflow) else {
+            return;
+        };
+        let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
+            return;
+        };
+        open.stalled.get_or_insert(now);
+        if !std::mem::replace(&mut open.late, true) {
+            self.orders.extend(entry.end_dial(Cause::Late));
+            entry.backoff.reset();
+            self.choose();
+        }
+    }
+
+    /// Reports that a subflow delivers nothing of what was requested, and that nothing shows that the
+    /// remote still answers over it. Another subflow, or another path, takes its place until it recovers.
     pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
         self.changed = true;
         let Some(entry) = find(&mut self.entries, subflow) else {
@@ -223,6 +231,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             return;
         };
         open.stalled.get_or_insert(now);
+        open.late = false;
         entry.backoff.fail(Failure::Stalled, Duration::ZERO, now);
         self.choose();
     }
@@ -236,7 +245,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
             return;
         };
-        open.stalled = None;
+        (open.stalled, open.late) = (None, false);
         if std::mem::take(&mut open.held) {
             let order = Order::new(subflow, entry.fingerprint, Action::Resume, Cause::Recovered);
             self.orders.push(order);
@@ -464,46 +473,6 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             self.orders.extend(entry.end_dial(cause));
         }
         self.choose();
-    }
-
-    /// Tries failed paths again sooner where that is worth it, whatever is offered: some control planes
-    /// go on offering a path that is down, so that nothing there shows when it works again.
-    ///
-    /// - When the last subflow that delivered is lost, all paths are tried at once.
-    /// - While one delivers, and for a while afterwards, pauses are short, and a dial over a path that
-    ///   was connected before is begun anew when it takes too long: a dial sends packets ever less
-    ///   often, and would notice late that the path works.
-    ///
-    /// Otherwise the remote itself may be gone, and tries become rare.
-    fn hasten(&mut self, now: Instant) {
-        let delivers = self.entries.values().any(|one| one.delivering().is_some());
-        let is_last_lost = !delivers && self.delivery == Delivery::Now;
-        self.delivery = match (delivers, is_last_lost) {
-            (true, _) => Delivery::Now,
-            (false, true) => Delivery::Until(now),
-            (false, false) => self.delivery,
-        };
-        if !self.is_eager(now) {
-            return;
-        }
-        for entry in self.entries.values_mut() {
-            match is_last_lost {
-                true => entry.backoff.end_pause(now),
-                false => entry.backoff.hasten(now),
-            }
-            if entry.dial_overdue().is_some_and(|at| at <= now) {
-                self.orders.extend(entry.end_dial(Cause::Unanswered));
-            }
-        }
-    }
-
-    /// Whether tries are worth it, because a subflow delivers or did a moment ago.
-    fn is_eager(&self, now: Instant) -> bool {
-        match self.delivery {
-            Delivery::Never => false,
-            Delivery::Now => true,
-            Delivery::Until(at) => now <= at + WORTH,
-        }
     }
 
     /// Closes subflows that have delivered nothing for too long.

@@ -55,6 +55,10 @@ impl Connection for QuicConnection {
         self.connection.stats().rtt
     }
 
+    fn received(&self) -> Option<u64> {
+        Some(self.connection.stats().bytes_received)
+    }
+
     fn congestion(&self) -> Option<quic::CongestionState> {
         Some(self.connection.stats().congestion)
     }

@@ -3,6 +3,7 @@
 //! Connections, disk threads, dials and path watches report to it through one channel; it alone
 //! decides what is requested over which connection, what is dialed and what is dropped.
 
+mod answers;
 mod ban;
 mod blame;
 mod conn;

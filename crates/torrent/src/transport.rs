@@ -100,6 +100,12 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// Smoothed round-trip time.
     fn rtt(&self) -> Duration;
 
+    /// Bytes of packets received from the peer, also of those without data; `None` where the system does
+    /// not tell.
+    fn received(&self) -> Option<u64> {
+        None
+    }
+
     /// How the rate to the peer is controlled; `None` where the system does that.
     fn congestion(&self) -> Option<CongestionState> {
         None

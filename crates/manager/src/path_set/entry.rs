@@ -77,6 +77,8 @@ pub struct Open {
     pub(super) handshake: Duration,
     /// Since when it delivers nothing of what was requested; `None` if it delivers.
     pub(super) stalled: Option<Instant>,
+    /// Whether the remote answers over it though it delivers nothing of what was requested.
+    pub(super) late: bool,
     pub(super) held: bool,
     pub(super) lag: Lag,
     pub(super) loss: Loss,
@@ -185,7 +187,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
     pub(super) fn may_dial(&self, demand: Demand, replace: Replace) -> bool {
         let free = match self.open {
             None => true,
-            Some(open) => open.stalled.is_some() && replace == Replace::Beside,
+            Some(open) => open.stalled.is_some() && !open.late && replace == Replace::Beside,
         };
         demand != Demand::None && self.is_wanted() && self.dialing.is_none() && free
     }

@@ -22,6 +22,8 @@ enum Operation {
     Fail(usize, Failure),
     /// A subflow stalls.
     Stall(usize),
+    /// A subflow delivers nothing, though the remote answers over it.
+    Late(usize),
     /// A path is down: all its subflows stall, and none can be dialed.
     Outage(usize),
     /// The path works again, and so do its subflows.
@@ -47,6 +49,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         6 => (any::<usize>(), 1..500_u64).prop_map(|(at, rtt)| Operation::Connect(at, rtt)),
         3 => (any::<usize>(), failure).prop_map(|(at, failure)| Operation::Fail(at, failure)),
         2 => any::<usize>().prop_map(Operation::Stall),
+        2 => any::<usize>().prop_map(Operation::Late),
         1 => (0..PATHS.len()).prop_map(Operation::Outage),
         2 => (0..PATHS.len()).prop_map(Operation::Back),
         2 => (0..PATHS.len(), 0..10_000_u64).prop_map(|(at, rate)| Operation::Carry(at, rate)),
@@ -74,6 +77,8 @@ struct Flow {
     open: bool,
     held: bool,
     stalled: bool,
+    /// Whether the remote answers over it though it is stalled.
+    late: bool,
     bytes: u64,
 }
 
@@ -159,14 +164,26 @@ impl World {
                 }
             }
             Operation::Stall(at) => {
-                if let Some(subflow) = self.pick(at, |flow| flow.open && !flow.stalled) {
+                let not_yet = |flow: &Flow| flow.open && (!flow.stalled || flow.late);
+                if let Some(subflow) = self.pick(at, not_yet) {
                     self.stall(subflow);
+                }
+            }
+            Operation::Late(at) => {
+                let down = self.down.clone();
+                let answers = |flow: &Flow| flow.open && !down.contains(&flow.path);
+                let late = self.pick(at, answers);
+                if let Some((subflow, flow)) =
+                    late.and_then(|at| Some((at, self.flows.get_mut(&at)?)))
+                {
+                    (flow.stalled, flow.late) = (true, true);
+                    self.set.late(subflow, self.now);
                 }
             }
             Operation::Outage(at) => {
                 let name = self.name(at);
                 self.down.insert(name);
-                for subflow in self.of(name, |flow| flow.open && !flow.stalled) {
+                for subflow in self.of(name, |flow| flow.open && (!flow.stalled || flow.late)) {
                     self.stall(subflow);
                 }
             }
@@ -175,7 +192,7 @@ impl World {
                 self.down.remove(&name);
                 for subflow in self.of(name, |flow| flow.open && flow.stalled) {
                     if let Some(flow) = self.flows.get_mut(&subflow) {
-                        flow.stalled = false;
+                        (flow.stalled, flow.late) = (false, false);
                     }
                     self.set.recovered(subflow);
                 }
@@ -214,7 +231,7 @@ impl World {
 
     fn stall(&mut self, subflow: SubflowId) {
         if let Some(flow) = self.flows.get_mut(&subflow) {
-            flow.stalled = true;
+            (flow.stalled, flow.late) = (true, false);
             self.set.stalled(subflow, self.now);
         }
     }
@@ -252,6 +269,8 @@ impl World {
                     );
                     let working = self.of(path, |flow| flow.open && !flow.stalled);
                     assert!(working.is_empty(), "dialed beside one that delivers");
+                    let late = self.of(path, |flow| flow.open && flow.late);
+                    assert!(late.is_empty(), "dialed beside one that is late");
                     assert!(self.is_allowed(path), "dialed against the policy");
                     assert!(self.offered.contains(&path), "dialed, not offered");
                     let flow = Flow {
@@ -259,6 +278,7 @@ impl World {
                         open: false,
                         held: false,
                         stalled: false,
+                        late: false,
                         bytes: 0,
                     };
                     self.flows.insert(subflow, flow);
@@ -344,7 +364,7 @@ impl World {
     /// If any path may be used, one is connected, being dialed, or will be dialed.
     fn check_forgotten(&self) {
         let usable = self.offered.iter().any(|path| self.is_allowed(*path));
-        let busy = self.flows.values().any(|flow| !flow.stalled);
+        let busy = (self.flows.values()).any(|flow| !flow.stalled || flow.late);
         let later = self.set.next_due().is_some();
         assert!(!usable || busy || later, "all are forgotten");
         for status in self.set.paths().filter(|status| status.taken) {

@@ -185,6 +185,30 @@ fn a_connection_beside_a_stalled_one_replaces_it() {
 }
 
 #[test]
+fn nothing_is_dialed_beside_a_subflow_over_which_the_remote_is_only_late() {
+    let mut bench = Bench::new(Select::shortest(), 1);
+    let (now, one) = (Instant::now(), path(&[1]));
+    bench.offer(std::slice::from_ref(&one), now);
+    bench.connected(&one, MS, now);
+    let first = bench.subflows[&one.fingerprint()];
+    bench.set.late(first, now);
+    assert_eq!(bench.dials(now + 60_000 * MS), []);
+    // The remote no longer answers.
+    bench.set.stalled(first, now);
+    assert_eq!(bench.dials(now), [one.fingerprint()]);
+    // It does again.
+    bench.set.late(first, now);
+    let order = bench.orders(now).pop().unwrap();
+    assert_eq!(order.subflow, bench.subflows[&one.fingerprint()]);
+    assert_eq!(order.cause, Cause::Late);
+    bench.set.recovered(first);
+    assert_eq!(bench.orders(now + 60_000 * MS), []);
+    // A stall after that has a dial again.
+    bench.set.stalled(first, now);
+    assert_eq!(bench.dials(now), [one.fingerprint()]);
+}
+
+#[test]
 fn a_remote_with_one_connection_at_a_time_is_redialed_after_the_patience() {
     let patience = Duration::from_secs(30);
     let mut bench = Bench::with(PathOptions {

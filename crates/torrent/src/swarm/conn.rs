@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use super::answers::Answers;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
 use super::uploads::Serving;
@@ -55,6 +56,8 @@ pub(super) struct Conn {
     pub retiring: bool,
     /// Since when it is stalled; `None` while it is not.
     pub stalled: Option<Instant>,
+    /// Whether the peer answers while it is stalled.
+    pub answers: Answers,
     /// Time of the next single request while stalled, and the interval after it.
     retry: (Instant, Duration),
     /// The peer announced that it downloads nothing (BEP 21).
@@ -112,6 +115,7 @@ impl Conn {
             held: false,
             retiring: false,
             stalled: None,
+            answers: Answers::new(now),
             retry: (now, *RETRIES.start()),
             upload_only: false,
             taken_back: 0,
@@ -156,6 +160,9 @@ impl Conn {
 
     /// Takes note of bytes read since the last call. Returns whether there were any.
     pub fn observe(&mut self, now: Instant) -> bool {
+        if self.stalled.is_some() || self.pace.is_busy() {
+            self.answers.observe(self.connection.received(), now);
+        }
         let read = self.traffic.received.load(Ordering::Relaxed);
         self.pace.observe(read, self.is_backlogged(), now)
     }

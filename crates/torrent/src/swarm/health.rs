@@ -81,16 +81,29 @@ impl<T: Transport> Swarm<T> {
         }
         match conn.stalled {
             Some(_) if is_new => self.recover(id, now),
-            None if conn.pace.is_silent(conn.connection.rtt()) => self.stall(id, now),
+            None if conn.pace.is_silent(conn.connection.rtt()) => {
+                self.suspend(id, now);
+                self.report_stall(id, now);
+            }
+            Some(_) if conn.answers.is_reported() => self.report_stall(id, now),
             _ => {}
         }
     }
 
-    /// Nothing arrives over a connection: others may request its outstanding blocks.
-    fn stall(&mut self, id: ConnId, now: Instant) {
-        self.suspend(id, now);
+    /// Nothing of what was requested arrives over a connection. Whether another one beside it would be of
+    /// use depends on whether the peer answers at all.
+    fn report_stall(&mut self, id: ConnId, now: Instant) {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
+            return;
+        };
+        let Some(is_late) = conn.answers.report(conn.connection.rtt()) else {
+            return;
+        };
         if let Some((known, dialed)) = self.remote_of(id) {
-            known.paths.stalled(dialed.subflow, now);
+            match is_late {
+                true => known.paths.late(dialed.subflow, now),
+                false => known.paths.stalled(dialed.subflow, now),
+            }
         }
     }
 
@@ -118,6 +131,7 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         conn.stalled = None;
+        conn.answers.recover();
         self.picker.resume(id);
         let asked = self.picker.asked(id);
         conn.set_asked(asked, now);

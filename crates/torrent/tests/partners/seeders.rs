@@ -114,7 +114,6 @@ async fn a_seeder_answers_late_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fails: a connection that is silent for a second is replaced again and again"]
 async fn a_seeder_answers_late_over_scion() {
     late(Carrier::Scion).await;
 }
@@ -135,7 +134,6 @@ async fn a_seeder_never_answers_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fails: a connection that is silent for a second is replaced again and again"]
 async fn a_seeder_never_answers_over_scion() {
     never(Carrier::Scion, Duration::ZERO).await;
 }
@@ -146,7 +144,6 @@ async fn a_seeder_that_never_answers_is_alone_at_first_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fails: a connection that is silent for a second is replaced again and again"]
 async fn a_seeder_that_never_answers_is_alone_at_first_over_scion() {
     never(Carrier::Scion, ARRIVES).await;
 }
