@@ -8,6 +8,7 @@ mod users;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,9 +57,14 @@ impl Coordinator {
         use std::os::unix::fs::DirBuilderExt;
         let mut made = fs::DirBuilder::new();
         made.recursive(true).mode(0o700);
-        made.create(folder).map_err(|error| OpenError::Unreadable {
+        made.create(folder).map_err(|error| OpenError::Folder {
             path: folder.to_owned(),
-            reason: error.to_string(),
+            reason: match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                    "it is a file, or below one".to_owned()
+                }
+                _ => error.to_string(),
+            },
         })?;
         let (store, state) = Store::open(&store::file(folder), &folder.join(KEYS))?;
         Ok(Self::new(store, state))

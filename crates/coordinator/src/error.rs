@@ -19,6 +19,16 @@ pub enum OpenError {
         /// What is wrong.
         reason: String,
     },
+    /// The folder cannot be made or used.
+    #[error(
+        "cannot use the folder {path}: {reason}; name a folder that this user may write as --state"
+    )]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// Another process has it.
     #[error("{0} is in use by another hawser: stop that one, or name another folder as --state")]
     InUse(PathBuf),

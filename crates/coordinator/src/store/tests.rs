@@ -89,4 +89,14 @@ fn what_cannot_be_opened_is_named() {
     std::fs::write(file(folder.path()), "not a database").unwrap();
     let error = Coordinator::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("state.redb"), "{error}");
+
+    let below = file(folder.path()).join("below");
+    for path in [Path::new("/dev/null"), &below] {
+        let error = Coordinator::open(path).unwrap_err().to_string();
+        let text = format!("cannot use the folder {}: it is a file", path.display());
+        assert!(
+            error.starts_with(&text) && error.contains("--state"),
+            "{error}"
+        );
+    }
 }
