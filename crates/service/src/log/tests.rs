@@ -267,3 +267,18 @@ fn what_ran_when_the_service_was_killed_is_queued_again() {
     let queue = Queue::new(limits, loaded.jobs, loaded.next);
     assert_eq!(queue.start(9).map(|job| job.id), Some(JobId(1)));
 }
+
+#[test]
+fn lines_that_were_changed_are_refused_or_whole() {
+    let lines = [JobState::Queued, JobState::Done].map(|state| {
+        let job = job(7, state, "a\tb\n\u{1f600}");
+        (job.clone(), line::write(&job).unwrap())
+    });
+    let valid: Vec<Vec<u8>> = lines.iter().map(|(_, line)| line.clone()).collect();
+    hawser_fuzz::fuzz(&valid, |input| {
+        let _ = line::read_unchecked::<Job>(input);
+        if let Ok(job) = line::read::<Job>(input) {
+            assert!(lines.iter().any(|(one, line)| *one == job && line == input));
+        }
+    });
+}
