@@ -18,6 +18,7 @@ fn ases_join_from_archives_and_follow_their_coordinator() {
     let Some(mut bed) = Bed::new() else {
         return;
     };
+    let disciplines = bed.disciplines(POINTS[USERS[alone::GONE].1]);
     let links = bed.fill();
     for isd_as in POINTS {
         let archive = bed.archive(isd_as, None);
@@ -39,6 +40,7 @@ fn ases_join_from_archives_and_follow_their_coordinator() {
     another_link_gives_another_path(&bed);
     alone::failures_of_three_are_theirs_alone(&mut bed);
     trust::each_end_of_trust_counts_at_once(&mut bed);
+    alone::a_machine_without_a_device_leaves_no_limits(&mut bed, &disciplines);
     println!("all of it took {:.1} s", begun.elapsed().as_secs_f64());
 }
 

@@ -13,7 +13,7 @@ use crate::support::eventually;
 /// the link is gone.
 const WRONG: usize = 17;
 const OFF: usize = 18;
-const GONE: usize = 19;
+pub const GONE: usize = 19;
 /// Requests of each ping, and the time between two.
 const PINGS: u32 = 60;
 const INTERVAL: &str = "100ms";
@@ -110,6 +110,15 @@ pub fn failures_of_three_are_theirs_alone(bed: &mut Bed) {
         // A default route may lead to the wrong address.
         assert!(link["in_force"] == (id != gone) || id == wrong, "{link}");
     }
+}
+
+/// The attachment point that misses a device ends, and takes all its limits away: what it had there
+/// before was `before`.
+pub fn a_machine_without_a_device_leaves_no_limits(bed: &mut Bed, before: &str) {
+    let point = POINTS[USERS[GONE].1];
+    assert_ne!(bed.disciplines(point), before);
+    bed.leave(point).terminate();
+    assert_eq!(bed.disciplines(point), before);
 }
 
 fn ping(bed: &Bed, from: &str, to: &str) -> Child {

@@ -341,6 +341,17 @@ impl Bed {
         assert!(output.status.success(), "{commands}: {output:?}");
     }
 
+    /// The queueing disciplines and filters in the namespace of an AS, but those of [`SPARE`].
+    pub fn disciplines(&self, isd_as: &str) -> String {
+        let commands = format!(
+            "for device in $(ls /sys/class/net); do \
+             [ $device = {SPARE} ] || for kind in qdisc class 'filter root' 'filter ingress'; do \
+             tc ${{kind%% *}} show dev $device ${{kind#${{kind%% *}}}}; done; done"
+        );
+        let mut shell = self.lab.exec(isd_as, &["sh", "-c", &commands]);
+        String::from_utf8(shell.output().unwrap().stdout).unwrap()
+    }
+
     /// Starts a hawser command in the namespace of an AS.
     pub fn start(&self, isd_as: &str, args: &[&str]) -> Child {
         let mut command = self
