@@ -8,6 +8,7 @@
 mod active;
 mod duplicates;
 mod pace;
+mod silence;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use hawser_path::Fingerprint;
 use self::active::Active;
 use self::duplicates::Duplicates;
 pub(crate) use self::pace::Pace;
+pub(crate) use self::silence::Silence;
 use crate::picker::{ConnId, Picker, Placed};
 use crate::pipeline::{INITIAL_DEPTH, MIN_DEPTH, Meter, Plan, Subflow};
 use crate::wire::{BLOCK, Request};

@@ -2,15 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::silence::Silence;
 use crate::pipeline::Meter;
 
 /// A connection with outstanding requests that delivers no byte for this long, or for this many
 /// round trips if that is longer, is stalled.
 const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
-
-/// Longest time between two observations that counts as silence of the peer. What is longer is a
-/// pause of this program, during which it could not have seen anything arrive.
-const OBSERVED: Duration = Duration::from_millis(250);
 
 /// The rate of a connection while blocks are requested over it.
 #[derive(Debug)]
@@ -18,15 +15,16 @@ pub(crate) struct Pace {
     meter: Meter,
     /// Bytes read from it when last observed.
     read: u64,
-    observed_at: Instant,
     /// How long nothing has arrived although this side was ready to read.
-    silence: Duration,
+    silence: Silence,
     /// Since when requests are outstanding; `None` while there are none.
     busy: Option<Instant>,
     /// The rate when requests were last outstanding, in bytes per second.
     last_rate: Option<f64>,
     /// Whether any block has arrived.
     has_delivered: bool,
+    /// Whether it has stalled: what arrives first then is an answer to earlier requests.
+    has_stalled: bool,
 }
 
 impl Pace {
@@ -34,30 +32,28 @@ impl Pace {
         Self {
             meter: Meter::new(now),
             read: 0,
-            observed_at: now,
-            silence: Duration::ZERO,
+            silence: Silence::new(now),
             busy: None,
             last_rate: None,
             has_delivered: false,
+            has_stalled: false,
         }
     }
 
     /// Takes note of the bytes read so far. Returns whether there are more than at the last call.
     /// `backlogged` says that nothing is read at present, as what was read waits for the disk.
     pub fn observe(&mut self, read: u64, backlogged: bool, now: Instant) -> bool {
-        let elapsed = now.saturating_duration_since(self.observed_at);
-        self.observed_at = now;
         let new = read - self.read;
-        if new == 0 {
-            if !backlogged {
-                self.silence += elapsed.min(OBSERVED);
-            }
+        if new == 0 && backlogged {
+            self.silence.skip(now);
             return false;
         }
-        self.read = read;
-        self.silence = Duration::ZERO;
-        self.meter.add(now, new);
-        true
+        self.silence.observe(new > 0, now);
+        if new > 0 {
+            self.read = read;
+            self.meter.add(now, new);
+        }
+        new > 0
     }
 
     /// Notes that a block arrived.
@@ -73,9 +69,12 @@ impl Pace {
                 self.busy = None;
             }
             (1.., None) => {
-                self.meter.restart(now);
+                // After a stall it is what has just arrived that shows the rate.
+                if !std::mem::take(&mut self.has_stalled) {
+                    self.meter.restart(now);
+                }
                 self.busy = Some(now);
-                self.silence = Duration::ZERO;
+                self.silence.reset();
             }
             _ => {}
         }
@@ -107,7 +106,7 @@ impl Pace {
 
     /// Whether requests are outstanding and nothing has arrived for too long.
     pub fn is_silent(&self, rtt: Duration) -> bool {
-        self.is_busy() && self.silence > STALL.0.max(rtt * STALL.1)
+        self.is_busy() && self.silence.time() > STALL.0.max(rtt * STALL.1)
     }
 
     /// Whether requests are outstanding.
@@ -119,6 +118,7 @@ impl Pace {
     pub fn stall(&mut self) {
         self.busy = None;
         self.last_rate = None;
+        self.has_stalled = true;
     }
 }
 
@@ -148,6 +148,25 @@ mod tests {
         assert!(pace.is_silent(10 * MS));
         pace.observe(2, false, start + 1100 * MS);
         assert!(!pace.is_silent(10 * MS));
+    }
+
+    #[test]
+    fn what_arrives_at_once_after_a_stall_shows_the_rate() {
+        let start = Instant::now();
+        let mut pace = busy(start);
+        pace.delivered();
+        pace.stall();
+        // All that was requested arrives between two observations, and then more is requested.
+        let later = start + 3000 * MS;
+        assert!(pace.observe(1_000_001, false, later));
+        pace.set_asked(1, 10 * MS, later);
+        assert_eq!(pace.rate(10 * MS, later), Some(2_000_000.0));
+        assert_eq!(pace.rate(10 * MS, later + 501 * MS), Some(0.0));
+        // Without a stall, what came before does not count.
+        pace.set_asked(0, 10 * MS, later + 600 * MS);
+        assert!(pace.observe(2_000_001, false, later + 700 * MS));
+        pace.set_asked(1, 10 * MS, later + 701 * MS);
+        assert_eq!(pace.rate(10 * MS, later + 1001 * MS), Some(0.0));
     }
 
     #[test]

@@ -2,23 +2,20 @@
 
 use std::time::{Duration, Instant};
 
+use crate::requests::Silence;
+
 /// A peer whose packets keep arriving is late; one from which none arrived for this long, or for this
 /// many round trips if that is longer, may be unreachable. QUIC sends a packet, which the other side
 /// acknowledges, after a quarter of a second without any.
 const UNANSWERED: (Duration, u32) = (Duration::from_millis(750), 3);
 
-/// Longest time between two observations that counts as silence of the peer. What is longer is a
-/// pause of this program, during which it could not have seen anything arrive.
-const OBSERVED: Duration = Duration::from_millis(250);
-
 /// What arrives of a peer over one connection, of any kind.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// Bytes of packets received when last observed.
-    received: u64,
-    observed_at: Instant,
+    /// Bytes of packets received when last observed; `None` where that is unknown.
+    received: Option<u64>,
     /// How long no packet has arrived.
-    silence: Duration,
+    silence: Silence,
     /// Whether the peer was last reported as late; `None` while it delivers.
     reported: Option<bool>,
 }
@@ -26,30 +23,23 @@ pub(super) struct Answers {
 impl Answers {
     pub fn new(now: Instant) -> Self {
         Self {
-            received: 0,
-            observed_at: now,
-            silence: Duration::ZERO,
+            received: Some(0),
+            silence: Silence::new(now),
             reported: None,
         }
     }
 
     /// Takes note of the bytes of packets received so far; `None` where that is unknown.
     pub fn observe(&mut self, received: Option<u64>, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.observed_at);
-        self.observed_at = now;
-        self.silence = match received {
-            Some(received) if std::mem::replace(&mut self.received, received) != received => {
-                Duration::ZERO
-            }
-            Some(_) => self.silence + elapsed.min(OBSERVED),
-            None => Duration::MAX,
-        };
+        let before = std::mem::replace(&mut self.received, received);
+        self.silence.observe(before != received, now);
     }
 
     /// While the peer delivers nothing: whether it is late, if that is not what was returned last. It is
     /// if it answers, so that another connection over the same path would not be faster.
     pub fn report(&mut self, rtt: Duration) -> Option<bool> {
-        let is_late = self.silence <= UNANSWERED.0.max(rtt * UNANSWERED.1);
+        let most = UNANSWERED.0.max(rtt * UNANSWERED.1);
+        let is_late = self.received.is_some() && self.silence.time() <= most;
         (self.reported.replace(is_late) != Some(is_late)).then_some(is_late)
     }
 
