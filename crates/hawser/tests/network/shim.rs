@@ -12,12 +12,12 @@ mod revoked;
 mod serving;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
 use crate::support::{NARROW, eventually};
@@ -276,6 +276,38 @@ fn a_connection_that_the_other_host_has_lost_ends_with_the_reason() {
     };
     let reason = "the other host no longer knows the connection";
     assert!(failure.ends_with(reason), "{failure}");
+}
+
+#[test]
+fn connections_from_one_port_to_two_destinations_have_their_own_content() {
+    let Some(bed) = Bed::new("shim-one-port") else {
+        return;
+    };
+    let _shims = both(&bed);
+    let (listener, port) = bed.server.listen("127.0.0.1");
+    let connect = |to: &str, from: u16| {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+        let from = SocketAddr::from(([0, 0, 0, 0], from));
+        rustix::net::bind(&socket, &from).unwrap();
+        let to: SocketAddr = format!("{to}:{port}").parse().unwrap();
+        rustix::net::connect(&socket, &to).unwrap();
+        TcpStream::from(socket)
+    };
+    let first = bed.client.run(|| connect(MAPPED[0], 0));
+    let (first_server, _) = accept(&listener);
+    let source = first.local_addr().unwrap().port();
+    let second = bed.client.run(|| connect(MAPPED[1], source));
+    let (second_server, _) = accept(&listener);
+    for (seed, client, server) in [(1, first, first_server), (2, second, second_server)] {
+        let sent = content(seed, 40_000);
+        (&client).write_all(&sent).unwrap();
+        finish(&client);
+        assert!(read_all(&server) == sent, "the content differs");
+        drop(server);
+        assert!(read_all(&client).is_empty());
+    }
+    assert_eq!(bed.failures(CLIENT), [""; 0]);
 }
 
 #[test]
