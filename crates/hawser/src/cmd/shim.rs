@@ -8,6 +8,7 @@ mod gateway;
 mod holder;
 mod place;
 mod report;
+mod serving;
 mod status;
 mod up;
 

@@ -5,19 +5,18 @@ use std::num::NonZeroU16;
 use std::pin::pin;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use hawser_keys::{Allowed, PeerKey};
 use hawser_service::{READY, notify};
 use hawser_shim::carrier::{Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
 use hawser_shim::choice::CarrierChoice;
-use hawser_shim::holder::{self, AttachOptions, FailMode, ProxyHeader, Served, ServedPort};
+use hawser_shim::holder::{self, AttachOptions, FailMode};
 use hawser_shim::map::Entry;
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
-use ipnet::IpNet;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::attach::attach;
 use super::client::ClientArgs;
+use super::serving::ServeArgs;
 use super::{NameArgs, filter, gateway, place, report};
 use crate::cmd::address::{Listen, listen};
 use crate::cmd::network::{HostArgs, listen_address};
@@ -29,28 +28,13 @@ use crate::out::outln;
 pub struct UpArgs {
     #[command(flatten)]
     name: NameArgs,
-    /// Let other hosts connect to these TCP ports of this one: 22,443, or 443=127.0.0.1:8443 for a
-    /// server elsewhere; `all` for every port
-    #[arg(long, value_name = "PORT,...|all", value_parser = ports)]
-    serve: Option<Ports>,
-    /// Let other hosts connect to every port of the hosts in this network, which are behind this one
-    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
-    serve_network: Vec<IpNet>,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// Carry the connections of other hosts, too, that are routed through this one: those to PREFIX go
     /// to the gateway at TARGET, ISD-AS,IP or ISD-AS,IP:PORT, and those to what the map has; may be
     /// given several times
     #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway::parse)]
     gateway: Vec<Entry>,
-    /// Send servers the address of the program in a header of the PROXY protocol, v1 or v2
-    #[arg(long, value_name = "VERSION")]
-    proxy_protocol: Option<ProxyHeader>,
-    /// A host whose programs may connect, by its key as `hawser key` prints it; may be given several
-    /// times [default: those in hawser/allowed_keys of the user's configuration folder]
-    #[arg(long, value_name = "KEY")]
-    allow: Vec<PeerKey>,
-    /// Let the programs of every host connect that can reach this one
-    #[arg(long, conflicts_with = "allow")]
-    allow_any: bool,
     /// What carries the connections of this host's programs; other hosts may use either
     #[arg(long, default_value = "mptcp", value_parser = carrier())]
     carrier: CarrierChoice,
@@ -92,22 +76,6 @@ pub struct UpArgs {
     host: HostArgs,
 }
 
-/// The argument of `--serve`.
-#[derive(Debug, Clone)]
-enum Ports {
-    All,
-    Some(Vec<ServedPort>),
-}
-
-fn ports(text: &str) -> Result<Ports, String> {
-    if text == "all" {
-        return Ok(Ports::All);
-    }
-    let ports: Result<_, _> = text.split(',').map(str::parse).collect();
-    let error = |error: hawser_shim::holder::ServedPortError| error.to_string();
-    ports.map(Ports::Some).map_err(error)
-}
-
 fn plain_ip(text: &str) -> Result<SocketAddr, String> {
     let ip = text.trim_start_matches('[').trim_end_matches(']');
     let ip = ip.parse().map(|ip| SocketAddr::new(ip, PLAIN_IP_PORT));
@@ -141,42 +109,13 @@ fn fail_mode() -> impl TypedValueParser<Value = FailMode> {
     PossibleValuesParser::new(["open", "closed"]).try_map(|name| name.parse::<FailMode>())
 }
 
-fn prefix(text: &str) -> Result<IpNet, String> {
-    let wrong = |_| "write an IP prefix, for example 10.1.0.0/16".to_owned();
-    text.parse().map_err(wrong)
-}
-
-impl UpArgs {
-    fn served(&self) -> Served {
-        Served {
-            all: matches!(self.serve, Some(Ports::All)),
-            ports: match &self.serve {
-                Some(Ports::Some(ports)) => ports.clone(),
-                _ => Vec::new(),
-            },
-            networks: self.serve_network.clone(),
-            proxy_header: self.proxy_protocol,
-        }
-    }
-
-    /// The keys of hosts that may connect; `None` for any.
-    fn allowed(&self) -> Result<Option<Allowed>, Failure> {
-        let allowed = Allowed::new(self.allow.clone());
-        let allowed = match self.allow.is_empty() {
-            true => allowed.with_file_if_any(hawser_keys::folder()?.join(Allowed::FILE))?,
-            false => allowed,
-        };
-        Ok((!self.allow_any).then_some(allowed))
-    }
-}
-
 /// Runs `hawser shim up`.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
     let client = &args.client;
-    let (identity, paths, served) = (client.identity()?, client.paths()?, args.served());
+    let (identity, paths, served) = (client.identity()?, client.paths()?, args.serve.served());
     let trust = Trust {
         servers: client.servers()?,
-        clients: args.allowed()?,
+        clients: args.serve.allowed()?,
     };
     // A map that cannot be used is refused now; later the former one stays in force.
     client.check_map()?;
