@@ -4,13 +4,14 @@ mod opening;
 mod target;
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
-use hawser_manager::{Action, Carried, Failure, Order, PathSet, SubflowId};
-use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use hawser_manager::{Action, Carried, Failure, PathSet, SubflowId};
+use hawser_session::Remote;
+use tokio::sync::mpsc;
 
 pub(crate) use self::opening::Opening;
 use self::target::DialError;
@@ -20,25 +21,30 @@ use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::report::TransferEvent;
 
-/// A connection was set up, or was not.
-#[derive(Debug)]
-enum Dialed {
-    Joined(SubflowId, Box<Joined>, u64),
-    Failed(SubflowId, DialError),
+/// A server, as it is dialed.
+struct Server(Arc<Target>);
+
+impl Remote for Server {
+    type Path = Path;
+    /// A connection that has begun or joined the session, with the server's credit.
+    type Outcome = Result<(Joined, u64), DialError>;
+
+    fn fits(&self, path: &Path) -> Result<(), String> {
+        let fits = self.0.node.quic().fits(self.0.peer, path);
+        fits.map_err(|error| error.to_string())
+    }
+
+    fn dial(&self, path: Path) -> impl Future<Output = Self::Outcome> + Send + 'static {
+        let target = Arc::clone(&self.0);
+        async move { target.dial(path).await }
+    }
 }
 
 /// Dials the paths that the path manager orders, for one session.
 pub(crate) struct Dialer {
-    target: Arc<Target>,
-    paths: PathSet<Path>,
-    offers: watch::Receiver<Arc<Vec<Path>>>,
-    dials: HashMap<SubflowId, AbortHandle>,
+    dialer: hawser_session::Dialer<Server>,
     /// The subflows that are connected, by both of their names.
     open: HashMap<SubflowKey, SubflowId>,
-    results: (
-        mpsc::UnboundedSender<Dialed>,
-        mpsc::UnboundedReceiver<Dialed>,
-    ),
     joined: mpsc::UnboundedSender<Joined>,
     fatal: Option<TransferError>,
     /// The credit of the first answer.
@@ -59,15 +65,10 @@ impl Dialer {
         paths: PathSet<Path>,
         joined: mpsc::UnboundedSender<Joined>,
     ) -> Self {
-        let mut offers = target.node.host().watch(target.peer.isd_as);
-        offers.mark_changed();
+        let offers = target.node.host().watch(target.peer.isd_as);
         Self {
-            target,
-            paths,
-            offers,
-            dials: HashMap::new(),
+            dialer: hawser_session::Dialer::new(Server(target), paths, offers),
             open: HashMap::new(),
-            results: mpsc::unbounded_channel(),
             joined,
             fatal: None,
             credit: None,
@@ -76,70 +77,49 @@ impl Dialer {
 
     /// Waits until something happened that may lead to orders.
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            Ok(()) = self.offers.changed() => self.offer(),
-            Some(dialed) = self.results.1.recv() => self.on_dialed(dialed),
-        }
-    }
-
-    fn offer(&mut self) {
-        let offered = self.offers.borrow_and_update();
-        let (endpoint, peer) = (self.target.node.quic(), self.target.peer);
-        let fits = |path: &Path| endpoint.fits(peer, path).map_err(|error| error.to_string());
-        self.paths.offer(&offered, fits, Instant::now());
-    }
-
-    fn on_dialed(&mut self, dialed: Dialed) {
-        match dialed {
-            // One that was cancelled while its outcome was on its way here: the path manager knows nothing
-            // of it, and would never have it closed. Dropped, its connection closes.
-            Dialed::Joined(subflow, ..) | Dialed::Failed(subflow, DialError::Path(_))
-                if self.dials.remove(&subflow).is_none() => {}
-            Dialed::Joined(subflow, joined, credit) => {
+        match self.dialer.next().await {
+            Some((subflow, Ok((joined, credit)))) => {
                 // It counts as connected once content gets through.
                 if let Some(rtt) = joined.rtt {
-                    self.paths.answered(subflow, rtt);
+                    self.dialer.paths.answered(subflow, rtt);
                 }
                 self.open.insert(joined.subflow, subflow);
                 self.credit.get_or_insert(credit);
                 // The session takes it until it ends.
-                let _ = self.joined.send(*joined);
+                let _ = self.joined.send(joined);
             }
-            Dialed::Failed(subflow, error) => {
-                self.dials.remove(&subflow);
-                match error {
-                    DialError::Path(error) => {
-                        (self.paths).lost(subflow, Failure::Failed, error, Instant::now());
-                    }
-                    DialError::Fatal(error) => self.fatal = Some(error),
-                }
+            Some((subflow, Err(DialError::Path(error)))) => {
+                let paths = &mut self.dialer.paths;
+                paths.lost(subflow, Failure::Failed, error, Instant::now());
             }
+            Some((_, Err(DialError::Fatal(error)))) => self.fatal = Some(error),
+            None => {}
         }
     }
 
     /// Reports that content gets through.
     pub(crate) fn connected(&mut self, subflow: SubflowKey, rtt: Duration, now: Instant) {
         if let Some(id) = self.open.get(&subflow) {
-            self.paths.connected(*id, Some(rtt), now);
+            self.dialer.paths.connected(*id, Some(rtt), now);
         }
     }
 
     pub(crate) fn stalled(&mut self, subflow: SubflowKey, now: Instant) {
         if let Some(id) = self.open.get(&subflow) {
-            self.paths.stalled(*id, now);
+            self.dialer.paths.stalled(*id, now);
         }
     }
 
     pub(crate) fn recovered(&mut self, subflow: SubflowKey) {
         if let Some(id) = self.open.get(&subflow) {
-            self.paths.recovered(*id);
+            self.dialer.paths.recovered(*id);
         }
     }
 
     /// Reports that a connection ended.
     pub(crate) fn lost(&mut self, subflow: SubflowKey, error: String, now: Instant) {
         if let Some(id) = self.open.remove(&subflow) {
-            self.paths.lost(id, Failure::Closed, error, now);
+            self.dialer.paths.lost(id, Failure::Closed, error, now);
         }
     }
 
@@ -155,17 +135,17 @@ impl Dialer {
                 usable: measured.usable,
             }
         };
-        self.paths.tick(carried, Instant::now());
+        self.dialer.paths.tick(carried, Instant::now());
     }
 
     /// Why no path works, if none does.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.paths.trouble()
+        self.dialer.paths.trouble()
     }
 
     /// Whether some path may be dialed, now or later.
     pub(crate) fn is_usable(&self) -> bool {
-        self.paths.is_usable()
+        self.dialer.paths.is_usable()
     }
 
     /// Dials and closes as ordered, and reports decisions to `events`.
@@ -177,19 +157,17 @@ impl Dialer {
             return Err(error);
         }
         let mut effects = Effects::default();
-        for order in self.paths.orders(Instant::now()) {
+        for order in self.dialer.orders(Instant::now()) {
             let key = self.open.iter().find(|(_, id)| **id == order.subflow);
             let key = key.map(|(key, _)| *key);
             match order.action {
-                Action::Dial => self.dial(&order),
+                // The dialer carries it out.
+                Action::Dial => {}
                 Action::Hold | Action::Resume => {
                     let held = order.action == Action::Hold;
                     effects.held.extend(key.map(|key| (key, held)));
                 }
                 Action::Close { .. } => {
-                    if let Some(dial) = self.dials.remove(&order.subflow) {
-                        dial.abort();
-                    }
                     if let Some(key) = key {
                         self.open.remove(&key);
                         effects.closed.push(key);
@@ -197,33 +175,10 @@ impl Dialer {
                 }
             }
         }
-        for (fingerprint, decision) in self.paths.changes() {
-            let path = self.paths.path(fingerprint).cloned();
+        for (fingerprint, decision) in self.dialer.paths.changes() {
+            let path = self.dialer.paths.path(fingerprint).cloned();
             let _ = events.send(TransferEvent::Decided(fingerprint, path, decision));
         }
         Ok(effects)
-    }
-
-    fn dial(&mut self, order: &Order) {
-        let Some(path) = self.paths.path(order.path).cloned() else {
-            return;
-        };
-        let (target, results) = (Arc::clone(&self.target), self.results.0.clone());
-        let subflow = order.subflow;
-        let task = tokio::spawn(async move {
-            let dialed = match target.dial(path).await {
-                Ok((joined, credit)) => Dialed::Joined(subflow, Box::new(joined), credit),
-                Err(error) => Dialed::Failed(subflow, error),
-            };
-            // The session may have ended.
-            let _ = results.send(dialed);
-        });
-        self.dials.insert(subflow, task.abort_handle());
-    }
-}
-
-impl Drop for Dialer {
-    fn drop(&mut self) {
-        self.dials.values().for_each(AbortHandle::abort);
     }
 }

@@ -6,16 +6,17 @@ use std::collections::HashMap;
 use std::env;
 use std::error::Error;
 use std::fs::File;
+use std::future::Future;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
-use hawser_manager::{Action, Carried, Failure, Order, PathOptions, PathSet, SubflowId};
+use hawser_endhost::{Bootstrap, Endhost, Path, ScionAddr};
+use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
 use hawser_quic::{Config, Connection, Endpoint};
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use hawser_session::{Dialer, Remote};
+use tokio::task::{AbortHandle, JoinSet};
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -91,7 +92,7 @@ impl Copy {
     }
 
     /// Fetches chunks over a connection until all are here.
-    async fn fetch(&self, connection: &Connection, flow: &Shared) -> Result<(), AnyError> {
+    async fn fetch(&self, connection: &Connection, flow: &Flow) -> Result<(), AnyError> {
         connection.expect_data();
         while !self.is_complete() {
             let held = flow.held.load(Ordering::Relaxed);
@@ -109,7 +110,7 @@ impl Copy {
     async fn fetch_chunk(
         &self,
         connection: &Connection,
-        flow: &Shared,
+        flow: &Flow,
         offset: u64,
     ) -> Result<(), AnyError> {
         let (mut send, mut receive) = connection.open_bi().await?;
@@ -150,33 +151,37 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The transfer's state of a subflow.
-struct Flow {
-    task: AbortHandle,
-    shared: Arc<Shared>,
-}
-
-/// State that the task of a subflow shares with the transfer's loop.
+/// What the task of a subflow shares with the loop of the transfer.
 #[derive(Default)]
-struct Shared {
+struct Flow {
     held: AtomicBool,
     bytes: AtomicU64,
 }
 
-/// Reports of the tasks.
-enum Event {
-    Connected(SubflowId, Duration),
-    Lost(SubflowId, Failure, String),
-}
+/// The server, as it is dialed.
+struct Server(Endpoint, ScionAddr);
 
-/// The paths to the server, and the transfer over them.
-struct Transfer {
-    endpoint: Endpoint,
-    peer: ScionAddr,
-    paths: PathSet<hawser_endhost::Path>,
-    flows: HashMap<SubflowId, Flow>,
-    copy: Arc<Copy>,
-    events: mpsc::UnboundedSender<Event>,
+impl Remote for Server {
+    type Path = Path;
+    type Outcome = Result<Connection, String>;
+
+    fn fits(&self, path: &Path) -> Result<(), String> {
+        let Self(endpoint, peer) = self;
+        endpoint
+            .fits(*peer, path)
+            .map_err(|error| error.to_string())
+    }
+
+    fn dial(&self, path: Path) -> impl Future<Output = Self::Outcome> + Send + 'static {
+        let Self(endpoint, peer) = self;
+        let (endpoint, peer) = (endpoint.clone(), *peer);
+        async move {
+            endpoint
+                .connect(peer, path)
+                .await
+                .map_err(|error| error.to_string())
+        }
+    }
 }
 
 async fn get(
@@ -187,116 +192,73 @@ async fn get(
     paths: usize,
 ) -> Result<(), AnyError> {
     host.paths(peer.isd_as).await?;
-    let mut offers = host.watch(peer.isd_as);
-    let (events, mut inbox) = mpsc::unbounded_channel();
     let options = PathOptions {
         subflows: paths,
         ..PathOptions::default()
     };
-    let mut transfer = Transfer {
-        endpoint,
-        peer,
-        paths: PathSet::new(options),
-        flows: HashMap::new(),
-        copy: Arc::new(Copy {
-            file: File::create_new(file)?,
-            open: Mutex::new(vec![0]),
-            missing: AtomicU64::new(u64::MAX),
-        }),
-        events,
-    };
+    let server = Server(endpoint.clone(), peer);
+    let mut dialer = Dialer::new(server, PathSet::new(options), host.watch(peer.isd_as));
+    let copy = Arc::new(Copy {
+        file: File::create_new(file)?,
+        open: Mutex::new(vec![0]),
+        missing: AtomicU64::new(u64::MAX),
+    });
+    let mut flows: HashMap<SubflowId, (AbortHandle, Arc<Flow>)> = HashMap::new();
+    let mut tasks = JoinSet::new();
     let mut tick = tokio::time::interval(TICK);
-    offers.mark_changed();
-    while !transfer.copy.is_complete() {
+    while !copy.is_complete() {
         tokio::select! {
-            _ = offers.changed() => {
-                let (endpoint, offered) = (&transfer.endpoint, offers.borrow_and_update());
-                let fits = |path: &_| endpoint.fits(peer, path).map_err(|error| error.to_string());
-                transfer.paths.offer(&offered, fits, Instant::now());
+            dialed = dialer.next() => match dialed {
+                Some((subflow, Ok(connection))) => {
+                    let rtt = connection.stats().rtt;
+                    dialer.paths.connected(subflow, Some(rtt), Instant::now());
+                    let (copy, flow) = (Arc::clone(&copy), Arc::<Flow>::default());
+                    let of_task = Arc::clone(&flow);
+                    let task = tasks.spawn(async move {
+                        let ended = copy.fetch(&connection, &of_task).await;
+                        (subflow, ended.map_or_else(|error| error.to_string(), |()| "all is here".into()))
+                    });
+                    flows.insert(subflow, (task, flow));
+                }
+                Some((subflow, Err(error))) => {
+                    dialer.paths.lost(subflow, Failure::Failed, error, Instant::now());
+                }
+                None => {}
+            },
+            Some(Ok((subflow, error))) = tasks.join_next() => {
+                flows.remove(&subflow);
+                dialer.paths.lost(subflow, Failure::Closed, error, Instant::now());
             }
-            Some(event) = inbox.recv() => transfer.handle(event),
-            _ = tick.tick() => transfer.tick(),
+            _ = tick.tick() => {
+                let usable = !copy.lock().is_empty();
+                let carried = |subflow| flows.get(&subflow).map_or_else(Carried::default, |(_, flow)| {
+                    Carried { bytes: flow.bytes.load(Ordering::Relaxed), usable }
+                });
+                dialer.paths.tick(carried, Instant::now());
+            }
         }
-        for order in transfer.paths.orders(Instant::now()) {
-            transfer.obey(order);
+        for order in dialer.orders(Instant::now()) {
+            println!("{} {:?}: {}", order.path.short(), order.action, order.cause);
+            match order.action {
+                Action::Close { .. } => {
+                    if let Some((task, _)) = flows.remove(&order.subflow) {
+                        task.abort();
+                    }
+                }
+                action => {
+                    if let Some((_, flow)) = flows.get(&order.subflow) {
+                        flow.held.store(action == Action::Hold, Ordering::Relaxed);
+                    }
+                }
+            }
         }
-        for (path, decision) in transfer.paths.changes() {
+        for (path, decision) in dialer.paths.changes() {
             println!("{} {decision}", path.short());
         }
     }
-    for flow in transfer.flows.values() {
-        println!("{} bytes", flow.shared.bytes.load(Ordering::Relaxed));
+    for (_, flow) in flows.values() {
+        println!("{} bytes", flow.bytes.load(Ordering::Relaxed));
     }
-    transfer.endpoint.close().await;
+    endpoint.close().await;
     Ok(())
-}
-
-impl Transfer {
-    fn obey(&mut self, order: Order) {
-        println!("{} {:?}: {}", order.path.short(), order.action, order.cause);
-        match order.action {
-            Action::Dial => self.dial(&order),
-            Action::Hold | Action::Resume => {
-                if let Some(flow) = self.flows.get(&order.subflow) {
-                    let held = order.action == Action::Hold;
-                    flow.shared.held.store(held, Ordering::Relaxed);
-                }
-            }
-            Action::Close { .. } => {
-                if let Some(flow) = self.flows.remove(&order.subflow) {
-                    flow.task.abort();
-                }
-            }
-        }
-    }
-
-    fn dial(&mut self, order: &Order) {
-        let Some(path) = self.paths.path(order.path).cloned() else {
-            return;
-        };
-        let (endpoint, peer, copy) = (self.endpoint.clone(), self.peer, Arc::clone(&self.copy));
-        let (events, subflow) = (self.events.clone(), order.subflow);
-        let shared = Arc::<Shared>::default();
-        let of_task = Arc::clone(&shared);
-        let run = async move {
-            let connection = match endpoint.connect(peer, path).await {
-                Ok(connection) => connection,
-                Err(error) => return Event::Lost(subflow, Failure::Failed, error.to_string()),
-            };
-            let _ = events.send(Event::Connected(subflow, connection.stats().rtt));
-            match copy.fetch(&connection, &of_task).await {
-                Ok(()) => Event::Lost(subflow, Failure::Closed, "all is here".into()),
-                Err(error) => Event::Lost(subflow, Failure::Closed, error.to_string()),
-            }
-        };
-        let events = self.events.clone();
-        let task = tokio::spawn(async move {
-            let _ = events.send(run.await);
-        });
-        let task = task.abort_handle();
-        self.flows.insert(subflow, Flow { task, shared });
-    }
-
-    fn handle(&mut self, event: Event) {
-        let now = Instant::now();
-        match event {
-            Event::Connected(subflow, rtt) => self.paths.connected(subflow, Some(rtt), now),
-            Event::Lost(subflow, failure, error) => {
-                self.flows.remove(&subflow);
-                self.paths.lost(subflow, failure, error, now);
-            }
-        }
-    }
-
-    fn tick(&mut self) {
-        let usable = !self.copy.lock().is_empty();
-        let carried = |subflow| {
-            let flow = self.flows.get(&subflow);
-            flow.map_or_else(Carried::default, |flow| Carried {
-                bytes: flow.shared.bytes.load(Ordering::Relaxed),
-                usable,
-            })
-        };
-        self.paths.tick(carried, Instant::now());
-    }
 }

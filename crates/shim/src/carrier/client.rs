@@ -9,7 +9,7 @@ mod shared;
 mod trust;
 mod weigh;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use hawser_keys::PeerKey;
 use hawser_manager::{Action, Failure, PathOptions, PathSet, SubflowId};
 use hawser_path::{Decision, Fingerprint, Interface, Policy};
 use hawser_quic::Connection;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use hawser_session::Dialer;
+use tokio::sync::{mpsc, oneshot};
 
 pub(super) use self::answer::Answer;
 use self::connections::new_streams;
-use self::dial::{Dialed, SessionError};
+use self::dial::{Dialed, Peer, SessionError};
 use self::end::Ending;
 pub(super) use self::end::GOODBYE;
 use super::beside::Beside;
@@ -56,7 +56,7 @@ const MOST_LAG: Duration = Duration::from_millis(150);
 /// what it carries late holds up the other subflows.
 const MOST_LOSS: f64 = 0.05;
 /// How long a program waits for the first path, without the time in which this process did not run.
-const FIRST: Duration = Duration::from_secs(10);
+const FIRST_PATH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for SCION to connect first, before plain IP is tried in its place.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a lane that is to be closed still carries its slot while another one is dialed.
@@ -125,12 +125,10 @@ pub(crate) struct ClientSession {
     peer: ScionAddr,
     /// Tells the peer's addresses in this session from those in others.
     tag: u64,
-    paths: PathSet<Path>,
-    offers: watch::Receiver<Arc<Vec<Path>>>,
+    dialer: Dialer<Peer>,
     /// The lane over plain IP, if that may be used.
     beside: Option<Beside>,
-    dials: HashMap<SubflowId, AbortHandle>,
-    /// One outcome for each dial, of which there is one for each slot at most.
+    /// At most one outcome of a dial over plain IP, and one end of trust.
     dialed: Channel<Dialed>,
     /// The key of the peer and the session's table, once a path is connected.
     known: Option<(PeerKey, Arc<SlotTable>)>,
@@ -185,16 +183,18 @@ impl ClientSession {
             // Plain IP takes one.
             options.subflows = options.subflows.min(usize::from(SLOTS) - 1);
         }
-        let mut offers = node.host().watch(peer.isd_as);
-        offers.mark_changed();
+        let remote = Peer {
+            node: node.clone(),
+            peer,
+            key: None,
+        };
+        let offers = node.host().watch(peer.isd_as);
         Self {
+            dialer: Dialer::new(remote, PathSet::new(options), offers),
             node,
             peer,
             tag: target.tag(),
-            paths: PathSet::new(options),
-            offers,
             beside,
-            dials: HashMap::new(),
             dialed: mpsc::unbounded_channel(),
             known: None,
             open: BTreeMap::new(),
@@ -246,7 +246,7 @@ impl ClientSession {
                     Some(request) => self.answer(request),
                     None => return Ok(()),
                 },
-                Ok(()) = self.offers.changed() => self.offer(),
+                dialed = self.dialer.next() => self.on_path_dialed(dialed)?,
                 Some(dialed) = self.dialed.1.recv() => self.on_dialed(dialed)?,
                 Some((lane, message)) = self.received.1.recv() => self.on_message(lane, message)?,
                 Some((lane, event)) = self.events.1.recv() => {
@@ -305,7 +305,7 @@ impl ClientSession {
                     carried.await;
                 });
             }
-            Request::Policy(policy) => self.paths.set_policy(policy),
+            Request::Policy(policy) => self.dialer.paths.set_policy(policy),
             Request::Measure(carried) => self.measure(&carried),
             Request::InUse(peers) => self.in_use(&peers),
             Request::Report(answer) => {
@@ -314,29 +314,18 @@ impl ClientSession {
         }
     }
 
-    fn offer(&mut self) {
-        let offered = self.offers.borrow_and_update();
-        let (node, peer) = (&self.node, self.peer);
-        let fits = |path: &Path| {
-            node.scion()
-                .quic
-                .fits(peer, path)
-                .map_err(|error| error.to_string())
-        };
-        self.paths.offer(&offered, fits, Instant::now());
-    }
-
     /// Does what the path manager orders.
     fn follow_orders(&mut self) {
-        for order in self.paths.orders(Instant::now()) {
+        for order in self.dialer.orders(Instant::now()) {
             match order.action {
-                Action::Dial => self.dial(&order),
+                // The dialer carries it out.
+                Action::Dial => {}
                 Action::Hold => self.set_held(order.subflow, true),
                 Action::Resume => self.set_held(order.subflow, false),
                 Action::Close { .. } => self.close(order.subflow),
             }
         }
-        for (fingerprint, decision) in self.paths.changes() {
+        for (fingerprint, decision) in self.dialer.paths.changes() {
             self.decisions.insert(fingerprint, decision);
         }
     }
@@ -351,13 +340,10 @@ impl ClientSession {
     }
 
     fn close(&mut self, subflow: SubflowId) {
-        if let Some(dial) = self.dials.remove(&subflow) {
-            dial.abort();
-        }
         let of = Use::Path(subflow);
         let found = self.open.iter_mut().find(|(_, one)| one.of == of);
         let Some((&key, lane)) = found else { return };
-        if self.dials.is_empty() {
+        if !self.dialer.is_dialing() {
             self.remove(key);
         } else {
             // Its slot goes to the lane that is being dialed, without a moment without a path.
@@ -369,7 +355,7 @@ impl ClientSession {
     fn lost(&mut self, of: Use, failure: Failure, error: String) {
         let now = Instant::now();
         match of {
-            Use::Path(subflow) => self.paths.lost(subflow, failure, error, now),
+            Use::Path(subflow) => self.dialer.paths.lost(subflow, failure, error, now),
             Use::PlainIp(_) => self.beside.iter_mut().for_each(|one| one.lost(now)),
         }
     }
@@ -388,17 +374,21 @@ impl ClientSession {
         self.weigh(now);
         let is_needed = !self.waiting.is_empty() || !self.connections.is_empty();
         if self.known.is_none() && is_needed {
-            let trouble = self.paths.trouble().or_else(|| self.last_error.clone());
+            let trouble = self
+                .dialer
+                .paths
+                .trouble()
+                .or_else(|| self.last_error.clone());
             let peer = self.peer;
             let is_hopeful = self.beside.as_ref().is_some_and(Beside::is_hopeful);
-            if !self.paths.is_usable() && self.dials.is_empty() && !is_hopeful {
+            if !self.dialer.paths.is_usable() && !self.dialer.is_dialing() && !is_hopeful {
                 let reason = trouble.unwrap_or_else(|| "none is offered".to_owned());
                 return Err(SessionError::NoPath { peer, reason });
             }
-            if self.first.is_over(FIRST, now) {
+            if self.first.is_over(FIRST_PATH_TIMEOUT, now) {
                 return Err(SessionError::Silent {
                     peer,
-                    after: FIRST,
+                    after: FIRST_PATH_TIMEOUT,
                     reason: trouble.unwrap_or_else(|| "no path is connected".to_owned()),
                 });
             }
@@ -422,11 +412,5 @@ impl ClientSession {
                 name: self.peer.to_string(),
             });
         }
-    }
-}
-
-impl Drop for ClientSession {
-    fn drop(&mut self) {
-        self.dials.values().for_each(AbortHandle::abort);
     }
 }

@@ -1,12 +1,14 @@
 //! Connecting to the other host.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::{PeerKey, ServerKeyError};
-use hawser_manager::{Failure, Order};
+use hawser_manager::{Failure, SubflowId};
+use hawser_session::Remote;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -33,7 +35,7 @@ pub(crate) enum SessionError {
     #[error(transparent)]
     Key(#[from] ServerKeyError),
     #[error(
-        "{peer} shows the key {key}, another one than over other paths: somebody may be in between"
+        "{peer} shows the key {key}, another one than over other paths (possible man-in-the-middle)"
     )]
     OtherKey { peer: ScionAddr, key: PeerKey },
     #[error("{peer} refuses: {text}")]
@@ -48,33 +50,51 @@ pub(crate) enum SessionError {
     Protocol { peer: ScionAddr },
 }
 
-/// The outcome of a dial.
+/// The outcome of a dial over plain IP.
 pub(super) enum Dialed {
     Connected(Use, Box<(Control, Underlay)>),
     Failed(Use, String),
     Fatal(SessionError),
 }
 
+/// The other host, as it is dialed over paths.
+pub(super) struct Peer {
+    pub node: Node,
+    pub peer: ScionAddr,
+    /// The key that it has shown.
+    pub key: Option<PeerKey>,
+}
+
+impl Remote for Peer {
+    type Path = Path;
+    /// The inner error is the path's, the outer one the peer's.
+    type Outcome = Result<Result<Control, String>, SessionError>;
+
+    fn fits(&self, path: &Path) -> Result<(), String> {
+        let fits = self.node.scion().quic.fits(self.peer, path);
+        fits.map_err(|error| error.to_string())
+    }
+
+    fn dial(&self, path: Path) -> impl Future<Output = Self::Outcome> + Send + 'static {
+        dial(self.node.clone(), self.peer, path, self.key)
+    }
+}
+
 impl ClientSession {
-    pub(super) fn dial(&mut self, order: &Order) {
-        let Some(path) = self.paths.path(order.path).cloned() else {
-            return;
+    /// Handles the outcome of a dial over a path, if there is one.
+    pub(super) fn on_path_dialed(
+        &mut self,
+        dialed: Option<(SubflowId, <Peer as Remote>::Outcome)>,
+    ) -> Result<(), SessionError> {
+        let Some((subflow, outcome)) = dialed else {
+            return Ok(());
         };
-        let (node, peer, of) = (self.node.clone(), self.peer, Use::Path(order.subflow));
-        let (results, expected) = (self.dialed.0.clone(), self.known.as_ref().map(|one| one.0));
-        let task = tokio::spawn(async move {
-            let dialed = match dial(&node, peer, path, expected).await {
-                Ok(Ok(control)) => {
-                    let underlay = node.scion().clone();
-                    Dialed::Connected(of, Box::new((control, underlay)))
-                }
-                Ok(Err(failed)) => Dialed::Failed(of, failed),
-                Err(fatal) => Dialed::Fatal(fatal),
-            };
-            // The session may have ended.
-            let _ = results.send(dialed);
-        });
-        self.dials.insert(order.subflow, task.abort_handle());
+        let of = Use::Path(subflow);
+        match outcome? {
+            Ok(control) => self.connected(of, control, self.node.scion().clone()),
+            Err(error) => self.not_connected(of, error),
+        }
+        Ok(())
     }
 
     /// Dials over plain IP if that is due.
@@ -95,30 +115,22 @@ impl ClientSession {
         });
     }
 
+    /// Handles the outcome of a dial over plain IP, or the end of trust.
     pub(super) fn on_dialed(&mut self, dialed: Dialed) -> Result<(), SessionError> {
         match dialed {
-            // One that was cancelled while its outcome was on its way here: the path manager knows nothing
-            // of it, and would never have it closed. Dropped, its connection closes.
-            Dialed::Connected(of, _) | Dialed::Failed(of, _) if !self.end_dial(of) => {}
             Dialed::Connected(of, connected) => {
                 let (control, underlay) = *connected;
                 self.connected(of, control, underlay);
             }
-            Dialed::Failed(of, error) => {
-                self.last_error = Some(error.clone());
-                self.lost(of, Failure::Failed, error);
-            }
+            Dialed::Failed(of, error) => self.not_connected(of, error),
             Dialed::Fatal(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Ends a dial that has its outcome. Returns whether that is still wanted.
-    fn end_dial(&mut self, of: Use) -> bool {
-        match of {
-            Use::Path(subflow) => self.dials.remove(&subflow).is_some(),
-            Use::PlainIp(_) => true,
-        }
+    fn not_connected(&mut self, of: Use, error: String) {
+        self.last_error = Some(error.clone());
+        self.lost(of, Failure::Failed, error);
     }
 
     /// Takes a connection into the session.
@@ -142,6 +154,7 @@ impl ClientSession {
             (key, plane.session(peer, Role::Client))
         });
         let table = Arc::clone(table);
+        self.dialer.remote.key = Some(key);
         let (messages, outgoing) = mpsc::unbounded_channel();
         let lane = plane.add(
             underlay.lanes().sender(),
@@ -191,7 +204,7 @@ impl ClientSession {
         tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
         let rtt = Some(connection.stats().rtt);
         match of {
-            Use::Path(subflow) => self.paths.connected(subflow, rtt, Instant::now()),
+            Use::Path(subflow) => self.dialer.paths.connected(subflow, rtt, Instant::now()),
             Use::PlainIp(to) => self.beside.iter_mut().for_each(|one| one.connected(to)),
         }
         let open = OpenLane {
@@ -215,7 +228,7 @@ impl ClientSession {
 
 /// Connects to `peer` over `path`. The inner error is the path's, the outer one the peer's.
 async fn dial(
-    node: &Node,
+    node: Node,
     peer: ScionAddr,
     path: Path,
     expected: Option<PeerKey>,

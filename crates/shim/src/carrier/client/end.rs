@@ -12,13 +12,13 @@ use crate::protocol::{Message, RefusalCode, Status};
 
 /// Longest wait until the other side has noticed the end: more than a round trip on Earth. Over a path
 /// that has just failed nothing comes back.
-const NOTICED: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest wait until streams are delivered that programs have ended.
 const DELIVERED: Duration = Duration::from_millis(300);
 /// Interval at which that is looked at.
-const LOOKED: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a session may take to end: less than the holder waits for its carrier.
-pub(in crate::carrier) const GOODBYE: Duration = DELIVERED.saturating_add(NOTICED);
+pub(in crate::carrier) const GOODBYE: Duration = DELIVERED.saturating_add(CLOSE_TIMEOUT);
 
 /// How a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl ClientSession {
 
     /// Ends the session on both sides, for this `reason`.
     pub(super) async fn end(mut self, ending: Ending, reason: String) {
-        self.dials.values().for_each(|dial| dial.abort());
+        self.dialer.cancel();
         match ending {
             Ending::InOrder => self.deliver().await,
             Ending::Revoked => self.streams.streams.end(Status::Untrusted),
@@ -96,7 +96,7 @@ impl ClientSession {
     async fn deliver(&self) {
         let delivered = async {
             while !self.open.is_empty() && self.streams.streams.are_undelivered() {
-                tokio::time::sleep(LOOKED).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         // What takes longer ends as open connections do.
@@ -115,6 +115,6 @@ impl ClientSession {
             }
         };
         // Otherwise it notices later that nobody comes back.
-        let _ = tokio::time::timeout(NOTICED, closed).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, closed).await;
     }
 }

@@ -78,8 +78,10 @@ impl ClientSession {
                         false => self.streams.streams.resume_path(key.0),
                     }
                     match (one.of, is_stalled) {
-                        (Use::Path(subflow), true) => self.paths.stalled(subflow, Instant::now()),
-                        (Use::Path(subflow), false) => self.paths.recovered(subflow),
+                        (Use::Path(subflow), true) => {
+                            self.dialer.paths.stalled(subflow, Instant::now())
+                        }
+                        (Use::Path(subflow), false) => self.dialer.paths.recovered(subflow),
                         (Use::PlainIp(_), _) => {}
                     }
                 }

@@ -21,12 +21,12 @@ impl ClientSession {
         for one in self.open.values() {
             let Use::Path(subflow) = one.of else { continue };
             if let Some(rtt) = one.lane.rtt() {
-                self.paths.measured(subflow, rtt, now);
+                self.dialer.paths.measured(subflow, rtt, now);
             }
             let counters = &one.lane.counters;
             let arrived = counters.received_packets.load(Ordering::Relaxed);
             let sent = one.lane.opener().sent();
-            self.paths.arrived(subflow, sent, arrived, now);
+            self.dialer.paths.arrived(subflow, sent, arrived, now);
             let datagrams = [&counters.sent_bytes, &counters.received_bytes];
             let datagrams: u64 = (datagrams.iter())
                 .map(|counter| counter.load(Ordering::Relaxed))
@@ -41,7 +41,7 @@ impl ClientSession {
             bytes: carried.get(&subflow).copied().unwrap_or_default(),
             usable: is_busy,
         };
-        self.paths.tick(of, now);
+        self.dialer.paths.tick(of, now);
     }
 
     /// The slots that MPTCP's subflows may use: those of lanes that are not held, or of all if there are

@@ -1,0 +1,19 @@
+//! What every transfer needs around the path manager.
+//!
+//! A transfer to a remote runs like this:
+//!
+//! 1. The [`Dialer`] offers the paths to the remote to a [`PathSet`](hawser_manager::PathSet), again
+//!    whenever they change.
+//! 2. The path set orders dials. The dialer runs each as a task of its own, all at once.
+//! 3. [`Dialer::next`] returns the outcome of each dial that is still wanted. The transfer reports to the
+//!    path set when the subflow delivers, stalls, recovers or ends.
+//! 4. [`Dialer::orders`] carries out what concerns dials, and returns the other orders: subflows to hold,
+//!    to resume and to close are the transfer's.
+//!
+//! One task owns a dialer. Dropping it cancels all dials.
+
+mod dialer;
+mod dials;
+
+pub use self::dialer::{Dialer, Remote};
+pub use self::dials::Dials;
