@@ -56,7 +56,9 @@ pub enum TransferError {
     #[error(transparent)]
     ServerKey(#[from] ServerKeyError),
     /// Another server answers than the one that knew the code.
-    #[error("{peer} shows the key {key}, and another one before: somebody may be in between")]
+    #[error(
+        "{peer} shows the key {key}, and showed another one before: server key changed during the transfer (possible man-in-the-middle)"
+    )]
     OtherServer {
         /// The server's address.
         peer: ScionAddr,
@@ -102,7 +104,7 @@ pub enum TransferError {
     #[error("this host can no longer send or receive: {0}")]
     Data(String),
     /// The peer has gone and begun another session.
-    #[error("the other side has gone, and began again")]
+    #[error("the peer restarted and opened a new session")]
     Replaced,
     /// The peer's key was allowed or known at the beginning, and no longer is.
     #[error("the key of the other side is no longer trusted here")]

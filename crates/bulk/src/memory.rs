@@ -14,13 +14,13 @@ use crate::content::{ManifestError, tree};
 use crate::data::{Command, Commands, SessionKey};
 use crate::gate::Gate;
 
-/// Memory that the sessions share, in bytes, beside [`LEAST`] of each.
+/// Memory that the sessions share, in bytes, beside [`MIN_SESSION_MEMORY`] of each.
 const POOL: u64 = 448 << 20;
 /// Memory that each session has, in bytes, however many there are: with 16 of them, all have 512 MiB
 /// together.
-const LEAST: u64 = 4 << 20;
+const MIN_SESSION_MEMORY: u64 = 4 << 20;
 /// Most memory of one session: it bounds what is in flight, and is enough for 10 Gbit/s at 200 ms.
-pub(crate) const MOST: u64 = 256 << 20;
+pub(crate) const MAX_SESSION_MEMORY: u64 = 256 << 20;
 /// Memory of a sink beyond its credit: a range at either end of what is in flight may have arrived in
 /// part.
 pub(crate) const SLACK: u64 = 2 * tree::RANGE;
@@ -86,11 +86,13 @@ impl Share {
 impl Shares {
     /// What the session `number` may hold, in bytes, as one of `sessions`.
     fn share(&self, number: u64, sessions: usize) -> u64 {
-        let equal = LEAST + POOL / sessions.max(1) as u64;
+        let equal = MIN_SESSION_MEMORY + POOL / sessions.max(1) as u64;
         let others = self.all.iter().filter(|(other, _)| **other != number);
-        let taken = others.map(|(_, share)| share.taken().saturating_sub(LEAST));
-        let free = LEAST + POOL.saturating_sub(taken.sum());
-        let share = equal.min(free).clamp(LEAST, MOST);
+        let taken = others.map(|(_, share)| share.taken().saturating_sub(MIN_SESSION_MEMORY));
+        let free = MIN_SESSION_MEMORY + POOL.saturating_sub(taken.sum());
+        let share = equal
+            .min(free)
+            .clamp(MIN_SESSION_MEMORY, MAX_SESSION_MEMORY);
         share - share % tree::RANGE
     }
 }
@@ -125,7 +127,7 @@ impl Membership {
     pub(crate) fn credit(&self) -> u64 {
         let shares = self.memory.lock();
         let granted = shares.all.get(&self.number).map(|share| share.granted);
-        granted.unwrap_or(LEAST) - SLACK
+        granted.unwrap_or(MIN_SESSION_MEMORY) - SLACK
     }
 
     /// The memory for the manifest that `peer` sends in the session.
@@ -255,11 +257,14 @@ mod tests {
         let members: Vec<_> = (0..8).map(|_| source(&memory, 0)).collect();
         (0..2).for_each(|_| members.iter().for_each(|(member, _)| member.adapt()));
         for (_, gate) in &members {
-            assert_eq!(gate.most() as u64 * tree::RANGE, LEAST + POOL / 8);
+            assert_eq!(
+                gate.most() as u64 * tree::RANGE,
+                MIN_SESSION_MEMORY + POOL / 8
+            );
         }
         let (first, gate) = members.into_iter().next().unwrap();
         first.adapt();
-        assert_eq!(gate.most() as u64 * tree::RANGE, MOST);
+        assert_eq!(gate.most() as u64 * tree::RANGE, MAX_SESSION_MEMORY);
     }
 
     #[test]
@@ -268,20 +273,23 @@ mod tests {
         let members: Vec<_> = (0..16).map(|_| source(&memory, 1000)).collect();
         for _ in 0..3 {
             members.iter().for_each(|(member, _)| member.adapt());
-            assert!(taken(&memory) <= POOL + 16 * LEAST);
+            assert!(taken(&memory) <= POOL + 16 * MIN_SESSION_MEMORY);
         }
         assert!(
             members
                 .iter()
-                .all(|(_, gate)| gate.held() as u64 >= LEAST / tree::RANGE)
+                .all(|(_, gate)| gate.held() as u64 >= MIN_SESSION_MEMORY / tree::RANGE)
         );
         // What the first ones free, the others may use.
         let last = &members[15];
         (0..256).for_each(|range| members[0].1.freed(range));
         members[0].0.adapt();
         last.0.adapt();
-        assert_eq!(last.1.most() as u64 * tree::RANGE, LEAST + POOL / 16);
-        assert!(taken(&memory) <= POOL + 16 * LEAST);
+        assert_eq!(
+            last.1.most() as u64 * tree::RANGE,
+            MIN_SESSION_MEMORY + POOL / 16
+        );
+        assert!(taken(&memory) <= POOL + 16 * MIN_SESSION_MEMORY);
     }
 
     fn peer(last: u8) -> ScionAddr {
@@ -333,11 +341,11 @@ mod tests {
         let memory = Memory::default();
         let members: Vec<_> = (0..100).map(|_| memory.join()).collect();
         let credits: u64 = members.iter().map(Membership::credit).sum();
-        assert!(credits <= POOL + 100 * LEAST);
+        assert!(credits <= POOL + 100 * MIN_SESSION_MEMORY);
         assert!(
             members
                 .iter()
-                .all(|member| member.credit() >= LEAST - SLACK)
+                .all(|member| member.credit() >= MIN_SESSION_MEMORY - SLACK)
         );
     }
 }

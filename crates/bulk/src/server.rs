@@ -38,7 +38,7 @@ use crate::session::{Begin, Destination, List, Role, Session, landing_options};
 
 /// Longest wait for the first message of a connection, without the time in which this process did not
 /// run.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What others may do here.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl Server {
             let message = control.read().await;
             Ok::<_, ControlError>((control, message))
         };
-        let (mut control, message) = match wait(FIRST, first).await {
+        let (mut control, message) = match wait(FIRST_MESSAGE_TIMEOUT, first).await {
             Some(Ok((control, Ok(message)))) => (control, message),
             Some(Ok((control, Err(ControlError::Decode(error))))) => {
                 let code = match error {
@@ -167,9 +167,12 @@ impl Server {
         };
         let message = match message {
             Message::Code(element) => {
-                let agreed = wait(FIRST, self.offer.agree(&mut control, &element));
+                let agreed = wait(
+                    FIRST_MESSAGE_TIMEOUT,
+                    self.offer.agree(&mut control, &element),
+                );
                 let next = match agreed.await {
-                    Some(Ok(())) => wait(FIRST, control.read()).await,
+                    Some(Ok(())) => wait(FIRST_MESSAGE_TIMEOUT, control.read()).await,
                     Some(Err(Refusal(code, text))) => {
                         self.refuse(control, refused(text.clone()), code, &text)
                             .await;
@@ -254,7 +257,7 @@ impl Server {
             let _ = control.write(&Message::refuse(code, text)).await;
             control.finish().await;
         };
-        let _ = wait(FIRST, answer).await;
+        let _ = wait(FIRST_MESSAGE_TIMEOUT, answer).await;
     }
 
     /// Whether the host with `key` may begin a session, or join one.

@@ -16,7 +16,7 @@ const QUEUE: Duration = Duration::from_millis(4);
 const LONGEST_AGE: Duration = Duration::from_secs(5);
 /// Most that one kind of losses weighs more than the other. CUBIC takes over again when losses with
 /// a queue weigh that much: BBR's own probing builds a queue in about one round of five.
-const MOST: i32 = 6;
+const MAX_BALANCE: i32 = 6;
 
 /// Which congestion control a connection uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -207,13 +207,13 @@ impl Evidence {
 
     /// Adds `weight` to the balance.
     fn count(&mut self, weight: i32, current: Algorithm, min: Duration) -> Option<CongestionState> {
-        self.balance = (self.balance + weight).clamp(-MOST, MOST);
+        self.balance = (self.balance + weight).clamp(-MAX_BALANCE, MAX_BALANCE);
         let (algorithm, reason) = match current {
             Algorithm::Cubic if self.balance >= TO_BBR => (
                 Algorithm::Bbr,
                 CongestionReason::LossWithoutQueue { rtt: min },
             ),
-            Algorithm::Bbr if self.balance <= -MOST => (
+            Algorithm::Bbr if self.balance <= -MAX_BALANCE => (
                 Algorithm::Cubic,
                 CongestionReason::LossWithQueue { rtt: min },
             ),

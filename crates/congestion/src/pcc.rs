@@ -9,9 +9,9 @@ use super::control::RateControl;
 use super::monitor::{Monitor, Outcome};
 
 /// Fewest packets per second.
-const LEAST: f64 = 10.0;
+const MIN_RATE: f64 = 10.0;
 /// Most bytes per second, so that windows stay far from overflow.
-const MOST: f64 = 1e12;
+const MAX_RATE: f64 = 1e12;
 /// Round trips that a window holds at the present rate. A rate is not to be limited by it while a
 /// queue grows.
 const WINDOW: f64 = 2.0;
@@ -86,7 +86,7 @@ impl<L: Learner> Pcc<L> {
 
 /// A usable rate.
 pub(crate) fn bounded(rate: f64, packet: f64) -> f64 {
-    rate.max(LEAST * packet).min(MOST)
+    rate.max(MIN_RATE * packet).min(MAX_RATE)
 }
 
 impl<L: Learner> RateControl for Pcc<L> {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// sooner, also after failures.
 const GONE: u64 = 150_000;
 /// Most runs that are remembered.
-const MOST: usize = 8;
+const MAX_RUNS: usize = 8;
 
 /// A run, from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Instances {
             (run.address, run.last) = (address, now.max(run.last));
             return self.at_once(now).len() != before;
         }
-        if self.0.len() == MOST {
+        if self.0.len() == MAX_RUNS {
             // The one that was not heard of for the longest time.
             let oldest = self.0.iter().enumerate().min_by_key(|(_, run)| run.last);
             oldest.map(|(at, _)| at).map(|at| self.0.remove(at));
@@ -138,7 +138,7 @@ mod tests {
                 number += u64::from(restarts);
                 runs.note(number, ip(1), now);
                 prop_assert_eq!(runs.at_once(now), Vec::<IpAddr>::new());
-                prop_assert!(runs.0.len() <= MOST);
+                prop_assert!(runs.0.len() <= MAX_RUNS);
             }
         }
 

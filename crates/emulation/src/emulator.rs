@@ -8,7 +8,7 @@ use hawser_topology::Shape;
 /// Maximum number of bytes in flight over a link without a rate: 250 ms at 2 Gbit/s.
 const WITHOUT_RATE: usize = 64 << 20;
 /// Maximum number of bytes in flight over any link: 200 ms at 10 Gbit/s.
-const MOST: usize = 256 << 20;
+const MAX_IN_FLIGHT: usize = 256 << 20;
 /// Added to what a link's rate carries: the burst that its limit passes, and large packets.
 const BURST: usize = 1 << 20;
 
@@ -146,7 +146,9 @@ fn room(shape: &Shape) -> usize {
         return WITHOUT_RATE;
     };
     let time = shape.delay + shape.jitter + shape.queue;
-    bytes_in(rate, time).saturating_add(BURST).min(MOST)
+    bytes_in(rate, time)
+        .saturating_add(BURST)
+        .min(MAX_IN_FLIGHT)
 }
 
 /// Maximum number of bytes to send at once over a link with `rate` in bit/s: the kernel's limit

@@ -41,7 +41,7 @@ pub struct Confirmation {
     transcript: Vec<u8>,
 }
 
-/// The other side has another code, or another TLS session: somebody may be in between.
+/// The other side has another code, or another TLS session (possible man-in-the-middle).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the other side has another code, or somebody is in between")]
 pub struct WrongCode;

@@ -44,7 +44,7 @@ pub enum ServerKeyError {
     },
     /// It shows another key than the file has for it.
     #[error(
-        "{server} shows the key {key}, and {file}:{line} names another: somebody may be in between; if its owner has changed the key, change the line",
+        "{server} shows the key {key}, and {file}:{line} names another (possible man-in-the-middle); if its owner has changed the key, change the line",
         file = file.display()
     )]
     Changed {
@@ -58,7 +58,7 @@ pub enum ServerKeyError {
         line: usize,
     },
     /// It shows another key than the given ones.
-    #[error("{server} shows the key {key}, not the given one: somebody may be in between")]
+    #[error("{server} shows the key {key}, not the given one (possible man-in-the-middle)")]
     NotGiven {
         /// The server.
         server: ScionAddr,

@@ -94,7 +94,7 @@ pub enum Cause {
     #[error("no assigned path is connected")]
     NoneConnected,
     /// The transfer wants nothing more of the remote.
-    #[error("nothing is wanted of the remote any more")]
+    #[error("transfer finished")]
     Ended,
 }
 

@@ -57,7 +57,7 @@ pub enum Event {
         #[serde(rename = "again_after_ms", serialize_with = "millis")]
         again_after: Duration,
     },
-    /// A new version of the configuration has come.
+    /// A new version of the configuration was received.
     Changed {
         /// The version.
         version: u64,

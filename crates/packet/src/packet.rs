@@ -131,7 +131,7 @@ impl<'a> Packet<'a> {
         self.header.src_host(self.bytes)?.ip()
     }
 
-    /// Whether the checksum over pseudo header and payload is right. The pseudo header is the
+    /// Whether the checksum over pseudo header and payload is valid. The pseudo header is the
     /// address header, the payload's length and the protocol.
     #[inline]
     pub fn checksum_is_valid(&self) -> bool {

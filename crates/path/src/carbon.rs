@@ -10,7 +10,7 @@ use crate::Interface;
 
 /// Largest value accepted for one AS, in g/GB: far above any network, low enough for sums to be
 /// exact.
-const MOST: f64 = 1e6;
+const MAX_CARBON: f64 = 1e6;
 
 /// Grams of CO2 per GB, by AS or by interface.
 ///
@@ -92,5 +92,5 @@ impl Carbon {
 
 /// Whether a value in g/GB is accepted.
 pub(crate) fn is_amount(value: f64) -> bool {
-    (0.0..=MOST).contains(&value)
+    (0.0..=MAX_CARBON).contains(&value)
 }

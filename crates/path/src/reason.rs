@@ -20,10 +20,10 @@ use crate::{Fingerprint, Interface};
 #[non_exhaustive]
 pub enum Reason {
     /// Taken: the best in rank of the paths not yet taken.
-    #[error("{best} left: {value}")]
+    #[error("best remaining by {by}: {value}")]
     First {
-        /// The label of the path that ranks first, such as `lowest latency`.
-        best: &'static str,
+        /// What it ranks by, such as `latency`.
+        by: &'static str,
         /// The values it ranks by.
         value: String,
     },
@@ -121,7 +121,7 @@ pub enum Reason {
         value: Option<String>,
     },
     /// Taken: overlaps with paths taken before it, but no less than every path that was left.
-    #[error("shares {0}, fewest there are")]
+    #[error("shares {0}, least overlap available")]
     SharesFewest(Overlap),
     /// Left: overlaps too much with the paths that were taken.
     #[error("shares {overlap}, more than {most}")]
@@ -176,7 +176,7 @@ pub enum Reason {
         max: usize,
     },
     /// Waiting: every path to this peer conflicts with paths that other peers use.
-    #[error("nothing is free, next turn")]
+    #[error("all paths conflict; waiting for a turn")]
     NextTurn,
     /// Left: the peer left, or the path is no longer on offer.
     #[error("no longer offered to {peer}")]
@@ -324,7 +324,7 @@ impl Reason {
     /// A short name for the kind of reason, without figures, to count reasons by.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::First { .. } => "best left",
+            Self::First { .. } => "best remaining",
             Self::Disjoint { .. } => "shares no interface with another selected",
             Self::Shares { .. } => "shares an interface with one selected",
             Self::Limit { .. } => "limit reached",
@@ -335,7 +335,7 @@ impl Reason {
             Self::Probing { .. } => "probed after waiting",
             Self::ProbedAgain { .. } => "carries enough again",
             Self::TakesOver { .. } => "takes over",
-            Self::SharesFewest(_) => "shares fewest interfaces",
+            Self::SharesFewest(_) => "least overlap available",
             Self::SharesMore { .. } => "shares more interfaces",
             Self::Spread { .. } => "spread",
             Self::NotNeeded { .. } => "not needed",
@@ -343,7 +343,7 @@ impl Reason {
             Self::SharesAtNoCost(_) => "shares an interface at no cost",
             Self::SharesWithPeer(_) => "shares an interface with one in use",
             Self::PeerLimit { .. } => "peer's limit reached",
-            Self::NextTurn => "until its turn",
+            Self::NextTurn => "waiting for a turn",
             Self::Withdrawn { .. } => "peer left",
             Self::Sensed(Sensed::Trial { .. }) => "sensing: tried",
             Self::Sensed(Sensed::Gain { .. }) => "sensing: gain",

@@ -111,7 +111,7 @@ pub fn select_measured<P: AsRef<Path>>(
     for (rank, reason) in pick.taken {
         let candidate = &candidates[rank];
         let by_rank = || Reason::First {
-            best: first.best,
+            by: first.by,
             value: candidate.value(),
         };
         decisions[candidate.index] = Decision::taken(reason.unwrap_or_else(by_rank));

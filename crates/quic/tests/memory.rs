@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use self::attack::Attacker;
 
 /// Most memory that a connection may keep from which the application expects no data, in bytes.
-const MOST: u64 = 350 << 10;
+const MAX_KEPT: u64 = 350 << 10;
 /// More than such a connection may keep.
 const EACH: u64 = 2000;
 /// Most memory that all connections may keep from which the application expects no data, in bytes.
@@ -49,7 +49,7 @@ async fn single_bytes_behind_gaps_cost_little_memory() {
     ended.close();
     let most = watch.await.unwrap();
     assert!(most > 0, "nothing arrived");
-    assert!(most <= MOST, "{most} bytes were kept");
+    assert!(most <= MAX_KEPT, "{most} bytes were kept");
     assert_eq!((outcome.connections, outcome.closed), (1, 1), "{outcome:?}");
     assert_eq!(outcome.code, Some(TOO_FRAGMENTED.into()));
     let reason = connection.closed().await.to_string();

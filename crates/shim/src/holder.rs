@@ -72,7 +72,7 @@ pub(crate) const MARK: u32 = 0x6877_7372;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval at which it is looked whether all is delivered.
-const LOOKED: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why the holder cannot work.
 #[derive(Debug, Error)]
@@ -341,14 +341,14 @@ impl Holder {
     pub async fn delivered(&self) {
         loop {
             // Also at first: a connection may not have been accepted yet that has just begun.
-            tokio::time::sleep(LOOKED).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             if !self.0.carriers.relays().are_undelivered() {
                 return;
             }
         }
     }
 
-    /// What there is to see.
+    /// The status report.
     pub fn report(&self) -> HolderReport {
         self.0.carriers.report()
     }

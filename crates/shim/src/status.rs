@@ -1,4 +1,4 @@
-//! What there is to see of a shim: of its carrier and its holder, together.
+//! Status of a shim: of its carrier and its holder, together.
 
 mod metrics;
 

@@ -43,7 +43,7 @@ pub type StreamId = u64;
 pub type PathKey = u64;
 
 /// Most streams at once that the peer may open; a further one is reset.
-const MOST: usize = 16 << 10;
+const MAX_STREAMS: usize = 16 << 10;
 /// Most numbers that may arrive before a smaller one does.
 const AHEAD: usize = 64 << 10;
 /// The code of a stream that one of its ends closed in haste.

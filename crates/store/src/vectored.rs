@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use rustix::io::{Errno, preadv, pwritev};
 
 /// Most buffers of one system call (`IOV_MAX`).
-const MOST: usize = 1024;
+const MAX_BUFFERS: usize = 1024;
 
 /// Writes all of `buffers` to `file`, one behind the other, from `offset` on.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn write_all(
     // Leaves out empty buffers, so that a write of no byte is an error.
     IoSlice::advance_slices(&mut buffers, 0);
     while !buffers.is_empty() {
-        match pwritev(file, &buffers[..buffers.len().min(MOST)], offset) {
+        match pwritev(file, &buffers[..buffers.len().min(MAX_BUFFERS)], offset) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => {
                 IoSlice::advance_slices(&mut buffers, written);
@@ -44,7 +44,7 @@ pub(crate) fn read_exact(
 ) -> io::Result<()> {
     IoSliceMut::advance_slices(&mut buffers, 0);
     while !buffers.is_empty() {
-        let most = buffers.len().min(MOST);
+        let most = buffers.len().min(MAX_BUFFERS);
         match preadv(file, &mut buffers[..most], offset) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(read) => {

@@ -23,12 +23,12 @@ const MAX_WAITS: u32 = 10;
 /// Attempts to read bytes of a file that keeps changing.
 const ATTEMPTS: u32 = 3;
 
-/// A file that differs from the verified one, wholly or in part, or is right again.
+/// A file that differs from the verified one, wholly or in part, or is valid again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
     /// Its path.
     pub path: PathBuf,
-    /// Number of its ranges that are withdrawn; 0 if it is right again.
+    /// Number of its ranges that are withdrawn; 0 if it is valid again.
     pub lost: u32,
     /// Number of its ranges.
     pub ranges: u32,
@@ -194,7 +194,7 @@ impl<R: Ranges> Watch<R> {
         changed
     }
 
-    /// Hashes a range as it is now and returns whether it is right. If not, withdraws it together
+    /// Hashes a range as it is now and returns whether it is valid. If not, withdraws it together
     /// with all others that are not proven.
     fn prove(&self, range: u32) -> bool {
         let bytes = self.ranges.range(range);

@@ -22,7 +22,7 @@ const HOP_LIMIT: u8 = 64;
 /// Where the TCP header is in a buffer.
 const TCP_AT: usize = VNET_HEADER + IPV6_HEADER;
 /// Bytes of TCP header and payload that a packet has room for.
-const MOST: usize = u16::MAX as usize;
+const MAX_SEGMENT: usize = u16::MAX as usize;
 
 /// Merges TCP segments into large packets for a TUN device.
 ///
@@ -105,7 +105,7 @@ impl Merger {
         if tcp::header_len(header) != Some(header.len()) {
             return Err(InvalidSegment::Header);
         }
-        if header.len() + payload.len() > MOST {
+        if header.len() + payload.len() > MAX_SEGMENT {
             return Err(InvalidSegment::TooLarge);
         }
         let key = Key::new(source, destination, header);
@@ -206,7 +206,7 @@ impl Flow {
         self.is_open = true;
         self.buffer.clear();
         // For the largest packet: growing it moves no bytes.
-        self.buffer.reserve(TCP_AT + MOST);
+        self.buffer.reserve(TCP_AT + MAX_SEGMENT);
         // Version 6, traffic class; the rest is written when the packet is complete.
         let mut ip = [0; TCP_AT];
         ip[VNET_HEADER..][..2].copy_from_slice(&[0x60, ecn << 4]);
@@ -229,7 +229,7 @@ impl Flow {
             && header.len() == first.len()
             && ecn == self.ecn
             && (1..=self.size).contains(&payload.len())
-            && self.buffer.len() - TCP_AT + payload.len() <= MOST
+            && self.buffer.len() - TCP_AT + payload.len() <= MAX_SEGMENT
             // Acknowledgement, header length; window; urgent pointer and options.
             && header[between.clone()] == first[between]
             && header[FLAGS] & !ENDS == first[FLAGS] & !CWR

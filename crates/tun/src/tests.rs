@@ -199,7 +199,7 @@ fn check_any(bytes: &[u8], max: usize) -> Result<(), TestCaseError> {
     let datagrams: Vec<_> = packet.datagrams(&mut scratch).collect();
     prop_assert!(!datagrams.is_empty());
     for datagram in &datagrams {
-        // Complete in itself: a header whose length is right.
+        // Complete in itself: a header whose length is valid.
         let whole = [&[0; 10], *datagram].concat();
         prop_assert_eq!(Packet::parse(&whole).unwrap().bytes(), *datagram);
     }

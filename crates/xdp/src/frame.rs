@@ -13,7 +13,7 @@ const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 /// Bytes of the largest headers.
-const MOST: usize = ETHERNET + IPV6 + UDP;
+const MAX_HEADERS: usize = ETHERNET + IPV6 + UDP;
 
 /// `EtherType` of IPv4 and IPv6 (RFC 9542).
 const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -35,7 +35,7 @@ pub(crate) fn ip_overhead(local: IpAddr) -> usize {
 /// The headers of datagrams to one host: all but lengths, checksums and the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
-    bytes: [u8; MOST],
+    bytes: [u8; MAX_HEADERS],
     len: usize,
     /// The sum of the IPv4 header, its length and checksum being zero.
     header: Checksum,
@@ -47,7 +47,7 @@ impl Template {
     /// The headers from `local`, whose Ethernet address is `from`, to `remote` by the neighbour `to`.
     /// Both addresses must be of one family.
     pub(crate) fn new(from: Mac, to: Mac, local: SocketAddr, remote: IpAddr) -> Self {
-        let mut bytes = [0; MOST];
+        let mut bytes = [0; MAX_HEADERS];
         bytes[..6].copy_from_slice(&to);
         bytes[6..12].copy_from_slice(&from);
         let port = local.port().to_be_bytes();
@@ -91,7 +91,7 @@ impl Template {
                 bytes[12..14].copy_from_slice(&TYPE_IPV6);
                 Self {
                     bytes,
-                    len: MOST,
+                    len: MAX_HEADERS,
                     header: Checksum::default(),
                     datagram,
                 }
@@ -107,7 +107,7 @@ impl Template {
         let (headers, rest) = out.get_mut(..length)?.split_at_mut(self.len);
         headers.copy_from_slice(&self.bytes[..self.len]);
         rest.copy_from_slice(payload);
-        if self.len == MOST {
+        if self.len == MAX_HEADERS {
             headers[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&udp.to_be_bytes());
         } else {
             let total = u16::try_from(length - ETHERNET).ok()?;

@@ -21,7 +21,7 @@ const KEPT: Duration = Duration::from_secs(1);
 /// How long it counts that a host cannot be reached by the device, or its neighbour is not known.
 const UNKNOWN: Duration = Duration::from_millis(20);
 /// Hosts kept. A port sends to few: its routers, and hosts of its own network.
-const MOST: usize = 1024;
+const MAX_HOSTS: usize = 1024;
 
 /// Where datagrams of one port go.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Hops {
             template: neighbour.map(template),
             looked_up: now,
         };
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_HOSTS {
             self.all.clear();
         }
         self.all.insert(remote.ip(), hop);

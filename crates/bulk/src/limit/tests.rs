@@ -9,8 +9,8 @@ use super::*;
 
 const MBIT: u64 = 1_000_000;
 /// Least and most bytes of a batch.
-const LEAST: u64 = 2_800;
-const MOST: u64 = 65_000;
+const MIN_BATCH: u64 = 2_800;
+const MAX_BATCH: u64 = 65_000;
 
 /// A session that sends whenever it may.
 struct Sender {
@@ -45,7 +45,7 @@ fn run(senders: &mut [Sender], start: Instant, seconds: u64) -> Vec<f64> {
         let now = one.next;
         let again = match one.allowance.ask(now) {
             Ok(bytes) => {
-                let bytes = bytes.clamp(LEAST, MOST);
+                let bytes = bytes.clamp(MIN_BATCH, MAX_BATCH);
                 one.allowance.spend(bytes, now);
                 one.sent += bytes;
                 now + one.pace
@@ -142,7 +142,7 @@ fn without_a_limit_everything_is_allowed_until_the_sink_asks_for_one() {
     assert!(!allowance.is_limited());
     for _ in 0..10 {
         assert_eq!(allowance.ask(now), Ok(u64::MAX));
-        allowance.spend(MOST, now);
+        allowance.spend(MAX_BATCH, now);
     }
     allowance.set_sink(Some(Limit::new(8 * MBIT, None)));
     assert_eq!(allowance.ask(now), Ok(500));
@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn no_more_is_sent_than_the_limit(
         rate in 1..10_000_u64,
-        asks in prop::collection::vec((0..4_usize, 0..8000_u64, 1..MOST, any::<bool>()), 1..300),
+        asks in prop::collection::vec((0..4_usize, 0..8000_u64, 1..MAX_BATCH, any::<bool>()), 1..300),
     ) {
         let rate = rate * MBIT / 10;
         let limit = Limit::new(rate, None);

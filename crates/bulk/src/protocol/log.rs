@@ -28,7 +28,7 @@ pub enum LogError {
         sent: u64,
     },
     /// It sent more messages than it may before earlier ones are seen.
-    #[error("it sent more than {HELD} bytes of messages beyond a missing one")]
+    #[error("peer exceeded the reorder buffer of {HELD} bytes")]
     TooManyAhead,
 }
 

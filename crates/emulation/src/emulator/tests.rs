@@ -147,7 +147,10 @@ fn no_more_is_held_than_the_rate_carries() {
     let found = held(with_rate(1_000_000_000, 194));
     assert!((expected - 10_000..=expected).contains(&found), "{found}");
     let found = held(with_rate(100_000_000_000, 1000));
-    assert!((MOST - 10_000..=MOST).contains(&found), "{found}");
+    assert!(
+        (MAX_IN_FLIGHT - 10_000..=MAX_IN_FLIGHT).contains(&found),
+        "{found}"
+    );
 }
 
 #[test]

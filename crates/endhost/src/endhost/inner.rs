@@ -64,7 +64,7 @@ pub enum PathsError {
         ago: u64,
     },
     /// All paths that the source knows cross a reported outage.
-    #[error("no path to {dst}: all {count} lead over links that are reported down")]
+    #[error("no path to {dst}: all {count} paths cross links reported down")]
     AllDown {
         /// The requested AS.
         dst: IsdAsn,

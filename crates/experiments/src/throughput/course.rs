@@ -11,7 +11,7 @@ use crate::experiment::isd_as;
 /// Links between the first two ASes: as many disjoint paths.
 const LINKS: u8 = 8;
 /// The number of the first AS, 1-ff00:0:110.
-const FIRST: u8 = 110;
+const FIRST_AS: u8 = 110;
 
 /// Where bytes move: from a host to another one, over some border routers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,8 +59,8 @@ impl Course {
 
     /// The ASes of the sender and of the receiver.
     pub(crate) fn ends(&self) -> Result<(IsdAsn, IsdAsn), ExperimentError> {
-        let last = FIRST + self.routers.saturating_sub(1);
-        Ok((isd_as(&name(FIRST))?, isd_as(&name(last))?))
+        let last = FIRST_AS + self.routers.saturating_sub(1);
+        Ok((isd_as(&name(FIRST_AS))?, isd_as(&name(last))?))
     }
 
     /// A chain of core ASes with one router each, without limits; eight links join the first two.
@@ -69,7 +69,7 @@ impl Course {
         let mut text = String::from("ASes:\n");
         // With a router, hosts find their own address.
         let count = self.routers.max(2);
-        for number in FIRST..FIRST + count {
+        for number in FIRST_AS..FIRST_AS + count {
             text += &format!("  \"{}\": {{core: true, mtu: {mtu}}}\n", name(number));
         }
         text += "links:\n";
@@ -77,10 +77,10 @@ impl Course {
             format!("  - {{a: \"{a}\", b: \"{b}\", linkAtoB: CORE, mtu: {mtu}}}\n")
         };
         for id in 1..=LINKS {
-            let [a, b] = [FIRST, FIRST + 1].map(|number| format!("{}#{id}", name(number)));
+            let [a, b] = [FIRST_AS, FIRST_AS + 1].map(|number| format!("{}#{id}", name(number)));
             text += &link(a, b);
         }
-        for number in FIRST + 1..FIRST + count - 1 {
+        for number in FIRST_AS + 1..FIRST_AS + count - 1 {
             let far = format!("{}#1", name(number + 1));
             text += &link(format!("{}#{}", name(number), LINKS + 1), far);
         }

@@ -78,7 +78,7 @@ impl<'a> Changed<'a> {
 /// What was changed, as a sentence.
 fn sentence(summary: Summary) -> String {
     match summary {
-        Summary { requests: 0, .. } => "everything is as wanted".to_owned(),
+        Summary { requests: 0, .. } => "no changes needed".to_owned(),
         Summary {
             added,
             changed,

@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::screen::Live;
 
 /// Largest number in an argument: far more than a simulation can compute.
-const MOST: u64 = 100_000;
+const MAX_NUMBER: u64 = 100_000;
 
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("network").required(true).args(["topology", "generate"]))]
@@ -99,7 +99,7 @@ pub enum SelectByArg {
 }
 
 fn count() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=MOST)
+    RangedU64ValueParser::new().range(1..=MAX_NUMBER)
 }
 
 /// The object that `--json` prints.

@@ -127,7 +127,7 @@ fn the_example_of_the_thesis_is_applied_by_its_letters() {
     let classes = bed.sh("tc class show dev ens33");
     assert!(classes.contains("rate 500Kbit ceil 500Kbit"), "{classes}");
     // The settings are kept.
-    assert_eq!(bed.limit(&["-l"]), "everything is as wanted\n");
+    assert_eq!(bed.limit(&["-l"]), "no changes needed\n");
     let shown = bed.limit(&["-s"]);
     assert!(shown.contains("192.168.17.129"), "{shown}");
     let metrics = bed.limit(&["show", "--prometheus"]);
@@ -147,7 +147,7 @@ fn what_a_dry_run_prints_is_what_apply_does() {
     let commands = bed.limit(&[&apply[..], &["--dry-run"]].concat());
     assert_eq!(bed.printed(), before);
     bed.sh(&commands);
-    assert_eq!(bed.limit(&apply), "everything is as wanted\n");
+    assert_eq!(bed.limit(&apply), "no changes needed\n");
     let commands = bed.limit(&["reset", "--dry-run"]);
     bed.sh(&commands);
     assert_eq!(bed.printed(), before);
@@ -225,7 +225,7 @@ fn killed_at_any_time_the_next_apply_completes_it() {
         child.wait().unwrap();
         bed.limit(&["apply", "--links", file]);
         let again = bed.limit(&["apply", "--links", file]);
-        assert_eq!(again, "everything is as wanted\n", "kill {kill}");
+        assert_eq!(again, "no changes needed\n", "kill {kill}");
     }
     bed.limit(&["reset"]);
     assert_eq!(bed.printed(), before);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The first wait, which is short: a service that is killed once is restarted almost at once.
-const FIRST: Duration = Duration::from_millis(100);
+const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest wait, for a service that fails each time.
 const LONGEST: Duration = Duration::from_secs(30);
 /// After a run of at least this time the backoff is reset.
@@ -16,7 +16,7 @@ pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(FIRST)
+        Self(FIRST_WAIT)
     }
 }
 
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn the_wait_doubles_and_is_reset_after_a_long_run() {
         let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..12).map(|_| backoff.next(FIRST)).collect();
-        assert_eq!(waits[..3], [FIRST, FIRST * 2, FIRST * 4]);
+        let waits: Vec<_> = (0..12).map(|_| backoff.next(FIRST_WAIT)).collect();
+        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
         assert!(waits.is_sorted());
         assert_eq!(waits[11], LONGEST);
-        assert_eq!(backoff.next(STEADY), FIRST);
-        assert_eq!(backoff.next(Duration::ZERO), FIRST * 2);
+        assert_eq!(backoff.next(STEADY), FIRST_WAIT);
+        assert_eq!(backoff.next(Duration::ZERO), FIRST_WAIT * 2);
     }
 }

@@ -163,7 +163,7 @@ fn waiting_peers_take_turns() {
     assert_eq!(has(&assignment), [1, 1, 0]);
     assert_eq!(
         printed(&assignment, "C"),
-        ["waiting: nothing is free, next turn"; 2]
+        ["waiting: all paths conflict; waiting for a turn"; 2]
     );
     assignment.turn();
     assert_eq!(has(&assignment), [0, 1, 1]);

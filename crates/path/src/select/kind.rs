@@ -18,8 +18,8 @@ pub struct Kind {
     pub about: &'static str,
     /// What to write instead of an invalid argument.
     pub(super) remedy: &'static str,
-    /// The label of the path that ranks first: `lowest latency`.
-    pub(super) best: &'static str,
+    /// What it ranks by, in words: `latency`.
+    pub(super) by: &'static str,
     /// Whether it ranks by hops. These always count, after all other values, and reasons do not
     /// repeat them.
     pub(super) by_hops: bool,
@@ -66,7 +66,7 @@ impl Kind {
             argument: "",
             about,
             remedy: "nothing after its name",
-            best: "best",
+            by: "rank",
             by_hops: false,
             by_carbon: false,
             rule,

@@ -31,8 +31,8 @@ fn fig_7a_shortest_takes_both_paths_over_the_bottleneck() {
         reasons(&selection),
         [
             "left: limit of 2 paths reached",
-            "taken: shortest left: 4 hops",
-            "taken: shortest left: 3 hops",
+            "taken: best remaining by length: 4 hops",
+            "taken: best remaining by length: 3 hops",
         ]
     );
 }

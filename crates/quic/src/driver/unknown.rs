@@ -150,14 +150,14 @@ mod tests {
 
     use super::*;
 
-    const MOST: usize = MAX_MEMORY / CONNECTION;
+    const MAX_CONNECTIONS: usize = MAX_MEMORY / CONNECTION;
 
     #[test]
     fn a_host_that_floods_displaces_only_itself() {
         let (table, start) = (Shared::default(), Instant::now());
         let (patient, gone) = table.insert('a', 0, start);
         assert!(gone.is_empty());
-        for name in 1..MOST {
+        for name in 1..MAX_CONNECTIONS {
             assert!(table.insert('b', name, start).1.is_empty());
         }
         // Further ones wait for those that may still send something, and replace those that do not.

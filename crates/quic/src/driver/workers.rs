@@ -60,7 +60,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Lets the thread of a connection take `packets` in; the calling thread if it is that.
+    /// Dispatches `packets` to the owning worker; inline on the receiver.
     pub(super) fn receive(
         &self,
         handle: ConnectionHandle,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Wait after the first failure; doubled by each further one up to the longest.
-const FIRST: Duration = Duration::from_secs(1);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The lane over plain IP of a session that this host opens.
@@ -63,7 +63,9 @@ impl Beside {
 
     /// The lane has ended, or cannot be connected.
     pub(super) fn lost(&mut self, now: Instant) {
-        let wait = FIRST.saturating_mul(1 << self.failures.min(8)).min(LONGEST);
+        let wait = FIRST_WAIT
+            .saturating_mul(1 << self.failures.min(8))
+            .min(LONGEST);
         self.failures += 1;
         self.state = State::Idle(Some(now + wait));
     }

@@ -132,7 +132,7 @@ impl Clients {
         }
     }
 
-    /// What there is to see of each session; what does not answer has ended.
+    /// A status report of each session; one that does not answer has ended.
     pub(super) fn report(&mut self) -> Vec<oneshot::Receiver<SessionReport>> {
         self.all.retain(|_, client| !client.requests.is_closed());
         let mut waiting = Vec::new();

@@ -1,4 +1,4 @@
-//! What there is to see of sessions.
+//! Session status reports.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -31,7 +31,7 @@ use crate::slots::Published;
 
 /// Longest wait for the first message of a connection, without the time in which this process did not
 /// run.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most sessions at once.
 const SESSIONS: usize = 1024;
 /// How long a session without a lane is kept: its peer may find another path, or be started again.
@@ -476,7 +476,7 @@ async fn refuse(mut control: Control, refusal: Message) {
         }
     };
     // A peer that takes nothing does not learn it.
-    let _ = wait(FIRST, refused).await;
+    let _ = wait(FIRST_MESSAGE_TIMEOUT, refused).await;
 }
 
 /// What became of the first message of a connection.
@@ -497,7 +497,7 @@ async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Greeti
         let message = control.read().await?;
         Ok::<_, super::control::ControlError>((control, message))
     };
-    let refused = match wait(FIRST, first).await {
+    let refused = match wait(FIRST_MESSAGE_TIMEOUT, first).await {
         Some(Ok((control, Message::Open(open)))) if node.allows(&key) => {
             return Greeting::Opens(Box::new(Greeted {
                 control,

@@ -33,10 +33,10 @@ pub(super) const QUEUE: u32 = 1000;
 const TABLES: u32 = 0x6877_0000;
 /// Packets to captured prefixes that are not TCP go to the device, whatever other routes there are: the
 /// rules, three, are before that of the main table (32766).
-const FIRST: (u32, u32) = (0, 26_743);
+const FIRST_RULE: (u32, u32) = (0, 26_743);
 /// Captured prefixes go to the device if there is no other route: the rules are behind that of the
 /// default table (32767). Added to the number of the first table.
-const LAST: (u32, u32) = (0x8000, 32_800);
+const LAST_RULE: (u32, u32) = (0x8000, 32_800);
 
 /// Source addresses on hosts that have none: of IPv4 (RFC 7600, 4.8), and a local one of IPv6.
 pub(super) const SOURCES: [(IpAddr, u8); 2] = [
@@ -110,7 +110,7 @@ impl CaptureDevice {
         // Connections are redirected, and those that are open already keep their route.
         let first = Device::new(self.index, first).without_tcp();
         let last = Device::new(self.index, captured.to_vec());
-        for ((table, priority), device) in [(FIRST, first), (LAST, last)] {
+        for ((table, priority), device) in [(FIRST_RULE, first), (LAST_RULE, last)] {
             let target = Target::Device(device.own_only(!forwards));
             Routes::new(self.table(table), priority, MARK, target).apply()?;
         }
@@ -118,7 +118,7 @@ impl CaptureDevice {
     }
 
     fn table(&self, offset: u32) -> u32 {
-        TABLES + offset + self.index % LAST.0
+        TABLES + offset + self.index % LAST_RULE.0
     }
 
     /// Gives the device an address of each family that `prefixes` have, if this host has none: the
@@ -149,7 +149,7 @@ impl CaptureDevice {
 
 impl Drop for CaptureDevice {
     fn drop(&mut self) {
-        for (table, _) in [FIRST, LAST] {
+        for (table, _) in [FIRST_RULE, LAST_RULE] {
             if let Err(error) = Routes::reset(self.table(table)) {
                 tracing::error!("{error}");
             }

@@ -23,7 +23,7 @@ use crate::protocol::{Preamble, Status};
 
 /// How long the other side may take to say what it connects to, without the time in which this process
 /// did not run.
-const FIRST: Duration = Duration::from_secs(10);
+const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait until the other host has joined a connection again over one of its slots.
 const REJOINED: Duration = Duration::from_secs(10);
 /// Interval at which that is looked at.
@@ -193,13 +193,13 @@ async fn refuse(stream: &TcpStream, error: &IncomingError) {
         relay::write_all(stream, &[status.to_u8()]).await?;
         relay::discard(stream).await
     };
-    let _ = wait(FIRST, said).await;
+    let _ = wait(PREAMBLE_TIMEOUT, said).await;
 }
 
 /// What the other side sends first.
 async fn first_bytes(stream: &TcpStream) -> Result<[u8; preamble::LENGTH], IncomingError> {
     let mut bytes = [0; preamble::LENGTH];
-    let read = wait(FIRST, relay::read_exact(stream, &mut bytes)).await;
+    let read = wait(PREAMBLE_TIMEOUT, relay::read_exact(stream, &mut bytes)).await;
     read.ok_or(IncomingError::Silent)??;
     Ok(bytes)
 }
@@ -289,7 +289,7 @@ mod tests {
         let (other, (stream, _)) = (other.unwrap(), accepted.unwrap());
         let reading = tokio::spawn(async move { first_bytes(&stream).await });
         tokio::task::yield_now().await;
-        tokio::time::advance(FIRST * 10).await;
+        tokio::time::advance(PREAMBLE_TIMEOUT * 10).await;
         relay::write_all(&other, &[7; preamble::LENGTH])
             .await
             .unwrap();

@@ -23,7 +23,7 @@ use crate::address::Slot;
 use crate::protocol::{Preamble, Status, preamble};
 
 /// Most bytes that are written first: one segment on every path.
-const FIRST: usize = 1000;
+const MAX_FIRST_WRITE: usize = 1000;
 /// Most bytes that are kept until the other holder answers; the program's further ones wait.
 const KEPT: usize = 16 << 10;
 /// How often a connection that falls back to plain TCP is opened again.
@@ -68,7 +68,7 @@ impl<'a> Opening<'a> {
     /// Begins with what the program has written so far.
     pub(super) fn new(program: &'a TcpStream, ends: &Preamble, to: Remote<'a>) -> Self {
         let mut kept = ends.encode().to_vec();
-        kept.resize(FIRST, 0);
+        kept.resize(MAX_FIRST_WRITE, 0);
         let more = program.try_read(&mut kept[preamble::LENGTH..]);
         kept.truncate(preamble::LENGTH + more.unwrap_or(0));
         Self {

@@ -23,7 +23,7 @@ const CONNECTED: Duration = Duration::from_secs(10);
 /// last on a connection at rest.
 const CHECKED: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
 /// Interval at which it is looked whether all is acknowledged: at first, and at last.
-const LOOKED: Range<Duration> = Duration::from_millis(1)..Duration::from_secs(1);
+const POLL_INTERVALS: Range<Duration> = Duration::from_millis(1)..Duration::from_secs(1);
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK]);
@@ -195,12 +195,12 @@ pub(super) fn is_incomplete(stream: &TcpStream) -> bool {
 /// is dropped.
 pub(crate) async fn delivered(to: &TcpStream) {
     let acknowledged = async {
-        let mut pause = LOOKED.start;
+        let mut pause = POLL_INTERVALS.start;
         while socket::unacknowledged(to).is_ok_and(|left| left > 0)
             && matches!(to.take_error(), Ok(None))
         {
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOOKED.end);
+            pause = (pause * 2).min(POLL_INTERVALS.end);
         }
     };
     tokio::select! {

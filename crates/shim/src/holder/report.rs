@@ -1,4 +1,4 @@
-//! What there is to see of the holder.
+//! Holder status reports.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::frame::Frame;
 use super::receive::ReceiveHalf;
-use super::{AHEAD, Event, MOST, PathKey, Side, StreamId, Streams, Violation};
+use super::{AHEAD, Event, MAX_STREAMS, PathKey, Side, StreamId, Streams, Violation};
 use crate::protocol::Status;
 
 impl Streams {
@@ -108,7 +108,7 @@ impl Streams {
     /// Begins a stream of the peer's, if it is new; resets it if there are too many.
     fn begin(&mut self, id: StreamId) -> Result<(), Violation> {
         if self.see(id)? {
-            if self.streams.len() >= MOST {
+            if self.streams.len() >= MAX_STREAMS {
                 let code = Status::Unreachable.to_u8();
                 self.resets.insert(id, code);
                 self.due.resets.insert(id);

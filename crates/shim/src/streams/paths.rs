@@ -8,7 +8,7 @@ use super::send::BLOCK;
 use super::{PathKey, StreamId};
 
 /// The round-trip time and congestion window assumed until they are known.
-const FIRST: Estimate = Estimate {
+const INITIAL_ESTIMATE: Estimate = Estimate {
     rtt: Duration::from_millis(100),
     window: 14_720,
     loss: 0,
@@ -80,7 +80,7 @@ pub(super) struct Paths(BTreeMap<PathKey, Path>);
 impl Paths {
     pub(super) fn add(&mut self, key: PathKey) {
         let path = Path {
-            estimate: FIRST,
+            estimate: INITIAL_ESTIMATE,
             is_idle: false,
             is_suspended: false,
             sent: 0,

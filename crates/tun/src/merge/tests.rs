@@ -89,8 +89,8 @@ fn acknowledgements_stay_in_order_with_data() {
 fn a_packet_has_at_most_what_ipv6_carries() {
     let segments: Vec<_> = (0..100).map(|i| data(i * 1000, 1000)).collect();
     assert_eq!(lengths(&segments), [65_000, 35_000]);
-    assert_eq!(lengths(&[data(0, MOST - 32)]), [MOST - 32]);
-    let (mut merger, segment) = (Merger::new(), data(0, MOST - 31).segment());
+    assert_eq!(lengths(&[data(0, MAX_SEGMENT - 32)]), [MAX_SEGMENT - 32]);
+    let (mut merger, segment) = (Merger::new(), data(0, MAX_SEGMENT - 31).segment());
     let refused = merger.push(SOURCE, DESTINATION, 0, &segment, |_| {
         panic!("it was merged")
     });

@@ -53,7 +53,7 @@ impl Verified<'_> {
 }
 
 impl Disk {
-    /// Keeps a range that is there and is right.
+    /// Keeps a range that is there and is valid.
     pub fn keep(&self, range: u64) -> Result<(), StoreError> {
         let positions = tree::range(range, self.manifest.length());
         let pieces: Vec<Piece> = self.manifest.pieces(positions).collect();
@@ -114,7 +114,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Completes a file in one range that is right already.
+    /// Completes a file in one range that is valid already.
     pub(super) fn keep_whole(&self, entry: usize) -> Result<(), StoreError> {
         if self.is(entry, STALE)
             && let Some(file) = self.final_file(entry)?

@@ -14,7 +14,7 @@ const ACK_BYTES: f64 = 256.0;
 const SHARE: f64 = 0.005;
 
 /// Acknowledgements until their share counts: until then the rate is that of the beginning.
-const FIRST: u64 = 64;
+const MIN_ACKS: u64 = 64;
 
 /// The shortest time over which the delivery rate is measured.
 const DELIVERY_TIME: Duration = Duration::from_millis(100);
@@ -79,7 +79,7 @@ impl Interval {
 
     fn wanted(&self, rtt: Duration, pacing: f64) -> Duration {
         let interval = (rtt / 8).clamp(MIN, MAX);
-        if self.acks < FIRST {
+        if self.acks < MIN_ACKS {
             return interval;
         }
         let rate = self.delivery.unwrap_or(pacing).max(1.0);
@@ -109,7 +109,7 @@ mod tests {
         let start = Instant::now();
         let mut interval = Interval::new(start);
         // 1 MB/s: 0.5 % are 5000 bytes a second, 19 acknowledgements of 256 bytes.
-        for ack in 1..=FIRST {
+        for ack in 1..=MIN_ACKS {
             assert_eq!(interval.wanted(20 * MS, 1e9), 20 * MS / 8);
             interval.on_ack(start + MS * ack as u32 * 2, 2000, 20 * MS);
         }

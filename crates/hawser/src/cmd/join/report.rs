@@ -184,7 +184,7 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
             } else {
                 "limits or links changed, and nothing is interrupted"
             };
-            outln!("version {version} has come: {what}");
+            outln!("received version {version}: {what}");
         }
         Event::Nothing => {
             outln!("the coordinator has no configuration for this AS now: its services are stopped")

@@ -13,7 +13,7 @@ use crate::format;
 use crate::out::errln;
 
 /// Interval at which decisions about paths are looked at.
-const LOOKED: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The task that explains.
 pub(super) struct Explanation {
@@ -62,7 +62,7 @@ async fn report_failures(holder: Holder, mut ends: oneshot::Receiver<()>) {
 async fn explain(holder: Holder, reporter: Reporter, mut ends: oneshot::Receiver<()>) {
     let mut events = holder.observe();
     let mut known = Known::default();
-    let mut tick = tokio::time::interval(LOOKED);
+    let mut tick = tokio::time::interval(POLL_INTERVAL);
     loop {
         tokio::select! {
             Some(event) = events.recv() => known.on_event(event, &reporter).await,

@@ -5,7 +5,7 @@ use crate::select::candidate::{Candidate, Rank};
 use crate::select::kind::{Kind, Rule};
 
 pub(super) const KIND: Kind = Kind {
-    best: "highest bandwidth",
+    by: "bandwidth",
     ..Kind::new(
         "bandwidth",
         "the highest rate, measured or else the lowest announced on the path",

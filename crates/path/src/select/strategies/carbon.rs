@@ -5,7 +5,7 @@ use crate::select::candidate::{Candidate, Part, Rank};
 use crate::select::kind::{Kind, Rule};
 
 pub(super) const KIND: Kind = Kind {
-    best: "lowest",
+    by: "carbon",
     by_carbon: true,
     ..Kind::new(
         "carbon",

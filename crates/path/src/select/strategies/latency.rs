@@ -7,7 +7,7 @@ use crate::select::candidate::{Candidate, Rank};
 use crate::select::kind::{Kind, Rule};
 
 pub(super) const KIND: Kind = Kind {
-    best: "lowest latency",
+    by: "latency",
     ..Kind::new(
         "latency",
         "the lowest one-way delay, measured or else announced",

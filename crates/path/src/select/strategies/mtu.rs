@@ -5,7 +5,7 @@ use crate::select::candidate::{Candidate, Rank};
 use crate::select::kind::{Kind, Rule};
 
 pub(super) const KIND: Kind = Kind {
-    best: "largest MTU",
+    by: "MTU",
     ..Kind::new("mtu", "the largest packets", Rule::Rank(rank))
 };
 

@@ -5,7 +5,7 @@ use crate::select::candidate::{Candidate, Rank, hops};
 use crate::select::kind::{Kind, Rule};
 
 pub(in crate::select) const KIND: Kind = Kind {
-    best: "shortest",
+    by: "length",
     by_hops: true,
     ..Kind::new("shortest", "the fewest hops", Rule::Rank(rank))
 };

@@ -64,7 +64,7 @@ fn measured_latency_takes_precedence_over_announced() {
     assert_eq!(
         reasons(&selection),
         [
-            "taken: lowest latency left: 12 ms announced",
+            "taken: best remaining by latency: 12 ms announced",
             "left: limit of 1 path reached: 48 ms measured",
             "left: limit of 1 path reached: latency not announced",
         ]
@@ -83,7 +83,7 @@ fn bandwidth_is_that_of_the_narrowest_part() {
         reasons(&selection),
         [
             "left: limit of 1 path reached: 2.5 Mbit/s announced",
-            "taken: highest bandwidth left: 3 Mbit/s announced",
+            "taken: best remaining by bandwidth: 3 Mbit/s announced",
             "left: limit of 1 path reached: 1 Gbit/s announced by 1 of 3 parts",
         ]
     );
@@ -104,7 +104,7 @@ fn the_largest_packets_come_first() {
         reasons(&selection),
         [
             "left: limit of 1 path reached: MTU 1472 bytes",
-            "taken: largest MTU left: MTU 9000 bytes",
+            "taken: best remaining by MTU: MTU 9000 bytes",
             "left: limit of 1 path reached: MTU not announced",
         ]
     );
@@ -158,7 +158,9 @@ fn a_degree_adds_paths_that_share_few_interfaces() {
     let said = reasons(&selection);
     assert_eq!(
         said[1],
-        format!("taken: shares 2 interfaces (1-ff00:0:1#1, …) with path {with}, fewest there are")
+        format!(
+            "taken: shares 2 interfaces (1-ff00:0:1#1, …) with path {with}, least overlap available"
+        )
     );
     assert!(
         said[3].starts_with("left: shares 5 interfaces"),
@@ -187,7 +189,7 @@ fn carbon_is_taken_from_the_table_then_from_notes() {
         [
             "left: limit of 1 path reached: carbon 14 g/GB: 10 from 1-ff00:0:1 (file), \
              4 from 1-ff00:0:2 (file), 0 from 1-ff00:0:4 (file)",
-            "taken: lowest left: carbon 13 g/GB: 10 from 1-ff00:0:1 (file), \
+            "taken: best remaining by carbon: carbon 13 g/GB: 10 from 1-ff00:0:1 (file), \
              3 from 1-ff00:0:3 (note), 0 from 1-ff00:0:4 (file)",
             "left: limit of 1 path reached: carbon more than 10 g/GB: 10 from 1-ff00:0:1 (file), \
              0 from 1-ff00:0:4 (file), nothing known of 1-ff00:0:5",

@@ -13,7 +13,7 @@ use crate::protocol::{Preamble, Status, preamble};
 
 /// How long the other side may take to say what it connects to, without the time in which this process
 /// did not run.
-const FIRST: Duration = Duration::from_secs(10);
+const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves a stream of the host `from` until it ends.
 pub(crate) async fn serve(stream: Stream, from: String, connections: Connections, node: Node) {
@@ -46,7 +46,7 @@ async fn handle(
     node: &Node,
 ) -> Result<(), IncomingError> {
     let mut bytes = [0; preamble::LENGTH];
-    let read = wait(FIRST, read_exact(stream, &mut bytes)).await;
+    let read = wait(PREAMBLE_TIMEOUT, read_exact(stream, &mut bytes)).await;
     read.ok_or(IncomingError::Silent)??;
     let ends = Preamble::decode(&bytes)?;
     let server = connect_server(node.served(), &ends).await?;
