@@ -99,7 +99,7 @@ impl Bed {
         command
     }
 
-    fn run(&self, args: &[&str]) -> std::process::Output {
+    pub fn run(&self, args: &[&str]) -> std::process::Output {
         self.command(args, &self.mark).output().unwrap()
     }
 
