@@ -134,6 +134,8 @@ impl State {
         // Otherwise what others removed would not be seen.
         self.limiter.is_disturbed().map_err(LimitsError::new)?;
         let mut failed = self.limiter.apply(wanted).map_err(LimitsError::new)?.failed;
+        // The kernel removes a device's limits with it, but not the IFB that they had.
+        self.limiter.remove_orphans().map_err(LimitsError::new)?;
         // A device that is gone has no limits.
         failed.retain(|device, error| {
             let is_gone = matches!(error, LimitError::NoDevice(_) | LimitError::Vanished(_));

@@ -62,7 +62,7 @@ fn processes(folder: &Path, found: &mut Snapshot) {
 fn network(lab: &TestLab, isd_as: &str, found: &mut Snapshot) {
     for command in [
         "ip -j link; ip -j addr; ip -j route show table all; ip -j -6 route show table all; ip rule",
-        "tc qdisc; for dev in $(ls /sys/class/net); do tc filter show dev $dev; tc class show dev $dev; done",
+        r"tc qdisc; for dev in $(ip -o link | sed 's/^[0-9]*: \([^@:]*\).*/\1/'); do tc filter show dev $dev; tc class show dev $dev; done",
         "ls /proc/sys/net/mptcp && cat /proc/sys/net/mptcp/enabled; true",
     ] {
         let output = lab.exec(isd_as, &["sh", "-c", command]).output().unwrap();

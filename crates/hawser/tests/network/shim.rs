@@ -284,22 +284,23 @@ fn connections_from_one_port_to_two_destinations_have_their_own_content() {
         return;
     };
     let _shims = both(&bed);
-    let (listener, port) = bed.server.listen("127.0.0.1");
-    let connect = |to: &str, from: u16| {
+    let servers = [(); 2].map(|()| bed.server.listen("127.0.0.1"));
+    let connect = |to: u16, from: u16| {
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         sockopt::set_socket_reuseaddr(&socket, true).unwrap();
         let from = SocketAddr::from(([0, 0, 0, 0], from));
         rustix::net::bind(&socket, &from).unwrap();
-        let to: SocketAddr = format!("{to}:{port}").parse().unwrap();
+        let to: SocketAddr = format!("{}:{to}", MAPPED[0]).parse().unwrap();
         rustix::net::connect(&socket, &to).unwrap();
         TcpStream::from(socket)
     };
-    let first = bed.client.run(|| connect(MAPPED[0], 0));
-    let (first_server, _) = accept(&listener);
-    let source = first.local_addr().unwrap().port();
-    let second = bed.client.run(|| connect(MAPPED[1], source));
-    let (second_server, _) = accept(&listener);
-    for (seed, client, server) in [(1, first, first_server), (2, second, second_server)] {
+    let mut source = 0;
+    let pairs = servers.each_ref().map(|(listener, port)| {
+        let client = bed.client.run(|| connect(*port, source));
+        source = client.local_addr().unwrap().port();
+        (client, accept(listener).0)
+    });
+    for (seed, (client, server)) in (1..).zip(pairs) {
         let sent = content(seed, 40_000);
         (&client).write_all(&sent).unwrap();
         finish(&client);

@@ -341,10 +341,10 @@ impl Bed {
         assert!(output.status.success(), "{commands}: {output:?}");
     }
 
-    /// The queueing disciplines and filters in the namespace of an AS, but those of [`SPARE`].
+    /// The queueing disciplines and filters of the devices in the namespace of an AS, but of [`SPARE`].
     pub fn disciplines(&self, isd_as: &str) -> String {
         let commands = format!(
-            "for device in $(ls /sys/class/net); do \
+            "for device in $(ip -o link | sed 's/^[0-9]*: \\([^@:]*\\).*/\\1/'); do \
              [ $device = {SPARE} ] || for kind in qdisc class 'filter root' 'filter ingress'; do \
              tc ${{kind%% *}} show dev $device ${{kind#${{kind%% *}}}}; done; done"
         );
