@@ -206,14 +206,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// [`stalled`](Self::stalled) reports that it no longer answers.
     pub fn late(&mut self, subflow: SubflowId, now: Instant) {
         self.changed = true;
-        let Some(entry) = find(&mut self.entries, subflow) else {
+        let Some((entry, was_late)) = stall(&mut self.entries, subflow, true, now) else {
             return;
         };
-        let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
-            return;
-        };
-        open.stalled.get_or_insert(now);
-        if !std::mem::replace(&mut open.late, true) {
+        if !was_late {
             self.orders.extend(entry.end_dial(Cause::Late));
             entry.backoff.reset();
             self.choose();
@@ -224,14 +220,9 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// remote still answers over it. Another subflow, or another path, takes its place until it recovers.
     pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
         self.changed = true;
-        let Some(entry) = find(&mut self.entries, subflow) else {
+        let Some((entry, _)) = stall(&mut self.entries, subflow, false, now) else {
             return;
         };
-        let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
-            return;
-        };
-        open.stalled.get_or_insert(now);
-        open.late = false;
         entry.backoff.fail(Failure::Stalled, Duration::ZERO, now);
         self.choose();
     }
@@ -543,6 +534,21 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
                 .push(Order::new(subflow, *path, Action::Dial, cause));
         }
     }
+}
+
+/// Marks a connected subflow as stalled, `late` if the remote answers over it. Returns its path, and
+/// whether it was late before.
+fn stall<P>(
+    entries: &mut Entries<P>,
+    subflow: SubflowId,
+    late: bool,
+    now: Instant,
+) -> Option<(&mut PathStatus<P>, bool)> {
+    let entry = find(entries, subflow)?;
+    let open = entry.open.as_mut().filter(|open| open.subflow == subflow)?;
+    open.stalled.get_or_insert(now);
+    let was_late = std::mem::replace(&mut open.late, late);
+    Some((entry, was_late))
 }
 
 /// The path of a subflow.
