@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use hawser_endhost::patience::Patience;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
-use hawser_manager::{Action, Failure, PathOptions, PathSet, SubflowId};
-use hawser_path::{Decision, Fingerprint, Interface, Policy};
+use hawser_manager::{Action, Cause, Failure, PathOptions, PathSet, SubflowId};
+use hawser_path::{Decision, Fingerprint, Interface, Policy, Reason};
 use hawser_quic::Connection;
 use hawser_session::Dialer;
 use tokio::sync::{mpsc, oneshot};
@@ -316,13 +316,17 @@ impl ClientSession {
 
     /// Does what the path manager orders.
     fn follow_orders(&mut self) {
+        let is_dialing = self.dialer.is_dialing();
         for order in self.dialer.orders(Instant::now()) {
             match order.action {
                 // The dialer carries it out.
                 Action::Dial => {}
                 Action::Hold => self.set_held(order.subflow, true),
                 Action::Resume => self.set_held(order.subflow, false),
-                Action::Close { .. } => self.close(order.subflow),
+                Action::Close { .. } => {
+                    let is_denied = matches!(order.cause, Cause::Decided(Reason::Policy { .. }));
+                    self.close(order.subflow, is_dialing && !is_denied);
+                }
             }
         }
         for (fingerprint, decision) in self.dialer.paths.changes() {
@@ -339,11 +343,12 @@ impl ClientSession {
         }
     }
 
-    fn close(&mut self, subflow: SubflowId) {
+    /// Closes the lane of a subflow: at once, or once its slot has another one, if `may_wait`.
+    fn close(&mut self, subflow: SubflowId, may_wait: bool) {
         let of = Use::Path(subflow);
         let found = self.open.iter_mut().find(|(_, one)| one.of == of);
         let Some((&key, lane)) = found else { return };
-        if !self.dialer.is_dialing() {
+        if !may_wait {
             self.remove(key);
         } else {
             // Its slot goes to the lane that is being dialed, without a moment without a path.
