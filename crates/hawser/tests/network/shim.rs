@@ -13,6 +13,7 @@ mod serving;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -22,8 +23,9 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
 use crate::support::{NARROW, eventually};
 
-/// Bytes of a transfer.
+/// Bytes of a transfer, and of its last part.
 const LENGTH: usize = 8_000_000;
+const LAST: usize = 1000;
 
 /// How long all paths are dead under connections that begin: longer than the kernel tries to connect
 /// unless told otherwise, with the longest timeout that the shim sets (27 s).
@@ -47,18 +49,23 @@ impl Transfer {
     /// some has arrived, and before the last is sent.
     fn run(self, disturb: impl FnOnce(&Self)) {
         let arrived = AtomicUsize::new(0);
+        let last_part = Mutex::new(());
+        let held_back = last_part.lock().unwrap();
         thread::scope(|scope| {
+            // Released also if `disturb` panics.
+            let held_back = held_back;
             let (sent, received) = (content(1, LENGTH), content(2, LENGTH));
             for (stream, sends, expects) in [
                 (&self.client, sent.clone(), received.clone()),
                 (&self.server, received, sent),
             ] {
-                let arrived = &arrived;
+                let (arrived, last_part) = (&arrived, &last_part);
                 scope.spawn(move || check(stream, &expects, arrived));
                 scope.spawn(move || {
                     let mut stream = stream;
-                    let (first, last) = sends.split_at(LENGTH / 2);
+                    let (first, last) = sends.split_at(LENGTH - LAST);
                     stream.write_all(first).unwrap();
+                    drop(last_part.lock());
                     stream.write_all(last).unwrap();
                     finish(stream);
                 });
@@ -67,6 +74,7 @@ impl Transfer {
                 arrived.load(Ordering::Relaxed) > LENGTH / 4
             });
             disturb(&self);
+            drop(held_back);
         });
     }
 }
