@@ -106,7 +106,7 @@ proptest! {
         let comes = comes * MS;
         scene.ledger.coming.insert(9, scene.now + comes);
         let outcome = scene.run();
-        let most = comes.as_secs_f64() + 1.1 * alone() + 2.0;
+        let most = comes.as_secs_f64() + 1.1 * alone() + 4.0;
         prop_assert!(outcome.seconds <= most, "{outcome:?}");
         let twice = others.contains(&Conduct::Twice);
         let copies = outcome.uncancelled + if twice { SMALL } else { 0 };
