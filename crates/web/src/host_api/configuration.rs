@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use hawser_coordinator::{Configurations, Tagged};
 use hawser_http::JsonError;
-use hawser_topology::IsdAsn;
 use tokio::time::{Instant, sleep_until};
 
 use super::machine::Machine;
@@ -65,20 +64,17 @@ pub(crate) async fn configuration(
     headers: HeaderMap,
 ) -> Result<Response, JsonError> {
     let asked = Asked::new(query.as_deref(), &headers, &["version", "wait"])?;
-    let Machine { isd_as, secret } = machine;
     let coordinator = app.coordinator().clone();
     let of_version = asked.tag.is_none();
     wait_for(
         configurations(&app)?,
-        isd_as,
+        &machine,
         asked,
         |configurations, asked| {
-            let (secret, coordinator) = (secret.clone(), coordinator.clone());
+            let (isd_as, secret) = (machine.isd_as, machine.secret.clone());
+            let coordinator = coordinator.clone();
             let known = asked.version.filter(|_| of_version);
             async move {
-                if !coordinator.is_host(isd_as, &secret) {
-                    return Err(replaced());
-                }
                 let version = coordinator.state().host(isd_as).map(|host| host.version);
                 if known.is_some() && known >= version {
                     return Ok(Found::Known);
@@ -100,19 +96,13 @@ pub(crate) async fn segments(
     headers: HeaderMap,
 ) -> Result<Response, JsonError> {
     let asked = Asked::new(query.as_deref(), &headers, &["wait"])?;
-    let isd_as = machine.isd_as;
-    wait_for(configurations(&app)?, isd_as, asked, |configurations, _| {
-        let is_it = (app.coordinator()).is_host(machine.isd_as, &machine.secret);
-        async move {
-            if !is_it {
-                return Err(replaced());
-            }
-            let found = blocking(move || configurations.segments()).await?;
-            Ok::<_, JsonError>(Found::Some(found))
-        }
-    })
-    .await
-    .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/json")))
+    let find = |configurations: Configurations, _: &Asked| async move {
+        let found = blocking(move || configurations.segments()).await?;
+        Ok::<_, JsonError>(Found::Some(found))
+    };
+    wait_for(configurations(&app)?, &machine, asked, find)
+        .await
+        .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/json")))
 }
 
 /// The answer to a machine whose secret no longer counts.
@@ -132,21 +122,27 @@ enum Found {
 }
 
 /// Waits until `find` finds what the machine does not have, the time is over, or the machines of the
-/// AS are to ask again. Returns what was found, or the answer that there is nothing (new).
+/// AS are to ask again. Returns what was found, or the answer that there is nothing (new). A machine
+/// whose secret was replaced meanwhile gets neither.
 async fn wait_for<F: Future<Output = Result<Found, JsonError>>>(
     configurations: &Configurations,
-    isd_as: IsdAsn,
+    machine: &Machine,
     asked: Asked,
     find: impl Fn(Configurations, &Asked) -> F,
 ) -> Result<Result<Response, Arc<Tagged>>, JsonError> {
     let coordinator = configurations.coordinator();
+    let isd_as = machine.isd_as;
     let mut state = coordinator.subscribe();
     let roll_call = coordinator.roll_call(isd_as);
     let mut epoch = configurations.subscribe();
     loop {
         state.mark_unchanged();
         epoch.mark_unchanged();
-        let unchanged = match find(configurations.clone(), &asked).await? {
+        let found = find(configurations.clone(), &asked).await;
+        if !coordinator.is_host(isd_as, &machine.secret) {
+            return Err(replaced());
+        }
+        let unchanged = match found? {
             Found::Some(tagged) if !asked.has(&tagged.tag) => return Ok(Err(tagged)),
             Found::Nothing if !asked.has(NOTHING) => {
                 return Ok(Ok(empty(StatusCode::NO_CONTENT, Some(NOTHING))));

@@ -143,6 +143,11 @@ pub struct Bed {
 impl Drop for Bed {
     fn drop(&mut self) {
         for isd_as in [CLIENT, SERVER] {
+            if thread::panicking() {
+                let output = self.shim(isd_as, &["status", "--json"]);
+                let status = String::from_utf8_lossy(&output.stdout).into_owned();
+                eprintln!("the shim of {isd_as}: {status}");
+            }
             // The test may have taken it down.
             let _ = self.shim(isd_as, &["down"]);
         }
