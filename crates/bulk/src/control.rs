@@ -125,13 +125,22 @@ impl Control {
                 }
             }
             if send.finish().is_ok() {
-                let _ = send.delivered().await;
+                // When both sides finish at once, neither has a packet left that would carry the
+                // acknowledgement, and QUIC delays it by up to 25 ms (RFC 9000, 13.2.1).
+                tokio::select! {
+                    _ = send.delivered() => {}
+                    () = waiting.peer_finished() => {}
+                }
             }
         });
+        let finished = Arc::clone(&queue);
         tokio::spawn(async move {
             loop {
                 let message = next(&mut receive, &mut framing).await;
                 let last = message.is_err();
+                if matches!(message, Err(ControlError::Closed)) {
+                    finished.on_peer_finished();
+                }
                 let received = Received { subflow, message };
                 if inbox.send(received).await.is_err() || last {
                     return;
@@ -152,7 +161,8 @@ impl Outgoing {
         self.queue.push(message);
     }
 
-    /// Sends no more messages, and waits until the peer has received all.
+    /// Sends no more messages, and waits until the peer has received all or has finished too: its
+    /// session has ended then, and needs nothing more.
     pub(crate) async fn finish(mut self) {
         self.queue.close();
         if let Some(writer) = self.writer.take() {

@@ -16,6 +16,7 @@ use crate::protocol::Message;
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Notify,
+    peer_finished: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +48,16 @@ impl Queue {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_one();
+    }
+
+    /// The peer sends no more messages.
+    pub(super) fn on_peer_finished(&self) {
+        self.peer_finished.notify_one();
+    }
+
+    /// Waits until the peer sends no more messages. For one task.
+    pub(super) async fn peer_finished(&self) {
+        self.peer_finished.notified().await;
     }
 
     /// Waits for messages, and takes all; `None` at the end.
