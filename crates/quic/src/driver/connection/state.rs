@@ -31,6 +31,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// its time comes.
 const LONGEST_BATCH: Duration = Duration::from_micros(500);
 
+/// Time after which the first packet of a connection is sent again, at least: three times the round-trip
+/// time that is assumed at first (RFC 9002, 6.2.1).
+const RETRANSMITTED: Duration = Duration::from_millis(300);
+
 /// What the lock of a connection protects.
 pub(super) struct State {
     pub(super) quic: noq_proto::Connection,
@@ -40,6 +44,7 @@ pub(super) struct State {
     /// Packets, and how far the socket has taken them.
     packets: Vec<u8>,
     pending: Option<Pending>,
+    began: Instant,
     /// When packets were sent last.
     sent: Instant,
     /// The deadline that the driver's timers know.
@@ -104,6 +109,7 @@ impl State {
             flow: driver.lanes.flow(flow),
             packets: Vec::new(),
             pending: None,
+            began: now,
             sent: now,
             deadline: None,
             connected: false,
@@ -163,7 +169,7 @@ impl State {
                 }
             }
             while let Some(event) = self.quic.poll() {
-                self.on_event(event);
+                self.on_event(event, now);
             }
             if self.held as u64 > self.window.memory() && self.error.is_none() {
                 self.refuse_fragments(now);
@@ -246,9 +252,16 @@ impl State {
         }
     }
 
-    fn on_event(&mut self, event: Event) {
+    fn on_event(&mut self, event: Event, now: Instant) {
         match event {
             Event::Connected => {
+                // noq 1.4.0 keeps the backoff of the first packets (against RFC 9002, A.11): if the last
+                // one of the handshake is lost, it would be sent again after tens of seconds. This sets
+                // the backoff back to zero; besides, it only sends a PING and takes the next connection ID.
+                let is_late = now.saturating_duration_since(self.began) >= RETRANSMITTED;
+                if is_late && self.quic.side().is_client() {
+                    self.quic.handle_network_change(None, now);
+                }
                 self.connected = true;
                 self.woken.append(&mut self.waiting);
             }
