@@ -4,6 +4,7 @@ mod answer;
 mod connections;
 mod dial;
 mod end;
+mod hold;
 mod lanes;
 mod shared;
 mod trust;
@@ -28,6 +29,7 @@ use self::connections::new_streams;
 use self::dial::{Dialed, Peer, SessionError};
 use self::end::Ending;
 pub(super) use self::end::GOODBYE;
+use self::hold::Hold;
 use super::beside::Beside;
 use super::clients::Usage;
 use super::destinations::Target;
@@ -115,8 +117,8 @@ struct OpenLane {
     closes: Option<Instant>,
     /// Whether nothing comes back over it.
     stalled: bool,
-    /// Whether MPTCP is not to use it.
-    is_held: bool,
+    /// Whether MPTCP may use it.
+    hold: Hold,
 }
 
 /// A session that this host opens.
@@ -321,8 +323,8 @@ impl ClientSession {
             match order.action {
                 // The dialer carries it out.
                 Action::Dial => {}
-                Action::Hold => self.set_held(order.subflow, true),
-                Action::Resume => self.set_held(order.subflow, false),
+                Action::Hold => self.on_hold(order.subflow, |hold| hold.hold(&order.cause)),
+                Action::Resume => self.on_hold(order.subflow, |hold| hold.resume(Instant::now())),
                 Action::Close { .. } => {
                     let is_denied = matches!(order.cause, Cause::Decided(Reason::Policy { .. }));
                     self.close(order.subflow, is_dialing && !is_denied);
@@ -334,12 +336,12 @@ impl ClientSession {
         }
     }
 
-    /// Keeps MPTCP's subflows off a lane, or has them use it again. Streams need no such thing: they judge
-    /// a path for each block.
-    fn set_held(&mut self, subflow: SubflowId, is_held: bool) {
+    /// Changes whether MPTCP's subflows may use a lane. Streams need no such thing: they judge a path for
+    /// each block.
+    fn on_hold(&mut self, subflow: SubflowId, change: impl FnOnce(&mut Hold)) {
         let of = Use::Path(subflow);
         if let Some(one) = self.open.values_mut().find(|one| one.of == of) {
-            one.is_held = is_held;
+            change(&mut one.hold);
         }
     }
 

@@ -12,6 +12,7 @@ use hawser_session::Remote;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
+use super::hold::Hold;
 use super::{ClientSession, HEAD_START, OpenLane, Use, trust};
 use crate::address::Block;
 use crate::carrier::control::Control;
@@ -215,7 +216,7 @@ impl ClientSession {
             path,
             closes: None,
             stalled: false,
-            is_held: false,
+            hold: Hold::default(),
         };
         self.open.insert(lane.key, open);
         self.warn_of_shared();

@@ -18,8 +18,16 @@ impl ClientSession {
     /// side sends.
     pub(super) fn weigh(&mut self, now: Instant) {
         let mut carried = HashMap::new();
-        for one in self.open.values() {
+        let mut tried = BTreeSet::new();
+        for one in self.open.values_mut() {
             let Use::Path(subflow) = one.of else { continue };
+            let probes = one.hold.tick(now);
+            if let Some(bound) = one.lane.table.bound_of(one.lane.key) {
+                (0..probes).for_each(|_| one.lane.probe(bound, 0, true));
+            }
+            if one.hold.is_trial() {
+                tried.insert(subflow);
+            }
             if let Some(rtt) = one.lane.rtt() {
                 self.dialer.paths.measured(subflow, rtt, now);
             }
@@ -39,16 +47,16 @@ impl ClientSession {
         let is_busy = total >= std::mem::replace(&mut self.carried, total) + BUSY;
         let of = |subflow| Carried {
             bytes: carried.get(&subflow).copied().unwrap_or_default(),
-            usable: is_busy,
+            usable: is_busy && !tried.contains(&subflow),
         };
         self.dialer.paths.tick(of, now);
     }
 
-    /// The slots that MPTCP's subflows may use: those of lanes that are not held, or of all if there are
-    /// no others.
+    /// The slots that MPTCP's subflows may use: those of lanes that are neither held nor tried, or of all
+    /// if there are no others.
     pub(super) fn usable_slots(&self) -> BTreeSet<Slot> {
         let live = self.slots.live();
-        let held = self.open.iter().filter(|(_, one)| one.is_held);
+        let held = self.open.iter().filter(|(_, one)| !one.hold.is_usable());
         let held: BTreeSet<Slot> = held.filter_map(|(key, _)| self.slots.of(*key)).collect();
         match live.is_subset(&held) {
             true => live,
