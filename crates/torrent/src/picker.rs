@@ -37,6 +37,9 @@ pub(crate) struct Picker {
     begun: Begun,
     conns: HashMap<ConnId, Conn>,
     rng: fastrand::Rng,
+    /// Blocks that arrived again, as they were requested over another connection although the first
+    /// was expected to deliver them.
+    repeated: u64,
 }
 
 /// A request over a connection.
@@ -78,6 +81,7 @@ impl Picker {
             begun: Begun::default(),
             conns: HashMap::new(),
             rng: fastrand::Rng::with_seed(seed),
+            repeated: 0,
         }
     }
 
@@ -186,6 +190,25 @@ impl Picker {
         self.conns.get(&conn).map_or(0, |c| c.asked.len())
     }
 
+    /// Number of blocks that arrived and were not needed because they were requested twice: through
+    /// [`Picker::duplicate`] or [`Picker::take_back`]. What a stalled connection delivers after all,
+    /// or a peer sends twice, is none of them.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// Number of requests that the peer has answered, without those made before the connection last
+    /// stalled; `None` if the connection is not known.
+    pub fn answered(&self, conn: ConnId) -> Option<u64> {
+        self.conns.get(&conn).map(|c| c.answered)
+    }
+
+    /// Whether `conn` has stalled and the peer has answered no request made since: what it sends
+    /// meanwhile shows only how late it is.
+    pub fn is_late(&self, conn: ConnId) -> bool {
+        self.conns.get(&conn).is_some_and(|c| c.is_late)
+    }
+
     /// Chooses up to `most` blocks to request over `conn`, and counts them as requested. Blocks
     /// requested over stalled connections come last: those may recover and deliver them.
     pub fn pick(&mut self, conn: ConnId, most: usize) -> Picked {
@@ -288,8 +311,9 @@ impl Picker {
             return Arrival::Surplus;
         }
         let was_suspended = self.begun.is_suspended(conn, block);
-        let (before, expected) = match known.take(block, now) {
-            Some(Expected::Asked { before }) => (before, true),
+        let taken = known.take(block, now);
+        let (before, expected) = match taken {
+            Some(Expected::Asked { before, .. }) => (before, true),
             Some(Expected::Suspended) => (0, was_suspended),
             None if known.late.contains(&block) => (0, false),
             None => return Arrival::Surplus,
@@ -297,8 +321,12 @@ impl Picker {
         let is_answered_probe = known.probe == Some(block);
         let group = known.group;
         let Some((state, complete)) = self.begun.receive(block, group, !expected) else {
+            self.repeated += u64::from(known.repeated.contains(&block));
             return Arrival::Surplus;
         };
+        if matches!(taken, Some(Expected::Asked { before_stall, .. }) if !before_stall) {
+            known.answer();
+        }
         let mut cancel = match state {
             Block::Asked(holder) | Block::Suspended(holder) => {
                 self.call_off(conn, block, &[holder])
@@ -336,10 +364,14 @@ impl Picker {
     /// Withdraws the request for `block` over `conn`, and returns it, to be cancelled.
     fn withdraw(&mut self, conn: ConnId, block: BlockRef) -> Option<Placed> {
         let known = self.conns.get_mut(&conn)?;
+        let is_repeated = known.is_expected(block);
         if !known.withdraw(block) {
             return None;
         }
         known.remember_late(block, |block| self.begun.is_missing(block));
+        if is_repeated {
+            known.repeated.insert(block);
+        }
         Some((conn, request(self.pieces, block)))
     }
 
@@ -372,6 +404,9 @@ impl Picker {
         let Some(known) = self.conns.get_mut(&conn) else {
             return Vec::new();
         };
+        known.is_late = true;
+        // It would not have delivered what was taken back from it either.
+        known.repeated.clear();
         let mut cancel = Vec::new();
         for Asked { block, .. } in std::mem::take(&mut known.asked) {
             if self.begun.suspend(conn, block) {
@@ -393,8 +428,7 @@ impl Picker {
         };
         for block in std::mem::take(&mut known.suspended) {
             if self.begun.resume(conn, block) {
-                let passed = None;
-                known.asked.push_back(Asked { block, passed });
+                known.asked.push_back(Asked::before_stall(block));
             } else {
                 known.remember_late(block, |block| self.begun.is_missing(block));
             }
@@ -430,10 +464,16 @@ impl Picker {
         };
         let first = known.asked.len().saturating_sub(most).max(keep);
         let last: HashSet<BlockRef> = known.asked.iter().skip(first).map(|it| it.block).collect();
-        match last.is_empty() {
-            true => Vec::new(),
-            false => self.release_where(conn, |_, asked| last.contains(&asked.block)),
+        if last.is_empty() {
+            return Vec::new();
         }
+        let expected = last.iter().filter(|block| known.is_expected(**block));
+        let expected: Vec<BlockRef> = expected.copied().collect();
+        let released = self.release_where(conn, |_, asked| last.contains(&asked.block));
+        if let Some(known) = self.conns.get_mut(&conn) {
+            known.repeated.extend(expected);
+        }
+        released
     }
 
     /// Frees and returns the requests for which `which` (given the pieces of the peer) is true.

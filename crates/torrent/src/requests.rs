@@ -8,6 +8,7 @@
 mod active;
 mod duplicates;
 mod pace;
+mod progress;
 mod silence;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use hawser_path::Fingerprint;
 use self::active::Active;
 use self::duplicates::Duplicates;
 pub(crate) use self::pace::Pace;
+use self::progress::Progress;
 pub(crate) use self::silence::Silence;
 use crate::picker::{ConnId, Picker, Placed};
 use crate::pipeline::{INITIAL_DEPTH, MIN_DEPTH, Meter, Plan, Subflow};
@@ -69,6 +71,9 @@ pub(crate) struct Requests {
     /// together.
     scale: f64,
     duplicates: Duplicates,
+    progress: Progress,
+    /// The time of the last review.
+    reviewed: Instant,
 }
 
 impl Requests {
@@ -79,17 +84,14 @@ impl Requests {
             active: Active::new(now),
             scale: 1.0,
             duplicates: Duplicates::new(blocks, now),
+            progress: Progress::default(),
+            reviewed: now,
         }
     }
 
     /// Counts `bytes` of a block that arrived.
     pub fn arrived(&mut self, bytes: u64, now: Instant) {
         self.meter.add(now, bytes);
-    }
-
-    /// Counts a block that arrived and was not needed.
-    pub fn wasted(&mut self) {
-        self.duplicates.wasted();
     }
 
     /// Whether so little is left that it is shared out by plan.
@@ -103,6 +105,7 @@ impl Requests {
     /// Decides anew which of the usable connections are requested from, and how their depths are
     /// scaled. To be called about every 50 ms. With `all`, each connection is requested from.
     pub fn review(&mut self, sources: &BTreeMap<ConnId, Source>, all: bool, now: Instant) {
+        self.reviewed = now;
         self.duplicates.refill(now);
         self.active.review(sources, all, self.meter.rate(now), now);
         let measured = sources
@@ -159,6 +162,8 @@ impl Requests {
         sources: &BTreeMap<ConnId, Source>,
         room: impl Fn(&Picker, ConnId) -> Room,
     ) -> Filled {
+        self.duplicates.set_wasted(picker.repeated());
+        let sources = &self.expected(picker, sources);
         let mut filled = Filled::default();
         let mut order = Vec::new();
         for (&id, source) in sources {
@@ -208,6 +213,22 @@ impl Requests {
 }
 
 impl Requests {
+    /// The connections, each with the rate at which it will deliver what is requested now.
+    fn expected(
+        &mut self,
+        picker: &Picker,
+        sources: &BTreeMap<ConnId, Source>,
+    ) -> BTreeMap<ConnId, Source> {
+        let now = self.reviewed;
+        self.progress.observe(picker, sources, now);
+        let expected = sources.iter().map(|(&id, source)| {
+            let is_late = picker.is_late(id);
+            let subflow = self.progress.expect(id, is_late, source.subflow, now);
+            (id, Source { subflow, ..*source })
+        });
+        expected.collect()
+    }
+
     /// Takes back what others will not deliver by the time all are done, for connections that have
     /// just come or have nearly nothing to do: when the first came, it was asked for all that was
     /// left. Once too much was wasted, nothing is taken back.

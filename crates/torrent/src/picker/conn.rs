@@ -40,6 +40,12 @@ pub(super) struct Conn {
     pub probe: Option<BlockRef>,
     /// Blocks that were requested, are not expected any more, but may still arrive.
     pub late: HashSet<BlockRef>,
+    /// Those of `late` that it was expected to deliver until another connection was asked for them too.
+    pub repeated: HashSet<BlockRef>,
+    /// Requests that the peer has answered, of those made since the connection last stalled.
+    pub answered: u64,
+    /// Whether the connection has stalled and the peer has answered no request made since.
+    pub is_late: bool,
     /// Bytes of blocks ever requested over it, each request counted.
     pub requested_bytes: u64,
     /// Bytes of blocks received over it.
@@ -53,13 +59,34 @@ pub(super) struct Asked {
     /// When the first block requested after this one arrived. In the queue of a connection, blocks
     /// with a time come before those without.
     pub passed: Option<Instant>,
+    /// Whether it was requested before the connection last stalled.
+    pub before_stall: bool,
+}
+
+impl Asked {
+    /// A block requested now.
+    fn new(block: BlockRef) -> Self {
+        Self {
+            block,
+            passed: None,
+            before_stall: false,
+        }
+    }
+
+    /// A block requested before the connection stalled.
+    pub fn before_stall(block: BlockRef) -> Self {
+        Self {
+            before_stall: true,
+            ..Self::new(block)
+        }
+    }
 }
 
 /// How a block that arrived was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
     /// It was requested; `before` blocks requested earlier have not arrived.
-    Asked { before: usize },
+    Asked { before: usize, before_stall: bool },
     /// It was requested before the connection stalled.
     Suspended,
 }
@@ -77,6 +104,9 @@ impl Conn {
             suspended: VecDeque::new(),
             probe: None,
             late: HashSet::new(),
+            repeated: HashSet::new(),
+            answered: 0,
+            is_late: false,
             requested_bytes: 0,
             received_bytes: 0,
         }
@@ -84,8 +114,7 @@ impl Conn {
 
     /// Adds a requested block of `bytes` bytes.
     pub fn ask(&mut self, block: BlockRef, bytes: u32) {
-        let passed = None;
-        self.asked.push_back(Asked { block, passed });
+        self.asked.push_back(Asked::new(block));
         self.requested_bytes += u64::from(bytes);
     }
 
@@ -101,8 +130,7 @@ impl Conn {
     /// of the peer) is true.
     pub fn take_asked(&mut self, which: impl Fn(&Bitfield, &Asked) -> bool) -> Vec<BlockRef> {
         let suspended = std::mem::take(&mut self.suspended).into_iter();
-        let passed = None;
-        let suspended = suspended.map(|block| Asked { block, passed });
+        let suspended = suspended.map(Asked::before_stall);
         let (mut taken, kept): (Vec<Asked>, Vec<Asked>) =
             suspended.partition(|asked| which(&self.has, asked));
         self.suspended = kept.into_iter().map(|asked| asked.block).collect();
@@ -119,8 +147,11 @@ impl Conn {
         // Peers answer in order, so it is nearly always the first one.
         if let Some(at) = self.asked.iter().position(|asked| asked.block == block) {
             self.pass(at, now);
-            self.asked.remove(at);
-            return Some(Expected::Asked { before: at });
+            let taken = self.asked.remove(at);
+            return Some(Expected::Asked {
+                before: at,
+                before_stall: taken.is_some_and(|asked| asked.before_stall),
+            });
         }
         let at = self.suspended.iter().position(|held| *held == block)?;
         self.suspended.remove(at);
@@ -136,6 +167,18 @@ impl Conn {
         self.asked.len() + self.suspended.len() < before
     }
 
+    /// Whether a block was requested, and the connection has not stalled since.
+    pub fn is_expected(&self, block: BlockRef) -> bool {
+        let mut asked = self.asked.iter();
+        asked.any(|asked| asked.block == block && !asked.before_stall)
+    }
+
+    /// Notes that the peer answered a request made since the connection last stalled.
+    pub fn answer(&mut self) {
+        self.answered += 1;
+        self.is_late = false;
+    }
+
     /// Remembers that a requested block is no longer expected; `is_missing` says which blocks are
     /// worth remembering.
     pub fn remember_late(&mut self, block: BlockRef, is_missing: impl Fn(BlockRef) -> bool) {
@@ -144,8 +187,10 @@ impl Conn {
             if self.late.len() >= MAX_LATE / 2 {
                 self.late.clear();
             }
+            self.repeated.retain(|block| self.late.contains(block));
         }
         self.late.insert(block);
+        self.repeated.remove(&block);
     }
 
     /// Whether the peer has sent far more than was requested.

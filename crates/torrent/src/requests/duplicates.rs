@@ -9,8 +9,10 @@ const AT_ONCE: u64 = 160;
 /// At least this many blocks may be.
 const MIN_AT_ONCE: u64 = 8;
 
-/// Once more than one in this many blocks of a torrent was wasted, no block is requested twice.
-const WASTED: u64 = 100;
+/// Once more than one in this many blocks of a torrent was wasted by being requested twice, none is
+/// any more: with those under way then, it is hardly more than one in fifty. What peers send late or twice by themselves does not count: an end without
+/// duplicates, in which all wait for the slowest, is not the answer to that.
+const WASTED: u64 = 120;
 
 /// What may be requested over a second connection.
 #[derive(Debug)]
@@ -20,7 +22,8 @@ pub(super) struct Duplicates {
     /// The most of them.
     at_once: f64,
     refilled: Instant,
-    /// Blocks that may still be wasted.
+    /// Blocks wasted by being requested twice, and the most of them.
+    wasted: u64,
     may_waste: u64,
 }
 
@@ -32,6 +35,7 @@ impl Duplicates {
             tokens: at_once,
             at_once,
             refilled: now,
+            wasted: 0,
             may_waste: (blocks / WASTED).max(MIN_AT_ONCE),
         }
     }
@@ -51,7 +55,7 @@ impl Duplicates {
 
     /// Whether so little was wasted yet that more may be.
     pub fn may_waste(&self) -> bool {
-        self.may_waste > 0
+        self.wasted < self.may_waste
     }
 
     /// Counts a block that is requested twice.
@@ -59,9 +63,9 @@ impl Duplicates {
         self.tokens -= 1.0;
     }
 
-    /// Counts a block that arrived and was not needed.
-    pub fn wasted(&mut self) {
-        self.may_waste = self.may_waste.saturating_sub(1);
+    /// Sets the number of blocks that arrived and were not needed because they were requested twice.
+    pub fn set_wasted(&mut self, wasted: u64) {
+        self.wasted = wasted;
     }
 }
 
@@ -87,7 +91,9 @@ mod tests {
         duplicates.refill(start + Duration::from_millis(250));
         assert_eq!(take_all(&mut duplicates), 15);
         duplicates.refill(start + Duration::from_secs(9));
-        (0..16).for_each(|_| duplicates.wasted());
+        duplicates.set_wasted(12);
+        assert!(duplicates.is_allowed());
+        duplicates.set_wasted(13);
         assert!(!duplicates.is_allowed());
     }
 }

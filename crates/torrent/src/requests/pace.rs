@@ -7,7 +7,12 @@ use crate::pipeline::Meter;
 
 /// A connection with outstanding requests that delivers no byte for this long, or for this many
 /// round trips if that is longer, is stalled.
-const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
+pub(super) const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
+
+/// Longest time until the first block arrives over a connection that delivers.
+pub(super) fn patience(rtt: Duration) -> Duration {
+    rtt * 2 + Duration::from_millis(200)
+}
 
 /// The rate of a connection while blocks are requested over it.
 #[derive(Debug)]
@@ -95,8 +100,7 @@ impl Pace {
         let Some(busy) = self.busy else {
             return self.last_rate;
         };
-        let patience = rtt * 2 + Duration::from_millis(200);
-        let warming = now.saturating_duration_since(busy) < patience;
+        let warming = now.saturating_duration_since(busy) < patience(rtt);
         match self.last_rate {
             Some(last) if warming => Some(measured.max(last)),
             None if !self.has_delivered && warming => None,

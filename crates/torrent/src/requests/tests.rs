@@ -255,7 +255,6 @@ impl Scene {
                 }
             }
             Arrival::Surplus => {
-                self.requests.wasted();
                 self.wasted += u64::from(request.length);
             }
             Arrival::Flood(_) => panic!("no more was sent than was requested"),

@@ -116,7 +116,6 @@ impl<T: Transport> Swarm<T> {
                 }
             }
             Arrival::Surplus => {
-                self.requests.wasted();
                 self.tally.wasted_bytes += data.len() as u64;
             }
             Arrival::Flood(received) => {

@@ -199,3 +199,48 @@ fn overtaken_blocks_are_released_and_waiting_ones_are_not() {
     assert!(matches!(first, Arrival::New { .. }));
     assert_eq!(picker.receive(1, asked[0], at(40)), Arrival::Surplus);
 }
+
+/// Only a block that a connection was still expected to deliver counts as requested twice.
+#[test]
+fn answers_of_a_stalled_connection_were_not_requested_twice() {
+    let now = Instant::now();
+    // Whether the blocks are taken back, and whether the connection stalls, before another one
+    // delivers them; and how many of the late answers count.
+    for (taken_back, stalls, repeated) in [(false, true, 0), (true, true, 0), (true, false, 8)] {
+        let mut picker = picker(4, 4);
+        add(&mut picker, 1, 1, 0..4);
+        add(&mut picker, 2, 2, 0..4);
+        let mut moved = picker.pick(1, 16).requests;
+        if taken_back {
+            moved = picker.take_back(1, 8, 8);
+        }
+        if stalls {
+            picker.suspend(1);
+        }
+        let over_second = picker.pick(2, 16).requests;
+        for request in &over_second {
+            picker.receive(2, *request, now);
+        }
+        for request in &moved {
+            assert_eq!(picker.receive(1, *request, now), Arrival::Surplus);
+        }
+        assert_eq!(picker.repeated(), repeated, "{taken_back} {stalls}");
+        check_counters(&picker);
+    }
+}
+
+#[test]
+fn each_answer_to_a_request_over_a_second_connection_counts() {
+    let now = Instant::now();
+    let mut picker = picker(4, 4);
+    add(&mut picker, 1, 1, 0..4);
+    add(&mut picker, 2, 2, 0..4);
+    picker.pick(1, 16);
+    let twice = picker.duplicate(2, |_, _| Some(1.0)).unwrap();
+    picker.receive(2, twice, now);
+    assert_eq!(picker.repeated(), 0);
+    for answers in 1..=2 {
+        assert_eq!(picker.receive(1, twice, now), Arrival::Surplus);
+        assert_eq!(picker.repeated(), answers);
+    }
+}
