@@ -1,7 +1,8 @@
 //! A running router takes over a changed topology: what is the same in it goes on.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hawser_topology::{AsDir, LinkAddresses};
@@ -14,52 +15,59 @@ use crate::setup::Setup;
 use crate::shared::Shared;
 use crate::switch::Switch;
 use crate::verdict::Origin;
+use crate::worker::lock;
 
-/// Has the router `name` of the AS, which `switch` is the only one of, go over to the topology in
-/// `dir`. Interfaces that are in both keep their sockets, the packets in them, and their BFD sessions.
+/// Has the router `name` of the AS, which has one of `switches` for each thread, go over to the
+/// topology in `dir`. Interfaces that are in both keep their sockets, the packets in them, and their
+/// BFD sessions. All threads wait meanwhile: no packet finds some of them gone over, and others not.
 ///
 /// # Errors
 /// [`RouterError`] when the folder is not usable, an address is taken, or something changed that takes
 /// a restart. Then nothing has changed.
 pub(crate) fn reload(
-    switch: &mut Switch,
+    switches: &[Mutex<Switch>],
     dir: &AsDir,
     name: Option<&str>,
     enforce_mtu: bool,
 ) -> Result<(), RouterError> {
     let topology = dir.topology()?;
     let setup = Setup::new(dir, &topology, name)?.with_enforced_mtu(enforce_mtu);
-    let internal = switch.ports[0].socket.local_addr().ok();
+    // In their order, and by nobody else: a thread locks its own only.
+    let mut switches: Vec<_> = switches.iter().map(lock).collect();
+    let Some(first) = switches.first() else {
+        return Ok(());
+    };
+    let internal = first.ports[0].socket.local_addr().ok();
     if internal != Some(setup.router.internal_addr) {
         return Err(RouterError::Reload("its internal address is another one"));
     }
     let siblings = setup.siblings();
     let siblings = siblings.map(|(name, sibling)| (name.as_str(), Some(sibling.internal_addr)));
-    if !siblings.eq(switch.neighbours.siblings()) {
+    if !siblings.eq(first.neighbours.siblings()) {
         return Err(RouterError::Reload("it has other routers beside it"));
     }
     let mut forwarder = setup.forwarder()?;
-    let mut ports = new_ports(&setup, switch)?;
+    let new = new_ports(&setup, &first.ports, switches.len())?;
     // Nothing fails from here on.
-    let opened: Vec<u16> = ports.keys().copied().collect();
+    let opened: Vec<u16> = new[0].keys().copied().collect();
     let mut changed = opened.clone();
-    let mut old = std::mem::take(&mut switch.ports).into_iter();
-    let mut all: Vec<Port> = old.next().into_iter().collect();
-    for mut port in old {
+    for port in first.ports.iter().skip(1) {
         if let Some(interface) = setup.router.interfaces.get(&port.id)
-            && !ports.contains_key(&port.id)
+            && !opened.contains(&port.id)
         {
-            let remote = Some(interface.underlay.remote);
-            if std::mem::replace(&mut port.remote, remote) != remote {
+            if port.remote != Some(interface.underlay.remote) {
                 changed.push(port.id);
             }
             forwarder.set_up(port.id, port.up);
-            ports.insert(port.id, port);
         }
     }
-    all.extend(ports.into_values());
-    let mut known = switch.neighbours.take();
-    let mut fresh = setup.neighbours(&all);
+    let ports: Vec<Vec<Port>> = new
+        .into_iter()
+        .zip(&mut switches)
+        .map(|(new, switch)| merge(&setup, std::mem::take(&mut switch.ports), new))
+        .collect();
+    let mut known = switches[0].neighbours.take();
+    let mut fresh = setup.neighbours(&ports[0]);
     for neighbour in &mut fresh {
         let is_same = |old: &Neighbour| is_same(old, neighbour, &changed);
         if let Some(at) = known.iter().position(is_same) {
@@ -69,13 +77,34 @@ pub(crate) fn reload(
     for neighbour in &fresh {
         forwarder.set_bfd_up(neighbour.origin, neighbour.session.is_up());
     }
-    switch.replace(forwarder, all, Neighbours::new(fresh));
-    for id in opened {
-        if let Some(state) = setup.links.get(&id) {
-            switch.set_link(id, state);
+    let mut neighbours = Some(Neighbours::new(fresh));
+    for (switch, ports) in switches.iter_mut().zip(ports) {
+        let neighbours = neighbours.take();
+        let neighbours = neighbours.unwrap_or_else(|| Neighbours::new(Vec::new()));
+        switch.replace(forwarder.clone(), ports, neighbours);
+        for id in &opened {
+            if let Some(state) = setup.links.get(id) {
+                switch.set_link(*id, state);
+            }
         }
     }
     Ok(())
+}
+
+/// The ports of a thread: those of `old` whose interfaces stay, and the `new` ones.
+fn merge(setup: &Setup<'_>, old: Vec<Port>, mut new: BTreeMap<u16, Port>) -> Vec<Port> {
+    let mut old = old.into_iter();
+    let mut all: Vec<Port> = old.next().into_iter().collect();
+    for mut port in old {
+        if let Some(interface) = setup.router.interfaces.get(&port.id)
+            && !new.contains_key(&port.id)
+        {
+            port.remote = Some(interface.underlay.remote);
+            new.insert(port.id, port);
+        }
+    }
+    all.extend(new.into_values());
+    all
 }
 
 /// Whether a session goes on: it is with the same router over the same link, as before.
@@ -88,15 +117,18 @@ fn is_same(old: &Neighbour, new: &Neighbour, changed: &[u16]) -> bool {
         && old.session.config() == new.session.config()
 }
 
-/// The ports of interfaces that the switch does not have at their address.
-fn new_ports(setup: &Setup<'_>, switch: &Switch) -> Result<BTreeMap<u16, Port>, RouterError> {
-    let mut ports = BTreeMap::new();
+/// For each of `threads` the ports of interfaces that are not among the `known` ones at their address.
+fn new_ports(
+    setup: &Setup<'_>,
+    known: &[Port],
+    threads: usize,
+) -> Result<Vec<BTreeMap<u16, Port>>, RouterError> {
+    let mut all: Vec<BTreeMap<u16, Port>> = (0..threads).map(|_| BTreeMap::new()).collect();
+    let is_at = |port: &Port, at: SocketAddr| port.socket.local_addr().is_ok_and(|is| is == at);
     for (id, interface) in &setup.router.interfaces {
         let LinkAddresses { local, remote } = interface.underlay;
-        let mut known = switch.ports.iter().skip(1);
-        let is_there = known
-            .any(|port| port.id == *id && port.socket.local_addr().is_ok_and(|at| at == local));
-        if is_there {
+        let mut external = known.iter().skip(1);
+        if external.any(|port| port.id == *id && is_at(port, local)) {
             continue;
         }
         let failed = |source| RouterError::Interface {
@@ -105,11 +137,12 @@ fn new_ports(setup: &Setup<'_>, switch: &Switch) -> Result<BTreeMap<u16, Port>, 
             source,
         };
         let shared = Arc::new(Shared::new(Instant::now()));
-        for socket in open(local, 1).map_err(failed)? {
+        let sockets = open(local, threads).map_err(failed)?;
+        for (ports, socket) in all.iter_mut().zip(sockets) {
             let seed = fastrand::u64(..);
             let port = Port::new(*id, (socket, Some(remote)), seed, shared.clone());
             ports.insert(*id, port);
         }
     }
-    Ok(ports)
+    Ok(all)
 }

@@ -1,6 +1,6 @@
 //! The router process: sockets around the data plane, and its threads.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::num::NonZeroU16;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -81,12 +81,8 @@ struct Identity {
 impl Identity {
     /// Goes over to the topology in `folder`.
     fn reload(&self, switches: &[Mutex<Switch>], folder: PathBuf) -> Result<(), RouterError> {
-        let [switch] = switches else {
-            // The others would have to be woken, and to change their ports at the same time.
-            return Err(RouterError::Reload("it has several threads"));
-        };
         let (dir, name) = (AsDir::new(folder), self.name.as_deref());
-        reload(&mut lock(switch), &dir, name, self.enforce_mtu)
+        reload(switches, &dir, name, self.enforce_mtu)
     }
 }
 
@@ -138,20 +134,22 @@ impl Router {
         let server = &mut self.server;
         thread::scope(|scope| {
             // Each thread has one end of a connection. The end of a thread, or of the first one,
-            // closes it, which wakes the other.
+            // closes it, which wakes the other. The first one also writes to it, to wake a thread.
             let mut ends = Vec::new();
             let mut threads = Vec::new();
             for (number, switch) in switches.iter().enumerate().skip(1) {
                 let (ours, theirs) = UnixStream::pair()?;
+                ours.set_nonblocking(true)?;
+                theirs.set_nonblocking(true)?;
                 ends.push(ours);
                 let thread = thread::Builder::new().name(format!("router-{number}"));
-                let work = move || Worker::new(switch, [theirs.as_raw_fd()])?.run();
+                let work = move || Worker::new(switch, [theirs.as_raw_fd()])?.run(&theirs);
                 threads.push(thread.spawn_scoped(scope, work)?);
             }
             let wakes = ends.iter().map(AsRawFd::as_raw_fd);
             let wakes = iter::once(signals.descriptor()).chain(wakes);
             let ended = Worker::new(&switches[0], wakes)
-                .and_then(|worker| lead(worker, switches, server, identity));
+                .and_then(|worker| lead(worker, switches, server, identity, &ends));
             drop(ends);
             let all = threads.into_iter().map(|thread| {
                 let failed = |_| Err(std::io::Error::other("a thread of the router panicked"));
@@ -170,6 +168,7 @@ fn lead(
     switches: &[Mutex<Switch>],
     server: &mut Server,
     identity: &Identity,
+    others: &[UnixStream],
 ) -> std::io::Result<()> {
     loop {
         let now = Instant::now();
@@ -188,7 +187,10 @@ fn lead(
                 return Ok(());
             }
             if served.has_other_ports {
-                worker.change_ports();
+                for mut other in others {
+                    // If it is full, the thread is woken already; if it is closed, that is seen next.
+                    let _ = other.write(&[0]);
+                }
             }
         }
         worker.work();

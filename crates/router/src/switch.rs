@@ -42,6 +42,8 @@ pub(crate) struct Switch {
     /// The internal one first, then the external ones by interface.
     pub ports: Vec<Port>,
     pub neighbours: Neighbours,
+    /// How often the ports were replaced.
+    pub version: u64,
     pub drops: Drops,
     /// STUN requests answered.
     pub bindings: u64,
@@ -86,6 +88,7 @@ impl Switch {
             forwarder,
             ports,
             neighbours,
+            version: 0,
             drops: Drops::default(),
             bindings: 0,
             bfd_changes: Vec::new(),
@@ -99,6 +102,7 @@ impl Switch {
     /// Goes over to other rules, ports and neighbours.
     pub fn replace(&mut self, forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) {
         (self.forwarder, self.ports, self.neighbours) = (forwarder, ports, neighbours);
+        self.version += 1;
         self.bfd_changes.clear();
         self.repeat.clear();
     }

@@ -1,8 +1,9 @@
 //! One thread of a router: the loop around its switch.
 
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroU64;
 use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ pub(crate) fn lock(switch: &Mutex<Switch>) -> MutexGuard<'_, Switch> {
 pub(crate) struct Worker<'a> {
     switch: &'a Mutex<Switch>,
     pub wait: Waiting,
+    /// The version of the ports that are waited for.
+    version: u64,
     pace: Pace,
     /// When the thread last began to wait.
     since: Instant,
@@ -42,10 +45,14 @@ impl<'a> Worker<'a> {
     ) -> io::Result<Self> {
         // The minimum timer slack: a wait ends on time and not up to 50 µs later.
         set_current_timer_slack(Some(NonZeroU64::MIN))?;
-        let wait = Waiting::new(wakes, lock(switch).descriptors());
+        let (wait, version) = {
+            let switch = lock(switch);
+            (Waiting::new(wakes, switch.descriptors()), switch.version)
+        };
         Ok(Self {
             switch,
             wait,
+            version,
             pace: Pace::default(),
             since: Instant::now(),
             idle_since: None,
@@ -53,18 +60,20 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Waits for the ports that the switch has now, after they have changed.
-    pub fn change_ports(&mut self) {
-        self.wait.set_ports(lock(self.switch).descriptors());
-        self.ready.clear();
-    }
-
-    /// Works until one of the descriptors `wakes` is ready.
-    pub fn run(mut self) -> io::Result<()> {
+    /// Works until `lead`, which is the only one of the descriptors `wakes`, is closed. What arrives
+    /// there ends the wait: the ports have changed.
+    pub fn run(mut self, mut lead: &UnixStream) -> io::Result<()> {
         loop {
             self.wait(None)?;
             if self.wait.woken().is_some() {
-                return Ok(());
+                match lead.read(&mut [0; 64]) {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    Err(error) => match error.kind() {
+                        ErrorKind::WouldBlock | ErrorKind::Interrupted => {}
+                        _ => return Err(error),
+                    },
+                }
             }
             self.work();
         }
@@ -93,7 +102,14 @@ impl<'a> Worker<'a> {
     pub fn work(&mut self) {
         let now = Instant::now();
         let mut switch = lock(self.switch);
-        self.wait.ready_ports(&mut self.ready);
+        if switch.version == self.version {
+            self.wait.ready_ports(&mut self.ready);
+        } else {
+            // What was waited for are other ports.
+            self.wait.set_ports(switch.descriptors());
+            self.version = switch.version;
+            self.ready.clear();
+        }
         let packets = switch.receive(&mut self.ready, now);
         switch.send_due(now);
         self.pace.note(packets, now - self.since);

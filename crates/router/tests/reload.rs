@@ -87,6 +87,72 @@ fn a_link_is_added_and_removed_without_loss_on_others() {
     assert!(counters.drops.is_empty(), "{:?}", counters.drops);
 }
 
+/// The packet number `number` of a flow.
+fn of_flow(net: &Net, flow: u16, number: u16) -> Vec<u8> {
+    let mut packet = net.packet(number, DST_PORT, 100);
+    packet[2..4].copy_from_slice(&flow.to_be_bytes());
+    packet
+}
+
+/// With several threads: packets of many flows all arrive, those of a flow in their order, while a
+/// link is added and removed; and each thread receives at the added link.
+#[test]
+fn several_threads_go_over_together() {
+    const FLOWS: u16 = 12;
+    const PACKETS: u16 = 200;
+    let mut net = Net::with_bfd(Bfd::default());
+    net.threads = 3;
+    net.start(1);
+    net.start(2);
+    for number in [1, 2] {
+        wait_for(&net.dir(number).router_socket(), "1", true);
+    }
+    let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let more = with_another_link(&net);
+    let far = std::net::UdpSocket::bind((net.ip(111), 50000)).unwrap();
+    std::thread::scope(|scope| {
+        let net = &net;
+        scope.spawn(move || {
+            for number in 0..PACKETS {
+                for flow in 0..FLOWS {
+                    let packet = of_flow(net, flow, number);
+                    one.send_to(&packet, net.router(1)).unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        scope.spawn(move || {
+            for _ in 0..10 {
+                assert_eq!(reload(net, &more), Reply::Done);
+                // The threads process different flows. The interface's counters began anew.
+                for flow in 0..FLOWS {
+                    let packet = of_flow(net, flow, 0);
+                    far.send_to(&packet, (net.ip(110), 50000)).unwrap();
+                }
+                let counters = net.counters_after(1, 2, FLOWS.into());
+                assert_eq!(counters.interfaces[&2].rx_packets, u64::from(FLOWS));
+                assert_eq!(reload(net, &net.topology(1)), Reply::Done);
+                assert!(!net.counters(1).interfaces.contains_key(&2));
+            }
+        });
+        let mut next = [0; FLOWS as usize];
+        let mut buffer = [0; 2048];
+        for _ in 0..FLOWS * PACKETS {
+            let length = two.recv(&mut buffer).unwrap();
+            let flow = u16::from_be_bytes([buffer[2], buffer[3]]);
+            let payload = &buffer[length - 100..];
+            let due = &mut next[usize::from(flow)];
+            let number = u16::from_be_bytes([payload[0], payload[1]]);
+            assert_eq!(number, *due, "flow {flow}");
+            *due += 1;
+        }
+    });
+    let counters = net.counters(1);
+    let all = u64::from(FLOWS * PACKETS);
+    assert_eq!(counters.interfaces[&1].tx_packets, all);
+    assert!(counters.bfd["1"]);
+}
+
 #[test]
 fn an_added_link_receives() {
     let net = Net::up();
