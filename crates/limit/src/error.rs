@@ -117,6 +117,17 @@ pub enum LimitError {
         /// Why.
         source: io::Error,
     },
+    /// An IFB of a device that is gone cannot be removed.
+    #[error(
+        "cannot remove {name}, which is left of the limits of a device that is gone: {source}; \
+         remove it (ip link del dev {name})"
+    )]
+    Orphan {
+        /// The IFB's name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The kernel's answer is not as documented.
     #[error("cannot read the kernel's state of {device}: {what}")]
     Answer {

@@ -13,7 +13,7 @@ use hawser_kernel::netlink::{Netlink, NetlinkError, Notifications};
 use self::read::readings;
 pub use self::summary::Summary;
 use crate::change::Change;
-use crate::error::{LimitError, reading};
+use crate::error::LimitError;
 use crate::limit::{Counters, DeviceLimits, Direction, Limit, Owner};
 use crate::outcome::Outcome;
 use crate::plan::{self, Device};
@@ -271,20 +271,30 @@ impl Limiter {
         Ok(lists.limited().map(str::to_owned).collect())
     }
 
-    /// Removes IFBs of devices that are gone; returns how many there were.
+    /// Removes IFBs of devices that are gone, and counts them. One that cannot be removed keeps neither
+    /// another from it nor a device from its limits: it is named in [`Outcome::failed`].
     ///
     /// # Errors
-    /// When the kernel refuses it.
-    pub fn remove_orphans(&mut self) -> Result<usize, LimitError> {
+    /// When the kernel's state cannot be read.
+    pub fn remove_orphans(&mut self) -> Result<Outcome<usize>, LimitError> {
         let lists = Lists::read(&mut self.netlink)?;
-        let mut count = 0;
+        let mut outcome = Outcome::<usize>::default();
         for link in lists.orphans() {
-            self.netlink
-                .raw_batch(&[remove_link(link.index)])
-                .map_err(|(_, error)| reading(&link.name, error))?;
-            count += 1;
+            match self.netlink.raw_batch(&[remove_link(link.index)]) {
+                Ok(_) => outcome.done += 1,
+                // Somebody else was faster.
+                Err((_, error)) if error.refusal() == Some(libc::ENODEV) => {}
+                Err((_, source)) => {
+                    let name = link.name.clone();
+                    let error = LimitError::Orphan {
+                        name: name.clone(),
+                        source: source.into(),
+                    };
+                    outcome.failed.insert(name, error);
+                }
+            }
         }
-        Ok(count)
+        Ok(outcome)
     }
 
     /// Reads the states of devices that are not known. Returns those that cannot be read.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::{NetNs, is_privileged};
 use hawser_kernel::netlink::Netlink;
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::*;
 

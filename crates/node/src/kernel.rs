@@ -54,6 +54,9 @@ impl Limits for KernelLimits {
         } = wanted(links, &now, |address| routes.device_to(address))?;
         let outcome = state.apply(&mut devices)?;
         for (device, error) in outcome {
+            if let LimitError::Orphan { .. } = error {
+                tracing::warn!("{error}");
+            }
             for remote in devices
                 .get(&device)
                 .into_iter()
@@ -122,7 +125,7 @@ impl Limits for KernelLimits {
 
 impl State {
     /// Sets the limits of devices, and removes those of others that had some since the start. Returns
-    /// the devices that failed.
+    /// the devices that failed, also those that only remain of others.
     fn apply(
         &mut self,
         wanted: &mut BTreeMap<String, DeviceLimits>,
@@ -135,12 +138,14 @@ impl State {
         self.limiter.is_disturbed().map_err(LimitsError::new)?;
         let mut failed = self.limiter.apply(wanted).map_err(LimitsError::new)?.failed;
         // The kernel removes a device's limits with it, but not the IFB that they had.
-        self.limiter.remove_orphans().map_err(LimitsError::new)?;
+        let orphans = self.limiter.remove_orphans().map_err(LimitsError::new)?;
         // A device that is gone has no limits.
         failed.retain(|device, error| {
             let is_gone = matches!(error, LimitError::NoDevice(_) | LimitError::Vanished(_));
             !is_gone || wanted.get(device).is_some_and(|limits| !limits.is_empty())
         });
+        // What is left of one limits no link, but it is left.
+        failed.extend(orphans.failed);
         Ok(failed)
     }
 }
@@ -213,6 +218,10 @@ fn limits_of(link: &LimitedLink) -> hawser_limit::Limits {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::process::Command;
+
+    use hawser_kernel::namespace::{NetNs, is_privileged};
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
     use super::*;
 
@@ -285,5 +294,55 @@ mod tests {
                 .links
                 .contains_key(&remote("10.0.0.3"))
         );
+    }
+
+    fn sh(commands: &str) -> String {
+        let output = Command::new("sh").args(["-ec", commands]).output().unwrap();
+        assert!(output.status.success(), "{commands}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn what_remains_of_a_device_and_stays_keeps_no_other_from_its_limits() {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let inside = || {
+            sh(
+                "ip link add name a type veth peer name b; ip link set dev a up; \
+                ip link add name c type veth peer name d; ip link set dev c up",
+            );
+            let mut links = LinkInfo::default();
+            for (name, ip, device) in [("1", "10.0.0.1", "a"), ("2", "10.0.1.1", "c")] {
+                let link = LimitedLink::new(7, ip.parse().unwrap(), None, Some(8000), None);
+                let mut link = link.unwrap();
+                link.device = Some(device.to_owned());
+                link.ingress = Some(8000);
+                links.0.insert(name.to_owned(), link);
+            }
+            let limits = KernelLimits::open().unwrap();
+            assert!(limits.apply(&links).unwrap().is_empty());
+            sh("ip link del dev c");
+            links.0.remove("2");
+            let all = capabilities(None).unwrap();
+            // Without it the kernel refuses to remove a device.
+            let fewer = CapabilitySets {
+                effective: all.effective - CapabilitySet::NET_ADMIN,
+                ..all
+            };
+            set_capabilities(None, fewer).unwrap();
+            let (applied, usage, reset) = (limits.apply(&links), limits.usage(), limits.reset());
+            set_capabilities(None, all).unwrap();
+            assert!(applied.unwrap().is_empty());
+            assert_eq!(usage.unwrap().len(), 1);
+            let error = reset.unwrap_err().to_string();
+            assert!(error.contains("not allowed to limit a"), "{error}");
+            assert!(error.contains("cannot remove hawser"), "{error}");
+            // With the right to it, all goes.
+            limits.reset().unwrap();
+            assert!(!sh("ip link show").contains("hawser"));
+        };
+        NetNs::create().unwrap().run(inside).unwrap();
     }
 }

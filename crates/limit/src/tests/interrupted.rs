@@ -119,7 +119,7 @@ fn a_device_that_is_removed_meanwhile_is_named() {
                 || text == "no device a in this network namespace",
             "{text}"
         );
-        assert_eq!(limiter.remove_orphans().unwrap(), 1);
+        assert_eq!(limiter.remove_orphans().unwrap().all().unwrap(), 1);
         assert!(!run("ip link show").contains("hawser"));
     };
     pair.here.run(inside).unwrap();

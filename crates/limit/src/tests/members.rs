@@ -171,7 +171,7 @@ fn devices_of_others_with_names_of_ifbs_are_left_alone() {
             let before = printed();
             let mut limiter = Limiter::open().unwrap();
             assert_eq!(limiter.devices().unwrap(), [""; 0]);
-            assert_eq!(limiter.remove_orphans().unwrap(), 0);
+            assert_eq!(limiter.remove_orphans().unwrap().all().unwrap(), 0);
             let nothing = on("a", DeviceLimits::default());
             assert_eq!(
                 limiter.apply(&nothing).unwrap().all().unwrap(),
@@ -197,6 +197,51 @@ fn devices_of_others_with_names_of_ifbs_are_left_alone() {
             limiter.apply(&nothing).unwrap().all().unwrap();
             run("ip link del mine");
         }
+    };
+    pair.here.run(inside).unwrap();
+}
+
+#[test]
+fn an_orphan_that_stays_keeps_no_other_from_going() {
+    let Some(pair) = Pair::new() else { return };
+    let inside = || {
+        add_device();
+        run("ip link add name e type veth peer name f");
+        let mut wanted = BTreeMap::new();
+        for device in ["a", "c", "e"] {
+            wanted.insert(device.to_owned(), many(3, 1_000_000));
+        }
+        let mut limiter = Limiter::open().unwrap();
+        limiter.apply(&wanted).unwrap().all().unwrap();
+        let names = run("ip -o link show type ifb | awk -F': ' '{print $2}'");
+        assert_eq!(names.lines().count(), 3);
+        run("ip link del dev c && ip link del dev e");
+        let all = CapabilitySets {
+            inheritable: CapabilitySet::empty(),
+            ..capabilities(None).unwrap()
+        };
+        // Without it the kernel refuses to remove a device.
+        let fewer = CapabilitySets {
+            effective: all.effective - CapabilitySet::NET_ADMIN,
+            ..all
+        };
+        set_capabilities(None, fewer).unwrap();
+        let orphans = limiter.remove_orphans().unwrap();
+        wanted.retain(|device, _| device == "a");
+        let again = limiter.apply(&wanted).unwrap().all().unwrap();
+        set_capabilities(None, all).unwrap();
+        assert_eq!(again, Summary::default());
+        assert_eq!((orphans.done, orphans.failed.len()), (0, 2));
+        for (name, error) in &orphans.failed {
+            assert!(names.lines().any(|known| known == name), "{name}");
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("cannot remove {name}, "))
+                    && text.ends_with(&format!("(ip link del dev {name})")),
+                "{text}"
+            );
+        }
+        assert_eq!(limiter.remove_orphans().unwrap().all().unwrap(), 2);
     };
     pair.here.run(inside).unwrap();
 }

@@ -8,7 +8,7 @@ use super::wanted::{ReplaceArgs, Wanted, WantedArgs};
 use super::{Changed, sentence};
 use crate::cmd::print;
 use crate::failure::Failure;
-use crate::out::{outln, plain};
+use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
 pub struct ApplyArgs {
@@ -44,7 +44,9 @@ pub fn run(args: &ApplyArgs) -> Result<(), Failure> {
         return dry_run(&limiter.plan(&devices)?, failed, args.json);
     }
     // IFBs of devices that are gone are in nobody's way, but may be of the next device's number.
-    limiter.remove_orphans()?;
+    for error in limiter.remove_orphans()?.failed.values() {
+        errln!("hawser: {}", plain(&error.to_string()));
+    }
     let outcome = limiter.apply(&devices)?;
     failed.splice(0..0, Failed::devices(&outcome.failed));
     report(outcome.done, &failed, args.json)

@@ -118,7 +118,9 @@ fn enforce(inner: &mut Inner, links: &[EnforcedLink]) -> Result<FailedLinks, Lim
     for device in inner.limiter.devices()? {
         wanted.entry(device).or_default();
     }
-    inner.limiter.remove_orphans()?;
+    for error in inner.limiter.remove_orphans()?.failed.values() {
+        tracing::warn!("{error}");
+    }
     let outcome = inner.limiter.apply(&wanted)?;
     for (device, error) in &outcome.failed {
         for link in devices.get(device).into_iter().flat_map(BTreeMap::values) {

@@ -45,9 +45,8 @@ pub fn run(args: &ResetArgs) -> Result<(), Failure> {
         return apply::dry_run(&limiter.plan(&nothing)?, Vec::new(), args.json);
     }
     let outcome = limiter.apply(&nothing)?;
-    let orphans = limiter.remove_orphans();
-    let failed: Vec<Failed> = Failed::devices(&outcome.failed).collect();
-    apply::report(outcome.done, &failed, args.json)?;
-    orphans?;
-    Ok(())
+    let orphans = limiter.remove_orphans()?;
+    let devices = [&outcome.failed, &orphans.failed];
+    let failed: Vec<Failed> = devices.into_iter().flat_map(Failed::devices).collect();
+    apply::report(outcome.done, &failed, args.json)
 }

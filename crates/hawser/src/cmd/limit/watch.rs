@@ -139,8 +139,9 @@ fn apply(args: &WatchArgs, limiter: &mut Limiter) -> Result<(Summary, Vec<Failed
         devices,
         mut failed,
     } = args.wanted.read(limiter)?;
-    limiter.remove_orphans()?;
+    let orphans = limiter.remove_orphans()?;
     let outcome = limiter.apply(&devices)?;
-    failed.splice(0..0, Failed::devices(&outcome.failed));
+    let devices = [&orphans.failed, &outcome.failed];
+    failed.splice(0..0, devices.into_iter().flat_map(Failed::devices));
     Ok((outcome.done, failed))
 }

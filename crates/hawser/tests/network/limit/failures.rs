@@ -93,6 +93,47 @@ fn a_device_whose_limits_cannot_be_read_or_removed_keeps_no_other_from_it() {
 }
 
 #[test]
+fn what_remains_of_a_device_and_stays_keeps_no_other_from_its_limits() {
+    let Some(bed) = Bed::new() else { return };
+    bed.sh("ip link add name b type veth peer name bfar; ip link set dev b up");
+    let one = "[[link]]\naddress = '192.168.17.129'\nrate = '500kbit'\n";
+    let two = format!("{one}[[link]]\naddress = '10.7.0.1'\ndevice = 'b'\nrate = '1mbit'\n");
+    bed.limit(&["apply", "--links", &bed.file("links.toml", &two)]);
+    let index = bed.sh("ip -o link show dev b | cut -d: -f1");
+    let name = format!("hawser{}-1", index.trim());
+    bed.sh("ip link del dev b");
+    // Without the capability the kernel refuses to remove what remains; what is there is as wanted.
+    let weak = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--bounding-set", "-net_admin", "--inh-caps", "-net_admin"])
+            .args([env!("CARGO_BIN_EXE_hawser"), "limit"])
+            .args(args);
+        let output = bed.run(command);
+        let text = String::from_utf8(output.stdout).unwrap() + "\n";
+        let text = text + &String::from_utf8(output.stderr).unwrap();
+        (text, output.status.code())
+    };
+    let remains =
+        format!("cannot remove {name}, which is left of the limits of a device that is gone");
+    let (text, code) = weak(&["apply", "--links", &bed.file("links.toml", one)]);
+    assert!(
+        text.contains(&remains) && text.contains("no changes needed"),
+        "{text}"
+    );
+    assert_eq!(code, Some(0), "{text}");
+    // A reset does the rest, and says what it could not do.
+    let (text, code) = weak(&["reset"]);
+    assert!(
+        text.contains(&remains) && text.contains("not allowed to limit ens33"),
+        "{text}"
+    );
+    assert_eq!(code, Some(1), "{text}");
+    bed.limit(&["reset"]);
+    assert!(!bed.printed().contains(&name));
+}
+
+#[test]
 fn a_device_that_appears_gets_its_limits() {
     let Some(bed) = Bed::new() else { return };
     let file = bed.file("links.toml", THREE);
