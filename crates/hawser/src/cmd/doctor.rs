@@ -77,8 +77,8 @@ struct Report<'a> {
 
 /// Runs `hawser doctor`; exit code 1 if there are problems.
 pub fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
-    let options = args.options();
-    let facts = process::small_runtime()?.block_on(gather(&options));
+    let facts = process::small_runtime()?
+        .block_on(async { Ok::<_, Failure>(gather(&args.options().await?).await) })?;
     let findings = diagnose(&facts);
     let problems = findings.iter().filter(|one| one.is_problem()).count();
     if args.json {
@@ -93,19 +93,19 @@ pub fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
 }
 
 impl DoctorArgs {
-    fn options(&self) -> Options {
+    async fn options(&self) -> Result<Options, Failure> {
         let listen = self.listen.map(|listen| match listen {
             Listen::Ip(address) => address,
             Listen::Scion(address) => address.host,
         });
-        Options {
-            bootstrap: self.host.bootstrap(),
+        Ok(Options {
+            bootstrap: self.host.bootstrap().await?,
             purposes: self.purposes.iter().map(|one| (*one).into()).collect(),
             destination: self.destination,
             listen,
             state: self.state.clone(),
             timeout: self.timeout,
-        }
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use hawser_bootstrap::Server;
 use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
@@ -11,6 +12,7 @@ use hawser_torrent::{Listener, Network};
 use super::address::Listen;
 use super::files;
 use crate::failure::Failure;
+use crate::out::errln;
 
 /// How this host gets into its network.
 #[derive(clap::Args)]
@@ -21,19 +23,31 @@ pub struct HostArgs {
     /// A folder with topology.json, to do without a daemon
     #[arg(long, value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
+    /// The AS's bootstrap server, to do without a daemon: fetches topology.json and the TRCs from
+    /// it (http://HOST, port 8041 unless named), and keeps them in hawser/bootstrap in
+    /// $XDG_STATE_HOME or ~/.local/state
+    #[arg(long, value_name = "URL", conflicts_with_all = ["sciond", "config_dir"])]
+    pub bootstrap: Option<Server>,
     /// This host's IP address in its AS
     #[arg(long, short, value_name = "IP", value_parser = local)]
     pub local: Option<IpAddr>,
 }
 
 impl HostArgs {
-    /// The options as the endhost takes them.
-    pub fn bootstrap(&self) -> Bootstrap {
-        Bootstrap {
+    /// The options as the endhost takes them, with the folder of what a bootstrap server has.
+    ///
+    /// # Errors
+    /// When a bootstrap server is named, and what it has cannot be fetched or kept.
+    pub async fn bootstrap(&self) -> Result<Bootstrap, Failure> {
+        let config_dir = match &self.bootstrap {
+            Some(server) => Some(fetch(server).await?),
+            None => self.config_dir.clone(),
+        };
+        Ok(Bootstrap {
             daemon: self.sciond.clone(),
-            config_dir: self.config_dir.clone(),
+            config_dir,
             local: self.local,
-        }
+        })
     }
 
     /// This host in its SCION network.
@@ -44,8 +58,26 @@ impl HostArgs {
         if let Some(folder) = &self.config_dir {
             files::check_input(folder)?;
         }
-        Ok(Endhost::bootstrap(&self.bootstrap()).await?)
+        Ok(Endhost::bootstrap(&self.bootstrap().await?).await?)
     }
+}
+
+/// The folder with what `server` has.
+async fn fetch(server: &Server) -> Result<PathBuf, Failure> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    let state = state.filter(|path| path.is_absolute()).or_else(home);
+    let none = || Failure::usage("no folder for what --bootstrap fetches: set HOME");
+    let state = state.ok_or_else(none)?.join("hawser/bootstrap");
+    let joined = hawser_bootstrap::join(server, &state).await?;
+    for id in joined.trusted {
+        errln!(
+            "hawser: {id} of {server} is trusted from now on, and nothing proves it: compare it with \
+             one that you have ({})",
+            joined.folder.join("certs").display()
+        );
+    }
+    Ok(joined.folder)
 }
 
 fn daemon(text: &str) -> Result<String, String> {

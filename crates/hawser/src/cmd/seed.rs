@@ -73,9 +73,10 @@ pub struct SeedArgs {
 }
 
 /// Flags of a seeder that need a SCION network, by their names in clap.
-const SCION_FLAGS: [&str; 12] = [
+const SCION_FLAGS: [&str; 13] = [
     "sciond",
     "config_dir",
+    "bootstrap",
     "local",
     "listen",
     "policy",
@@ -95,6 +96,7 @@ impl SeedArgs {
         let given = [
             self.host.sciond.is_some(),
             self.host.config_dir.is_some(),
+            self.host.bootstrap.is_some(),
             self.host.local.is_some(),
             self.listen.is_some(),
             self.policy.policy.is_some(),
@@ -209,7 +211,7 @@ async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     if args.no_scion {
         return Ok(Err("left out by --no-scion".to_owned()));
     }
-    let error = match Endhost::bootstrap(&args.host.bootstrap()).await {
+    let error = match Endhost::bootstrap(&args.host.bootstrap().await?).await {
         Ok(host) => return Ok(Ok(host)),
         Err(error) => error,
     };

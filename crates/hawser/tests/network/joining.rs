@@ -84,6 +84,57 @@ fn joins(lab: &TestLab, folder: &Path) {
     // The segments were verified: no warning says otherwise.
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!error.contains("unverified"), "{error}");
+    joins_by_url(lab, server, &hops);
+}
+
+/// The same by `--bootstrap`, for a host that has no daemon.
+fn joins_by_url(lab: &TestLab, server: SocketAddr, expected: &[String]) {
+    let state = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let args = [&[lab.program()], args].concat();
+        let mut command = lab.exec(A, &args);
+        command
+            .env("XDG_STATE_HOME", state.path())
+            // Nobody is there.
+            .env("SCION_DAEMON", "127.0.0.1:1");
+        let output = command.output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), output.stdout, error)
+    };
+    let url = format!("http://{server}");
+    for is_first in [true, false] {
+        let args = [
+            "paths",
+            B,
+            "--json",
+            "--timeout",
+            "60s",
+            "--bootstrap",
+            &url,
+        ];
+        let (code, listing, error) = run(&args);
+        assert_eq!(code, Some(0), "{error}");
+        let listing: Value = serde_json::from_slice(&listing).unwrap();
+        let paths = listing["paths"].as_array().unwrap();
+        let hops: Vec<_> = paths.iter().map(|path| path["hops"].to_string()).collect();
+        assert_eq!(hops, expected);
+        // The TRC is trusted once, and what it verifies is verified.
+        let trusted = format!("ISD1-B1-S1 of {url} is trusted from now on");
+        assert_eq!(error.contains(&trusted), is_first, "{error}");
+        assert!(!error.contains("unverified"), "{error}");
+    }
+    let kept = state.path().join("hawser/bootstrap/1-ff00_0_110");
+    assert!(kept.join("topology.json").exists() && kept.join("certs/ISD1-B1-S1.trc").exists());
+    // Where no bootstrap server is.
+    let nowhere = format!("http://{}:1", server.ip());
+    let (code, _, error) = run(&["paths", B, "--bootstrap", &nowhere]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.contains(&format!(
+            "no bootstrap server answers at {nowhere}/topology: "
+        )),
+        "{error}"
+    );
 }
 
 fn shows_services(lab: &TestLab) {

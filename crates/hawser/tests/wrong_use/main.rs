@@ -51,6 +51,7 @@ fn a_named_daemon_or_folder_must_exist() {
     for (args, name) in [
         (["--sciond", "127.0.0.1:2"], "127.0.0.1:2"),
         (["--config-dir", "/nowhere"], "/nowhere"),
+        (["--bootstrap", "http://127.0.0.1:2"], "http://127.0.0.1:2"),
     ] {
         let output = hawser(&[&["paths", "1-ff00:0:110"], &args[..]].concat());
         refused(&output, 2, &[name]);
@@ -62,6 +63,17 @@ fn invalid_flags_of_a_host_are_wrong_use() {
     let (dst, host) = ("1-ff00:0:110", "1-ff00:0:110,10.0.1.1");
     wrong(&["paths", dst, "--sciond", "localhost"], &["HOST:PORT"]);
     wrong(&["paths", dst, "--local", "0.0.0.0"], &["--local"]);
+    let url = "http://192.0.2.1:8041";
+    for wrong_url in ["192.0.2.1", "https://192.0.2.1", "http://192.0.2.1:x"] {
+        wrong(
+            &["paths", dst, "--bootstrap", wrong_url],
+            &["--bootstrap", url],
+        );
+    }
+    wrong(
+        &["paths", dst, "--bootstrap", url, "--sciond", "default"],
+        &["--sciond"],
+    );
     wrong(&["paths", dst, "--sequence", "0 |"], &["at byte 3"]);
     wrong(&["paths", dst, "--format", "xml"], &["xml"]);
     wrong(&["paths", dst, "--epic"], &["EPIC"]);
