@@ -1,7 +1,12 @@
-//! Inputs for tests of what reads bytes from outside. Only tests depend on this crate.
+//! Inputs for tests of what reads bytes from outside, and whether an API answers as it is described. Only
+//! tests depend on this crate.
 //!
 //! `HAWSER_FUZZ_CASES` says how many inputs each parser gets; ten million take some minutes in a
 //! release build. The inputs are the same each time.
+
+mod description;
+
+pub use self::description::{Answered, Description};
 
 use fastrand::Rng;
 use proptest::strategy::{Strategy, ValueTree};

@@ -12,6 +12,7 @@ use hawser_coordinator::{
     Access, Actor, Configurations, Coordinator, Direction, Limits, LinkId, NewAttachmentPoint,
     NewLink, NewUserAs, Role,
 };
+use hawser_fuzz::{Answered, Description};
 use hawser_http::Peer;
 use hawser_topology::IsdAsn;
 use http_body_util::BodyExt;
@@ -160,8 +161,20 @@ impl Bed {
             certificate: None,
         };
         request.extensions_mut().insert(peer);
+        let (method, path) = (request.method().to_string(), request.uri().to_string());
         let response = self.router.clone().oneshot(request).await.unwrap();
-        Answer::read(response).await
+        let kind = response.headers().get("content-type").cloned();
+        let answer = Answer::read(response).await;
+        // The description of the API says that the request is answered so.
+        let described = Description::read(crate::api::openapi::TEXT).check(&Answered {
+            method: &method,
+            path: &path,
+            status: answer.status,
+            content_type: kind.as_ref().map(|kind| kind.to_str().unwrap()),
+            body: &answer.body,
+        });
+        described.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        answer
     }
 
     async fn get(&self, path: &str, token: &str, tag: Option<&str>) -> Answer {

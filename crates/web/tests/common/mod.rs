@@ -10,6 +10,7 @@ use hawser_coordinator::{
     Access, Actor, Configurations, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer,
     FailedLinks, LinkId, LinkUsage, Role, User, enforce_locally,
 };
+use hawser_fuzz::{Answered, Description};
 use hawser_http::{Listener, Token};
 use hawser_topology::IsdAsn;
 use hawser_web::{App, AppOptions, router, sample};
@@ -82,6 +83,21 @@ pub struct Answer {
 impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The description of the API says that the request is answered so.
+    fn assert_described(&self, first: &str) {
+        let description = Description::read(include_str!("../../src/openapi.json"));
+        let (method, path) = first.split_once(' ').unwrap();
+        let answered = Answered {
+            method,
+            path,
+            status: self.status,
+            content_type: self.header("content-type"),
+            body: self.body.as_bytes(),
+        };
+        let described = description.check(&answered);
+        described.unwrap_or_else(|error| panic!("{first}: {error}: {self:?}"));
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -220,11 +236,13 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        Answer {
+        let answer = Answer {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
             head: head.to_owned(),
             body: body.to_owned(),
-        }
+        };
+        answer.assert_described(first);
+        answer
     }
 
     /// The status of the answer to a request of a user, whatever its body is.

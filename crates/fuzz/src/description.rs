@@ -1,0 +1,259 @@
+//! What an API's description (OpenAPI) says of answers, compared with the answers.
+
+use serde_json::Value;
+
+/// The description of an API.
+#[derive(Debug, Clone)]
+pub struct Description(Value);
+
+/// An answer to compare with a description.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    /// The method of the request, as `GET`.
+    pub method: &'a str,
+    /// Its path; a query is ignored.
+    pub path: &'a str,
+    /// The status of the answer.
+    pub status: u16,
+    /// Its header `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+impl Description {
+    /// Reads a description.
+    ///
+    /// # Panics
+    /// If the text is not JSON.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        Self(serde_json::from_str(text).expect("a description is JSON"))
+    }
+
+    /// Compares an answer with the description. Paths and methods that it does not have are passed over.
+    /// More is asked than by OpenAPI: a field that is not described is an error.
+    ///
+    /// # Errors
+    /// What the description does not say.
+    pub fn check(&self, answer: &Answered) -> Result<(), String> {
+        let Some(operation) = self.operation(answer.method, answer.path) else {
+            return Ok(());
+        };
+        let (status, name) = (answer.status.to_string(), answer.content_type);
+        let described = operation["responses"].get(&status);
+        let described = described.ok_or_else(|| format!("the status {status} is not described"))?;
+        let response = self.resolve(described);
+        for (header, about) in response["headers"].as_object().into_iter().flatten() {
+            let schema = self.resolve(&about["schema"]);
+            if !schema.is_object() {
+                return Err(format!("the header {header} has no schema"));
+            }
+        }
+        let Some(kinds) = response["content"].as_object() else {
+            return match answer.body.is_empty() {
+                true => Ok(()),
+                false => Err(format!("the body of {status} is not described")),
+            };
+        };
+        // Parameters, as the version of a format, may differ.
+        let base = |kind: &str| kind.split(';').next().unwrap_or_default().trim().to_owned();
+        let is_it = |kind: &&String| name.is_some_and(|name| base(name) == base(kind));
+        let kind = kinds.keys().find(is_it);
+        let kind = kind.ok_or_else(|| format!("the kind {name:?} of {status} is not described"))?;
+        let schema = &kinds[kind]["schema"];
+        if base(kind) != "application/json" || schema.is_null() {
+            return Ok(());
+        }
+        let value = serde_json::from_slice(answer.body);
+        let value: Value = value.map_err(|error| format!("the body is not JSON: {error}"))?;
+        self.matches(schema, &value)
+            .map_err(|error| format!("the body of {status}{error}"))
+    }
+
+    fn operation(&self, method: &str, path: &str) -> Option<&Value> {
+        let path = path.split('?').next().unwrap_or_default();
+        let paths = self.0["paths"].as_object()?;
+        let names: Vec<&str> = path.split('/').collect();
+        let is_it = |template: &str, literal: bool| {
+            let parts: Vec<&str> = template.split('/').collect();
+            let same = |(part, name): (&&str, &&str)| {
+                let is_parameter = part.starts_with('{');
+                part == name || (is_parameter && !literal && !name.is_empty())
+            };
+            parts.len() == names.len() && parts.iter().zip(&names).all(same)
+        };
+        // A path without parameters comes first.
+        let found = [true, false].iter().find_map(|literal| {
+            let mut paths = paths.iter();
+            paths.find(|(template, _)| is_it(template, *literal))
+        });
+        found?.1.get(method.to_ascii_lowercase())
+    }
+
+    fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
+        let Some(name) = value["$ref"].as_str() else {
+            return value;
+        };
+        let found = self.0.pointer(name.trim_start_matches('#'));
+        found.unwrap_or(&Value::Null)
+    }
+
+    /// Compares a value with a schema. An error begins with the place in the value.
+    fn matches(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let schema = self.resolve(schema);
+        for (key, needed) in [("oneOf", 1), ("anyOf", 1)] {
+            if let Some(all) = schema[key].as_array() {
+                let matching = all.iter().filter(|one| self.matches(one, value).is_ok());
+                if matching.count() < needed {
+                    return Err(format!(": {value} is none of {key}"));
+                }
+            }
+        }
+        if let Some(all) = schema["allOf"].as_array() {
+            all.iter().try_for_each(|one| self.matches(one, value))?;
+        }
+        let kinds = match &schema["type"] {
+            Value::String(kind) => vec![kind.as_str()],
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
+            return Err(format!(": {value} is not of type {kinds:?}"));
+        }
+        if let Some(known) = schema["enum"].as_array()
+            && !known.contains(value)
+        {
+            return Err(format!(": {value} is not one of {known:?}"));
+        }
+        let number = value.as_f64();
+        let bound = |key: &str| number.zip(schema[key].as_f64());
+        if bound("minimum").is_some_and(|(number, least)| number < least)
+            || bound("maximum").is_some_and(|(number, most)| number > most)
+        {
+            return Err(format!(": {value} is out of bounds"));
+        }
+        match value {
+            Value::Object(fields) => self.fields(schema, fields),
+            Value::Array(items) if !schema["items"].is_null() => {
+                let mut items = items.iter().enumerate();
+                items.try_for_each(|(at, item)| {
+                    let matching = self.matches(&schema["items"], item);
+                    matching.map_err(|error| format!("[{at}]{error}"))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fields(
+        &self,
+        schema: &Value,
+        fields: &serde_json::Map<String, Value>,
+    ) -> Result<(), String> {
+        let mut required = schema["required"].as_array().into_iter().flatten();
+        if let Some(name) = required.find(|name| !fields.contains_key(name.as_str().unwrap_or("")))
+        {
+            return Err(format!(": the field {name} is missing"));
+        }
+        let Some(known) = schema["properties"].as_object() else {
+            return Ok(());
+        };
+        fields.iter().try_for_each(|(name, value)| {
+            let of = known.get(name);
+            let of = of.ok_or_else(|| format!(": the field {name:?} is not described"))?;
+            let matching = self.matches(of, value);
+            matching.map_err(|error| format!(".{name}{error}"))
+        })
+    }
+}
+
+fn is_of(kind: &str, value: &Value) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r##"{
+        "paths": {
+            "/a/{id}": {"get": {"responses": {
+                "200": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}},
+                "204": {"description": "nothing"}
+            }}},
+            "/a/b": {"get": {"responses": {"200": {"content": {"text/plain": {}}}}}}
+        },
+        "components": {"schemas": {"A": {
+            "type": "object", "required": ["id"],
+            "properties": {
+                "id": {"type": "integer", "minimum": 1},
+                "of": {"oneOf": [{"type": "null"}, {"type": "array", "items": {"enum": ["x"]}}]}
+            }
+        }}}
+    }"##;
+
+    fn check(path: &str, status: u16, kind: Option<&str>, body: &str) -> Result<(), String> {
+        Description::read(TEXT).check(&Answered {
+            method: "GET",
+            path,
+            status,
+            content_type: kind,
+            body: body.as_bytes(),
+        })
+    }
+
+    #[test]
+    fn answers_are_as_described_or_not() {
+        let json = Some("application/json");
+        for body in [
+            r#"{"id":1}"#,
+            r#"{"id":2,"of":null}"#,
+            r#"{"id":2,"of":["x"]}"#,
+        ] {
+            assert_eq!(check("/a/1?b=c", 200, json, body), Ok(()), "{body}");
+        }
+        assert_eq!(check("/a/1", 204, None, ""), Ok(()));
+        assert_eq!(
+            check("/a/b", 200, Some("text/plain; version=1"), "x"),
+            Ok(())
+        );
+        assert_eq!(check("/elsewhere", 200, None, "x"), Ok(()));
+        for (path, status, kind, body, words) in [
+            ("/a/1", 500, json, "{}", "500 is not described"),
+            ("/a/1", 200, Some("text/plain"), "{}", "text/plain"),
+            ("/a/1", 204, json, "{}", "the body of 204"),
+            ("/a/b", 200, json, "{}", "application/json"),
+            ("/a/1", 200, json, "{", "not JSON"),
+            ("/a/1", 200, json, "{}", "\"id\" is missing"),
+            (
+                "/a/1",
+                200,
+                json,
+                r#"{"id":"1"}"#,
+                ".id: \"1\" is not of type",
+            ),
+            ("/a/1", 200, json, r#"{"id":0}"#, ".id: 0 is out of bounds"),
+            (
+                "/a/1",
+                200,
+                json,
+                r#"{"id":1,"x":1}"#,
+                "\"x\" is not described",
+            ),
+            ("/a/1", 200, json, r#"{"id":1,"of":["y"]}"#, "none of oneOf"),
+        ] {
+            let error = check(path, status, kind, body).unwrap_err();
+            assert!(error.contains(words), "{path} {body}: {error}");
+        }
+    }
+}
