@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::answer::JsonError;
 use crate::explain::explain;
+use crate::strict;
 
 /// Longest wait for a whole body: 64 KiB take less over any line that still works.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,14 +72,14 @@ pub async fn read_body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     }
 }
 
-/// Reads a body of at most `max` bytes as JSON.
+/// Reads a body of at most `max` bytes as JSON, in which objects are objects: a list of their fields is
+/// refused.
 ///
 /// # Errors
 /// [`BodyError`] when it cannot be read, or is no such value.
 pub async fn read_json<T: DeserializeOwned>(body: Body, max: usize) -> Result<T, BodyError> {
     let bytes = read_body(body, max).await?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| BodyError::Malformed(explain::<T>(&bytes, &error)))
+    strict::from_slice(&bytes).map_err(|error| BodyError::Malformed(explain::<T>(&bytes, &error)))
 }
 
 #[cfg(test)]

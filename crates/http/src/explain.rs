@@ -3,6 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::strict;
+
 /// Most fields among which the wrong one is looked for.
 const MAX_FIELDS: usize = 64;
 /// Most objects within each other in which it is looked for.
@@ -14,7 +16,7 @@ pub(crate) fn explain<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Err
         Ok(value) => value,
         Err(error) => return format!("it is not JSON: {error}"),
     };
-    let Err(without_place) = serde_json::from_value::<T>(value.clone()) else {
+    let Err(without_place) = strict::from_value::<T>(value.clone()) else {
         // Only the text itself is wrong, as with a field that is there twice.
         return plain_words(&error.to_string());
     };
@@ -54,7 +56,7 @@ fn wrong_field<T: DeserializeOwned>(value: &Value, error: &str) -> String {
             if let Some(Value::Object(fields)) = inner {
                 fields.remove(*name);
             }
-            match serde_json::from_value::<T>(others) {
+            match strict::from_value::<T>(others) {
                 Ok(_) => true,
                 Err(other) => other.to_string() != error,
             }
@@ -194,7 +196,7 @@ mod tests {
     }
 
     fn wrong(text: &str) -> String {
-        let error = serde_json::from_str::<Submit>(text).unwrap_err();
+        let error = strict::from_slice::<Submit>(text.as_bytes()).unwrap_err();
         explain::<Submit>(text.as_bytes(), &error)
     }
 
@@ -227,7 +229,7 @@ mod tests {
                 "{\"source\":\"a\",\"prio\":1}",
                 "`prio` is not known: write one of `source`, `priority`, `names`, `limits`, `kind`",
             ),
-            ("[1]", "a text is expected, not 1"),
+            ("[1]", "an object with fields is expected, not a list"),
             ("[]", "an object with fields is expected, not a list"),
             ("5", "an object with fields is expected, not 5"),
         ] {
@@ -253,7 +255,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_explained_without_names_of_types(text in "\\PC*") {
-            if let Err(error) = serde_json::from_str::<Submit>(&text) {
+            if let Err(error) = strict::from_slice::<Submit>(text.as_bytes()) {
                 let words = explain::<Submit>(text.as_bytes(), &error);
                 prop_assert!(!words.contains("struct "), "{words}");
             }
@@ -263,7 +265,7 @@ mod tests {
         #[test]
         fn any_field_is_explained(name in "[a-z]{1,6}|source|priority|names|limits|kind", value in "[0-9]{1,30}|\"[a-z]*\"|\\{\\}|\\[\\]|null|true|1e400") {
             let text = format!("{{\"{name}\":{value}}}");
-            if let Err(error) = serde_json::from_str::<Submit>(&text) {
+            if let Err(error) = strict::from_slice::<Submit>(text.as_bytes()) {
                 let words = explain::<Submit>(text.as_bytes(), &error);
                 prop_assert!(!words.contains("struct ") && !words.contains(" i8"), "{words}");
             }

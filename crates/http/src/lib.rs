@@ -17,6 +17,7 @@ mod busy;
 mod explain;
 mod limit_metrics;
 mod listener;
+mod strict;
 mod tls;
 mod token;
 
