@@ -10,12 +10,13 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
-use axum::response::IntoResponse;
-use axum::routing::{any, get};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any, get};
 use hawser_http::{JsonError, Tls, json_errors, prometheus};
 
+use self::answer::TEXT_PATHS;
 use self::caller::Caller;
 use crate::service::Service;
 
@@ -99,27 +100,58 @@ impl Listener {
     }
 }
 
+/// The description of the API, as OpenAPI 3.1.
+const DESCRIPTION: &str = include_str!("openapi.json");
+
+/// `GET /openapi.json`
+async fn description() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
+}
+
+/// A path, its methods, and the functions that answer them.
+type Route = (&'static str, &'static [&'static str], MethodRouter<Service>);
+
+/// The JSON API, and what is read beside it.
+fn json_routes() -> [Route; 4] {
+    let transfers = get(transfers::list).post(transfers::submit);
+    let transfer = get(transfers::show)
+        .patch(transfers::change)
+        .delete(transfers::cancel);
+    [
+        ("/openapi.json", &["get"], get(description)),
+        ("/transfers", &["get", "post"], transfers),
+        ("/transfers/{id}", &["delete", "get", "patch"], transfer),
+        ("/metrics", &["get"], get(transfers::metrics)),
+    ]
+}
+
+/// The API of Hercules' monitor: `GET` as any other method.
+fn text_routes() -> [Route; TEXT_PATHS.len()] {
+    let [submit, status, cancel, stat, server] = TEXT_PATHS;
+    [
+        (submit, &["get"], any(hercules::submit)),
+        (status, &["get"], any(hercules::status)),
+        (cancel, &["get"], any(hercules::cancel)),
+        (stat, &["get"], any(hercules::stat)),
+        (server, &["get"], any(hercules::server)),
+    ]
+}
+
+fn with_routes(routes: impl IntoIterator<Item = Route>) -> Router<Service> {
+    let mut router = Router::new();
+    for (path, _, answers) in routes {
+        router = router.route(path, answers);
+    }
+    router
+}
+
 /// Which function answers what.
 fn router(service: Service) -> Router {
-    // Its errors are text, as its other answers are.
-    let hercules = Router::new()
-        .route("/submit", any(hercules::submit))
-        .route("/status", any(hercules::status))
-        .route("/cancel", any(hercules::cancel))
-        .route("/stat", any(hercules::stat))
-        .route("/server", any(hercules::server));
-    Router::new()
-        .route("/transfers", get(transfers::list).post(transfers::submit))
-        .route(
-            "/transfers/{id}",
-            get(transfers::show)
-                .patch(transfers::change)
-                .delete(transfers::cancel),
-        )
-        .route("/metrics", get(transfers::metrics))
+    with_routes(json_routes())
         .fallback(transfers::nothing)
         .layer(from_fn(json_errors))
-        .merge(hercules)
+        // Its errors are text, as its other answers are.
+        .merge(with_routes(text_routes()))
         .with_state(service)
 }
 

@@ -2,6 +2,18 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hawser_http::JsonError;
+
+/// The paths of Hercules' monitor, whose errors are text as its other answers are.
+pub(super) const TEXT_PATHS: [&str; 5] = ["/submit", "/status", "/cancel", "/stat", "/server"];
+
+/// An error of a request to `path`, in the form that its other answers have.
+pub(super) fn error(path: &str, status: StatusCode, reason: String) -> Response {
+    match TEXT_PATHS.contains(&path) {
+        true => TextError(status, reason + "\n").into_response(),
+        false => JsonError(status, reason).into_response(),
+    }
+}
 
 /// An error as text.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hawser_http::{JsonError, Peer};
+use hawser_http::Peer;
 
-use super::answer::TextError;
+use super::answer;
 use crate::service::Service;
 use crate::users::User;
 
@@ -43,8 +43,9 @@ impl Caller {
         // nothing else asked for.
         let foreign = self.may_be_anonymous && !names_this_host(headers);
         let from_page = crossed || headers.contains_key(header::ORIGIN) || foreign;
-        let text = "Requests from web pages are refused\n".to_owned();
-        from_page.then(|| TextError(StatusCode::FORBIDDEN, text).into_response())
+        let reason = "Requests from web pages are refused".to_owned();
+        let path = request.uri().path();
+        from_page.then(|| answer::error(path, StatusCode::FORBIDDEN, reason))
     }
 }
 
@@ -88,10 +89,7 @@ impl FromRequestParts<Service> for Requester {
                     (StatusCode::TOO_MANY_REQUESTS, reason)
                 }
             };
-            let answer = match parts.uri.path().starts_with("/transfers") {
-                true => JsonError(status, reason).into_response(),
-                false => TextError(status, reason + "\n").into_response(),
-            };
+            let answer = answer::error(parts.uri.path(), status, reason);
             match wait {
                 None => ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response(),
                 Some(seconds) => {

@@ -128,7 +128,10 @@ fn failed(error: RequestError) -> TextError {
         }
         RequestError::Submit(error) => (StatusCode::TOO_MANY_REQUESTS, format!("{error}\n")),
         RequestError::NotYours(_) => (StatusCode::UNAUTHORIZED, String::new()),
-        RequestError::Log(_) => (StatusCode::INTERNAL_SERVER_ERROR, String::new()),
+        RequestError::Log(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "It cannot be written down: nothing was changed\n".to_owned(),
+        ),
         RequestError::Unknown(_) | RequestError::Ended(_) => return bad(""),
     };
     TextError(status, text)

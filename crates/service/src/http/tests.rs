@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hawser_fuzz::{Answered, Description};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
 };
@@ -79,12 +80,34 @@ impl Api {
     }
 }
 
+/// The answer of a service.
 async fn exchange(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     first: &str,
     head: &str,
     body: &str,
 ) -> (u16, String) {
+    let (status, kind, body) = exchange_any(stream, first, head, body).await;
+    // The description of the API says that the request is answered so.
+    let (method, path) = first.split_once(' ').unwrap();
+    let described = Description::read(DESCRIPTION).check(&Answered {
+        method,
+        path,
+        status,
+        content_type: kind.as_deref(),
+        body: body.as_bytes(),
+    });
+    described.unwrap_or_else(|error| panic!("{first}: {error}: {body}"));
+    (status, body)
+}
+
+/// The status, kind and body of an answer.
+async fn exchange_any(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    first: &str,
+    head: &str,
+    body: &str,
+) -> (u16, Option<String>, String) {
     let host = if head.contains("Host:") {
         ""
     } else {
@@ -99,7 +122,27 @@ async fn exchange(
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, body.to_owned())
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let kind = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let kind = kind.map(|(_, kind)| kind.to_owned());
+    (status, kind, body.to_owned())
+}
+
+#[test]
+fn the_description_has_each_route_and_only_these() {
+    let all = json_routes().into_iter().chain(text_routes());
+    let all = all.flat_map(|(path, methods, _)| methods.iter().map(move |method| (path, *method)));
+    let mut all: Vec<(&str, &str)> = all.collect();
+    all.sort_unstable();
+    let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
+    let paths = description["paths"].as_object().unwrap().iter();
+    let described = paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().keys();
+        methods.map(move |method| (path.as_str(), method.as_str()))
+    });
+    let mut described: Vec<(&str, &str)> = described.collect();
+    described.sort_unstable();
+    assert_eq!(all, described);
 }
 
 fn ok(text: &str) -> (u16, String) {
@@ -163,8 +206,22 @@ async fn all_errors_of_the_json_api_are_json_that_names_the_field() {
         assert!(text.contains(words), "{body}: {text}");
         assert!(!text.contains("struct"), "{body}: {text}");
     }
+    for list in ["[\"a\",\"1-ff00:0:111,10.0.2.1:31000\"]", "[]"] {
+        let (status, text) = error("POST /transfers", list).await;
+        assert_eq!(status, 400, "{list}: {text}");
+        assert!(text.contains("not a list"), "{list}: {text}");
+    }
     let large = "x".repeat(70_000);
     assert_eq!(error("POST /transfers", &large).await.0, 413);
+    // What a web page asks, too.
+    let page = api.ask("GET /transfers", "Origin: http://a\r\n", "").await;
+    assert_eq!(
+        page,
+        (
+            403,
+            "{\"error\":\"Requests from web pages are refused\"}\n".to_owned()
+        )
+    );
 }
 
 /// Changes the configuration of a service.
@@ -577,7 +634,8 @@ async fn metrics_are_served_alone() {
     tokio::spawn(listener.serve_metrics(read));
     let ask = async |first, head| {
         let stream = TcpStream::connect(address).await.unwrap();
-        exchange(stream, first, head, "").await
+        let (status, _, body) = exchange_any(stream, first, head, "").await;
+        (status, body)
     };
     assert_eq!(ask("GET /metrics", "").await, ok("a_total 1\n"));
     assert_eq!(ask("GET /", "").await.0, 404);
