@@ -64,8 +64,9 @@ pub enum DownProgress {
     Interrupting,
     /// Ending this number of services, and all other processes inside the lab.
     Ending(usize),
-    /// All processes have ended: the lab's folder is removed.
-    Removing,
+    /// All processes have ended: the lab's folder, with this number of files and folders of ASes, is
+    /// removed.
+    Removing(usize),
 }
 
 impl Lab {
@@ -90,7 +91,10 @@ impl Lab {
         if let Ok(state) = self.dir.read_state() {
             progress(DownProgress::Ending(state.services().count()));
         }
-        clear_with(&self.dir, || progress(DownProgress::Removing))
+        clear_with(&self.dir, || {
+            let entries = std::fs::read_dir(self.dir.path());
+            progress(DownProgress::Removing(entries.map_or(0, Iterator::count)));
+        })
     }
 
     /// The lock of the lab, waited for no longer than `patience` and [`LOCK_TIMEOUT`].
@@ -229,7 +233,9 @@ mod tests {
             .unwrap();
         supervisor.wait().unwrap();
         use DownProgress::{Ending, Interrupting, Removing, Waiting};
-        assert_eq!(steps, [Waiting, Interrupting, Ending(0), Removing]);
+        let [Waiting, Interrupting, Ending(0), Removing(1..)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
         assert!(root.traces().unwrap().is_empty());
     }
 }

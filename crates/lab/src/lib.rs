@@ -60,7 +60,7 @@ pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
 pub use self::place::PlaceError;
 pub use self::plan::{PlanError, ip_route};
 pub use self::protocol::LimitState;
-pub use self::report::StartError;
+pub use self::report::{StartError, UpProgress};
 pub use self::restart::RestartOf;
 pub use self::status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status};
 pub use self::supervisor::supervise;

@@ -18,6 +18,31 @@ const TAIL: u64 = 2000;
 /// up.
 pub(crate) type Report = Result<Vec<String>, StartError>;
 
+/// What [`Lab::up_with`] is doing, if it takes long.
+///
+/// [`Lab::up_with`]: crate::Lab::up_with
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum UpProgress {
+    /// Writing the configurations, keys and certificates of all ASes.
+    Writing,
+    /// Creating the namespaces and the links.
+    Building,
+    /// Starting the routers and control services.
+    Starting,
+    /// All are started: waiting until they answer, and the links are up.
+    Waiting,
+}
+
+/// A line on a supervisor's standard output.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// What it does next.
+    Progress(UpProgress),
+    /// The last one.
+    Report(Report),
+}
+
 /// The reason why a lab's supervisor could not start the lab.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]

@@ -33,7 +33,7 @@ use crate::plan::Plan;
 use crate::process::Handle;
 use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::Certainty;
-use crate::report::StartError;
+use crate::report::{StartError, UpProgress};
 use crate::state::{Settings, State};
 use crate::{bfd, build};
 
@@ -71,7 +71,7 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
                 Err(error) => StartError::Failed(error.to_string()),
             };
             let text = error.to_string();
-            match starter.report(&Err(error)) {
+            match starter.report(Err(error)) {
                 // The command clears up, and reports the error to the user.
                 Ok(()) => starter.release(),
                 Err(_) => clear_up(dir),
@@ -79,7 +79,7 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
             return Err(text.into());
         }
     };
-    if let Err(error) = starter.report(&Ok(dead_links)) {
+    if let Err(error) = starter.report(Ok(dead_links)) {
         remove(dir, supervisor.stop());
         return Err(format!("the command that brings the lab up has ended: {error}").into());
     }
@@ -164,6 +164,7 @@ impl Supervisor {
         raise_file_limit(&state);
 
         let mut phase = Phase(Instant::now());
+        starter.progress(UpProgress::Building)?;
         let namespaces = build::namespaces(&plan, || starter.check())?;
         for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
             as_.net_ns = Some(ns.id()?);
@@ -178,9 +179,11 @@ impl Supervisor {
         let listener = UnixListener::bind(dir.socket())?;
         listener.set_nonblocking(true)?;
 
+        starter.progress(UpProgress::Starting)?;
         let mut services = Services::spawn(dir, &settings, &mut state, &namespaces, starter)?;
         dir.write_state(&state)?;
         phase.end("the services are started");
+        starter.progress(UpProgress::Waiting)?;
         services.wait_ready(starter)?;
         phase.end("the services are ready");
         let down = bfd::wait(dir, &state, &network.links, || starter.check())?;

@@ -17,7 +17,7 @@ use crate::logs::LOG_FILE;
 use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
 use crate::plan::{Plan, PlanError};
 use crate::process::ProcessId;
-use crate::report::{PROGRAM, Report, StartError, log_end};
+use crate::report::{Message, PROGRAM, StartError, UpProgress, log_end};
 use crate::state::Settings;
 use crate::{Lab, name, stray};
 
@@ -158,6 +158,18 @@ impl Lab {
     /// # Errors
     /// [`UpError`].
     pub fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
+        Self::up_with(network, options, |_| ())
+    }
+
+    /// As [`Lab::up`]; calls `progress` before each step.
+    ///
+    /// # Errors
+    /// [`UpError`].
+    pub fn up_with(
+        network: &Network,
+        options: &Options,
+        mut progress: impl FnMut(UpProgress),
+    ) -> Result<Up, UpError> {
         let root = Root::find();
         let dir = LabDir::new(root.lab(&options.name)?);
         let plan = Plan::of(network)?;
@@ -184,8 +196,9 @@ impl Lab {
                 false => down::clear(&dir)?,
             }
         }
+        progress(UpProgress::Writing);
         let written = write(&dir, &plan, network, &settings);
-        match written.and_then(|()| run(&dir, &options.program, &lock)) {
+        match written.and_then(|()| run(&dir, &options.program, &lock, progress)) {
             Ok(dead_links) => Ok(Up {
                 lab: Self {
                     name: options.name.clone(),
@@ -267,19 +280,27 @@ fn role(as_: &As) -> AsRole {
 }
 
 /// Starts the supervisor, and waits for its report. Returns the links without a BFD session.
-fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError> {
+fn run(
+    dir: &LabDir,
+    program: &Path,
+    lock: &Lock,
+    mut progress: impl FnMut(UpProgress),
+) -> Result<Vec<String>, UpError> {
     let failed = |source| UpError::Program {
         program: program.to_owned(),
         source,
     };
     let program = program.canonicalize().map_err(failed)?;
     let stdout = start(dir, &program, lock).map_err(failed)?;
-    let mut line = String::new();
-    let report = BufReader::new(stdout)
-        .read_line(&mut line)
-        .and_then(|_| Ok(serde_json::from_str::<Report>(&line)?));
-    let ended = |_| StartError::Failed(format!("its supervisor ended{}", log_end(&dir.log())));
-    Ok(report.map_err(ended)??)
+    for line in BufReader::new(stdout).lines() {
+        match line.and_then(|line| Ok(serde_json::from_str(&line)?)) {
+            Ok(Message::Progress(step)) => progress(step),
+            Ok(Message::Report(report)) => return Ok(report?),
+            Err(_) => break,
+        }
+    }
+    let ended = format!("its supervisor ended{}", log_end(&dir.log()));
+    Err(StartError::Failed(ended).into())
 }
 
 /// Starts the supervisor as an orphaned process in a new session, so that it outlives this process

@@ -63,10 +63,9 @@ pub enum LinkCommand {
 
 /// Runs `hawser lab`.
 pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
-    if matches!(command, LabCommand::Up(_) | LabCommand::Down { .. }) {
-        // Remove the remains of killed commands. Commands that only look change nothing.
-        Lab::sweep()?;
-        hawser_experiments::sweep();
+    // `up` and `down` remove the remains of killed commands. Commands that only look change nothing.
+    if matches!(command, LabCommand::Up(_)) {
+        sweep()?;
     }
     match command {
         LabCommand::Up(args) => up::run(args)?,
@@ -80,27 +79,39 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
         LabCommand::Link(LinkCommand::Set(args)) => change::link(args)?,
         LabCommand::Restart(args) => change::restart(args)?,
         LabCommand::List { json } => status::list(json)?,
-        LabCommand::Down { lab } => down(&lab.open()?)?,
+        LabCommand::Down { lab } => {
+            // Of this lab, `down` removes them, and says so if that takes long.
+            let lab = lab.open();
+            let downed = lab.and_then(|lab| down(&lab));
+            sweep()?;
+            downed?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The number of services from which on progress is shown: to end fewer takes a moment.
-const MANY: usize = 200;
+/// The number of services, or of ASes, from which on progress is shown: fewer take a moment.
+const MANY: usize = 100;
+
+fn sweep() -> Result<(), Failure> {
+    Lab::sweep()?;
+    hawser_experiments::sweep();
+    Ok(())
+}
 
 fn down(lab: &Lab) -> Result<(), Failure> {
     let name = lab.name();
-    let mut many = false;
     Ok(lab.down(|progress| match progress {
         DownProgress::Waiting => {
             errln!("hawser: waiting for the command that brings lab {name} up or changes it");
         }
         DownProgress::Interrupting => errln!("hawser: that takes long: ending it"),
         DownProgress::Ending(services) if services >= MANY => {
-            many = true;
             errln!("hawser: ending {services} services of lab {name}");
         }
-        DownProgress::Removing if many => errln!("hawser: removing the folder of lab {name}"),
+        DownProgress::Removing(entries) if entries >= MANY => {
+            errln!("hawser: removing the folder of lab {name}");
+        }
         _ => {}
     })?)
 }

@@ -8,7 +8,7 @@ use rustix::fd::AsFd;
 
 use crate::dir::LabDir;
 use crate::place::Lock;
-use crate::report::Report;
+use crate::report::{Message, Report, UpProgress};
 
 /// The command that started this process. It reads a report from this process's standard output,
 /// and shares the lab's lock, which is standard input: if the command is killed, the next command
@@ -42,12 +42,14 @@ impl Starter {
         }
     }
 
+    /// Says what is done next. Fails if the command has ended.
+    pub fn progress(&self, progress: UpProgress) -> io::Result<()> {
+        write(&Message::Progress(progress))
+    }
+
     /// Writes the report, and closes the pipe.
-    pub fn report(&self, report: &Report) -> io::Result<()> {
-        let mut out = io::stdout();
-        serde_json::to_writer(&mut out, report)?;
-        out.write_all(b"\n")?;
-        out.flush()?;
+    pub fn report(&self, report: Report) -> io::Result<()> {
+        write(&Message::Report(report))?;
         let null = File::options().write(true).open("/dev/null")?;
         Ok(rustix::stdio::dup2_stdout(&null)?)
     }
@@ -56,4 +58,11 @@ impl Starter {
     pub fn release(self) {
         self.lock.leave();
     }
+}
+
+fn write(message: &Message) -> io::Result<()> {
+    let mut out = io::stdout();
+    serde_json::to_writer(&mut out, message)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hawser_lab::{Lab, Options};
+use hawser_lab::{Lab, Options, UpProgress};
 use hawser_topology::{As, IsdAsn, Network};
 use serde_json::json;
 
 use super::name::LabName;
-use super::status;
+use super::{MANY, status};
 use crate::cmd::address::one_as;
 use crate::cmd::quantity::lifetime;
 use crate::cmd::{files, process};
@@ -69,6 +69,21 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
     named.unwrap_or_else(|| network.ases.iter().map(|a| a.isd_as).collect())
 }
 
+/// Says what is done next, if that takes long.
+fn show(network: &Network, step: UpProgress) {
+    let (ases, links) = (network.ases.len(), network.links.len());
+    if ases < MANY {
+        return;
+    }
+    match step {
+        UpProgress::Writing => errln!("hawser: making the keys and configurations of {ases} ASes"),
+        UpProgress::Building => errln!("hawser: building {ases} ASes and {links} links"),
+        UpProgress::Starting => errln!("hawser: starting the services of {ases} ASes"),
+        UpProgress::Waiting => errln!("hawser: waiting until all answer, and all links are up"),
+        _ => {}
+    }
+}
+
 /// Brings the network up, and prints its hosts.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
     let network = &files::topology(&args.topology)?;
@@ -83,7 +98,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         enforce_mtu: args.enforce_mtu,
         no_echo: args.no_echo,
     };
-    let up = Lab::up(network, &options)?;
+    let up = Lab::up_with(network, &options, |step| show(network, step))?;
     let lab = &up.lab;
     if up.cleared {
         errln!(

@@ -188,3 +188,23 @@ fn up_replaces_a_lab_that_lost_its_supervisor() {
     lab.assert_answers(A, B_HOST);
     lab.down();
 }
+
+#[test]
+fn down_removes_what_a_killed_up_has_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let by = As {
+        runtime: Some(folder.path().to_owned()),
+        ..As::default()
+    };
+    let half = folder.path().join("hawser/lab/half");
+    std::fs::create_dir_all(&half).unwrap();
+    for at in 0..200 {
+        std::fs::create_dir(half.join(format!("1-ff00_0_{at}"))).unwrap();
+    }
+    let down = by.run(&["lab", "down", "--name", "half"]);
+    let error = String::from_utf8_lossy(&down.stderr);
+    assert!(down.status.success(), "{error}");
+    assert_eq!(error, "hawser: removing the folder of lab half\n");
+    assert!(!half.exists());
+    by.refuse(&["lab", "down", "--name", "half"]);
+}
