@@ -1,5 +1,7 @@
 //! `hawser doctor` on hosts that are sound, and on broken ones.
 
+mod setups;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
