@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use crate::support::{As, TestLab, topology};
+use crate::support::{As, TestLab, eventually, topology};
 
 const NETWORK: &str = r#"
 ASes:
@@ -74,6 +74,18 @@ fn network(lab: &TestLab, isd_as: &str, found: &mut Snapshot) {
     }
 }
 
+/// A command that runs until this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It is told to end, so that it takes down what it has set up.
+        let pid = self.0.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn commands_that_show_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,6 +115,39 @@ fn commands_that_show_change_nothing() {
             .env("XDG_CACHE_HOME", &cache)
             .env("HOME", folder.path());
     };
+    // This host's key is made when it is first shown.
+    let mut key = lab.exec(HERE, &[lab.program(), "key"]);
+    environment(&mut key);
+    let key = key.output().unwrap();
+    assert!(key.status.success(), "{key:?}");
+    let key = String::from_utf8(key.stdout).unwrap();
+    // A service's configuration, links that are not limited, and a shim that runs.
+    let (serve, links) = (
+        folder.path().join("serve.toml"),
+        folder.path().join("links.json"),
+    );
+    let toml = format!(
+        "state = 'served'\n[receive]\nfolder = 'config'\nallow = ['{}']\n",
+        key.trim()
+    );
+    fs::write(&serve, toml).unwrap();
+    let json =
+        r#"{"1": {"AS_ID": 1, "IsUserAS": true, "Bandwidth": 500, "IP-Address": "10.0.1.1"}}"#;
+    fs::write(&links, json).unwrap();
+    let [serve, links] = [&serve, &links].map(|path| path.to_str().unwrap());
+    let shim = format!("listing-{}", std::process::id());
+    let shim = shim.as_str();
+    let up = [lab.program(), "shim", "up", "--name", shim, "--allow-any"];
+    let mut up = lab.exec(HERE, &up);
+    environment(&mut up);
+    let _shim = Running(up.stdout(Stdio::null()).spawn().unwrap());
+    let shim_status = ["shim", "status", "--name", shim];
+    eventually("the shim is up", || {
+        let command = [&[lab.program()][..], &shim_status[..]].concat();
+        let mut status = lab.exec(HERE, &command);
+        environment(&mut status);
+        status.output().unwrap().status.success()
+    });
     let snapshot = || {
         let mut found = Snapshot::new();
         files(folder.path(), &mut found);
@@ -126,6 +171,10 @@ fn commands_that_show_change_nothing() {
         &["lab", "graph"],
         &["lab", "logs"],
         &["torrent", "show", torrent],
+        &["serve", "--check", serve],
+        &["simulate", "--generate", "10"],
+        &["completions", "bash"],
+        &["man"],
         &["torrent", "show", torrent, "--json"],
     ];
     let host = format!("{THERE},10.0.1.1");
@@ -133,10 +182,14 @@ fn commands_that_show_change_nothing() {
         &["limit", "show"],
         &["limit", "show", "--json"],
         &["limit", "show", "--prometheus"],
+        &["limit", "apply", "--dry-run", "--links", links],
+        &shim_status,
+        &["shim", "status", "--name", shim, "--json", "--explain"],
         &["shim", "status"],
         &["shim", "status", "--json"],
         &["map", "list"],
         &["key", "path"],
+        &["key", "show"],
         &["paths", THERE],
         &["paths", THERE, "--json"],
         &["ping", &host, "-c", "1"],
