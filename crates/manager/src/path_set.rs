@@ -281,8 +281,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// Ends the time slots that are over. `carried` returns what a subflow has carried. A path that
     /// was not usable at some tick of a slot is not weighed in that slot.
     pub fn tick(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) {
-        // Holding a path would also hold up the others, whose shares let them carry no more.
-        if self.demand != Demand::Transfer || self.has_shares() {
+        if !self.is_weighed() {
             return;
         }
         let most = self.options.subflows.max(1);
@@ -347,10 +346,21 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// The latest time to call [`tick`](Self::tick) and [`orders`](Self::orders); `None` if neither
     /// is due.
     pub fn next_due(&self) -> Option<Instant> {
-        let open = self.entries.values().filter_map(|entry| entry.open);
-        let tried = open.filter_map(|open| open.loss.held_until()).min();
-        let due = [self.order_due(), self.weighing.next_due(), tried];
-        due.into_iter().flatten().min()
+        let weighed = match self.is_weighed() {
+            true => {
+                let open = self.entries.values().filter_map(PathStatus::weighable);
+                let tried = open.filter_map(|open| open.loss.held_until());
+                tried.chain(self.weighing.next_due()).min()
+            }
+            false => None,
+        };
+        [self.order_due(), weighed].into_iter().flatten().min()
+    }
+
+    /// Whether [`tick`](Self::tick) decides anything. Holding a path also holds up the others whose shares
+    /// then let them carry no more.
+    fn is_weighed(&self) -> bool {
+        self.demand == Demand::Transfer && !self.has_shares()
     }
 
     fn order_due(&self) -> Option<Instant> {

@@ -14,7 +14,7 @@ const WORTH: Duration = Duration::from_secs(60);
 /// Whether any subflow delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// None did so far.
+    /// None did so far, or not for a long time.
     Never,
     Now,
     /// The last one was lost then.
@@ -37,6 +37,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.delivery = match (delivers, is_last_lost) {
             (true, _) => Delivery::Now,
             (false, true) => Delivery::Until(now),
+            (false, false) if !self.is_eager(now) => Delivery::Never,
             (false, false) => self.delivery,
         };
         if !self.is_eager(now) {

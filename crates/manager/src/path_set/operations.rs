@@ -34,6 +34,8 @@ enum Operation {
     Policy(u16),
     /// This many ms pass, in steps of 50.
     Tick(u64),
+    /// The program does not run for this many ms.
+    Pause(u64),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -55,6 +57,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0..PATHS.len(), 0..10_000_u64).prop_map(|(at, rate)| Operation::Carry(at, rate)),
         1 => (0..4_u16).prop_map(Operation::Policy),
         6 => (1..8_000_u64).prop_map(Operation::Tick),
+        1 => (1..100_000_u64).prop_map(Operation::Pause),
     ]
 }
 
@@ -207,13 +210,21 @@ impl World {
             Operation::Tick(ms) => {
                 let end = self.now + ms as u32 * MS;
                 while self.now < end {
-                    self.now += 50 * MS;
-                    self.tick();
-                    self.obey();
+                    self.pass(50);
                 }
             }
+            Operation::Pause(ms) => self.pass(ms),
         }
         self.obey();
+    }
+
+    /// Lets this many ms pass at once. What was due is done then: it must not be due still.
+    fn pass(&mut self, ms: u64) {
+        self.now += ms as u32 * MS;
+        self.tick();
+        self.obey();
+        let due = self.set.next_due();
+        assert!(due.is_none_or(|due| due > self.now), "due in the past");
     }
 
     fn of(&self, path: Fingerprint, is: impl Fn(&Flow) -> bool) -> Vec<SubflowId> {
