@@ -6,7 +6,7 @@ mod load;
 
 pub use self::choice::{DEMO_TOPOLOGIES, demo};
 use crate::error::ExperimentError;
-use crate::experiment::{Experiment, Headline};
+use crate::experiment::{DownloadExperiment, Headline};
 
 /// An experiment that can be run.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Entry {
     pub name: &'static str,
     /// What the experiment compares, in one line.
     pub summary: &'static str,
-    build: fn(f64) -> Result<Experiment, ExperimentError>,
+    build: fn(f64) -> Result<DownloadExperiment, ExperimentError>,
 }
 
 impl Entry {
@@ -24,7 +24,7 @@ impl Entry {
     ///
     /// # Errors
     /// [`ExperimentError::Step`] if the experiment's network is invalid.
-    pub fn experiment(&self, cross: f64) -> Result<Experiment, ExperimentError> {
+    pub fn experiment(&self, cross: f64) -> Result<DownloadExperiment, ExperimentError> {
         (self.build)(cross)
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::ceiling::PathCost;
 
-    fn all() -> impl Iterator<Item = Experiment> {
+    fn all() -> impl Iterator<Item = DownloadExperiment> {
         let demos = DEMO_TOPOLOGIES.iter().map(|name| demo(name).unwrap());
         let listed = CATALOG.iter().map(|entry| entry.experiment(1.0).unwrap());
         listed.chain(demos)

@@ -7,7 +7,7 @@ use crate::error::{During, ExperimentError};
 
 /// An experiment: variants that are compared.
 #[derive(Debug, Clone)]
-pub struct Experiment {
+pub struct DownloadExperiment {
     /// The experiment's name.
     pub name: &'static str,
     /// The section or figure of the paper, or what is compared.
@@ -107,7 +107,7 @@ pub struct Download {
     pub args: Vec<String>,
 }
 
-impl Experiment {
+impl DownloadExperiment {
     /// Compares variants, each run on its own network. If the papers have figures for both sides of
     /// the headline, their ratio is the paper's ratio.
     pub(crate) fn new(

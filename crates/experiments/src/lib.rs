@@ -1,6 +1,7 @@
 //! The papers' experiments and the demo, with their figures.
 //!
-//! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
+//! Every experiment has the shape of [`shape`]; those of the catalog are declared: a
+//! [`DownloadExperiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
 //! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
 //! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
@@ -12,6 +13,7 @@
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
 pub mod bad_path;
+mod bed;
 pub mod bulk;
 mod catalog;
 mod ceiling;
@@ -33,6 +35,7 @@ mod samples;
 pub mod scale;
 mod scratch;
 mod session;
+pub mod shape;
 mod stage;
 pub mod throughput;
 mod transfer;
@@ -40,7 +43,7 @@ mod transfer;
 pub use self::catalog::{CATALOG, DEMO_TOPOLOGIES, Entry, demo};
 pub use self::cross::send as send_cross_traffic;
 pub use self::error::ExperimentError;
-pub use self::experiment::{Download, Experiment, Headline, Rival, Variant, Window};
+pub use self::experiment::{Download, DownloadExperiment, Headline, Rival, Variant, Window};
 pub use self::memory::peak as peak_memory;
 pub use self::report::{DemoReport, DemoRun, PathUse, Report, median};
 pub use self::run::Run;

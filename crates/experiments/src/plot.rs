@@ -10,7 +10,7 @@ mod picture;
 use self::figure::{Figure, Line, Point};
 pub(crate) use self::picture::{Area, COLOURS, Drawn, GREY, PALE, SHADE};
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Experiment, Window};
+use crate::experiment::{DownloadExperiment, Window};
 use crate::report::median;
 use crate::run::Run;
 use crate::session::Outcome;
@@ -22,12 +22,12 @@ const PARTS: usize = 20;
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if the figure cannot be drawn.
-pub fn draw(experiment: &Experiment, outcome: &Outcome) -> Result<String, ExperimentError> {
+pub fn draw(experiment: &DownloadExperiment, outcome: &Outcome) -> Result<String, ExperimentError> {
     let figure = figure(experiment, &outcome.runs);
     picture::svg(&figure).during("drawing the figure")
 }
 
-fn figure(experiment: &Experiment, runs: &[Vec<Run>]) -> Figure {
+fn figure(experiment: &DownloadExperiment, runs: &[Vec<Run>]) -> Figure {
     let variants = experiment.variants.iter().zip(runs);
     let lines = variants.map(|(variant, runs)| {
         let ceilings: Option<Vec<f64>> = runs.iter().map(|run| run.ceiling_mbit).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Headline};
+use crate::experiment::{DownloadExperiment, Headline};
 use crate::session::Outcome;
 use crate::transfer::TransferPath;
 
@@ -74,7 +74,7 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
 
 impl Report {
     /// Sums up the runs of each variant, in the order of the experiment.
-    pub fn new(experiment: &Experiment, outcome: &Outcome) -> Self {
+    pub fn new(experiment: &DownloadExperiment, outcome: &Outcome) -> Self {
         let mut report = Self {
             experiment: experiment.name,
             about: experiment.about,
@@ -182,7 +182,7 @@ pub struct PathUse {
 
 impl DemoReport {
     /// Sums up the first run of each variant.
-    pub fn new(demo: &Experiment, outcome: &Outcome) -> Self {
+    pub fn new(demo: &DownloadExperiment, outcome: &Outcome) -> Self {
         let path = |path: &TransferPath| PathUse {
             fingerprint: path.fingerprint.clone(),
             hops: path.hops,

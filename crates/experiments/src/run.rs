@@ -9,9 +9,9 @@ use hawser_torrent::CreateOptions;
 use crate::ceiling::{PathCost, ceiling};
 use crate::content::Content;
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Download, Experiment, Rival, Variant, Window};
+use crate::experiment::{Download, DownloadExperiment, Rival, Variant, Window};
 use crate::samples::Samples;
-use crate::stage::{Flows, Stage};
+use crate::stage::{Flows, Server, Stage};
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Second of a download before which it is still starting up.
@@ -68,10 +68,10 @@ pub struct Run {
     pub(crate) samples: Samples,
 }
 
-/// Runs a variant on a stage whose seeders listen; with `show`, downloads draw their progress.
+/// Runs a variant on a stage with its seeders; with `show`, downloads draw their progress.
 pub(crate) async fn run(
-    stage: &Stage,
-    experiment: &Experiment,
+    (stage, seeders): (&Stage, &[Server]),
+    experiment: &DownloadExperiment,
     variant: &Variant,
     load: &Load,
     folder: &Path,
@@ -109,14 +109,14 @@ pub(crate) async fn run(
     let downloads = async {
         after(lead).await;
         let downloads = variant.downloads.iter();
-        let downloads = downloads.map(|download| fetch(stage, download, load, folder, show));
+        let downloads = downloads.map(|one| fetch((stage, seeders), one, load, folder, show));
         try_join_all(downloads).await
     };
     let (fetched, rival, _) = tokio::try_join!(downloads, rival, try_join_all(cross))?;
     let mut run = measure(experiment, variant, fetched)?;
-    run.peak_memory = stage
-        .peak_memory()
-        .into_iter()
+    run.peak_memory = seeders
+        .iter()
+        .filter_map(Server::peak_memory)
         .fold(run.peak_memory, u64::max);
     if let (Some(rival), Some(carried)) = (variant.rival, rival) {
         compare(&mut run, variant, rival, &carried)?;
@@ -132,21 +132,24 @@ struct Fetched {
 }
 
 async fn fetch(
-    stage: &Stage,
+    (stage, seeders): (&Stage, &[Server]),
     download: &Download,
     load: &Load,
     folder: &Path,
     show: bool,
 ) -> Result<Fetched, ExperimentError> {
     let into = tempfile::tempdir_in(folder).during("making a folder for the download")?;
-    let report = stage.get(download, &load.torrent, into.path(), show);
+    let seeder = seeders.get(download.seeder);
+    let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
+    let to = (download.isd_as, &download.args[..]);
+    let report = stage.get(to, seeder, &load.torrent, into.path(), show);
     let report = report.await?;
     let identical = load.content.matches(&into.path().join(&report.name))?;
     Ok(Fetched { report, identical })
 }
 
 fn measure(
-    experiment: &Experiment,
+    experiment: &DownloadExperiment,
     variant: &Variant,
     fetched: Vec<Fetched>,
 ) -> Result<Run, ExperimentError> {

@@ -9,10 +9,10 @@ use hawser_torrent::CreateOptions;
 
 use crate::content::Content;
 use crate::error::ExperimentError;
-use crate::experiment::{Experiment, Variant};
+use crate::experiment::{DownloadExperiment, Variant};
 use crate::run::{Load, Run, run};
 use crate::scratch::Scratch;
-use crate::stage::Stage;
+use crate::stage::{Server, Stage};
 
 /// How long plain TCP is measured.
 const PLAIN_TCP_TIME: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub struct Options {
     /// Whether downloads draw on this process's standard error: for experiments that run one
     /// download at a time.
     pub show_downloads: bool,
-    /// Whether plain TCP is measured too, with `iperf3` over [`Experiment::direct_link`]: for
+    /// Whether plain TCP is measured too, with `iperf3` over [`DownloadExperiment::direct_link`]: for
     /// experiments on one network.
     pub plain_tcp: bool,
     /// Whether every packet crosses the network by itself ([`hawser_lab::Options::no_offload`]).
@@ -93,7 +93,7 @@ pub struct Outcome {
 /// Dropping it, or the future of [`Session::run`], takes everything down.
 #[derive(Debug)]
 pub struct Session<'a> {
-    experiment: &'a Experiment,
+    experiment: &'a DownloadExperiment,
     options: &'a Options,
     folder: Scratch,
     /// Bytes of each download, by variant.
@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
     /// [`ExperimentError::Request`] if the user's file is empty, [`ExperimentError::Step`] if a
     /// file cannot be read or written.
     pub fn prepare(
-        experiment: &'a Experiment,
+        experiment: &'a DownloadExperiment,
         options: &'a Options,
         observe: &mut dyn FnMut(Event<'_>),
     ) -> Result<Self, ExperimentError> {
@@ -151,19 +151,20 @@ impl<'a> Session<'a> {
     pub async fn run(self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, ExperimentError> {
         let (experiment, options) = (self.experiment, self.options);
         let mut runs: Vec<Vec<Run>> = self.bytes.iter().map(|_| Vec::new()).collect();
-        let mut kept: Option<Stage> = None;
+        let mut kept: Option<(Stage, Vec<Server>)> = None;
         for turn in 1..=options.repeat {
             for (index, variant) in experiment.variants.iter().enumerate() {
                 let load = &self.loads[&self.bytes[index]];
-                let stage = match kept.take() {
-                    Some(stage) => stage,
+                let (stage, seeders) = match kept.take() {
+                    Some(kept) => kept,
                     None => self.set_up(variant, load, observe).await?,
                 };
                 observe(Event::Started { variant });
                 let (folder, show) = (self.folder.path(), options.show_downloads);
-                let run = run(&stage, experiment, variant, load, folder, show).await?;
+                let ready = (&stage, &seeders[..]);
+                let run = run(ready, experiment, variant, load, folder, show).await?;
                 match experiment.one_network {
-                    true => kept = Some(stage),
+                    true => kept = Some((stage, seeders)),
                     false => stage.take_down()?,
                 }
                 observe(Event::Finished {
@@ -175,7 +176,7 @@ impl<'a> Session<'a> {
             }
         }
         let mut plain_tcp_mbit = None;
-        if let Some(stage) = kept {
+        if let Some((stage, _seeders)) = kept {
             let link = experiment.direct_link().filter(|_| options.plain_tcp);
             if let Some((from, to)) = link {
                 observe(Event::PlainTcp);
@@ -197,22 +198,26 @@ impl<'a> Session<'a> {
         variant: &Variant,
         load: &Load,
         observe: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Stage, ExperimentError> {
+    ) -> Result<(Stage, Vec<Server>), ExperimentError> {
         let name = self.experiment.name;
-        let mut stage = Stage::set(
+        let stage = Stage::set(
             &variant.network,
             name,
             &self.options.program,
             self.options.no_offload,
         )?;
         observe(Event::NetworkUp);
+        let mut seeders = Vec::new();
         for seeder in &variant.seeders {
             let (torrent, content) = (&load.torrent, &load.content.path);
             let seeding = stage.seed(*seeder, torrent, content, variant.over_ip);
-            let address = &seeding.await?;
-            observe(Event::Seeding { address });
+            let seeder = seeding.await?;
+            observe(Event::Seeding {
+                address: seeder.address(),
+            });
+            seeders.push(seeder);
         }
-        Ok(stage)
+        Ok((stage, seeders))
     }
 }
 

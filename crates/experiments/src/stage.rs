@@ -1,14 +1,15 @@
-//! A network for one run or session, with seeders, on which downloads and cross traffic run.
+//! A network on which servers, transfers and cross traffic run.
 
 mod carry;
 mod course;
 mod link;
+mod server;
 mod shim;
 pub mod tcp;
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,29 +17,21 @@ use std::time::Duration;
 use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
 use hawser_topology::{self as topology, AsDir, IsdAsn, Network};
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStdout};
+use tokio::process::Child;
 
 pub use self::carry::Carried;
-pub use self::course::Server;
+pub use self::server::Server;
 pub use self::shim::{Shim, ShimOptions, ShimPath};
 pub use self::tcp::{Flows, has_congestion_control};
 use crate::error::{During, ExperimentError};
-use crate::experiment::Download;
+use crate::scratch;
 use crate::transfer::TransferReport;
-use crate::{memory, scratch};
 
-/// A lab and the seeders in it. Dropping it takes everything down.
+/// A lab. Dropping it takes it down, with everything that runs in it.
 #[derive(Debug)]
 pub struct Stage {
     lab: Lab,
     program: PathBuf,
-    seeders: Vec<Child>,
-    /// The seeders' addresses, in the order of the seeders.
-    addresses: Vec<String>,
-    /// Other servers, which run until the end, and their output, without which they would end.
-    servers: Vec<(Child, BufReader<ChildStdout>)>,
     down: bool,
 }
 
@@ -65,9 +58,6 @@ impl Stage {
         let stage = Self {
             lab: up.lab,
             program: program.to_owned(),
-            seeders: Vec::new(),
-            addresses: Vec::new(),
-            servers: Vec::new(),
             down: false,
         };
         match up.dead_links.first() {
@@ -79,77 +69,21 @@ impl Stage {
         }
     }
 
-    /// Starts a seeder, and returns its address once it listens; with `over_ip`, its address for IP
-    /// peers.
-    pub async fn seed(
-        &mut self,
-        isd_as: IsdAsn,
-        torrent: &Path,
-        content: &Path,
-        over_ip: bool,
-    ) -> Result<String, ExperimentError> {
-        let mut command = Command::new(&self.program);
-        command.arg("seed").arg(torrent).arg(content).arg("--json");
-        if over_ip {
-            let listen = SocketAddr::new(self.host(isd_as)?, 0);
-            command.args(["--tcp", &listen.to_string()]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let messages = Messages::of(&mut command)?;
-        let mut child = start(&self.lab, isd_as, command)?;
-        let out = child.stdout.take();
-        self.seeders.push(child);
-        let failed = |why: &str| ExperimentError::Step(format!("the seeder did not start: {why}"));
-        let out = out.ok_or_else(|| failed("it has no standard output"))?;
-        let mut line = String::new();
-        let read = BufReader::new(out).read_line(&mut line).await;
-        read.during("starting the seeder")?;
-        let ready: Result<Value, _> = serde_json::from_str(&line);
-        let ready = ready.map_err(|_| failed(&messages.into_last()))?;
-        let field = match over_ip {
-            true => "listening_tcp",
-            false => "listening",
-        };
-        let address = ready[field].as_str();
-        let address = address.ok_or_else(|| failed("it does not report its address"))?;
-        self.addresses.push(address.to_owned());
-        Ok(address.to_owned())
-    }
-
-    /// The number of seeders that were started.
-    pub fn seeders(&self) -> usize {
-        self.seeders.len()
-    }
-
-    /// Downloads from a seeder; with `show`, the download draws on this process's standard error.
+    /// Downloads from a seeder, with further arguments of `hawser get`; with `show`, the download draws
+    /// on this process's standard error.
     pub async fn get(
         &self,
-        download: &Download,
+        (isd_as, args): (IsdAsn, &[String]),
+        seeder: &Server,
         torrent: &Path,
         into: &Path,
         show: bool,
     ) -> Result<TransferReport, ExperimentError> {
-        let seeder = self.addresses.get(download.seeder);
-        let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
-        let mut command = self.get_command(torrent, seeder, into);
-        command.args(&download.args);
-        let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
-        self.download(download.isd_as, command, messages).await
-    }
-
-    fn get_command(&self, torrent: &Path, seeder: &str, into: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("get").arg(torrent).arg("-o").arg(into);
-        command.args(["--peer", seeder, "--json", "--samples"]);
-        command
-    }
-
-    async fn download(
-        &self,
-        isd_as: IsdAsn,
-        command: Command,
-        messages: Option<Messages>,
-    ) -> Result<TransferReport, ExperimentError> {
+        command.args(["--peer", seeder.address(), "--json", "--samples"]);
+        command.args(args);
+        let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
         let text = output(&self.lab, isd_as, command, messages).await?;
         serde_json::from_str(&text).during("reading the download's report")
     }
@@ -205,17 +139,9 @@ impl Stage {
             .ok_or_else(|| ExperimentError::Step(format!("there is no interface {at}")))
     }
 
-    /// The most memory that each seeder has used so far, in bytes.
-    pub fn peak_memory(&self) -> Vec<u64> {
-        let seeders = self.seeders.iter().filter_map(Child::id);
-        seeders.filter_map(memory::peak).collect()
-    }
-
-    /// Takes the network and the seeders down.
+    /// Takes the network down.
     pub fn take_down(mut self) -> Result<(), ExperimentError> {
         self.down = true;
-        self.seeders.clear();
-        self.servers.clear();
         self.lab.down(|_| ()).map_err(ExperimentError::step)
     }
 

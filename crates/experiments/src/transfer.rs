@@ -73,7 +73,7 @@ pub struct TransferPath {
 /// What experiments read of the report of a bulk transfer: the object that `hawser send --json
 /// --samples` prints.
 #[derive(Debug, Deserialize)]
-pub(crate) struct BulkReport {
+pub struct BulkReport {
     /// The paths that were used.
     pub paths: Vec<BulkPath>,
     /// Progress about ten times a second.
@@ -82,7 +82,7 @@ pub(crate) struct BulkReport {
 
 /// One path of a [`BulkReport`].
 #[derive(Debug, Deserialize)]
-pub(crate) struct BulkPath {
+pub struct BulkPath {
     /// The path's fingerprint, in hex.
     pub fingerprint: String,
     /// The interfaces that the path crosses.

@@ -237,14 +237,12 @@ impl<'a> Ready<'a> {
         let load = self.load.as_ref();
         let load = load.ok_or_else(|| ExperimentError::step("there is nothing to download"))?;
         let (torrent, content) = (&load.torrent, &load.content);
-        let seeder = self
-            .stage
-            .serve_torrent(self.sender, torrent, &content.path);
+        let seeder = self.stage.seed(self.sender, torrent, &content.path, false);
         let seeder = seeder.await?;
         let into = tempfile::tempdir_in(self.folder).during("making a folder for the download")?;
         let report = self
             .stage
-            .get_from(self.receiver, &seeder, torrent, into.path());
+            .get((self.receiver, &[]), &seeder, torrent, into.path(), false);
         let report = report.await?;
         match content.matches(&into.path().join(&report.name))? {
             true => Ok((Samples::of(&report.samples), report.seconds)),

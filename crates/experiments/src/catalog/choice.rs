@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{FIG4, FIG7A, MB, ratio};
 use crate::error::ExperimentError;
-use crate::experiment::{Download, Experiment, Variant, compared, isd_as, ready, select};
+use crate::experiment::{Download, DownloadExperiment, Variant, compared, isd_as, ready, select};
 use crate::papers::{fig5, fig8, fig10};
 
 /// The ready topologies with a demo.
@@ -15,7 +15,7 @@ pub const DEMO_TOPOLOGIES: [&str; 2] = ["fig7a", "fig4"];
 ///
 /// # Errors
 /// [`ExperimentError::Request`] if that topology has no demo.
-pub fn demo(topology: &str) -> Result<Experiment, ExperimentError> {
+pub fn demo(topology: &str) -> Result<DownloadExperiment, ExperimentError> {
     let demo = match topology {
         "fig7a" => demo_fig7a(),
         "fig4" => demo_fig4(),
@@ -24,18 +24,18 @@ pub fn demo(topology: &str) -> Result<Experiment, ExperimentError> {
             DEMO_TOPOLOGIES.join(" and ")
         ))),
     };
-    Ok(Experiment {
+    Ok(DownloadExperiment {
         one_network: true,
         ..demo?
     })
 }
 
-fn demo_fig7a() -> Result<Experiment, ExperimentError> {
+fn demo_fig7a() -> Result<DownloadExperiment, ExperimentError> {
     let rows = [
         ("shortest", Some(("shortest", 2)), Some(fig8::NAIVE)),
         ("disjoint", Some(("disjoint", 2)), Some(fig8::DISJOINT)),
     ];
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fig7a",
         "Gartner et al., Multipath BitTorrent over SCION, Fig. 8",
         // Large enough that starting up weighs little, small enough to be done in a minute.
@@ -45,12 +45,12 @@ fn demo_fig7a() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-fn demo_fig4() -> Result<Experiment, ExperimentError> {
+fn demo_fig4() -> Result<DownloadExperiment, ExperimentError> {
     let rows = [
         ("one-path", Some(("shortest", 1)), Some(fig5::ONE_PATH)),
         ("disjoint", Some(("disjoint", 2)), Some(fig5::TWO_PATHS)),
     ];
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fig4",
         "Gartner et al., Multipath BitTorrent over SCION, Fig. 5 (links of 10 Gbit/s)",
         384 << 20,
@@ -59,7 +59,7 @@ fn demo_fig4() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
+pub(super) fn fig8() -> Result<DownloadExperiment, ExperimentError> {
     let rows = [
         ("over-ip", None, None),
         ("one-path", Some(("shortest", 1)), None),
@@ -68,7 +68,7 @@ pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
     ];
     let variants = compared(&ready("fig7a")?, FIG7A, &rows)?;
     let headline = ratio("disjoint", "naive");
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fig8",
         "001, Fig. 8",
         32 * MB,
@@ -79,11 +79,11 @@ pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
 
 /// Two leechers, one path each. When leechers choose, both take the best path, which is the same
 /// for both: over B, because links to C have slightly more delay.
-pub(super) fn fig10() -> Result<Experiment, ExperimentError> {
+pub(super) fn fig10() -> Result<DownloadExperiment, ExperimentError> {
     let uploader = ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
     let mut over_ip = two_leechers("over-ip", Vec::new())?;
     over_ip.over_ip = true;
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fig10",
         "001, Fig. 10: two leechers, goodput of both together",
         16 * MB,
@@ -112,7 +112,7 @@ fn two_leechers(name: &str, args: Vec<String>) -> Result<Variant, ExperimentErro
     Ok(two)
 }
 
-pub(super) fn strategies() -> Result<Experiment, ExperimentError> {
+pub(super) fn strategies() -> Result<DownloadExperiment, ExperimentError> {
     let mut rows = vec![("over-ip", None, None)];
     let names = [
         "shortest",
@@ -125,7 +125,7 @@ pub(super) fn strategies() -> Result<Experiment, ExperimentError> {
         "spread:60%",
     ];
     rows.extend(names.map(|name| (name, Some((name, 2)), None)));
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "strategies",
         "two paths at most in 001, Fig. 7a, chosen in every way",
         32 * MB,

@@ -2,7 +2,7 @@
 
 use super::{FIG4, MB, ratio};
 use crate::error::ExperimentError;
-use crate::experiment::{Experiment, Rival, Variant, select};
+use crate::experiment::{DownloadExperiment, Rival, Variant, select};
 use crate::network::{LinkSpec, behind, parallel};
 use crate::stage::has_congestion_control;
 
@@ -25,7 +25,7 @@ const BESIDE: [(u32, &str); 2] = [(0, ""), (10, "-20ms")];
 /// In percent.
 const LOSSES: [(&str, f64); 3] = [("", 0.0), ("-0.01%", 0.01), ("-0.1%", 0.1)];
 
-pub(super) fn distance() -> Result<Experiment, ExperimentError> {
+pub(super) fn distance() -> Result<DownloadExperiment, ExperimentError> {
     let variant = |(delay, millis): (&str, f64), (loss_name, loss): (&str, f64), paths: u16| {
         let link = LinkSpec {
             loss,
@@ -46,9 +46,9 @@ pub(super) fn distance() -> Result<Experiment, ExperimentError> {
     for loss in LOSSES {
         variants.push(variant(DELAYS[2], loss, 2)?);
     }
-    Ok(Experiment {
+    Ok(DownloadExperiment {
         settled: Some(SETTLED),
-        ..Experiment::new(
+        ..DownloadExperiment::new(
             "distance",
             "1 Gbit/s at three round-trip times and three rates of loss, at the longest over two paths too; goodput after the first 10 s",
             0,
@@ -58,7 +58,7 @@ pub(super) fn distance() -> Result<Experiment, ExperimentError> {
     })
 }
 
-pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
+pub(super) fn fairness() -> Result<DownloadExperiment, ExperimentError> {
     let mut variants = Vec::new();
     let bbr = has_congestion_control("bbr").then_some("bbr");
     for (millis, delay) in BESIDE {
@@ -77,7 +77,7 @@ pub(super) fn fairness() -> Result<Experiment, ExperimentError> {
             }
         }
     }
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fairness",
         "beside a TCP flow of the kernel (CUBIC, and BBR where it has that) on 100 Mbit/s, at 0 and 20 ms, which starts 5 s after or before; goodput of both",
         400 * MB,

@@ -5,20 +5,20 @@ use hawser_path::Interface;
 
 use super::{FIG4, MB, ratio};
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Experiment, Headline, Variant, Window, compared, ready, select};
+use crate::experiment::{DownloadExperiment, Headline, Variant, Window, compared, ready, select};
 use crate::network::{LinkSpec, congested, parallel};
 use crate::papers::{self, congestion, fig5};
 
 /// Limit of the links of [`congest`], in Mbit/s.
 const CONGESTED: f64 = 40.0;
 
-pub(super) fn fig5() -> Result<Experiment, ExperimentError> {
+pub(super) fn fig5() -> Result<DownloadExperiment, ExperimentError> {
     let rows = [
         ("over-ip", None, Some(fig5::OVER_IP)),
         ("one-path", Some(("shortest", 1)), Some(fig5::ONE_PATH)),
         ("two-paths", Some(("disjoint", 2)), Some(fig5::TWO_PATHS)),
     ];
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "fig5",
         "001, Fig. 5: links of 10 Gbit/s there, of 300 Mbit/s here; over IP by QUIC there, by TCP here",
         400 * MB,
@@ -27,7 +27,7 @@ pub(super) fn fig5() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-pub(super) fn concurrent() -> Result<Experiment, ExperimentError> {
+pub(super) fn concurrent() -> Result<DownloadExperiment, ExperimentError> {
     // A baseline: the same downloads by plain TCP over one link.
     let by_tcp = [1, 10].map(|count| {
         let one = Variant::over_ip(format!("{count}-over-ip"), ready("fig4")?, FIG4)?;
@@ -39,7 +39,7 @@ pub(super) fn concurrent() -> Result<Experiment, ExperimentError> {
         Ok(one.times(count).with_paper(mbit))
     });
     let variants: Result<_, ExperimentError> = by_tcp.into_iter().chain(variants).collect();
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "concurrent",
         "000, 5.4.2: files of 5 GB on links of 1 and 10 Gbit/s there, goodput of all together",
         100 * MB,
@@ -48,7 +48,7 @@ pub(super) fn concurrent() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-pub(super) fn filesize() -> Result<Experiment, ExperimentError> {
+pub(super) fn filesize() -> Result<DownloadExperiment, ExperimentError> {
     // A hundredth of the paper's size.
     let size = |gigabytes: f64| {
         let bytes = (gigabytes * 1e7) as u64;
@@ -66,7 +66,7 @@ pub(super) fn filesize() -> Result<Experiment, ExperimentError> {
         Ok(one.times(3).with_bytes(bytes))
     });
     let variants: Result<_, ExperimentError> = by_tcp.into_iter().chain(variants).collect();
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "filesize",
         "000, 5.4.3: three files at once, of 1 to 20 GB there, of a hundredth here",
         0,
@@ -75,7 +75,7 @@ pub(super) fn filesize() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-pub(super) fn paths() -> Result<Experiment, ExperimentError> {
+pub(super) fn paths() -> Result<DownloadExperiment, ExperimentError> {
     let link = LinkSpec::new(10.0, 5);
     let by_tcp = Variant::over_ip("over-ip", parallel(&[link])?, FIG4)?.with_bytes(20 * MB);
     let mut variants = vec![by_tcp];
@@ -85,7 +85,7 @@ pub(super) fn paths() -> Result<Experiment, ExperimentError> {
         // Every variant takes the same time.
         variants.push(one.with_bytes(20 * MB * u64::from(count)));
     }
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "paths",
         "one to eight disjoint paths of 10 Mbit/s; the ratio is per path",
         0,
@@ -94,7 +94,7 @@ pub(super) fn paths() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-pub(super) fn unequal() -> Result<Experiment, ExperimentError> {
+pub(super) fn unequal() -> Result<DownloadExperiment, ExperimentError> {
     let (fast, slow) = (LinkSpec::new(20.0, 5), LinkSpec::new(2.0, 100));
     let (far, near) = (LinkSpec::new(20.0, 100), LinkSpec::new(2.0, 5));
     let bad = LinkSpec {
@@ -105,7 +105,7 @@ pub(super) fn unequal() -> Result<Experiment, ExperimentError> {
         let args = select("disjoint", links.len() as u16);
         Variant::single(name, parallel(links)?, FIG4, args)
     };
-    Ok(Experiment::new(
+    Ok(DownloadExperiment::new(
         "unequal",
         "1 : 10 in rate and 5 : 100 ms in delay; the ratio is with a path of 0.5 Mbit/s, 300 ms and 10 % loss added, by without",
         // Long compared with the two seconds of slow start at 100 ms.
@@ -122,7 +122,7 @@ pub(super) fn unequal() -> Result<Experiment, ExperimentError> {
 }
 
 /// Cross traffic with this share of the limit on one of two paths, or on both.
-pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, ExperimentError> {
+pub(super) fn congest(both: bool, share: f64) -> Result<DownloadExperiment, ExperimentError> {
     let rate = (CONGESTED * share * 1e6) as u64;
     let (name, about, two_paths, headline, paper_ratio) = match both {
         true => (
@@ -153,12 +153,12 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, ExperimentEr
         let cross = variants.iter_mut().map(|variant| &mut variant.cross);
         cross.for_each(|cross| cross.push((interface, rate)));
     }
-    Ok(Experiment {
+    Ok(DownloadExperiment {
         paper_ratio: Some(paper_ratio),
         window: Some(Window {
             from: 10.0,
             to: 20.0,
         }),
-        ..Experiment::new(name, about, 128 * MB, variants, headline)
+        ..DownloadExperiment::new(name, about, 128 * MB, variants, headline)
     })
 }

@@ -19,7 +19,7 @@ use crate::experiment::isd_as;
 use crate::network::{LinkSpec, fan};
 use crate::report::median;
 use crate::scratch::Scratch;
-use crate::stage::{Shim, ShimOptions, ShimPath, Stage};
+use crate::stage::{Server, Shim, ShimOptions, ShimPath, Stage};
 
 /// Links with a limit: as many paths.
 const LINKS: u8 = 8;
@@ -98,7 +98,7 @@ struct Ready<'a> {
     ends: Ends,
     folder: &'a Path,
     /// Servers for QUIC, one for each path.
-    quic: Vec<String>,
+    quic: Vec<Server>,
 }
 
 /// A row that is being measured.
@@ -139,16 +139,16 @@ impl Mptcp {
             middle: isd_as("1-ff00:0:112")?,
             receiver: isd_as("1-ff00:0:110")?,
         };
-        let mut stage = Stage::set(&network, "mptcp", &self.program, false)?;
+        let stage = Stage::set(&network, "mptcp", &self.program, false)?;
         if self.carriers.contains(&MptcpCarrier::Tcp) {
             let round_trip = stage.plain_round_trip(ends.sender, ends.receiver).await?;
             check_round_trip(round_trip, 2 * self.delay)?;
         }
-        stage.serve_answers(ends.receiver, ANSWER).await?;
+        let _answers = stage.serve_answers(ends.receiver, ANSWER).await?;
         let mut quic = Vec::new();
         if self.carriers.contains(&MptcpCarrier::Quic) {
             for _ in 0..self.paths.iter().copied().max().unwrap_or(0) {
-                quic.push(stage.serve_perf(ends.receiver).await?);
+                quic.push(stage.serve_perf(ends.receiver, false).await?);
             }
         }
         let table = self.table(&stage, (&network, ends), (folder.path(), quic), observe);
@@ -162,7 +162,7 @@ impl Mptcp {
         &self,
         stage: &Stage,
         (network, ends): (&Network, Ends),
-        (folder, quic): (&Path, Vec<String>),
+        (folder, quic): (&Path, Vec<Server>),
         observe: &mut dyn FnMut(MptcpProgress<'_>),
     ) -> Result<MptcpTable, ExperimentError> {
         let ready = Ready {
@@ -394,7 +394,7 @@ impl<'a> Ready<'a> {
             .zip(1..=paths)
             .map(|(server, link)| async move {
                 let sequence = format!("0* {}#{link}", self.ends.receiver);
-                let over = (server.as_str(), sequence.as_str());
+                let over = (server, sequence.as_str());
                 self.stage
                     .quic_over(self.ends.sender, over, self.mptcp.time)
                     .await

@@ -7,7 +7,7 @@ use crate::samples::Samples;
 
 /// Runs that differ slightly, like recorded ones: slow at the start, and slower during cross
 /// traffic.
-fn recorded(experiment: &Experiment) -> Vec<Vec<Run>> {
+fn recorded(experiment: &DownloadExperiment) -> Vec<Vec<Run>> {
     let variants = experiment.variants.iter().enumerate();
     variants
         .map(|(index, variant)| {
@@ -20,7 +20,7 @@ fn recorded(experiment: &Experiment) -> Vec<Vec<Run>> {
         .collect()
 }
 
-fn run(experiment: &Experiment, mbit: f64, turn: f64) -> Run {
+fn run(experiment: &DownloadExperiment, mbit: f64, turn: f64) -> Run {
     let (mut bytes, mut samples) = (0.0, vec![(0.0, 0.0)]);
     for step in 1..=400 {
         let time = f64::from(step) / 10.0;
@@ -49,7 +49,7 @@ fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) 
     }
 }
 
-fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
+fn all() -> impl Iterator<Item = (DownloadExperiment, Figure, String)> {
     CATALOG.iter().map(|entry| {
         let experiment = entry.experiment(1.0).unwrap();
         let figure = figure(&experiment, &recorded(&experiment));

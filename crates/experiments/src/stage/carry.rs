@@ -9,13 +9,12 @@ use futures_util::future::try_join_all;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStdout};
+use tokio::io::AsyncReadExt;
 
+use super::server::{Server, first_line};
 use super::{Messages, Stage, output, start};
 use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
-use crate::experiment::Download;
 use crate::samples::Samples;
 use crate::transfer::{TransferPath, TransferReport};
 
@@ -46,6 +45,11 @@ impl Carried {
     pub fn gbit(&self) -> f64 {
         self.bytes as f64 * 8e-9 / self.seconds.max(1e-9)
     }
+
+    /// Seconds of processor time for each GB that arrived, of all seconds.
+    pub fn per_gb(&self, seconds: f64) -> f64 {
+        seconds * 1e9 / self.bytes.max(1) as f64
+    }
 }
 
 /// What `hawser perf send --json` prints.
@@ -73,32 +77,17 @@ struct PlainSent {
 }
 
 impl Stage {
-    /// Starts a server for [`Stage::perf`], and returns its address.
-    pub async fn serve_perf(&mut self, isd_as: IsdAsn) -> Result<String, ExperimentError> {
-        let mut command = Command::new(&self.program);
-        command.args(["perf", "serve", "--json"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let messages = Messages::of(&mut command)?;
-        let mut child = start(&self.lab, isd_as, command)?;
-        let out = child.stdout.take();
-        let (line, out) = first_line(out).await?;
-        self.servers.push((child, out));
-        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = ready["listening"].as_str().map(str::to_owned);
-        address.ok_or_else(|| ExperimentError::Step(messages.into_last()))
-    }
-
     /// Sends to a server of [`Stage::serve_perf`] for `time`, with further arguments of `hawser perf
     /// send`.
     pub async fn perf(
         &self,
         from: IsdAsn,
-        server: &str,
+        server: &Server,
         time: Duration,
         args: &[&str],
     ) -> Result<Carried, ExperimentError> {
         let mut command = Command::new(&self.program);
-        command.args(["perf", "send", server, "--json", "--time"]);
+        command.args(["perf", "send", server.address(), "--json", "--time"]);
         command.arg(format!("{}ms", time.as_millis())).args(args);
         let messages = Messages::of(&mut command)?;
         let meter = self.meter_routers()?;
@@ -250,22 +239,28 @@ impl Stage {
         })
     }
 
-    /// Runs downloads at once, each of a torrent from a seeder, into `folder`.
+    /// Runs downloads at once into `folder`, each of a torrent from the first of its seeders, in an AS
+    /// and with further arguments of `hawser get`.
     pub async fn downloads(
         &self,
-        downloads: &[(Download, &Path)],
+        downloads: &[(IsdAsn, Vec<String>, &Path, &[Server])],
         folder: &Path,
     ) -> Result<Carried, ExperimentError> {
         let into = tempfile::tempdir_in(folder).during("making a folder for downloads")?;
-        let seeders = self.seeders.iter().filter_map(Child::id);
-        let seeders = Meter::new(seeders);
+        let seeders = downloads
+            .iter()
+            .map(|(_, _, _, seeders)| Server::meter(seeders));
+        let seeders: Vec<Meter> = seeders.collect();
         let routers = self.meter_routers()?;
-        let get = |(download, torrent): &(Download, &Path)| {
-            let (stage, into) = (self, into.path());
-            let (download, torrent) = (download.clone(), torrent.to_path_buf());
-            async move { stage.get(&download, &torrent, into, false).await }
-        };
-        let reports = try_join_all(downloads.iter().map(get)).await?;
+        let into = into.path();
+        let gets = downloads
+            .iter()
+            .map(|(to, args, torrent, seeders)| async move {
+                let seeder = seeders.first();
+                let seeder = seeder.ok_or_else(|| ExperimentError::step("there is no seeder"))?;
+                self.get((*to, args), seeder, torrent, into, false).await
+            });
+        let reports = try_join_all(gets).await?;
         let carried = |path: &&TransferPath| path.bytes > 0;
         let paths = |report: &TransferReport| report.paths.iter().filter(carried).count();
         Ok(Carried {
@@ -274,7 +269,7 @@ impl Stage {
                 .iter()
                 .map(|report| report.seconds)
                 .fold(0.0, f64::max),
-            sender: seeders.used().iter().sum(),
+            sender: seeders.iter().flat_map(Meter::used).sum(),
             receiver: reports.iter().map(|report| report.cpu_seconds).sum(),
             routers: routers.used(),
             paths: reports.iter().map(paths).max().unwrap_or(0),
@@ -288,15 +283,4 @@ impl Stage {
         let processes = routers.filter_map(|router| router.process.pid?.try_into().ok());
         Ok(Meter::new(processes))
     }
-}
-
-/// The first line of a program's output, and the rest.
-pub(super) async fn first_line(
-    out: Option<ChildStdout>,
-) -> Result<(String, BufReader<ChildStdout>), ExperimentError> {
-    let out = out.ok_or_else(|| ExperimentError::step("a program has no standard output"))?;
-    let (mut line, mut out) = (String::new(), BufReader::new(out));
-    let read = out.read_line(&mut line).await;
-    read.during("reading the address of a server")?;
-    Ok((line, out))
 }

@@ -7,17 +7,14 @@ use std::time::Duration;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStdout};
 use tokio::time::Instant;
 
-use super::carry::first_line;
+use super::server::Server;
 use super::{Messages, Stage, output, start};
 use crate::ceiling::PathCost;
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
-use crate::transfer::{BulkReport, TransferReport};
+use crate::transfer::BulkReport;
 
 /// The time that the daemon of `rsync` has to listen, which it does not report.
 const LISTENS: Duration = Duration::from_millis(500);
@@ -25,14 +22,6 @@ const LISTENS: Duration = Duration::from_millis(500);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The port of the daemon (RFC 5781).
 const PORT: &str = "873";
-
-/// A server inside the network, killed when dropped.
-pub struct Server {
-    _child: Child,
-    /// What clients connect to.
-    address: String,
-    out: BufReader<ChildStdout>,
-}
 
 /// What `hawser perf send --json` prints, as far as it is used here.
 #[derive(Deserialize)]
@@ -54,18 +43,6 @@ struct PerfServed {
 }
 
 impl Stage {
-    /// Starts a server that takes bulk transfers and writes nothing. Its key is made in `folder`.
-    pub async fn receive_bulk(
-        &self,
-        isd_as: IsdAsn,
-        folder: &Path,
-    ) -> Result<Server, ExperimentError> {
-        let mut receive = Command::new(&self.program);
-        receive.args(["receive", "--discard", "--allow-any", "--json", "--key"]);
-        receive.arg(folder.join("receiver.key"));
-        self.server(isd_as, receive).await
-    }
-
     /// Sends `bytes` bytes from memory to a server of [`Stage::receive_bulk`], over at most `paths`
     /// paths. Its key is made in `folder`.
     pub async fn send_bulk(
@@ -78,7 +55,7 @@ impl Stage {
         let mut send = Command::new(&self.program);
         send.args([
             "send",
-            &server.address,
+            server.address(),
             "--any-server",
             "--json",
             "--samples",
@@ -90,50 +67,20 @@ impl Stage {
         parse(&text, "the report of hawser send")
     }
 
-    /// Starts a seeder that ends when the result is dropped.
-    pub async fn serve_torrent(
-        &self,
-        isd_as: IsdAsn,
-        torrent: &Path,
-        content: &Path,
-    ) -> Result<Server, ExperimentError> {
-        let mut seed = Command::new(&self.program);
-        seed.arg("seed").arg(torrent).arg(content).arg("--json");
-        self.server(isd_as, seed).await
-    }
-
-    /// Downloads from a seeder of [`Stage::serve_torrent`].
-    pub async fn get_from(
-        &self,
-        isd_as: IsdAsn,
-        server: &Server,
-        torrent: &Path,
-        into: &Path,
-    ) -> Result<TransferReport, ExperimentError> {
-        let mut get = self.get_command(torrent, &server.address, into);
-        let messages = Messages::of(&mut get)?;
-        self.download(isd_as, get, Some(messages)).await
-    }
-
     /// Sends a QUIC stream over one path for `time`. Returns what arrived, and the cost of the path.
     pub async fn quic(
         &self,
         (from, to): (IsdAsn, IsdAsn),
         time: Duration,
     ) -> Result<(Samples, PathCost), ExperimentError> {
-        let mut serve = Command::new(&self.program);
-        serve.args(["perf", "serve", "--json", "--samples"]);
-        let mut server = self.server(to, serve).await?;
+        let mut server = self.serve_perf(to, true).await?;
         let mut send = Command::new(&self.program);
-        send.args(["perf", "send", &server.address, "--json", "--time"]);
+        send.args(["perf", "send", server.address(), "--json", "--time"]);
         send.arg(format!("{}ms", time.as_millis()));
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
         let report: QuicSent = parse(&text, "the report of hawser perf")?;
-        let mut line = String::new();
-        let read = server.out.read_line(&mut line).await;
-        read.during("reading what hawser perf received")?;
-        let served: PerfServed = parse(&line, "what hawser perf received")?;
+        let served: PerfServed = parse(&server.line().await?, "what hawser perf received")?;
         let points = served.samples.into_iter();
         let points = points.map(|(seconds, bytes)| (seconds, bytes as f64));
         let samples = Samples(std::iter::once((0.0, 0.0)).chain(points).collect());
@@ -145,11 +92,12 @@ impl Stage {
     pub async fn quic_over(
         &self,
         from: IsdAsn,
-        (server, sequence): (&str, &str),
+        (server, sequence): (&Server, &str),
         time: Duration,
     ) -> Result<QuicSent, ExperimentError> {
         let mut send = Command::new(&self.program);
-        send.args(["perf", "send", server, "--json", "--sequence", sequence]);
+        send.args(["perf", "send", server.address(), "--json"]);
+        send.args(["--sequence", sequence]);
         send.args(["--time", &format!("{}ms", time.as_millis())]);
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
@@ -223,25 +171,6 @@ impl Stage {
             points.push((began.elapsed().as_secs_f64(), written as f64));
         }
         Ok(Samples(points))
-    }
-
-    /// Starts a server that prints its address as JSON.
-    async fn server(
-        &self,
-        isd_as: IsdAsn,
-        mut command: Command,
-    ) -> Result<Server, ExperimentError> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let messages = Messages::of(&mut command)?;
-        let mut child = start(&self.lab, isd_as, command)?;
-        let (line, out) = first_line(child.stdout.take()).await?;
-        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = ready["listening"].as_str().map(str::to_owned);
-        Ok(Server {
-            _child: child,
-            address: address.ok_or_else(|| ExperimentError::Step(messages.into_last()))?,
-            out,
-        })
     }
 }
 

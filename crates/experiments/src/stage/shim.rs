@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::io::BufReader;
 use tokio::process::{Child, ChildStdout};
 
-use super::carry::first_line;
+use super::server::first_line;
 use super::{Messages, Stage, output, start};
 use crate::error::{During, ExperimentError};
 
@@ -104,26 +104,6 @@ impl Stage {
         }
         shim.carrier = Some((child, out));
         Ok(shim)
-    }
-
-    /// Starts a server of [`Stage::set_up`] at a port of an AS's host.
-    pub async fn serve_answers(
-        &mut self,
-        isd_as: IsdAsn,
-        port: u16,
-    ) -> Result<(), ExperimentError> {
-        let listen = SocketAddr::new(self.host(isd_as)?, port).to_string();
-        let mut answer = Command::new(&self.program);
-        answer.args(["internal", "plain-answer", &listen]);
-        answer.stdin(Stdio::null()).stdout(Stdio::piped());
-        let messages = Messages::of(&mut answer)?;
-        let mut child = start(&self.lab, isd_as, answer)?;
-        let (line, out) = first_line(child.stdout.take()).await?;
-        self.servers.push((child, out));
-        match line.is_empty() {
-            true => Err(ExperimentError::Step(messages.into_last())),
-            false => Ok(()),
-        }
     }
 
     /// Connects by TCP `count` times, one after the other.

@@ -10,10 +10,10 @@ use super::course::Course;
 use super::table::{Row, Table};
 use crate::content::Content;
 use crate::error::ExperimentError;
-use crate::experiment::{Download, select};
+use crate::experiment::select;
 use crate::run::Load;
 use crate::scratch::Scratch;
-use crate::stage::{Carried, Stage};
+use crate::stage::{Carried, Server, Stage};
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -63,10 +63,10 @@ struct Ready<'a> {
     matrix: &'a Matrix,
     load: &'a Load,
     folder: &'a Path,
-    /// The address of the server for SCION packets and QUIC; empty if none runs.
-    perf: String,
-    /// The seeder for IP peers is the first if there is one, the seeder for SCION peers the last.
-    seeders: usize,
+    /// The server for SCION packets and QUIC, if one is needed.
+    perf: Option<Server>,
+    /// The seeders for IP peers and for SCION peers, if needed.
+    seeders: [Vec<Server>; 2],
 }
 
 impl Matrix {
@@ -117,12 +117,12 @@ impl Matrix {
         let (_, to) = course.ends()?;
         let (from, _) = course.ends()?;
         let network = course.network()?;
-        let mut stage = Stage::set(&network, "throughput", &self.program, !course.offload)?;
-        let mut perf = String::new();
+        let stage = Stage::set(&network, "throughput", &self.program, !course.offload)?;
+        let mut perf = None;
         if self.needs(|carrier| matches!(carrier, Carrier::Scion | Carrier::Quic)) {
-            perf = stage.serve_perf(to).await?;
+            perf = Some(stage.serve_perf(to, false).await?);
         }
-        let mut seeders = 0;
+        let mut seeders = [Vec::new(), Vec::new()];
         let (torrent, content) = (&load.torrent, &load.content.path);
         for over_ip in [true, false] {
             let needed = |carrier| match carrier {
@@ -131,8 +131,8 @@ impl Matrix {
                 _ => false,
             };
             if self.needs(needed) {
-                stage.seed(from, torrent, content, over_ip).await?;
-                seeders += 1;
+                let seeder = stage.seed(from, torrent, content, over_ip).await?;
+                seeders[usize::from(!over_ip)].push(seeder);
             }
         }
         Ok(Ready {
@@ -192,26 +192,30 @@ impl Ready<'_> {
             Carrier::Udp => self.stage.plain((from, to), "udp", payload, time).await,
             Carrier::Tls => self.stage.plain((from, to), "tls", payload, time).await,
             Carrier::Tcp => self.stage.iperf3(from, to, time).await,
-            Carrier::Scion => {
-                let raw = ["--raw", "none"];
-                self.stage.perf(from, &self.perf, time, &raw).await
-            }
-            Carrier::Quic => self.stage.perf(from, &self.perf, time, &[]).await,
-            Carrier::TorrentIp => self.download(0, Vec::new()).await,
+            Carrier::Scion => self.perf(&["--raw", "none"]).await,
+            Carrier::Quic => self.perf(&[]).await,
+            Carrier::TorrentIp => self.download(&self.seeders[0], Vec::new()).await,
             Carrier::Torrent(paths) => {
                 let args = select("shortest", paths.into());
-                self.download(self.seeders - 1, args).await
+                self.download(&self.seeders[1], args).await
             }
         }
     }
 
-    async fn download(&self, seeder: usize, args: Vec<String>) -> Result<Carried, ExperimentError> {
-        let download = Download {
-            isd_as: self.course.ends()?.1,
-            seeder,
-            args,
-        };
-        let download = (download, &*self.load.torrent);
+    async fn perf(&self, args: &[&str]) -> Result<Carried, ExperimentError> {
+        let server = self.perf.as_ref();
+        let server = server.ok_or_else(|| ExperimentError::step("there is no server"))?;
+        let (from, time) = (self.course.ends()?.0, self.matrix.time);
+        self.stage.perf(from, server, time, args).await
+    }
+
+    async fn download(
+        &self,
+        seeders: &[Server],
+        args: Vec<String>,
+    ) -> Result<Carried, ExperimentError> {
+        let to = self.course.ends()?.1;
+        let download = (to, args, &*self.load.torrent, seeders);
         self.stage.downloads(&[download], self.folder).await
     }
 }

@@ -75,7 +75,7 @@ impl Row {
             gbit: any.then(|| median(&gbit)),
             spread: any.then(|| spread(&gbit)),
             runs_gbit: gbit,
-            cpu_per_gb: any.then(|| PerGigabyte::of(runs)),
+            cpu_per_gb: PerGigabyte::of(runs),
             paths: runs.iter().map(|run| run.paths).max().unwrap_or(0),
             failure,
         }
@@ -83,12 +83,13 @@ impl Row {
 }
 
 impl PerGigabyte {
-    /// The medians of runs.
-    pub(crate) fn of(runs: &[Carried]) -> Self {
+    /// The medians of runs; `None` without runs.
+    pub(crate) fn of(runs: &[Carried]) -> Option<Self> {
+        if runs.is_empty() {
+            return None;
+        }
         let of = |seconds: &dyn Fn(&Carried) -> f64| {
-            let all = runs
-                .iter()
-                .map(|run| seconds(run) * 1e9 / run.bytes.max(1) as f64);
+            let all = runs.iter().map(|run| run.per_gb(seconds(run)));
             median(&all.collect::<Vec<_>>())
         };
         let routers = runs.iter().map(|run| run.routers.len()).max().unwrap_or(0);
@@ -96,12 +97,12 @@ impl PerGigabyte {
             let at = move |run: &Carried| run.routers.get(index).copied().unwrap_or(0.0);
             of(&at)
         };
-        Self {
+        Some(Self {
             sender: of(&|run| run.sender),
             receiver: of(&|run| run.receiver),
             routers: (0..routers).map(router).collect(),
             all: of(&|run| run.sender + run.receiver + run.routers.iter().sum::<f64>()),
-        }
+        })
     }
 }
 

@@ -13,7 +13,7 @@ mod throughput;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_experiments::{
-    CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
+    CATALOG, DownloadExperiment, Entry, Event, Options, Outcome, Report, median, plot,
 };
 
 use self::args::ResultArgs;
@@ -145,7 +145,7 @@ fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
 }
 
 /// The experiment with the changes that the arguments request.
-fn arranged(entry: &Entry, args: &BenchArgs) -> Result<Experiment, Failure> {
+fn arranged(entry: &Entry, args: &BenchArgs) -> Result<DownloadExperiment, Failure> {
     let experiment = entry.experiment(args.cross).map_err(failure)?;
     let experiment = experiment.with_variants(&args.variant).map_err(failure)?;
     match args.size {
@@ -156,7 +156,10 @@ fn arranged(entry: &Entry, args: &BenchArgs) -> Result<Experiment, Failure> {
     }
 }
 
-fn refuse_different_files(experiment: &Experiment, outcome: &Outcome) -> Result<(), Failure> {
+fn refuse_different_files(
+    experiment: &DownloadExperiment,
+    outcome: &Outcome,
+) -> Result<(), Failure> {
     let mut variants = experiment.variants.iter().zip(&outcome.runs);
     let different = variants.find(|(_, runs)| runs.iter().any(|run| !run.identical));
     different.map_or(Ok(()), |(variant, _)| {

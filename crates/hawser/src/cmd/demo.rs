@@ -4,7 +4,7 @@ mod picture;
 
 use std::path::PathBuf;
 
-use hawser_experiments::{DEMO_TOPOLOGIES, DemoReport, Event, Experiment, Options, demo};
+use hawser_experiments::{DEMO_TOPOLOGIES, DemoReport, DownloadExperiment, Event, Options, demo};
 
 use super::experiment::{self, failure};
 use super::quantity::{RateArg, rate_or_none, size};
@@ -79,7 +79,7 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
 }
 
 /// The demo with the changes that the arguments request.
-fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
+fn arranged(args: &DemoArgs) -> Result<DownloadExperiment, Failure> {
     let mut demo = demo(&args.topology).map_err(failure)?;
     if let Some(rate) = args.rate {
         demo = demo.with_rate(rate.0);
@@ -98,7 +98,7 @@ fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
 }
 
 /// Prints progress on standard error, because standard output is for the report.
-fn show(demo: &Experiment, event: Event<'_>) {
+fn show(demo: &DownloadExperiment, event: Event<'_>) {
     match event {
         Event::Content { bytes } => errln!("{}: {}", demo.name, picture::content(demo, bytes)),
         Event::NetworkUp => errln!("network up"),
@@ -110,7 +110,7 @@ fn show(demo: &Experiment, event: Event<'_>) {
     }
 }
 
-fn print_table(demo: &Experiment, report: &DemoReport) {
+fn print_table(demo: &DownloadExperiment, report: &DemoReport) {
     outln!("");
     outln!("paths          time        goodput        ceiling   reached          paper");
     for (run, variant) in report.runs.iter().zip(&demo.variants) {

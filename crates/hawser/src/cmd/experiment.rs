@@ -1,6 +1,6 @@
 //! Runs an experiment until it ends or is interrupted.
 
-use hawser_experiments::{Event, Experiment, ExperimentError, Options, Outcome, Session};
+use hawser_experiments::{DownloadExperiment, Event, ExperimentError, Options, Outcome, Session};
 
 use super::process;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use crate::screen::Work;
 /// # Errors
 /// When it fails or is interrupted.
 pub fn run(
-    experiment: &Experiment,
+    experiment: &DownloadExperiment,
     options: &Options,
     observe: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Failure> {

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_experiments::ExperimentError;
+use hawser_experiments::shape::{self, Experiment, Progress};
 use hawser_topology::parse_duration;
 use serde::Serialize;
 
-use crate::cmd::experiment::failure;
+use crate::cmd::experiment::{failure, until_interrupted};
 use crate::cmd::print;
 use crate::failure::Failure;
+use crate::out::{errln, outln};
 use crate::output::Output;
 
 /// How the result of a measurement is shown.
@@ -27,6 +29,15 @@ pub struct ResultArgs {
 }
 
 impl ResultArgs {
+    /// The arguments of a measurement that has no figure.
+    pub fn without_figure(json: bool) -> Self {
+        Self {
+            plot: None,
+            force: false,
+            json,
+        }
+    }
+
     /// The file of the figure. To be called before the measurement, which takes minutes.
     ///
     /// # Errors
@@ -55,6 +66,37 @@ impl ResultArgs {
         }
         drawn
     }
+}
+
+/// Runs an experiment and shows its result; always takes its networks down.
+///
+/// # Errors
+/// When it cannot be run, drawn or written.
+pub fn measure<E: Experiment>(experiment: &E, result: &ResultArgs) -> Result<(), Failure> {
+    let figure = result.figure()?;
+    let mut indent = "";
+    let results = until_interrupted(shape::run(experiment, &mut |progress| match progress {
+        Progress::Place(place) => {
+            errln!("{place}");
+            indent = "  ";
+        }
+        Progress::Run {
+            turn,
+            turns,
+            case,
+            summary,
+        } => errln!("{indent}{turn}/{turns}: {case} {summary}"),
+        Progress::Failed { case, why } => errln!("{indent}{case} is left out: {why}"),
+        _ => {}
+    }))?;
+    let table = experiment.table(&results);
+    let draw = |_: &_| {
+        let drawn = experiment.plot(&results)?;
+        drawn.ok_or_else(|| ExperimentError::Request("--plot: it has no figure".to_owned()))
+    };
+    result.show(&table, figure, draw, |table| {
+        outln!("{}", table.to_string().trim_end())
+    })
 }
 
 /// Reads a time of at least this many seconds.

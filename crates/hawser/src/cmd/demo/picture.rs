@@ -1,7 +1,7 @@
 //! A demo as a picture: the network with the paths of each run, and the paper's results beside ours
 //! as bars.
 
-use hawser_experiments::{DemoReport, DemoRun, Experiment, PathUse, Variant};
+use hawser_experiments::{DemoReport, DemoRun, DownloadExperiment, PathUse, Variant};
 use hawser_path::Interface;
 
 use crate::format;
@@ -33,7 +33,7 @@ const STYLE: &str = "
 ";
 
 /// Draws a demo; returns an SVG document.
-pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
+pub fn draw(demo: &DownloadExperiment, report: &DemoReport) -> String {
     let runs = || report.runs.iter().zip(&demo.variants);
     let values = runs().flat_map(|(run, variant)| {
         let ceiling = run.ceiling_mbit.unwrap_or_default();
@@ -62,7 +62,7 @@ pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
 }
 
 /// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1; disjoint / shortest: 2.86 (paper: 3.25)`.
-fn heading(demo: &Experiment, report: &DemoReport) -> String {
+fn heading(demo: &DownloadExperiment, report: &DemoReport) -> String {
     let content = content(demo, report.bytes);
     match ratio(demo, report) {
         Some((ratio, paper)) => format!("{content}; {ratio} {paper}"),
@@ -71,7 +71,7 @@ fn heading(demo: &Experiment, report: &DemoReport) -> String {
 }
 
 /// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1`.
-pub fn content(demo: &Experiment, bytes: u64) -> String {
+pub fn content(demo: &DownloadExperiment, bytes: u64) -> String {
     let bytes = format::bytes(bytes);
     match demo.ends() {
         Some((from, to)) => format!("{bytes} from {from} to {to}"),
@@ -80,7 +80,7 @@ pub fn content(demo: &Experiment, bytes: u64) -> String {
 }
 
 /// `disjoint / shortest: 2.86`, and `(paper: 3.25)`; `None` unless two variants were run.
-pub fn ratio(demo: &Experiment, report: &DemoReport) -> Option<(String, String)> {
+pub fn ratio(demo: &DownloadExperiment, report: &DemoReport) -> Option<(String, String)> {
     let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) else {
         return None;
     };
