@@ -2,17 +2,15 @@
 //!
 //! [`BadPath`] runs a download, a bulk transfer, and a TCP program through the shim by both of its
 //! carriers over three disjoint paths, of which one is lossy, far, flapping or slow in one direction.
-//! The [`BadPathTable`] has the goodput by that over the two good paths alone, and the longest pause at
+//! Its table has the goodput by that over the two good paths alone, and the longest pause at
 //! the receiver.
 
 mod condition;
 mod facts;
 mod run;
-mod table;
 mod transfer;
 
 pub use self::condition::Condition;
 pub use self::facts::Facts;
-pub use self::run::{BadPath, BadPathProgress};
-pub use self::table::{BadPathTable, Cell};
+pub use self::run::{BadPath, Case};
 pub use self::transfer::Transfer;

@@ -19,7 +19,7 @@ const SETTLED: f64 = 4.0;
 
 /// The content of a download.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub struct Load {
     /// The file.
     pub content: Content,
     /// The `.torrent` file.

@@ -1,13 +1,13 @@
 //! What is wrong with the third path.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use hawser_lab::LinkChange;
 use hawser_path::Interface;
 
 use crate::error::ExperimentError;
+use crate::shape::Choice;
 use crate::stage::Stage;
 
 /// The delay that a far path has more than the others, in each direction.
@@ -31,16 +31,6 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// All conditions that are measured by default.
-    pub const ALL: [Self; 6] = [
-        Self::Loss(1),
-        Self::Loss(10),
-        Self::Loss(30),
-        Self::Far,
-        Self::Flap,
-        Self::Asymmetric,
-    ];
-
     /// What it does, in a few words.
     pub fn about(self) -> String {
         match self {
@@ -89,34 +79,25 @@ impl fmt::Display for Condition {
     }
 }
 
-impl FromStr for Condition {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|one| one.to_string() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(|one| one.to_string());
-            format!(
-                "there is no condition {text:?}: there are {}",
-                names.join(", ")
-            )
-        })
-    }
+impl Choice for Condition {
+    const WHAT: &'static str = "condition";
+    const ALL: &'static [Self] = &[
+        Self::Loss(1),
+        Self::Loss(10),
+        Self::Loss(30),
+        Self::Far,
+        Self::Flap,
+        Self::Asymmetric,
+    ];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
     fn names_are_read_back_and_others_are_refused() {
-        for condition in Condition::ALL {
-            assert_eq!(condition.to_string().parse(), Ok(condition));
-        }
-        let error = "loss-2".parse::<Condition>().unwrap_err();
-        assert!(
-            error.contains("loss-1, loss-10, loss-30, far, flap, asymmetric"),
-            "{error}"
-        );
+        assert_named::<Condition>();
     }
 }

@@ -1,6 +1,7 @@
 //! Runs transfers over two good paths and a bad one.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,11 +11,12 @@ use hawser_lab::LinkChange;
 use hawser_path::Interface;
 use hawser_topology::IsdAsn;
 use hawser_torrent::CreateOptions;
+use serde_json::json;
 
 use super::condition::{Condition, FLAP};
 use super::facts::Facts;
-use super::table::{BadPathTable, Cell, compare};
 use super::transfer::Transfer;
+use crate::bed::NetworkBed;
 use crate::content::Content;
 use crate::error::{During, ExperimentError};
 use crate::experiment::isd_as;
@@ -22,6 +24,7 @@ use crate::network::{LinkSpec, parallel};
 use crate::run::Load;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
+use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Series, Table};
 use crate::stage::{Shim, ShimOptions, Stage};
 
 /// Delay of the links in each direction.
@@ -56,79 +59,150 @@ pub struct BadPath {
     pub repeat: u16,
 }
 
-/// Progress of a measurement.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BadPathProgress<'a> {
-    /// A transfer has run.
-    Run {
-        /// The number of the repetition, from 1.
-        turn: u16,
-        /// The transfer.
-        transfer: Transfer,
-        /// The condition; `None` for the good paths alone.
-        condition: Option<Condition>,
-        /// What the run shows.
-        facts: &'a Facts,
-    },
-    /// A transfer has failed.
-    Failed {
-        /// The transfer.
-        transfer: Transfer,
-        /// The condition; `None` for the good paths alone.
-        condition: Option<Condition>,
-        /// Why.
-        why: &'a str,
-    },
+/// A transfer under a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// The transfer.
+    pub transfer: Transfer,
+    /// The condition of the third path; `None` if it is down from the beginning.
+    pub condition: Option<Condition>,
 }
 
-/// The network with what all runs share.
-struct Ready<'a> {
-    bad_path: &'a BadPath,
-    stage: &'a Stage,
-    sender: IsdAsn,
-    receiver: IsdAsn,
-    folder: &'a Path,
+impl Case {
+    fn third_path(&self) -> String {
+        let condition = self.condition;
+        condition.map_or("good paths".to_owned(), |one| one.to_string())
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.transfer, self.third_path())
+    }
+}
+
+impl Experiment for BadPath {
+    type Place = ();
     /// What is downloaded, if anything is.
-    load: Option<Load>,
+    type Bed = NetworkBed<Option<Load>>;
+    type Case = Case;
+    type Run = Facts;
+
+    fn turns(&self) -> u16 {
+        self.repeat
+    }
+
+    fn places(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    /// Each transfer over the good paths alone, and then under each condition.
+    fn cases(&self, (): &()) -> Vec<Case> {
+        let cases = self.transfers.iter().flat_map(|&transfer| {
+            let conditions = self.conditions.iter().copied().map(Some);
+            let conditions = std::iter::once(None).chain(conditions);
+            conditions.map(move |condition| Case {
+                transfer,
+                condition,
+            })
+        });
+        cases.collect()
+    }
+
+    async fn set_up(&self, (): &()) -> Result<Self::Bed, ExperimentError> {
+        let link = LinkSpec::new(self.rate as f64 / 1e6, DELAY.as_secs_f64() * 1e3);
+        let network = parallel(&[link; PATHS as usize])?;
+        // The file, and its copy.
+        let folder = Scratch::in_memory(2 * self.bytes())?;
+        let bed = NetworkBed::set(network, "bad-path", &self.program, false, folder)?;
+        let load = self.load(bed.folder())?;
+        Ok(bed.with(load))
+    }
+
+    async fn measure(&self, bed: &Self::Bed, case: &Case) -> Result<Facts, ExperimentError> {
+        let runner = Runner {
+            bad_path: self,
+            stage: &bed.stage,
+            folder: bed.folder(),
+            load: bed.servers.as_ref(),
+            sender: isd_as("1-ff00:0:111")?,
+            receiver: isd_as("1-ff00:0:110")?,
+        };
+        runner.record(case.transfer, case.condition).await
+    }
+
+    /// A single run over a bad path may fail.
+    fn retries(&self) -> bool {
+        true
+    }
+
+    fn summary(&self, run: &Facts) -> String {
+        let (pause, end) = (run.pause_seconds, run.resumed_at);
+        format!(
+            "{:.1} Mbit/s, longest pause {pause:.2} s until second {end:.1}",
+            run.mbit
+        )
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        let rate_mbit = self.rate as f64 / 1e6;
+        let round_trip_ms = 2e3 * DELAY.as_secs_f64();
+        let mut about = vec![format!(
+            "two good paths of {rate_mbit} Mbit/s and {round_trip_ms} ms, and one that:"
+        )];
+        let conditions = self.conditions.iter();
+        about.extend(conditions.map(|one| format!("  {one:<10}  {}", one.about())));
+        about.push("ratio: goodput by that of the good paths alone".to_owned());
+        Table {
+            experiment: "bad-path",
+            facts: vec![
+                ("rate_mbit", rate_mbit.into()),
+                ("round_trip_ms", round_trip_ms.into()),
+                ("settled_seconds", SETTLED.as_secs_f64().into()),
+                ("seconds", self.time.as_secs_f64().into()),
+                ("repeat", self.repeat.into()),
+            ],
+            about,
+            sections: vec![Section::of("cells", self, results, &columns())],
+            notes: Vec::new(),
+        }
+    }
+}
+
+fn columns<'a>() -> Columns<Row<'a, BadPath>> {
+    use Format::{Name, Number};
+    Columns::<Row<'a, BadPath>>::new()
+        .both("transfer", "transfer", Name, |row| {
+            row.case.transfer.to_string()
+        })
+        .json("condition", |row| {
+            row.case.condition.map(|one| one.to_string())
+        })
+        .text("third path", Name, |row| row.case.third_path())
+        .json("runs", |row| json!(row.series.runs))
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("mbit", "Mbit/s", Number(1), |row| {
+            row.series.median(|run| run.mbit)
+        })
+        .both("ratio", "ratio", Number(2), ratio)
+        .both("pause_seconds", "longest pause (s)", Number(2), |row| {
+            let pauses = row.series.values(|run| run.pause_seconds);
+            pauses.into_iter().reduce(f64::max)
+        })
+}
+
+/// Goodput by that of the same transfer over the good paths alone.
+fn ratio(row: &Row<'_, BadPath>) -> Option<f64> {
+    let alone = Case {
+        condition: None,
+        ..*row.case
+    };
+    let alone = row.all.iter().find(|series| series.case == alone)?;
+    let mbit = |series: &Series<Case, Facts>| series.median(|run| run.mbit);
+    Some(mbit(row.series)? / mbit(alone)?)
 }
 
 impl BadPath {
-    /// Runs each transfer over the good paths alone and under each condition, one run of each in turn.
-    /// What fails leaves a cell that says why.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Step`] if the network does not come up.
-    pub async fn run(
-        &self,
-        observe: &mut dyn FnMut(BadPathProgress<'_>),
-    ) -> Result<BadPathTable, ExperimentError> {
-        // The file, and its copy.
-        let folder = Scratch::in_memory(2 * self.bytes())?;
-        let link = LinkSpec::new(self.rate as f64 / 1e6, DELAY.as_secs_f64() * 1e3);
-        let network = parallel(&[link; PATHS as usize])?;
-        let stage = Stage::set(&network, "bad-path", &self.program, false)?;
-        let ready = Ready {
-            bad_path: self,
-            stage: &stage,
-            sender: isd_as("1-ff00:0:111")?,
-            receiver: isd_as("1-ff00:0:110")?,
-            folder: folder.path(),
-            load: self.load(folder.path())?,
-        };
-        let cells = ready.cells(observe).await;
-        stage.take_down()?;
-        Ok(BadPathTable {
-            experiment: "bad-path",
-            rate_mbit: self.rate as f64 / 1e6,
-            round_trip_ms: 2e3 * DELAY.as_secs_f64(),
-            settled_seconds: SETTLED.as_secs_f64(),
-            seconds: self.time.as_secs_f64(),
-            repeat: self.repeat,
-            cells,
-        })
-    }
-
     /// What the limits of the good links carry in a run, headers included.
     fn bytes(&self) -> u64 {
         let seconds = (SETTLED + self.time).as_secs_f64();
@@ -145,45 +219,17 @@ impl BadPath {
     }
 }
 
-impl<'a> Ready<'a> {
-    async fn cells(&self, observe: &mut dyn FnMut(BadPathProgress<'_>)) -> Vec<Cell> {
-        let transfers = self.bad_path.transfers.iter();
-        let mut cells: Vec<Cell> = transfers
-            .flat_map(|&transfer| {
-                let conditions = self.bad_path.conditions.iter().copied().map(Some);
-                let conditions = std::iter::once(None).chain(conditions);
-                conditions.map(move |condition| Cell::new(transfer, condition))
-            })
-            .collect();
-        for turn in 1..=self.bad_path.repeat {
-            for cell in &mut cells {
-                let (transfer, condition) = (cell.transfer, cell.condition);
-                match self.record(transfer, condition).await {
-                    Ok(facts) => {
-                        cell.add(facts);
-                        observe(BadPathProgress::Run {
-                            turn,
-                            transfer,
-                            condition,
-                            facts: &facts,
-                        });
-                    }
-                    Err(error) => {
-                        let why = error.to_string();
-                        observe(BadPathProgress::Failed {
-                            transfer,
-                            condition,
-                            why: &why,
-                        });
-                        cell.failure = Some(why);
-                    }
-                }
-            }
-        }
-        compare(&mut cells);
-        cells
-    }
+/// The network with the hosts at its ends.
+struct Runner<'a> {
+    bad_path: &'a BadPath,
+    stage: &'a Stage,
+    folder: &'a Path,
+    load: Option<&'a Load>,
+    sender: IsdAsn,
+    receiver: IsdAsn,
+}
 
+impl<'a> Runner<'a> {
     /// One run, with its servers.
     async fn record(
         &self,
@@ -234,7 +280,7 @@ impl<'a> Ready<'a> {
 
     /// A download to its end.
     async fn get(&self) -> Result<(Samples, f64), ExperimentError> {
-        let load = self.load.as_ref();
+        let load = self.load;
         let load = load.ok_or_else(|| ExperimentError::step("there is nothing to download"))?;
         let (torrent, content) = (&load.torrent, &load.content);
         let seeder = self.stage.seed(self.sender, torrent, &content.path, false);
@@ -305,5 +351,56 @@ impl<'a> Ready<'a> {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         };
         self.stage.shim_up(&options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_are_compared_with_themselves_over_good_paths() {
+        let bad_path = BadPath {
+            program: PathBuf::new(),
+            transfers: vec![Transfer::Get, Transfer::Send],
+            conditions: vec![Condition::Far],
+            rate: 50_000_000,
+            time: Duration::from_secs(2),
+            repeat: 3,
+        };
+        let runs = [
+            vec![(80.0, 0.1), (90.0, 0.1), (100.0, 0.1)],
+            vec![(99.0, 0.3), (81.0, 0.7)],
+            vec![],
+            vec![(81.0, 0.2)],
+        ];
+        let run = |(mbit, pause_seconds): (f64, f64)| Facts {
+            mbit,
+            pause_seconds,
+            resumed_at: 4.0,
+        };
+        let all = bad_path.cases(&()).into_iter().zip(runs);
+        let all = all.map(|(case, runs)| Series {
+            case,
+            runs: runs.into_iter().map(run).collect(),
+            failure: None,
+        });
+        let places = vec![((), all.collect())];
+        let table = serde_json::to_value(bad_path.table(&Results { places })).unwrap();
+        let cells = &table["cells"];
+        assert_eq!(
+            (&cells[0]["ratio"], &cells[1]["ratio"]),
+            (&json!(1.0), &json!(1.0))
+        );
+        assert_eq!(cells[1]["pause_seconds"], 0.7);
+        assert_eq!(
+            (&cells[0]["condition"], &cells[1]["condition"]),
+            (&json!(null), &json!("far"))
+        );
+        // There is nothing to compare it with.
+        assert_eq!(
+            (&cells[3]["mbit"], &cells[3]["ratio"]),
+            (&json!(81.0), &json!(null))
+        );
     }
 }

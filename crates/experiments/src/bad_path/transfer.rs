@@ -1,7 +1,8 @@
 //! What transfers.
 
 use std::fmt;
-use std::str::FromStr;
+
+use crate::shape::Choice;
 
 /// What transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +18,6 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// All transfers.
-    pub const ALL: [Self; 4] = [Self::Get, Self::Send, Self::ShimQuic, Self::ShimMptcp];
-
     /// Whether a TCP program connects through the shim.
     pub fn is_shim(self) -> bool {
         matches!(self, Self::ShimQuic | Self::ShimMptcp)
@@ -37,34 +35,18 @@ impl fmt::Display for Transfer {
     }
 }
 
-impl FromStr for Transfer {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|one| one.to_string() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(|one| one.to_string());
-            format!(
-                "there is no transfer {text:?}: there are {}",
-                names.join(", ")
-            )
-        })
-    }
+impl Choice for Transfer {
+    const WHAT: &'static str = "transfer";
+    const ALL: &'static [Self] = &[Self::Get, Self::Send, Self::ShimQuic, Self::ShimMptcp];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
     fn names_are_read_back_and_others_are_refused() {
-        for transfer in Transfer::ALL {
-            assert_eq!(transfer.to_string().parse(), Ok(transfer));
-        }
-        let error = "shim".parse::<Transfer>().unwrap_err();
-        assert!(
-            error.contains("get, send, shim-quic, shim-mptcp"),
-            "{error}"
-        );
+        assert_named::<Transfer>();
     }
 }
