@@ -1,4 +1,4 @@
-//! The figure of a [`Table`]: for each course, a bar of goodput and a bar of processor time for each
+//! The figure: for each course, a bar of goodput and a bar of processor time for each
 //! carrier.
 
 use std::error::Error;
@@ -6,9 +6,14 @@ use std::error::Error;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::table::{Row, Table};
+use super::per_gigabyte::PerGigabyte;
+use super::run::Matrix;
 use crate::error::{During, ExperimentError};
 use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::shape::{Results, Series};
+use crate::stage::Carried;
+
+type Row = Series<super::Carrier, Carried>;
 
 /// Width of the picture, in pixels.
 const WIDTH: u32 = 960;
@@ -27,31 +32,34 @@ const HALF: i32 = 7;
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
-pub fn draw(table: &Table) -> Result<String, ExperimentError> {
-    svg(table).during("drawing the figure")
+pub fn draw(repeat: u16, results: &Results<Matrix>) -> Result<String, ExperimentError> {
+    svg(repeat, results).during("drawing the figure")
 }
 
-fn svg(table: &Table) -> Result<String, Box<dyn Error>> {
-    let courses = table.rows.chunk_by(|a, b| a.course == b.course);
-    let height = courses.clone().map(|rows| COURSE + ROW * rows.len() as i32);
+fn svg(repeat: u16, results: &Results<Matrix>) -> Result<String, Box<dyn Error>> {
+    let courses = results.places.iter();
+    let height = courses
+        .clone()
+        .map(|(_, rows)| COURSE + ROW * rows.len() as i32);
     let height = HEADING + height.sum::<i32>() + ROW;
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
         let largest = |of: &dyn Fn(&Row) -> Option<f64>| {
-            table.rows.iter().filter_map(of).fold(1e-9, f64::max)
+            let rows = courses.clone().flat_map(|(_, rows)| rows);
+            rows.filter_map(of).fold(1e-9, f64::max)
         };
         let picture = Picture {
             area: &area,
-            goodput: largest(&|row| row.gbit),
-            cpu: largest(&|row| Some(row.cpu_per_gb.as_ref()?.all)),
+            goodput: largest(&|row| row.median(Carried::gbit)),
+            cpu: largest(&|row| Some(PerGigabyte::of(&row.runs)?.all)),
         };
-        picture.heading(table)?;
+        picture.heading(repeat)?;
         let mut y = HEADING;
-        for rows in courses {
+        for (course, rows) in courses {
             y += COURSE / 2;
-            picture.text((20, y), 15, BLACK, HPos::Left, &rows[0].course.to_string())?;
+            picture.text((20, y), 15, BLACK, HPos::Left, &course.to_string())?;
             y += COURSE / 2;
             for row in rows {
                 picture.row(y, row)?;
@@ -71,9 +79,9 @@ struct Picture<'a, 'b> {
 }
 
 impl Picture<'_, '_> {
-    fn heading(&self, table: &Table) -> Drawn {
-        self.text((20, 20), 18, BLACK, HPos::Left, table.experiment)?;
-        let runs = match table.repeat {
+    fn heading(&self, repeat: u16) -> Drawn {
+        self.text((20, 20), 18, BLACK, HPos::Left, "throughput")?;
+        let runs = match repeat {
             1 => "the only run".to_owned(),
             runs => format!("medians of {runs} runs, line: smallest to largest"),
         };
@@ -98,15 +106,16 @@ impl Picture<'_, '_> {
     }
 
     fn row(&self, y: i32, row: &Row) -> Drawn {
-        self.text((NAME, y), 13, BLACK, HPos::Right, &row.carrier.to_string())?;
-        let (Some(gbit), Some(cpu)) = (row.gbit, &row.cpu_per_gb) else {
-            let why = row.failure.as_deref().unwrap_or("not measured");
+        self.text((NAME, y), 13, BLACK, HPos::Right, &row.case.to_string())?;
+        let figures = (row.median(Carried::gbit), PerGigabyte::of(&row.runs));
+        let (Some(gbit), Some(cpu)) = figures else {
+            let why = row.missing().unwrap_or_default();
             return self.text((GOODPUT.0, y), 12, GREY, HPos::Left, why);
         };
         let goodput = |value: f64| GOODPUT.0 + (f64::from(GOODPUT.1) * value / self.goodput) as i32;
         self.bar(y, GOODPUT.0, goodput(gbit), COLOURS[0])?;
-        let smallest = row.runs_gbit.iter().copied().fold(gbit, f64::min);
-        let largest = row.runs_gbit.iter().copied().fold(gbit, f64::max);
+        let smallest = row.values(Carried::gbit).into_iter().fold(gbit, f64::min);
+        let largest = row.values(Carried::gbit).into_iter().fold(gbit, f64::max);
         let ends = [(goodput(smallest), y), (goodput(largest), y)];
         self.area
             .draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
@@ -139,7 +148,6 @@ impl Picture<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::Carried;
     use crate::throughput::{Carrier, Course};
 
     #[test]
@@ -152,21 +160,24 @@ mod tests {
             routers: vec![0.5],
             paths: 1,
         };
-        let row = |course, carrier| Row::new(course, carrier, std::slice::from_ref(&run), None);
+        let row = |case| Series {
+            case,
+            runs: vec![run.clone()],
+            failure: None,
+        };
         let [first, second, ..] = Course::TELLING;
-        let missing = Some("iperf3 is missing".to_owned());
-        let table = Table {
-            experiment: "throughput",
-            repeat: 1,
-            seconds: 1.0,
-            bytes: 1,
-            rows: vec![
-                row(first, Carrier::Quic),
-                Row::new(first, Carrier::Tcp, &[], missing),
-                row(second, Carrier::Torrent(1)),
+        let missing = Series {
+            case: Carrier::Tcp,
+            runs: Vec::new(),
+            failure: Some("iperf3 is missing".to_owned()),
+        };
+        let results = Results {
+            places: vec![
+                (first, vec![row(Carrier::Quic), missing]),
+                (second, vec![row(Carrier::Torrent(1))]),
             ],
         };
-        let text = draw(&table).unwrap();
+        let text = draw(1, &results).unwrap();
         let names = [
             first.to_string(),
             second.to_string(),

@@ -4,16 +4,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_torrent::CreateOptions;
+use serde_json::json;
 
 use super::carrier::Carrier;
 use super::course::Course;
-use super::table::{Row, Table};
+use super::figure;
+use super::per_gigabyte::PerGigabyte;
+use crate::bed::NetworkBed;
 use crate::content::Content;
 use crate::error::ExperimentError;
 use crate::experiment::select;
 use crate::run::Load;
 use crate::scratch::Scratch;
-use crate::stage::{Carried, Server, Stage};
+use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::stage::{Carried, Server};
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -32,95 +36,51 @@ pub struct Matrix {
     pub bytes: u64,
 }
 
-/// Progress of a measurement.
+/// What all runs on a course share.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum Progress<'a> {
-    /// The network of a course is up.
-    Course(&'a Course),
-    /// A carrier has run.
-    Run {
-        /// The number of the repetition, from 1.
-        turn: u16,
-        /// The carrier.
-        carrier: Carrier,
-        /// Its goodput in Gbit/s.
-        gbit: f64,
-    },
-    /// A carrier cannot run.
-    Failed {
-        /// The carrier.
-        carrier: Carrier,
-        /// Why.
-        why: &'a str,
-    },
-}
-
-/// A course with its servers.
-struct Ready<'a> {
-    stage: Stage,
-    course: &'a Course,
-    matrix: &'a Matrix,
-    load: &'a Load,
-    folder: &'a Path,
+pub struct Servers {
+    course: Course,
+    load: Load,
     /// The server for SCION packets and QUIC, if one is needed.
     perf: Option<Server>,
     /// The seeders for IP peers and for SCION peers, if needed.
     seeders: [Vec<Server>; 2],
 }
 
-impl Matrix {
-    /// Measures each carrier on each course, one run of each in turn. A carrier that fails leaves a
-    /// row that says why.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Step`] if a network or a server does not come up, or a file cannot be
-    /// written.
-    pub async fn run(
-        &self,
-        observe: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Table, ExperimentError> {
-        let folder = Scratch::in_memory(2 * self.bytes)?;
-        let load = self.load(folder.path())?;
-        let mut rows = Vec::new();
-        for course in &self.courses {
-            let ready = self.ready(course, &load, folder.path()).await?;
-            observe(Progress::Course(course));
-            rows.extend(ready.rows(observe).await);
-            ready.stage.take_down()?;
-        }
-        Ok(Table {
-            experiment: "throughput",
-            repeat: self.repeat,
-            seconds: self.time.as_secs_f64(),
-            bytes: self.bytes,
-            rows,
-        })
+impl Experiment for Matrix {
+    type Place = Course;
+    type Bed = NetworkBed<Servers>;
+    type Case = Carrier;
+    type Run = Carried;
+
+    fn turns(&self) -> u16 {
+        self.repeat
     }
 
-    fn load(&self, folder: &Path) -> Result<Load, ExperimentError> {
-        let content = Content::generate(folder, self.bytes)?;
-        Load::new(content, folder, &CreateOptions::default(), &mut |_, _| {})
+    fn places(&self) -> Vec<Course> {
+        self.courses.clone()
     }
 
-    fn needs(&self, needed: impl Fn(Carrier) -> bool) -> bool {
-        self.carriers.iter().any(|carrier| needed(*carrier))
+    fn heading(&self, course: &Course) -> Option<String> {
+        Some(course.to_string())
+    }
+
+    /// All carriers that fit the course.
+    fn cases(&self, course: &Course) -> Vec<Carrier> {
+        let carriers = self.carriers.iter().copied();
+        carriers.filter(|carrier| carrier.fits(course)).collect()
     }
 
     /// Brings the network of a course up, with the servers that its carriers need.
-    async fn ready<'a>(
-        &'a self,
-        course: &'a Course,
-        load: &'a Load,
-        folder: &'a Path,
-    ) -> Result<Ready<'a>, ExperimentError> {
-        let (_, to) = course.ends()?;
-        let (from, _) = course.ends()?;
-        let network = course.network()?;
-        let stage = Stage::set(&network, "throughput", &self.program, !course.offload)?;
+    async fn set_up(&self, course: &Course) -> Result<Self::Bed, ExperimentError> {
+        let (from, to) = course.ends()?;
+        let folder = Scratch::in_memory(2 * self.bytes)?;
+        let load = self.load(folder.path())?;
+        let (network, no_offload) = (course.network()?, !course.offload);
+        let bed = NetworkBed::set(network, "throughput", &self.program, no_offload, folder)?;
         let mut perf = None;
         if self.needs(|carrier| matches!(carrier, Carrier::Scion | Carrier::Quic)) {
-            perf = Some(stage.serve_perf(to, false).await?);
+            perf = Some(bed.stage.serve_perf(to, false).await?);
         }
         let mut seeders = [Vec::new(), Vec::new()];
         let (torrent, content) = (&load.torrent, &load.content.path);
@@ -131,91 +91,167 @@ impl Matrix {
                 _ => false,
             };
             if self.needs(needed) {
-                let seeder = stage.seed(from, torrent, content, over_ip).await?;
+                let seeder = bed.stage.seed(from, torrent, content, over_ip).await?;
                 seeders[usize::from(!over_ip)].push(seeder);
             }
         }
-        Ok(Ready {
-            stage,
-            course,
-            matrix: self,
+        Ok(bed.with(Servers {
+            course: *course,
             load,
-            folder,
             perf,
             seeders,
-        })
+        }))
+    }
+
+    async fn measure(
+        &self,
+        bed: &Self::Bed,
+        carrier: &Carrier,
+    ) -> Result<Carried, ExperimentError> {
+        let (stage, servers, time) = (&bed.stage, &bed.servers, self.time);
+        let (from, to) = servers.course.ends()?;
+        let payload = servers.course.udp_payload();
+        let perf = servers.perf.as_ref();
+        let perf = perf.ok_or_else(|| ExperimentError::step("there is no server"));
+        let (seeders, args) = match *carrier {
+            Carrier::Udp => return stage.plain((from, to), "udp", payload, time).await,
+            Carrier::Tls => return stage.plain((from, to), "tls", payload, time).await,
+            Carrier::Tcp => return stage.iperf3(from, to, time).await,
+            Carrier::Scion => return stage.perf(from, perf?, time, &["--raw", "none"]).await,
+            Carrier::Quic => return stage.perf(from, perf?, time, &[]).await,
+            Carrier::TorrentIp => (&servers.seeders[0], Vec::new()),
+            Carrier::Torrent(paths) => (&servers.seeders[1], select("shortest", paths.into())),
+        };
+        let download = (to, args, &*servers.load.torrent, &seeders[..]);
+        stage.downloads(&[download], bed.folder()).await
+    }
+
+    fn summary(&self, run: &Carried) -> String {
+        format!("{:.2} Gbit/s", run.gbit())
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        Table {
+            experiment: "throughput",
+            facts: vec![
+                ("repeat", self.repeat.into()),
+                ("seconds", self.time.as_secs_f64().into()),
+                ("bytes", self.bytes.into()),
+            ],
+            sections: vec![Section::of("rows", self, results, &columns())],
+            ..Table::default()
+        }
+    }
+
+    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
+        figure::draw(self.repeat, results).map(Some)
     }
 }
 
-impl Ready<'_> {
-    /// Runs all carriers that fit the course.
-    async fn rows(&self, observe: &mut dyn FnMut(Progress<'_>)) -> Vec<Row> {
-        let carriers = self.matrix.carriers.iter().copied();
-        let carriers = carriers.filter(|carrier| carrier.fits(self.course));
-        let mut results: Vec<(Carrier, Vec<Carried>, Option<String>)> = carriers
-            .map(|carrier| (carrier, Vec::new(), None))
-            .collect();
-        for turn in 1..=self.matrix.repeat {
-            for (carrier, runs, failure) in &mut results {
-                let carrier = *carrier;
-                if failure.is_some() {
-                    continue;
-                }
-                match self.carry(carrier).await {
-                    Ok(run) => {
-                        let gbit = run.gbit();
-                        observe(Progress::Run {
-                            turn,
-                            carrier,
-                            gbit,
-                        });
-                        runs.push(run);
-                    }
-                    Err(error) => {
-                        let why = error.to_string();
-                        observe(Progress::Failed { carrier, why: &why });
-                        *failure = Some(why);
-                    }
-                }
-            }
-        }
-        let rows = results.into_iter();
-        rows.map(|(carrier, runs, failure)| Row::new(*self.course, carrier, &runs, failure))
-            .collect()
+impl Matrix {
+    fn load(&self, folder: &Path) -> Result<Load, ExperimentError> {
+        let content = Content::generate(folder, self.bytes)?;
+        Load::new(content, folder, &CreateOptions::default(), &mut |_, _| {})
     }
 
-    async fn carry(&self, carrier: Carrier) -> Result<Carried, ExperimentError> {
-        let (from, to) = self.course.ends()?;
-        let time = self.matrix.time;
-        let payload = self.course.udp_payload();
-        match carrier {
-            Carrier::Udp => self.stage.plain((from, to), "udp", payload, time).await,
-            Carrier::Tls => self.stage.plain((from, to), "tls", payload, time).await,
-            Carrier::Tcp => self.stage.iperf3(from, to, time).await,
-            Carrier::Scion => self.perf(&["--raw", "none"]).await,
-            Carrier::Quic => self.perf(&[]).await,
-            Carrier::TorrentIp => self.download(&self.seeders[0], Vec::new()).await,
-            Carrier::Torrent(paths) => {
-                let args = select("shortest", paths.into());
-                self.download(&self.seeders[1], args).await
-            }
-        }
+    fn needs(&self, needed: impl Fn(Carrier) -> bool) -> bool {
+        self.carriers.iter().any(|carrier| needed(*carrier))
     }
+}
 
-    async fn perf(&self, args: &[&str]) -> Result<Carried, ExperimentError> {
-        let server = self.perf.as_ref();
-        let server = server.ok_or_else(|| ExperimentError::step("there is no server"))?;
-        let (from, time) = (self.course.ends()?.0, self.matrix.time);
-        self.stage.perf(from, server, time, args).await
-    }
+fn columns<'a>() -> Columns<Row<'a, Matrix>> {
+    use Format::{Name, Number, Percent};
+    Columns::<Row<'a, Matrix>>::new()
+        .json("routers", |row| row.place.routers)
+        .json("mtu", |row| row.place.mtu)
+        .json("offload", |row| row.place.offload)
+        .both("carrier", "carrier", Name, |row| row.case.to_string())
+        .json("runs_gbit", |row| row.series.values(Carried::gbit))
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("gbit", "Gbit/s", Number(2), |row| {
+            row.series.median(Carried::gbit)
+        })
+        .both("spread", "spread", Percent(1), |row| {
+            row.series.spread(Carried::gbit)
+        })
+        .json("cpu_per_gb", |row| json!(PerGigabyte::of(&row.series.runs)))
+        .text("CPU s/GB: sender", Number(2), |row| {
+            row.series.median(|run| run.per_gb(run.sender))
+        })
+        .text("receiver", Number(2), |row| {
+            row.series.median(|run| run.per_gb(run.receiver))
+        })
+        .text("routers", Number(2), |row| {
+            row.series
+                .median(|run| run.per_gb(run.routers.iter().sum()))
+        })
+        .text("all", Number(2), |row| {
+            PerGigabyte::of(&row.series.runs).map(|cpu| cpu.all)
+        })
+        .json("paths", |row| {
+            let paths = row.series.runs.iter().map(|run| run.paths);
+            paths.max().unwrap_or(0)
+        })
+}
 
-    async fn download(
-        &self,
-        seeders: &[Server],
-        args: Vec<String>,
-    ) -> Result<Carried, ExperimentError> {
-        let to = self.course.ends()?.1;
-        let download = (to, args, &*self.load.torrent, seeders);
-        self.stage.downloads(&[download], self.folder).await
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Series;
+
+    #[test]
+    fn rows_have_medians_and_say_what_is_missing() {
+        let run = |seconds: f64| Carried {
+            bytes: 500_000_000,
+            seconds,
+            sender: 0.5,
+            receiver: 1.0,
+            routers: vec![0.1],
+            paths: 2,
+        };
+        let matrix = Matrix {
+            program: PathBuf::new(),
+            courses: vec![Course::TELLING[0]],
+            carriers: vec![Carrier::Torrent(2), Carrier::Tcp],
+            repeat: 3,
+            time: Duration::from_secs(1),
+            bytes: 1,
+        };
+        let series = |case, runs, failure| Series {
+            case,
+            runs,
+            failure,
+        };
+        let all = vec![
+            series(
+                Carrier::Torrent(2),
+                vec![run(1.0), run(2.0), run(4.0)],
+                None,
+            ),
+            series(Carrier::Tcp, vec![], Some("install iperf3".to_owned())),
+        ];
+        let places = vec![(Course::TELLING[0], all)];
+        let table = matrix.table(&Results { places });
+        let json = serde_json::to_value(&table).unwrap();
+        let row = &json["rows"][0];
+        assert_eq!(
+            (&row["carrier"], &row["mtu"]),
+            (&json!("torrent-2"), &json!(1500))
+        );
+        assert_eq!((&row["gbit"], &row["spread"]), (&json!(2.0), &json!(1.5)));
+        assert_eq!(
+            (&row["paths"], &row["cpu_per_gb"]["receiver"]),
+            (&json!(2), &json!(2.0))
+        );
+        let row = &json["rows"][1];
+        assert_eq!(
+            (&row["gbit"], &row["cpu_per_gb"]),
+            (&json!(null), &json!(null))
+        );
+        let text = table.to_string();
+        assert!(
+            text.contains("  tcp        left out: install iperf3\n"),
+            "{text}"
+        );
     }
 }

@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use hawser_experiments::throughput::{Carrier, Course, Matrix, Progress, Row, Table, draw};
+use hawser_experiments::shape::{Choice, choice};
+use hawser_experiments::throughput::{Carrier, Course, Matrix};
 
-use super::args::{ResultArgs, at_least};
-use crate::cmd::experiment::until_interrupted;
+use super::args::{ResultArgs, at_least, measure};
 use crate::cmd::process;
 use crate::cmd::quantity::size;
 use crate::failure::Failure;
-use crate::out::{errln, outln};
 
 #[derive(clap::Args)]
 pub struct ThroughputArgs {
     /// Measure these only: udp, tcp (iperf3), tls and torrent-ip over plain IP; scion (packets),
     /// quic, torrent-1, torrent-2, torrent-4 and torrent-8 (paths) over SCION
-    #[arg(long, value_name = "CARRIER,...", value_delimiter = ',')]
+    #[arg(long, value_name = "CARRIER,...", value_delimiter = ',', value_parser = choice::<Carrier>)]
     only: Vec<Carrier>,
     /// Border routers between the hosts: 0 for two hosts of one AS, or 2 to 8, since each AS has one
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = routers)]
@@ -83,66 +82,15 @@ impl ThroughputArgs {
 
 /// Runs `hawser bench throughput`, and always takes its networks down.
 pub fn run(args: ThroughputArgs) -> Result<(), Failure> {
-    let figure = args.result.figure()?;
     let matrix = Matrix {
         program: process::program()?,
         courses: args.courses(),
-        carriers: match &args.only[..] {
-            [] => Carrier::ALL.to_vec(),
-            only => only.to_vec(),
-        },
+        carriers: Carrier::chosen(&args.only),
         repeat: args.repeat,
         time: args.time,
         bytes: args.size,
     };
-    let mut observe = |progress: Progress<'_>| match progress {
-        Progress::Course(course) => errln!("{course}"),
-        Progress::Run {
-            turn,
-            carrier,
-            gbit,
-        } => errln!("  {turn}/{}: {carrier} {gbit:.2} Gbit/s", matrix.repeat),
-        Progress::Failed { carrier, why } => errln!("  {carrier}: {why}"),
-        _ => {}
-    };
-    let table = until_interrupted(matrix.run(&mut observe))?;
-    args.result.show(&table, figure, draw, print_table)
-}
-
-fn print_table(table: &Table) {
-    for rows in table.rows.chunk_by(|a, b| a.course == b.course) {
-        outln!("{}", rows[0].course);
-        outln!(
-            "  {:<11} {:>4} {:>8} {:>7}   CPU s/GB: {:>6} {:>8} {:>7} {:>6}",
-            "carrier",
-            "runs",
-            "Gbit/s",
-            "spread",
-            "sender",
-            "receiver",
-            "routers",
-            "all"
-        );
-        for row in rows {
-            outln!("  {}", line(row));
-        }
-    }
-}
-
-fn line(row: &Row) -> String {
-    let name = row.carrier.to_string();
-    let (Some(gbit), Some(spread), Some(cpu)) = (row.gbit, row.spread, &row.cpu_per_gb) else {
-        let why = row.failure.as_deref().unwrap_or("not measured");
-        return format!("{name:<11} {why}");
-    };
-    let (runs, percent) = (row.runs_gbit.len(), 100.0 * spread);
-    let routers = cpu.routers.iter().fold(0.0, |all, one| all + one);
-    let failure = row.failure.as_deref().unwrap_or_default();
-    let text = format!(
-        "{name:<11} {runs:>4} {gbit:>8.2} {percent:>6.1}%             {:>6.2} {:>8.2} {routers:>7.2} {:>6.2}  {failure}",
-        cpu.sender, cpu.receiver, cpu.all
-    );
-    text.trim_end().to_owned()
+    measure(&matrix, &args.result)
 }
 
 #[cfg(test)]
