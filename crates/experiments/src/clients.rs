@@ -4,14 +4,16 @@
 mod client;
 mod run;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::json;
 
 pub use self::client::Client;
-use self::run::Stage;
+use self::run::Host;
 use crate::error::ExperimentError;
-use crate::report::{median, spread};
+use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
 
 /// A comparison of clients.
 #[derive(Debug, Clone)]
@@ -30,33 +32,19 @@ pub struct Comparison {
     pub folder: Option<PathBuf>,
 }
 
-/// What the clients needed.
-#[derive(Debug, Clone, Serialize)]
-pub struct Table {
-    /// Bytes of the file that was transferred.
-    pub bytes: u64,
-    /// One row for each client.
-    pub rows: Vec<Row>,
-}
-
-/// What one client needed.
-#[derive(Debug, Clone, Serialize)]
-pub struct Row {
+/// A client that may be installed.
+#[derive(Debug, Clone)]
+pub struct Installed {
     /// The client.
     pub client: Client,
     /// Its version; `None` if it is not installed.
     pub version: Option<String>,
-    /// How to install it, if it is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<&'static str>,
-    /// Its runs, in order.
-    pub runs: Vec<Run>,
-    /// The median rate in Gbit/s, from the start of the leecher's process to its end.
-    pub gbit: Option<f64>,
-    /// The difference between the largest and the smallest rate, as a share of the median.
-    pub spread: Option<f64>,
-    /// The median processor time of seeder and leecher together, in seconds per GB.
-    pub cpu_per_gb: Option<f64>,
+}
+
+impl fmt::Display for Installed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(f)
+    }
 }
 
 /// One run of a client.
@@ -71,72 +59,121 @@ pub struct Run {
 }
 
 impl Run {
-    fn cpu_per_gb(&self) -> f64 {
+    /// Processor time of both, in seconds per GB.
+    pub fn cpu_per_gb(&self) -> f64 {
         self.seeder_cpu_per_gb + self.leecher_cpu_per_gb
     }
 }
 
-impl Comparison {
-    /// Runs the installed clients in turn; calls `observe` after each run with the client and the
-    /// number of the run. Blocks until done.
-    ///
-    /// # Errors
-    /// When a step fails, or a downloaded file differs from the seeded one.
-    pub fn run(
-        &self,
-        observe: &mut dyn FnMut(Client, u16, &Run),
-    ) -> Result<Table, ExperimentError> {
+impl Experiment for Comparison {
+    type Place = ();
+    type Bed = Host;
+    type Case = Installed;
+    type Run = Run;
+
+    fn turns(&self) -> u16 {
+        self.repeat
+    }
+
+    fn places(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    fn cases(&self, (): &()) -> Vec<Installed> {
         let clients = self.clients.iter();
-        let mut rows: Vec<Row> = clients
-            .map(|client| {
-                let version = client.version(&self.program);
-                Row {
-                    client: *client,
-                    missing: version.is_none().then(|| client.remedy()),
-                    version,
-                    runs: Vec::new(),
-                    gbit: None,
-                    spread: None,
-                    cpu_per_gb: None,
-                }
-            })
-            .collect();
-        let stage = Stage::prepare(self)?;
-        for turn in 1..=self.repeat {
-            for row in rows.iter_mut().filter(|row| row.version.is_some()) {
-                let run = stage.run(row.client)?;
-                observe(row.client, turn, &run);
-                row.runs.push(run);
-            }
+        let cases = clients.map(|&client| Installed {
+            client,
+            version: client.version(&self.program),
+        });
+        cases.collect()
+    }
+
+    async fn set_up(&self, (): &()) -> Result<Host, ExperimentError> {
+        Host::prepare(self)
+    }
+
+    async fn measure(&self, host: &Host, case: &Installed) -> Result<Run, ExperimentError> {
+        match case.version {
+            None => Err(ExperimentError::Missing(case.client.remedy())),
+            Some(_) => host.run(case.client).await,
         }
-        rows.iter_mut().for_each(Row::sum_up);
-        let bytes = self.bytes;
-        Ok(Table { bytes, rows })
+    }
+
+    fn summary(&self, run: &Run) -> String {
+        format!("{:.2} Gbit/s", run.gbit)
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        let gigabytes = self.bytes as f64 / 1e9;
+        Table {
+            experiment: "clients",
+            facts: vec![("bytes", self.bytes.into())],
+            about: vec![format!(
+                "{gigabytes:.1} GB over TCP on this host, one seeder and one leecher"
+            )],
+            sections: vec![Section::of("rows", self, results, &columns())],
+            notes: Vec::new(),
+        }
     }
 }
 
-impl Row {
-    /// The median processor time of the seeder, in seconds per GB; NaN without runs.
-    pub fn seeder_cpu_per_gb(&self) -> f64 {
-        self.median(|run| run.seeder_cpu_per_gb)
-    }
+fn columns<'a>() -> Columns<Row<'a, Comparison>> {
+    use Format::{Name, Number, Percent, Text};
+    Columns::<Row<'a, Comparison>>::new()
+        .both("client", "client", Name, |row| row.case.to_string())
+        .both("version", "version", Text, |row| row.case.version.clone())
+        .json("runs", |row| json!(row.series.runs))
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("gbit", "Gbit/s", Number(2), |row| {
+            row.series.median(|run| run.gbit)
+        })
+        .both("spread", "spread", Percent(1), |row| {
+            row.series.spread(|run| run.gbit)
+        })
+        .text("CPU s/GB: seeder", Number(2), |row| {
+            row.series.median(|run| run.seeder_cpu_per_gb)
+        })
+        .text("leecher", Number(2), |row| {
+            row.series.median(|run| run.leecher_cpu_per_gb)
+        })
+        .both("cpu_per_gb", "all", Number(2), |row| {
+            row.series.median(Run::cpu_per_gb)
+        })
+}
 
-    /// The median processor time of the leecher, in seconds per GB; NaN without runs.
-    pub fn leecher_cpu_per_gb(&self) -> f64 {
-        self.median(|run| run.leecher_cpu_per_gb)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Series;
 
-    fn median(&self, value: fn(&Run) -> f64) -> f64 {
-        median(&self.runs.iter().map(value).collect::<Vec<f64>>())
-    }
-
-    fn sum_up(&mut self) {
-        if self.runs.is_empty() {
-            return;
-        }
-        let gbit: Vec<f64> = self.runs.iter().map(|run| run.gbit).collect();
-        self.gbit = Some(median(&gbit));
-        self.spread = Some(spread(&gbit));
-        self.cpu_per_gb = Some(self.median(Run::cpu_per_gb));
+    #[test]
+    fn what_is_not_installed_is_named_with_the_remedy() {
+        let comparison = Comparison {
+            program: PathBuf::from("/usr/bin/env"),
+            clients: vec![Client::Rqbit],
+            repeat: 2,
+            bytes: 1,
+            piece: None,
+            folder: None,
+        };
+        let missing = Installed {
+            client: Client::Rqbit,
+            version: None,
+        };
+        let series = Series {
+            failure: Some(missing.client.remedy().to_owned()),
+            case: missing,
+            runs: Vec::new(),
+        };
+        let places = vec![((), vec![series])];
+        let table = comparison.table(&Results { places });
+        let text = table.to_string();
+        assert!(
+            text.contains("rqbit   left out: not installed: `cargo install rqbit`"),
+            "{text}"
+        );
+        let json = serde_json::to_value(&table).unwrap();
+        assert_eq!(json["rows"][0]["client"], "rqbit");
+        assert_eq!(json["rows"][0]["runs"], json!([]));
     }
 }

@@ -15,7 +15,7 @@ use std::fmt::Display;
 #[cfg(test)]
 pub(crate) use self::choice::assert_named;
 pub use self::choice::{Choice, choice};
-pub use self::results::{Results, Row, Series};
+pub use self::results::{Cases, Results, Row, Series};
 pub use self::table::{Columns, Format, Section, Table};
 use crate::error::ExperimentError;
 
@@ -129,7 +129,7 @@ pub async fn run<E: Experiment>(
             observe(Progress::Place(&heading));
         }
         let cases = experiment.cases(&place).into_iter();
-        let mut all: Vec<Series<E::Case, E::Run>> = cases.map(Series::new).collect();
+        let mut all: Cases<E> = cases.map(Series::new).collect();
         for turn in 1..=turns {
             for series in &mut all {
                 if series.failure.is_some() && !experiment.retries() {

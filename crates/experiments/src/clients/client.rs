@@ -3,9 +3,8 @@
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
-use serde::Serialize;
+use crate::shape::Choice;
 
 /// The program that seeds or downloads through libtorrent's Python binding.
 const LIBTORRENT: &str = include_str!("libtorrent.py");
@@ -14,8 +13,7 @@ const LIBTORRENT: &str = include_str!("libtorrent.py");
 const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
 
 /// A BitTorrent client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Client {
     /// This program.
@@ -44,9 +42,6 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Client {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Hawser, Self::Rqbit, Self::Libtorrent];
-
     /// The version of the installed client; `None` if it is not installed.
     pub(super) fn version(self, program: &Path) -> Option<String> {
         let mut command = match self {
@@ -160,24 +155,18 @@ impl fmt::Display for Client {
     }
 }
 
-impl FromStr for Client {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|it| it.to_string() == text);
-        found.ok_or_else(|| format!("{text} is none of hawser, rqbit and libtorrent"))
-    }
+impl Choice for Client {
+    const WHAT: &'static str = "client";
+    const ALL: &'static [Self] = &[Self::Hawser, Self::Rqbit, Self::Libtorrent];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
-    fn names_read_back_and_others_are_refused() {
-        for client in Client::ALL {
-            assert_eq!(client.to_string().parse(), Ok(client));
-        }
-        assert!("aria2".parse::<Client>().is_err());
+    fn names_are_read_back_and_others_are_refused() {
+        assert_named::<Client>();
     }
 }

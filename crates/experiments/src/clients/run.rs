@@ -4,8 +4,9 @@ use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
 
 use super::client::{Client, Transfer};
 use super::{Comparison, Run};
@@ -13,6 +14,7 @@ use crate::content::Content;
 use crate::cpu;
 use crate::error::{During, ExperimentError};
 use crate::scratch::Scratch;
+use crate::shape::Bed;
 
 /// Longest time in which a seeder verifies its file, or a leecher fetches it: at least 100 Mbit/s.
 const SLOWEST: f64 = 12.5e6;
@@ -23,18 +25,24 @@ const REST: Duration = Duration::from_millis(300);
 /// Interval at which the end of the leecher is looked for.
 const POLL: Duration = Duration::from_millis(1);
 
-/// The file and the folders of all transfers.
+/// This host, with the file and the folders of all transfers.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub struct Host {
     program: PathBuf,
     content: Content,
     torrent: PathBuf,
     scratch: Scratch,
 }
 
-impl Stage {
+impl Bed for Host {
+    async fn take_down(self) -> Result<(), ExperimentError> {
+        Ok(())
+    }
+}
+
+impl Host {
     /// Makes the file to be transferred, and its torrent.
-    pub fn prepare(comparison: &Comparison) -> Result<Self, ExperimentError> {
+    pub(super) fn prepare(comparison: &Comparison) -> Result<Self, ExperimentError> {
         let scratch = match &comparison.folder {
             Some(folder) => Scratch::create_in(folder)?,
             // The seeded file and the downloaded one.
@@ -62,15 +70,15 @@ impl Stage {
     }
 
     /// Transfers the file once.
-    pub fn run(&self, client: Client) -> Result<Run, ExperimentError> {
+    pub(super) async fn run(&self, client: Client) -> Result<Run, ExperimentError> {
         let output = self.scratch.path().join("output");
         std::fs::create_dir(&output).during(output.display())?;
-        let run = self.transfer(client, &output);
+        let run = self.transfer(client, &output).await;
         std::fs::remove_dir_all(&output).during(output.display())?;
         run
     }
 
-    fn transfer(&self, client: Client, output: &Path) -> Result<Run, ExperimentError> {
+    async fn transfer(&self, client: Client, output: &Path) -> Result<Run, ExperimentError> {
         let name = self.content.path.file_name();
         let name = name.and_then(|name| name.to_str()).unwrap_or_default();
         let transfer = Transfer {
@@ -84,11 +92,11 @@ impl Stage {
         let patience = self.content.bytes as f64 / SLOWEST;
         let patience = Duration::from_secs(10) + Duration::from_secs_f64(patience);
         let mut seeder = self.start(client, "seeder", client.seed(&transfer))?;
-        seeder.wait_until_ready(transfer.ports[0], patience)?;
+        seeder.wait_until_ready(transfer.ports[0], patience).await?;
         let before = (seeder.cpu()?, of_children()?);
         let begun = Instant::now();
         let mut leecher = self.start(client, "leecher", client.get(&transfer))?;
-        leecher.wait(patience)?;
+        leecher.wait(patience).await?;
         let seconds = begun.elapsed().as_secs_f64();
         let after = (seeder.cpu()?, of_children()?);
         if !self.content.matches(&output.join(name))? {
@@ -129,15 +137,19 @@ struct Process {
 
 impl Process {
     /// Waits until a seeder takes connections and rests.
-    fn wait_until_ready(&mut self, port: u16, patience: Duration) -> Result<(), ExperimentError> {
+    async fn wait_until_ready(
+        &mut self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<(), ExperimentError> {
         let end = Instant::now() + patience;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             self.check_running(end)?;
-            sleep(REST / 10);
+            sleep(REST / 10).await;
         }
         loop {
             let before = self.cpu()?;
-            sleep(REST);
+            sleep(REST).await;
             self.check_running(end)?;
             if self.cpu()? - before < 0.02 {
                 return Ok(());
@@ -154,14 +166,14 @@ impl Process {
     }
 
     /// Waits until a leecher has ended with success.
-    fn wait(&mut self, patience: Duration) -> Result<(), ExperimentError> {
+    async fn wait(&mut self, patience: Duration) -> Result<(), ExperimentError> {
         let end = Instant::now() + patience;
         loop {
             match self.child.try_wait().during(&self.what)? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => return Err(self.failed(&format!("ended with {status}"))),
                 None if Instant::now() > end => return Err(self.failed("is too slow")),
-                None => sleep(POLL),
+                None => sleep(POLL).await,
             }
         }
     }

@@ -3,11 +3,13 @@
 use super::Experiment;
 use crate::report::{median, spread};
 
+/// The cases at one place.
+pub type Cases<E> = Vec<Series<<E as Experiment>::Case, <E as Experiment>::Run>>;
+
 /// The runs of an experiment.
-#[derive(Debug)]
 pub struct Results<E: Experiment + ?Sized> {
     /// The places, each with its cases, in order.
-    pub places: Vec<(E::Place, Vec<Series<E::Case, E::Run>>)>,
+    pub places: Vec<(E::Place, Cases<E>)>,
 }
 
 /// The runs of a case.

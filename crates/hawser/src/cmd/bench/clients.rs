@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use hawser_experiments::clients::{Client, Comparison, Row, Table};
+use hawser_experiments::clients::{Client, Comparison};
+use hawser_experiments::shape::{Choice, choice};
 
-use crate::cmd::experiment::failure;
+use super::args::{ResultArgs, measure};
+use crate::cmd::process;
 use crate::cmd::quantity::size;
-use crate::cmd::{print, process};
 use crate::failure::Failure;
-use crate::out::{errln, outln};
 
 #[derive(clap::Args)]
 pub struct ClientsArgs {
     /// Compare these only: hawser, rqbit, libtorrent
-    #[arg(long, value_name = "CLIENT,...", value_delimiter = ',')]
+    #[arg(long, value_name = "CLIENT,...", value_delimiter = ',', value_parser = choice::<Client>)]
     only: Vec<Client>,
     /// Run each this many times, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -48,44 +48,11 @@ fn piece_length(text: &str) -> Result<u64, String> {
 pub fn run(args: ClientsArgs) -> Result<(), Failure> {
     let comparison = Comparison {
         program: process::program()?,
-        clients: match &args.only[..] {
-            [] => Client::ALL.to_vec(),
-            only => only.to_vec(),
-        },
+        clients: Client::chosen(&args.only),
         repeat: args.repeat,
         bytes: args.size,
         piece: args.piece_length,
         folder: args.folder,
     };
-    let table = comparison.run(&mut |client, turn, run| {
-        let repeat = comparison.repeat;
-        errln!("{turn}/{repeat}: {client} {:.2} Gbit/s", run.gbit);
-    });
-    let table = table.map_err(failure)?;
-    match args.json {
-        true => print::json(&table)?,
-        false => print_table(&table),
-    }
-    Ok(())
-}
-
-fn print_table(table: &Table) {
-    let gigabytes = table.bytes as f64 / 1e9;
-    outln!("{gigabytes:.1} GB over TCP on this host, one seeder and one leecher");
-    let columns = "version   runs  Gbit/s  spread   CPU s/GB: seeder leecher    all";
-    outln!("{:<11} {columns}", "client");
-    table.rows.iter().for_each(|row| outln!("{}", line(row)));
-}
-
-fn line(row: &Row) -> String {
-    let client = row.client;
-    let (Some(gbit), Some(spread), Some(all)) = (row.gbit, row.spread, row.cpu_per_gb) else {
-        return format!("{client:<11} {}", row.missing.unwrap_or("not run"));
-    };
-    let version = row.version.as_deref().unwrap_or("?");
-    let (runs, percent) = (row.runs.len(), 100.0 * spread);
-    let (seeder, leecher) = (row.seeder_cpu_per_gb(), row.leecher_cpu_per_gb());
-    format!(
-        "{client:<11} {version:<8} {runs:>5} {gbit:>7.2} {percent:>6.1}%            {seeder:>6.2} {leecher:>7.2} {all:>6.2}"
-    )
+    measure(&comparison, &ResultArgs::without_figure(args.json))
 }
