@@ -13,6 +13,4 @@ pub use self::congested::{
     Case, Congested, CongestedProgress, CongestedRow, CongestedTable, Facts, Load, OverTime,
     Phases, Sender, draw as draw_congested,
 };
-pub use self::distance::{
-    Distance, DistanceProgress, DistanceRow, DistanceTable, Tool, draw as draw_distance,
-};
+pub use self::distance::{Distance, Tool};

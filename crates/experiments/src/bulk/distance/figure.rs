@@ -1,14 +1,18 @@
-//! The figure of a [`DistanceTable`]: for each link, goodput by tool (003, Fig. 2) and over time
+//! The figure: for each link, goodput by tool (003, Fig. 2) and over time
 //! (Fig. 3).
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::table::{DistanceRow, DistanceTable};
+use super::measured::{Measured, STEP, over_time};
+use super::run::Distance;
 use super::tool::Tool;
 use crate::bulk::chart::{Chart, Line, svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::shape::{Results, Series};
+
+type Row = Series<Tool, Measured>;
 
 /// Widths of the picture and of its bars, heights of the heading, of the text above a link, of a bar
 /// with its gap, and of the lowest chart, in pixels.
@@ -24,51 +28,42 @@ const BAR: (i32, i32) = (118, 290);
 /// Half the height of a bar.
 const HALF: i32 = 8;
 
-/// Draws the figure; returns an SVG document.
+/// Draws the figure of what `about` says, of goodput after a number of seconds, and of that many runs;
+/// returns an SVG document.
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
-pub fn draw(table: &DistanceTable) -> Result<String, ExperimentError> {
-    let links = || table.rows.chunk_by(|a, b| a.loss_percent == b.loss_percent);
-    let height = |rows: &[DistanceRow]| LOWEST.max((ROW as u32) * (rows.len() as u32 + 1));
-    let all: u32 = links().map(|rows| TITLE + height(rows)).sum();
+pub fn draw(
+    (about, settled, repeat): (String, f64, u16),
+    results: &Results<Distance>,
+) -> Result<String, ExperimentError> {
+    let height = |rows: &[Row]| LOWEST.max((ROW as u32) * (rows.len() as u32 + 1));
+    let links = results.places.iter();
+    let all: u32 = links.map(|(_, rows)| TITLE + height(rows)).sum();
+    let runs = match repeat {
+        1 => "the only run".to_owned(),
+        runs => format!("medians of {runs} runs, line: smallest to largest"),
+    };
+    let about = format!(
+        "{about}. Left: goodput in Mbit/s after {settled} s, {runs}, dashed: the ceiling. Right: over time"
+    );
     svg((WIDTH, HEADING + all), |area| {
         let (heading, mut rest) = area.split_vertically(HEADING);
-        text(
-            &heading,
-            (20, 18),
-            (18, BLACK),
-            HPos::Left,
-            table.experiment,
-        )?;
-        text(&heading, (20, 44), (12, GREY), HPos::Left, &about(table))?;
-        for rows in links() {
+        let left = HPos::Left;
+        text(&heading, (20, 18), (18, BLACK), left, "bulk-distance")?;
+        text(&heading, (20, 44), (12, GREY), left, &about)?;
+        for (loss, rows) in &results.places {
             let (title, below) = rest.split_vertically(TITLE);
             let (place, below) = below.split_vertically(height(rows));
-            let loss = format!("{} % loss", rows[0].loss_percent);
-            text(&title, (20, 20), (15, BLACK), HPos::Left, &loss)?;
-            let (left, right) = place.split_horizontally(BARS);
-            draw_bars(rows, &left)?;
-            chart(rows, table.step_seconds).draw(&right)?;
+            let loss = format!("{loss} % loss");
+            text(&title, (20, 20), (15, BLACK), left, &loss)?;
+            let (bars, over) = place.split_horizontally(BARS);
+            draw_bars(rows, &bars)?;
+            draw_over_time(rows, &over)?;
             rest = below;
         }
         Ok(())
     })
-}
-
-fn about(table: &DistanceTable) -> String {
-    let runs = match table.repeat {
-        1 => "the only run".to_owned(),
-        runs => format!("medians of {runs} runs, line: smallest to largest"),
-    };
-    let DistanceTable {
-        about,
-        settled_seconds,
-        ..
-    } = table;
-    format!(
-        "{about}. Left: goodput in Mbit/s after {settled_seconds} s, {runs}, dashed: the ceiling. Right: over time"
-    )
 }
 
 /// Colour of a tool: one for each kind, paler for fewer flows.
@@ -92,9 +87,9 @@ fn colour(tool: Tool) -> RGBAColor {
     }
 }
 
-fn draw_bars(rows: &[DistanceRow], area: &Area<'_>) -> Drawn {
-    let values = rows.iter().flat_map(|row| row.runs_mbit.iter().copied());
-    let ceilings = rows.iter().filter_map(|row| row.ceiling_mbit);
+fn draw_bars(rows: &[Row], area: &Area<'_>) -> Drawn {
+    let values = rows.iter().flat_map(|row| row.values(|run| run.mbit));
+    let ceilings = rows.iter().filter_map(ceiling);
     let scale = f64::from(BAR.1) / values.chain(ceilings).fold(1.0, f64::max);
     let x = |mbit: f64| BAR.0 + (mbit * scale) as i32;
     for (index, row) in rows.iter().enumerate() {
@@ -104,18 +99,19 @@ fn draw_bars(rows: &[DistanceRow], area: &Area<'_>) -> Drawn {
             (NAME, y),
             (13, BLACK),
             HPos::Right,
-            &row.tool.to_string(),
+            &row.case.to_string(),
         )?;
-        let (Some(mbit), Some(ceiling)) = (row.mbit, row.ceiling_mbit) else {
-            let why = row.failure.as_deref().unwrap_or("not measured");
+        let (Some(mbit), Some(ceiling)) = (row.median(|run| run.mbit), ceiling(row)) else {
+            let why = row.missing().unwrap_or_default();
             let why = format!("left out: {why}");
             text(area, (BAR.0, y), (12, GREY), HPos::Left, &why)?;
             continue;
         };
         let corners = [(BAR.0, y - HALF), (x(mbit), y + HALF)];
-        area.draw(&Rectangle::new(corners, colour(row.tool).filled()))?;
-        let smallest = row.runs_mbit.iter().copied().fold(mbit, f64::min);
-        let largest = row.runs_mbit.iter().copied().fold(mbit, f64::max);
+        area.draw(&Rectangle::new(corners, colour(row.case).filled()))?;
+        let all = row.values(|run| run.mbit);
+        let smallest = all.iter().copied().fold(mbit, f64::min);
+        let largest = all.iter().copied().fold(mbit, f64::max);
         let ends = [(x(smallest), y), (x(largest), y)];
         area.draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
         for part in [(-HALF - 2, -HALF / 2), (-2, 2), (HALF / 2, HALF + 2)] {
@@ -134,57 +130,60 @@ fn draw_bars(rows: &[DistanceRow], area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-fn chart(rows: &[DistanceRow], step: f64) -> Chart<'_> {
-    let lines = rows
-        .iter()
-        .filter(|row| row.mbit.is_some())
-        .map(|row| Line {
-            name: "",
-            style: colour(row.tool).stroke_width(if row.tool == Tool::Bulk { 3 } else { 2 }),
-            step,
-            mbit: &row.over_time_mbit,
-        });
-    let ours = rows.iter().find(|row| row.tool == Tool::Bulk);
-    Chart {
+/// What headers leave of the limit.
+fn ceiling(row: &Row) -> Option<f64> {
+    row.median(|run| run.ceiling)
+}
+
+fn draw_over_time(rows: &[Row], area: &Area<'_>) -> Drawn {
+    let measured = || rows.iter().filter(|row| !row.runs.is_empty());
+    let series: Vec<Vec<f64>> = measured().map(|row| over_time(&row.runs)).collect();
+    let lines = measured().zip(&series).map(|(row, mbit)| Line {
+        name: "",
+        style: colour(row.case).stroke_width(if row.case == Tool::Bulk { 3 } else { 2 }),
+        step: STEP,
+        mbit,
+    });
+    let ours = rows.iter().find(|row| row.case == Tool::Bulk);
+    let chart = Chart {
         lines: lines.collect(),
-        ceiling: ours.and_then(|row| row.ceiling_mbit),
+        ceiling: ours.and_then(ceiling),
         window: None,
-    }
+    };
+    chart.draw(area)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::distance::table::{Measured, STEP};
     use crate::samples::Samples;
+    use crate::shape::Choice;
 
     #[test]
     fn every_link_and_tool_is_drawn() {
         let samples = Samples(vec![(0.0, 0.0), (20.0, 2e9)]);
         let runs = [Measured::new(&samples, (5.0, 20.0), 890.0).unwrap()];
-        let missing = Some("the kernel has no congestion control htcp".to_owned());
-        let rows = [0.0, 0.01].into_iter().flat_map(|loss| {
-            Tool::ALL.map(|tool| match tool {
-                Tool::Tcp {
-                    algorithm: "htcp", ..
-                } => DistanceRow::new(loss, tool, &[], missing.clone()),
-                tool => DistanceRow::new(loss, tool, &runs, None),
-            })
-        });
-        let table = DistanceTable {
-            experiment: "bulk-distance",
-            about: "003".into(),
-            rate_mbit: 1000.0,
-            paper_rate_mbit: 10_000.0,
-            round_trip_ms: 194.0,
-            seconds: 20.0,
-            settled_seconds: 5.0,
-            step_seconds: STEP,
-            repeat: 1,
-            rows: rows.collect(),
+        let missing = "the kernel has no congestion control htcp".to_owned();
+        let row = |case: Tool| match case {
+            Tool::Tcp {
+                algorithm: "htcp", ..
+            } => Series {
+                case,
+                runs: Vec::new(),
+                failure: Some(missing.clone()),
+            },
+            case => Series {
+                case,
+                runs: runs.to_vec(),
+                failure: None,
+            },
         };
-        let text = draw(&table).unwrap();
-        for name in Tool::ALL.map(|tool| tool.to_string()) {
+        let rows = || Tool::ALL.iter().copied().map(row).collect();
+        let results = Results {
+            places: vec![(0.0, rows()), (0.01, rows())],
+        };
+        let text = draw(("003".to_owned(), 5.0, 1), &results).unwrap();
+        for name in Tool::ALL.iter().map(Tool::to_string) {
             assert_eq!(
                 text.matches(&format!("\n{name}\n")).count(),
                 2,

@@ -1,12 +1,15 @@
 //! Runs tools over a far path.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser_topology::{IsdAsn, Network};
+use hawser_topology::IsdAsn;
+use serde_json::json;
 
-use super::table::{DistanceRow, DistanceTable, Measured, STEP};
+use super::figure;
+use super::measured::{Measured, STEP, over_time};
 use super::tool::Tool;
+use crate::bed::NetworkBed;
 use crate::bulk::check::check_round_trip;
 use crate::ceiling::PathCost;
 use crate::error::ExperimentError;
@@ -15,7 +18,8 @@ use crate::network::{LinkSpec, behind};
 use crate::papers::hercules;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
-use crate::stage::{Flows, Stage, has_congestion_control};
+use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::stage::{Flows, has_congestion_control};
 
 /// The round trip of 003, Fig. 2, between Hong Kong and Chicago.
 const ROUND_TRIP: Duration = Duration::from_millis(194);
@@ -41,81 +45,136 @@ pub struct Distance {
     pub repeat: u16,
 }
 
-/// Progress of a measurement.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum DistanceProgress<'a> {
-    /// The network is up.
-    Network {
-        /// Share of packets that the far link loses, in percent.
-        loss: f64,
-    },
-    /// A tool has run.
-    Run {
-        /// The number of the repetition, from 1.
-        turn: u16,
-        /// The tool.
-        tool: Tool,
-        /// Its steady goodput in Mbit/s.
-        mbit: f64,
-    },
-    /// A tool cannot run.
-    Failed {
-        /// The tool.
-        tool: Tool,
-        /// Why.
-        why: &'a str,
-    },
+/// The ASes of sender and receiver.
+fn ends() -> Result<(IsdAsn, IsdAsn), ExperimentError> {
+    Ok((isd_as("1-ff00:0:111")?, isd_as("1-ff00:0:110")?))
 }
 
-/// A network with its ends.
-struct Ready<'a> {
-    distance: &'a Distance,
-    stage: Stage,
-    network: Network,
-    ends: (IsdAsn, IsdAsn),
-    folder: &'a Path,
+impl Experiment for Distance {
+    /// Share of packets that the far link loses, in percent.
+    type Place = f64;
+    type Bed = NetworkBed;
+    type Case = Tool;
+    type Run = Measured;
+
+    fn turns(&self) -> u16 {
+        self.repeat
+    }
+
+    fn places(&self) -> Vec<f64> {
+        self.losses.clone()
+    }
+
+    fn heading(&self, loss: &f64) -> Option<String> {
+        Some(format!("{loss} % loss"))
+    }
+
+    fn cases(&self, _: &f64) -> Vec<Tool> {
+        self.tools.clone()
+    }
+
+    /// Brings the network up, and checks that plain IP meets the same delay.
+    async fn set_up(&self, loss: &f64) -> Result<NetworkBed, ExperimentError> {
+        let millis = ROUND_TRIP.as_secs_f64() * 1e3 / 2.0;
+        let link = LinkSpec {
+            loss: *loss,
+            ..LinkSpec::new(self.rate as f64 / 1e6, millis)
+        };
+        let (network, ends) = (behind(link)?, ends()?);
+        // What rsync receives.
+        let folder = Scratch::in_memory(self.bytes())?;
+        let bed = NetworkBed::set(network, "distance", &self.program, false, folder)?;
+        if self.tools.iter().any(|tool| tool.is_plain()) {
+            let round_trip = bed.stage.plain_round_trip(ends.0, ends.1).await?;
+            check_round_trip(round_trip, ROUND_TRIP)?;
+            bed.stage.tune_tcp(ends.0, WINDOW).await?;
+            bed.stage.tune_tcp(ends.1, WINDOW).await?;
+        }
+        Ok(bed)
+    }
+
+    async fn measure(&self, bed: &NetworkBed, tool: &Tool) -> Result<Measured, ExperimentError> {
+        let (samples, cost) = self.send(bed, *tool).await?;
+        let ceiling = self.rate as f64 * cost.efficiency() / 1e6;
+        let end = self.time.as_secs_f64();
+        Measured::new(&samples, (self.settled(), end), ceiling)
+    }
+
+    fn summary(&self, run: &Measured) -> String {
+        format!("{:.1} Mbit/s", run.mbit)
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        let (settled, seconds) = (self.settled(), self.time.as_secs_f64());
+        let goodput = format!(
+            "goodput in Mbit/s after {settled} s and of the whole {seconds} s; the paper's as a share of its link"
+        );
+        Table {
+            experiment: "bulk-distance",
+            facts: vec![
+                ("about", self.about().into()),
+                ("rate_mbit", self.rate_mbit().into()),
+                ("paper_rate_mbit", hercules::LINK.into()),
+                ("round_trip_ms", (ROUND_TRIP.as_secs_f64() * 1e3).into()),
+                ("seconds", seconds.into()),
+                ("settled_seconds", settled.into()),
+                ("step_seconds", STEP.into()),
+                ("repeat", self.repeat.into()),
+            ],
+            about: vec![format!("bulk-distance: {}", self.about()), goodput],
+            sections: vec![Section::of("rows", self, results, &columns())],
+            notes: Vec::new(),
+        }
+    }
+
+    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
+        let about = (self.about(), self.settled(), self.repeat);
+        figure::draw(about, results).map(Some)
+    }
+}
+
+fn columns<'a>() -> Columns<Row<'a, Distance>> {
+    use Format::{Name, Number, Percent, Text};
+    Columns::<Row<'a, Distance>>::new()
+        .json("loss_percent", |row| *row.place)
+        .both("tool", "tool", Name, |row| row.case.to_string())
+        .json("runs_mbit", |row| row.series.values(|run| run.mbit))
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("mbit", "after", Number(1), |row| {
+            row.series.median(|run| run.mbit)
+        })
+        .both("spread", "spread", Percent(1), |row| {
+            row.series.spread(|run| run.mbit)
+        })
+        .both("whole_mbit", "whole", Number(1), |row| {
+            row.series.median(|run| run.whole)
+        })
+        .both("ceiling_mbit", "ceiling", Number(1), |row| {
+            row.series.median(|run| run.ceiling)
+        })
+        .both("share", "reached", Percent(1), |row| {
+            row.series.median(|run| run.mbit / run.ceiling)
+        })
+        .json("paper_share", |row| row.case.paper_share())
+        .text("paper", Text, |row| {
+            let bound = match row.case {
+                Tool::Bulk => "at least",
+                _ => "at most",
+            };
+            let share = row.case.paper_share();
+            share.map(|share| format!("{bound} {:.0} %", 100.0 * share))
+        })
+        .json("over_time_mbit", |row| json!(over_time(&row.series.runs)))
 }
 
 impl Distance {
-    /// Runs each tool on each link, one run of each in turn. A tool that fails leaves a row that says
-    /// why.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Step`] if a network does not come up, or plain IP has another round trip than
-    /// the links.
-    pub async fn run(
-        &self,
-        observe: &mut dyn FnMut(DistanceProgress<'_>),
-    ) -> Result<DistanceTable, ExperimentError> {
-        // What rsync receives.
-        let folder = Scratch::in_memory(self.bytes())?;
-        let mut rows = Vec::new();
-        for &loss in &self.losses {
-            let ready = self.ready(loss, folder.path()).await?;
-            observe(DistanceProgress::Network { loss });
-            rows.extend(ready.rows(loss, observe).await);
-            ready.stage.take_down()?;
-        }
-        Ok(self.table(rows))
+    fn about(&self) -> String {
+        let rate = self.rate_mbit();
+        format!("003, Figs. 2 and 3: links of 10 Gbit/s there, of {rate} Mbit/s here; 194 ms")
     }
 
-    fn table(&self, rows: Vec<DistanceRow>) -> DistanceTable {
-        let rate_mbit = self.rate as f64 / 1e6;
-        DistanceTable {
-            experiment: "bulk-distance",
-            about: format!(
-                "003, Figs. 2 and 3: links of 10 Gbit/s there, of {rate_mbit} Mbit/s here; 194 ms"
-            ),
-            rate_mbit,
-            paper_rate_mbit: hercules::LINK,
-            round_trip_ms: ROUND_TRIP.as_secs_f64() * 1e3,
-            seconds: self.time.as_secs_f64(),
-            settled_seconds: self.settled(),
-            step_seconds: STEP,
-            repeat: self.repeat,
-            rows,
-        }
+    fn rate_mbit(&self) -> f64 {
+        self.rate as f64 / 1e6
     }
 
     /// Bytes that take longer than [`Distance::time`].
@@ -128,85 +187,23 @@ impl Distance {
         SETTLED.min(self.time.as_secs_f64() / 2.0)
     }
 
-    /// Brings the network up, and checks that plain IP meets the same delay.
-    async fn ready<'a>(
-        &'a self,
-        loss: f64,
-        folder: &'a Path,
-    ) -> Result<Ready<'a>, ExperimentError> {
-        let millis = ROUND_TRIP.as_secs_f64() * 1e3 / 2.0;
-        let link = LinkSpec {
-            loss,
-            ..LinkSpec::new(self.rate as f64 / 1e6, millis)
-        };
-        let network = behind(link)?;
-        let ends = (isd_as("1-ff00:0:111")?, isd_as("1-ff00:0:110")?);
-        let stage = Stage::set(&network, "distance", &self.program, false)?;
-        if self.tools.iter().any(|tool| tool.is_plain()) {
-            let round_trip = stage.plain_round_trip(ends.0, ends.1).await?;
-            check_round_trip(round_trip, ROUND_TRIP)?;
-            stage.tune_tcp(ends.0, WINDOW).await?;
-            stage.tune_tcp(ends.1, WINDOW).await?;
-        }
-        Ok(Ready {
-            distance: self,
-            stage,
-            network,
-            ends,
-            folder,
-        })
-    }
-}
-
-impl Ready<'_> {
-    async fn rows(
-        &self,
-        loss: f64,
-        observe: &mut dyn FnMut(DistanceProgress<'_>),
-    ) -> Vec<DistanceRow> {
-        let tools = self.distance.tools.iter();
-        let mut results: Vec<(Tool, Vec<Measured>, Option<String>)> =
-            tools.map(|tool| (*tool, Vec::new(), None)).collect();
-        for turn in 1..=self.distance.repeat {
-            for (tool, runs, failure) in &mut results {
-                let tool = *tool;
-                if failure.is_some() {
-                    continue;
-                }
-                match self.measure(tool).await {
-                    Ok(run) => {
-                        let mbit = run.mbit;
-                        observe(DistanceProgress::Run { turn, tool, mbit });
-                        runs.push(run);
-                    }
-                    Err(error) => {
-                        let why = error.to_string();
-                        observe(DistanceProgress::Failed { tool, why: &why });
-                        *failure = Some(why);
-                    }
-                }
-            }
-        }
-        let rows = results.into_iter();
-        rows.map(|(tool, runs, failure)| DistanceRow::new(loss, tool, &runs, failure))
-            .collect()
-    }
-
-    async fn measure(&self, tool: Tool) -> Result<Measured, ExperimentError> {
-        let (samples, cost) = self.send(tool).await?;
-        let ceiling = self.distance.rate as f64 * cost.efficiency() / 1e6;
-        let time = self.distance.time.as_secs_f64();
-        Measured::new(&samples, (self.distance.settled(), time), ceiling)
-    }
-
     /// Lets a tool send. Returns what arrived over time, and the cost of the path.
-    async fn send(&self, tool: Tool) -> Result<(Samples, PathCost), ExperimentError> {
-        let (stage, ends, time) = (&self.stage, self.ends, self.distance.time);
+    async fn send(
+        &self,
+        bed: &NetworkBed,
+        tool: Tool,
+    ) -> Result<(Samples, PathCost), ExperimentError> {
+        let (stage, ends, time) = (&bed.stage, ends()?, self.time);
+        // The cost of plain TCP.
+        let plain = || {
+            let cost = PathCost::tcp(&bed.network, ends.0, ends.1);
+            cost.ok_or_else(|| ExperimentError::step("plain IP has no route"))
+        };
         match tool {
             Tool::Bulk => {
-                let server = stage.receive_bulk(ends.1, self.folder).await?;
-                let size = (self.distance.bytes(), 1);
-                let report = stage.send_bulk(ends.0, &server, size, self.folder);
+                let server = stage.receive_bulk(ends.1, bed.folder()).await?;
+                let size = (self.bytes(), 1);
+                let report = stage.send_bulk(ends.0, &server, size, bed.folder());
                 let report = report.await?;
                 let path = report.paths.first();
                 let path = path.ok_or_else(|| ExperimentError::step("hawser send used no path"))?;
@@ -226,19 +223,61 @@ impl Ready<'_> {
                     port: Flows::PORT,
                 };
                 let ready = stage.prepare_tcp(&flows).await?;
-                Ok((stage.run_tcp(ready).await?, self.plain()?))
+                Ok((stage.run_tcp(ready).await?, plain()?))
             }
             Tool::Rsync => {
-                let bytes = self.distance.bytes();
-                let samples = stage.rsync(ends, bytes, time, self.folder).await?;
-                Ok((samples, self.plain()?))
+                let bytes = self.bytes();
+                let samples = stage.rsync(ends, bytes, time, bed.folder()).await?;
+                Ok((samples, plain()?))
             }
         }
     }
+}
 
-    /// The cost of plain TCP.
-    fn plain(&self) -> Result<PathCost, ExperimentError> {
-        let cost = PathCost::tcp(&self.network, self.ends.0, self.ends.1);
-        cost.ok_or_else(|| ExperimentError::step("plain IP has no route"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Series;
+
+    #[test]
+    fn rows_have_medians_and_shares() {
+        let distance = Distance {
+            program: PathBuf::new(),
+            tools: vec![Tool::Bulk, Tool::Rsync],
+            losses: vec![0.01],
+            rate: 100_000_000,
+            time: Duration::from_secs(10),
+            repeat: 3,
+        };
+        let run = |mbit: f64| {
+            let samples = Samples(vec![(0.0, 0.0), (10.0, mbit * 1_250_000.0)]);
+            Measured::new(&samples, (5.0, 10.0), 100.0).unwrap()
+        };
+        let bulk = Series {
+            case: Tool::Bulk,
+            runs: [80.0, 100.0, 90.0].map(run).into(),
+            failure: None,
+        };
+        let rsync = Series {
+            case: Tool::Rsync,
+            runs: Vec::new(),
+            failure: Some("install the program rsync".to_owned()),
+        };
+        let places = vec![(0.01, vec![bulk, rsync])];
+        let table = serde_json::to_value(distance.table(&Results { places })).unwrap();
+        let row = &table["rows"][0];
+        assert!((row["mbit"].as_f64().unwrap() - 90.0).abs() < 1e-6);
+        assert!((row["share"].as_f64().unwrap() - 0.9).abs() < 1e-6);
+        assert!((row["over_time_mbit"][19].as_f64().unwrap() - 90.0).abs() < 1e-6);
+        assert_eq!(
+            (&row["paper_share"], &row["tool"]),
+            (&json!(0.8), &json!("hawser-send"))
+        );
+        let row = &table["rows"][1];
+        assert_eq!(
+            (&row["mbit"], &row["over_time_mbit"]),
+            (&json!(null), &json!([]))
+        );
+        assert_eq!(row["loss_percent"], 0.01);
     }
 }

@@ -1,9 +1,9 @@
 //! What sends over the far path.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::papers::hercules;
+use crate::shape::Choice;
 
 /// What sends over the far path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,22 +28,6 @@ const fn tcp(algorithm: &'static str, flows: u16) -> Tool {
 }
 
 impl Tool {
-    /// All tools.
-    pub const ALL: [Self; 12] = [
-        Self::Bulk,
-        Self::Quic,
-        tcp("cubic", 1),
-        tcp("cubic", 4),
-        tcp("cubic", 10),
-        tcp("bbr", 1),
-        tcp("bbr", 4),
-        tcp("bbr", 10),
-        tcp("htcp", 1),
-        tcp("htcp", 4),
-        tcp("htcp", 10),
-        Self::Rsync,
-    ];
-
     /// Whether it uses plain IP.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Tcp { .. } | Self::Rsync)
@@ -71,28 +55,31 @@ impl fmt::Display for Tool {
     }
 }
 
-impl FromStr for Tool {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|tool| tool.to_string() == text);
-        found.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(Self::to_string).collect();
-            format!("there is no tool {text}: there are {}", names.join(", "))
-        })
-    }
+impl Choice for Tool {
+    const WHAT: &'static str = "tool";
+    const ALL: &'static [Self] = &[
+        Self::Bulk,
+        Self::Quic,
+        tcp("cubic", 1),
+        tcp("cubic", 4),
+        tcp("cubic", 10),
+        tcp("bbr", 1),
+        tcp("bbr", 4),
+        tcp("bbr", 10),
+        tcp("htcp", 1),
+        tcp("htcp", 4),
+        tcp("htcp", 10),
+        Self::Rsync,
+    ];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
-    fn names_read_back_and_others_are_refused() {
-        for tool in Tool::ALL {
-            assert_eq!(tool.to_string().parse(), Ok(tool));
-        }
-        let error = "cubic-2".parse::<Tool>().unwrap_err();
-        assert!(error.contains("cubic-4"), "{error}");
+    fn names_are_read_back_and_others_are_refused() {
+        assert_named::<Tool>();
     }
 }
