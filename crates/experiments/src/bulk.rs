@@ -9,8 +9,5 @@ pub(crate) mod check;
 mod congested;
 mod distance;
 
-pub use self::congested::{
-    Case, Congested, CongestedProgress, CongestedRow, CongestedTable, Facts, Load, OverTime,
-    Phases, Sender, draw as draw_congested,
-};
+pub use self::congested::{Case, Congested};
 pub use self::distance::{Distance, Tool};

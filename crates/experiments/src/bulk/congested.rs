@@ -4,11 +4,8 @@
 mod case;
 mod facts;
 mod figure;
+mod recorded;
 mod run;
-mod table;
 
-pub use self::case::{Case, Load, Sender};
-pub use self::facts::{Facts, Phases};
-pub use self::figure::draw;
-pub use self::run::{Congested, CongestedProgress};
-pub use self::table::{CongestedRow, CongestedTable, OverTime};
+pub use self::case::Case;
+pub use self::run::Congested;

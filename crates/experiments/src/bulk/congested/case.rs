@@ -1,13 +1,11 @@
 //! What sends, and what congests one of its paths.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::Serialize;
+use crate::shape::Choice;
 
 /// What sends over the two paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// One `hawser send`.
     Hawser,
@@ -16,8 +14,7 @@ pub enum Sender {
 }
 
 /// What congests one of the paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// UDP at a constant rate, as in the paper.
     Udp,
@@ -35,14 +32,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// All cases.
-    pub const ALL: [Self; 4] = [
-        Self::of(Sender::Hawser, Load::Udp),
-        Self::of(Sender::Tcp, Load::Udp),
-        Self::of(Sender::Hawser, Load::Tcp),
-        Self::of(Sender::Tcp, Load::Tcp),
-    ];
-
     const fn of(sender: Sender, load: Load) -> Self {
         Self { sender, load }
     }
@@ -67,27 +56,23 @@ impl fmt::Display for Case {
     }
 }
 
-impl FromStr for Case {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|case| case.to_string() == text);
-        found.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(Self::to_string).collect();
-            format!("there is no variant {text}: there are {}", names.join(", "))
-        })
-    }
+impl Choice for Case {
+    const WHAT: &'static str = "variant";
+    const ALL: &'static [Self] = &[
+        Self::of(Sender::Hawser, Load::Udp),
+        Self::of(Sender::Tcp, Load::Udp),
+        Self::of(Sender::Hawser, Load::Tcp),
+        Self::of(Sender::Tcp, Load::Tcp),
+    ];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
-    fn names_read_back_and_others_are_refused() {
-        for case in Case::ALL {
-            assert_eq!(case.to_string().parse(), Ok(case));
-        }
-        assert!("hawser".parse::<Case>().is_err());
+    fn names_are_read_back_and_others_are_refused() {
+        assert_named::<Case>();
     }
 }

@@ -1,13 +1,19 @@
-//! The figure of a [`CongestedTable`], in the shape of 003, Fig. 1: goodput over time of the total and
+//! The figure, in the shape of 003, Fig. 1: goodput over time of the total and
 //! of each path, a chart for each case.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::table::{CongestedRow, CongestedTable};
+use super::case::Case;
+use super::facts::Phases;
+use super::recorded::{OverTime, Recorded};
+use super::run::Congested;
 use crate::bulk::chart::{Chart, Line, svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::shape::{Results, Series};
+
+type Row = Series<Case, Recorded>;
 
 /// Width of the picture and height of its heading, of a chart, and of the text above it, in pixels.
 const WIDTH: u32 = 960;
@@ -18,36 +24,42 @@ const TITLE: u32 = 34;
 const LEFT: i32 = 70;
 const ENTRY: i32 = 205;
 
-/// Draws the figure; returns an SVG document.
+/// Draws the figure of what `about` says; returns an SVG document.
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
-pub fn draw(table: &CongestedTable) -> Result<String, ExperimentError> {
-    let rows = table.rows.len() as u32;
-    svg((WIDTH, HEADING + rows * (TITLE + CHART)), |area| {
+pub fn draw(
+    about: &str,
+    phases: Phases,
+    results: &Results<Congested>,
+) -> Result<String, ExperimentError> {
+    let rows: Vec<&Row> = results.places.iter().flat_map(|(_, rows)| rows).collect();
+    let height = HEADING + rows.len() as u32 * (TITLE + CHART);
+    svg((WIDTH, height), |area| {
         let (heading, mut rest) = area.split_vertically(HEADING);
         let left = HPos::Left;
-        text(&heading, (LEFT, 18), (18, BLACK), left, table.experiment)?;
-        text(&heading, (LEFT, 42), (12, GREY), left, &table.about)?;
-        if let Some(row) = table.rows.first() {
-            chart(row, table).legend(&heading, (LEFT, 66), ENTRY)?;
+        text(&heading, (LEFT, 18), (18, BLACK), left, "bulk-congested")?;
+        text(&heading, (LEFT, 42), (12, GREY), left, about)?;
+        if let Some(row) = rows.first() {
+            let over = OverTime::of(&row.runs, phases.end);
+            chart(row, &over, phases).legend(&heading, (LEFT, 66), ENTRY)?;
         }
-        for row in &table.rows {
+        for row in rows {
             let (title, below) = rest.split_vertically(TITLE);
             let (place, below) = below.split_vertically(CHART);
-            draw_row(row, table, (&title, &place))?;
+            draw_row(row, phases, (&title, &place))?;
             rest = below;
         }
         Ok(())
     })
 }
 
-fn draw_row(row: &CongestedRow, table: &CongestedTable, at: (&Area<'_>, &Area<'_>)) -> Drawn {
+fn draw_row(row: &Row, phases: Phases, at: (&Area<'_>, &Area<'_>)) -> Drawn {
     let (title, place) = at;
-    let name = row.variant.to_string();
+    let name = row.case.to_string();
     text(title, (LEFT, 20), (15, BLACK), HPos::Left, &name)?;
-    let runs = match (row.runs.len(), row.ceiling_mbit) {
-        (0, _) | (_, None) => row.failure.clone().unwrap_or_default(),
+    let runs = match (row.runs.len(), row.median(|run| run.ceiling)) {
+        (0, _) | (_, None) => row.missing().unwrap_or_default().to_owned(),
         (1, Some(ceiling)) => format!("the only run; dashed: the ceiling, {ceiling:.0} Mbit/s"),
         (runs, Some(ceiling)) => {
             format!("means of {runs} runs; dashed: the ceiling, {ceiling:.0} Mbit/s")
@@ -56,12 +68,11 @@ fn draw_row(row: &CongestedRow, table: &CongestedTable, at: (&Area<'_>, &Area<'_
     text(title, (LEFT + 180, 20), (12, GREY), HPos::Left, &runs)?;
     match row.runs.is_empty() {
         true => Ok(()),
-        false => chart(row, table).draw(place),
+        false => chart(row, &OverTime::of(&row.runs, phases.end), phases).draw(place),
     }
 }
 
-fn chart<'a>(row: &'a CongestedRow, table: &CongestedTable) -> Chart<'a> {
-    let over = &row.over_time;
+fn chart<'a>(row: &Row, over: &'a OverTime, phases: Phases) -> Chart<'a> {
     let line = |name, mbit, style| Line {
         name,
         style,
@@ -83,18 +94,16 @@ fn chart<'a>(row: &'a CongestedRow, table: &CongestedTable) -> Chart<'a> {
             ),
             line("what congests it", &over.load_mbit, GREY.stroke_width(1)),
         ],
-        ceiling: row.ceiling_mbit,
-        window: Some((table.phases.from, table.phases.to)),
+        ceiling: row.median(|run| run.ceiling),
+        window: Some((phases.from, phases.to)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::congested::case::Case;
-    use crate::bulk::congested::facts::Phases;
-    use crate::bulk::congested::table::Recorded;
     use crate::samples::Samples;
+    use crate::shape::Choice;
 
     #[test]
     fn every_case_is_drawn() {
@@ -105,20 +114,18 @@ mod tests {
             load: Samples::default(),
             ceiling: 100.0,
         };
-        let missing = Some("install the program iperf3".to_owned());
-        let table = CongestedTable {
-            experiment: "bulk-congested",
-            about: "003".into(),
-            rate_mbit: 125.0,
-            paper_rate_mbit: 10_000.0,
-            phases,
-            repeat: 1,
-            rows: vec![
-                CongestedRow::new(Case::ALL[0], &[run], phases, None),
-                CongestedRow::new(Case::ALL[1], &[], phases, missing),
-            ],
+        let measured = Series {
+            case: Case::ALL[0],
+            runs: vec![run],
+            failure: None,
         };
-        let text = draw(&table).unwrap();
+        let missing = Series {
+            case: Case::ALL[1],
+            runs: Vec::new(),
+            failure: Some("install the program iperf3".to_owned()),
+        };
+        let places = vec![((), vec![measured, missing])];
+        let text = draw("003", phases, &Results { places }).unwrap();
         let names = [
             "hawser-beside-udp",
             "tcp-beside-udp",

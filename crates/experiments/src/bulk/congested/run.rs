@@ -4,18 +4,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_topology::{IsdAsn, Network};
+use serde_json::{Value, json};
 
 use super::case::{Case, Load, Sender};
 use super::facts::{Facts, Phases};
-use super::table::{CongestedRow, CongestedTable, Recorded};
+use super::figure;
+use super::recorded::{OverTime, Recorded};
+use crate::bed::NetworkBed;
 use crate::bulk::check::check_round_trip;
 use crate::ceiling::{PathCost, ceiling};
 use crate::error::ExperimentError;
 use crate::experiment::isd_as;
-use crate::network::hercules;
-use crate::papers;
+use crate::network;
+use crate::papers::hercules;
+use crate::report::median;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
+use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Series, Table};
 use crate::stage::{Flows, Server, Stage, tcp};
 use crate::transfer::BulkPath;
 
@@ -47,28 +52,6 @@ pub struct Congested {
     pub repeat: u16,
 }
 
-/// Progress of a measurement.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CongestedProgress<'a> {
-    /// A case has run.
-    Run {
-        /// The number of the repetition, from 1.
-        turn: u16,
-        /// The case.
-        case: Case,
-        /// What the run shows.
-        facts: &'a Facts,
-    },
-    /// A case cannot run.
-    Failed {
-        /// The case.
-        case: Case,
-        /// Why.
-        why: &'a str,
-    },
-}
-
 /// The ASes of the network.
 struct Ends {
     sender: IsdAsn,
@@ -79,104 +62,183 @@ struct Ends {
     others: IsdAsn,
 }
 
-struct Ready<'a> {
-    congested: &'a Congested,
-    stage: Stage,
-    network: Network,
-    ends: Ends,
-    phases: Phases,
-    folder: &'a Path,
-}
-
-impl Congested {
-    /// Runs each case, one run of each in turn. A case that fails leaves a row that says why.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Step`] if the network does not come up, or plain IP has another round trip
-    /// than the links.
-    pub async fn run(
-        &self,
-        observe: &mut dyn FnMut(CongestedProgress<'_>),
-    ) -> Result<CongestedTable, ExperimentError> {
-        let folder = Scratch::create()?;
-        let ready = self.ready(folder.path()).await?;
-        let rows = ready.rows(observe).await;
-        let phases = ready.phases;
-        ready.stage.take_down()?;
-        let rate_mbit = self.rate as f64 / 1e6;
-        Ok(CongestedTable {
-            experiment: "bulk-congested",
-            about: format!(
-                "003, Fig. 1: links of 10 Gbit/s there, of {rate_mbit} Mbit/s here; two paths of 24 ms"
-            ),
-            rate_mbit,
-            paper_rate_mbit: papers::hercules::LINK,
-            phases,
-            repeat: self.repeat,
-            rows,
-        })
-    }
-
-    async fn ready<'a>(&'a self, folder: &'a Path) -> Result<Ready<'a>, ExperimentError> {
-        let network = hercules(self.rate as f64 / 1e6)?;
-        let ends = Ends {
+impl Ends {
+    fn new() -> Result<Self, ExperimentError> {
+        Ok(Self {
             sender: isd_as("1-ff00:0:110")?,
             receiver: isd_as("1-ff00:0:111")?,
             clear: isd_as("1-ff00:0:113")?,
             congested: isd_as("1-ff00:0:114")?,
             others: isd_as("1-ff00:0:115")?,
-        };
-        let stage = Stage::set(&network, "congested", &self.program, false)?;
-        if self.cases.iter().any(|case| case.needs_delay()) {
-            for to in [ends.clear, ends.congested] {
-                let round_trip = stage.plain_round_trip(ends.sender, to).await?;
-                check_round_trip(round_trip, ROUND_TRIP)?;
-            }
-            for isd_as in [ends.sender, ends.clear, ends.congested, ends.others] {
-                stage.tune_tcp(isd_as, WINDOW).await?;
-            }
-        }
-        Ok(Ready {
-            congested: self,
-            stage,
-            network,
-            ends,
-            phases: Phases::of(self.time.as_secs_f64()),
-            folder,
         })
     }
 }
 
-impl Ready<'_> {
-    async fn rows(&self, observe: &mut dyn FnMut(CongestedProgress<'_>)) -> Vec<CongestedRow> {
-        let cases = self.congested.cases.iter();
-        let mut results: Vec<(Case, Vec<Recorded>, Option<String>)> =
-            cases.map(|case| (*case, Vec::new(), None)).collect();
-        for turn in 1..=self.congested.repeat {
-            for (case, runs, failure) in &mut results {
-                let case = *case;
-                if failure.is_some() {
-                    continue;
-                }
-                match self.record(case).await {
-                    Ok(run) => {
-                        let facts = &run.facts(self.phases);
-                        observe(CongestedProgress::Run { turn, case, facts });
-                        runs.push(run);
-                    }
-                    Err(error) => {
-                        let why = error.to_string();
-                        observe(CongestedProgress::Failed { case, why: &why });
-                        *failure = Some(why);
-                    }
-                }
-            }
-        }
-        let rows = results.into_iter();
-        rows.map(|(case, runs, failure)| CongestedRow::new(case, &runs, self.phases, failure))
-            .collect()
+impl Experiment for Congested {
+    type Place = ();
+    type Bed = NetworkBed;
+    type Case = Case;
+    type Run = Recorded;
+
+    fn turns(&self) -> u16 {
+        self.repeat
     }
 
+    fn places(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    fn cases(&self, (): &()) -> Vec<Case> {
+        self.cases.clone()
+    }
+
+    async fn set_up(&self, (): &()) -> Result<NetworkBed, ExperimentError> {
+        let (network, ends) = (network::hercules(self.rate as f64 / 1e6)?, Ends::new()?);
+        let folder = Scratch::create()?;
+        let bed = NetworkBed::set(network, "congested", &self.program, false, folder)?;
+        if self.cases.iter().any(|case| case.needs_delay()) {
+            for to in [ends.clear, ends.congested] {
+                let round_trip = bed.stage.plain_round_trip(ends.sender, to).await?;
+                check_round_trip(round_trip, ROUND_TRIP)?;
+            }
+            for isd_as in [ends.sender, ends.clear, ends.congested, ends.others] {
+                bed.stage.tune_tcp(isd_as, WINDOW).await?;
+            }
+        }
+        Ok(bed)
+    }
+
+    async fn measure(&self, bed: &NetworkBed, case: &Case) -> Result<Recorded, ExperimentError> {
+        let runner = Runner {
+            congested: self,
+            stage: &bed.stage,
+            network: &bed.network,
+            ends: Ends::new()?,
+            phases: self.phases(),
+            folder: bed.folder(),
+        };
+        runner.record(*case).await
+    }
+
+    fn summary(&self, run: &Recorded) -> String {
+        let facts = run.facts(self.phases());
+        let (overall, least) = (facts.overall_share, facts.least_share);
+        format!("{overall:.3} of the ceiling, at least {least:.3}")
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        let phases = self.phases();
+        let lines = [
+            "least: in any second, and in any of the congestion; below: longest time under 0.95;",
+            "taken: when the other path has 0.9 of what the congested one gives up, and the least",
+            "share that it has a second later; paper: the whole and the least, of its limit",
+        ];
+        Table {
+            experiment: "bulk-congested",
+            facts: vec![
+                ("about", self.about().into()),
+                ("rate_mbit", (self.rate as f64 / 1e6).into()),
+                ("paper_rate_mbit", hercules::LINK.into()),
+                ("phases", json!(phases)),
+                ("repeat", self.repeat.into()),
+            ],
+            about: vec![
+                format!("bulk-congested: {}", self.about()),
+                format!(
+                    "congested from second {} to {}; total by the ceiling, medians:",
+                    phases.from, phases.to
+                ),
+            ],
+            sections: vec![Section::of("rows", self, results, &columns(phases))],
+            notes: lines.map(str::to_owned).into(),
+        }
+    }
+
+    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
+        figure::draw(&self.about(), self.phases(), results).map(Some)
+    }
+}
+
+fn columns<'a>(phases: Phases) -> Columns<Row<'a, Congested>> {
+    use Format::{Name, Number, Text};
+    let fact = move |of: fn(&Facts) -> f64| {
+        move |row: &Row<'a, Congested>| row.series.median(|run| of(&run.facts(phases)))
+    };
+    Columns::<Row<'a, Congested>>::new()
+        .both("variant", "variant", Name, |row| row.case.to_string())
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("ceiling_mbit", "ceiling", Number(1), |row| {
+            row.series.median(|run| run.ceiling)
+        })
+        .json("runs", move |row| json!(facts(row.series, phases)))
+        .text("overall", Number(3), fact(|run| run.overall_share))
+        .text("before", Number(3), fact(|run| run.before_share))
+        .text("during", Number(3), fact(|run| run.during_share))
+        .text("after", Number(3), fact(|run| run.after_share))
+        .text("least", Number(3), fact(|run| run.least_share))
+        .text("during", Number(3), fact(|run| run.least_during_share))
+        .text("below (s)", Number(1), fact(|run| run.below_seconds))
+        .text("taken", Text, move |row| taken(&facts(row.series, phases)))
+        .json("paper_least_share", |row| paper(*row.case, hercules::LEAST))
+        .json("paper_overall_share", |row| {
+            paper(*row.case, hercules::OVERALL)
+        })
+        .text("paper", Text, |row| {
+            let overall = paper(*row.case, hercules::OVERALL)?;
+            let least = paper(*row.case, hercules::LEAST)?;
+            Some(format!("{overall:.3}, {least:.3}"))
+        })
+        .json("over_time", move |row| {
+            json!(OverTime::of(&row.series.runs, phases.end))
+        })
+}
+
+/// What every run shows.
+fn facts(series: &Series<Case, Recorded>, phases: Phases) -> Vec<Facts> {
+    series.runs.iter().map(|run| run.facts(phases)).collect()
+}
+
+/// A value of the paper, in Mbit/s, as a share of its link, if the case is the paper's.
+fn paper(case: Case, mbit: f64) -> Option<f64> {
+    let same = (case.sender, case.load) == (Sender::Hawser, Load::Udp);
+    same.then_some(mbit / hercules::LINK)
+}
+
+/// When the other path has taken what the congested one gives up, and how much of it.
+fn taken(runs: &[Facts]) -> Value {
+    // A path that gives up nothing is no run in which the other is slow.
+    let seconds: Option<Vec<f64>> = runs.iter().map(|run| run.taken_seconds).collect();
+    let shares: Vec<f64> = runs.iter().filter_map(|run| run.taken_share).collect();
+    let text = match (seconds, shares.is_empty()) {
+        (_, true) => "nothing was free".to_owned(),
+        (Some(seconds), false) => format!("{:.1} s, {:.2}", median(&seconds), median(&shares)),
+        (None, false) => "not every time".to_owned(),
+    };
+    text.into()
+}
+
+impl Congested {
+    fn about(&self) -> String {
+        let rate = self.rate as f64 / 1e6;
+        format!("003, Fig. 1: links of 10 Gbit/s there, of {rate} Mbit/s here; two paths of 24 ms")
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::of(self.time.as_secs_f64())
+    }
+}
+
+/// What one run needs.
+struct Runner<'a> {
+    congested: &'a Congested,
+    stage: &'a Stage,
+    network: &'a Network,
+    ends: Ends,
+    phases: Phases,
+    folder: &'a Path,
+}
+
+impl Runner<'_> {
     async fn record(&self, case: Case) -> Result<Recorded, ExperimentError> {
         // All servers listen before the run begins.
         let load = self.load(case.load).await?;
@@ -243,7 +305,7 @@ impl Ready<'_> {
         let flows = (self.stage.run_tcp(clear), self.stage.run_tcp(congested));
         let (clear, congested) = tokio::try_join!(flows.0, flows.1)?;
         let cost = |to: IsdAsn| {
-            let cost = PathCost::tcp(&self.network, self.ends.sender, to);
+            let cost = PathCost::tcp(self.network, self.ends.sender, to);
             cost.ok_or_else(|| ExperimentError::step("plain IP has no route"))
         };
         let costs = [cost(self.ends.clear)?, cost(self.ends.congested)?];
@@ -256,7 +318,7 @@ impl Ready<'_> {
         congested: Samples,
         costs: &[PathCost],
     ) -> Result<Recorded, ExperimentError> {
-        let most = ceiling(&self.network, costs);
+        let most = ceiling(self.network, costs);
         let most = most.ok_or_else(|| ExperimentError::step("the links have no limit"))?;
         Ok(Recorded {
             clear,
@@ -296,5 +358,64 @@ impl Ready<'_> {
         self.stage.flood(ends, rate as u64, time).await?;
         let bytes = rate / 8.0 * (to - from);
         Ok(Samples(vec![(0.0, 0.0), (from, 0.0), (to, bytes)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Choice;
+
+    fn steady(mbit: f64) -> Samples {
+        let points = (0..=450).map(|step| {
+            let time = f64::from(step) / 10.0;
+            (time, time * mbit * 125_000.0)
+        });
+        Samples(points.collect())
+    }
+
+    #[test]
+    fn rows_have_the_papers_figures_and_means_over_time() {
+        let congested = Congested {
+            program: PathBuf::new(),
+            cases: vec![],
+            rate: 500_000_000,
+            cross: 0.82,
+            time: Duration::from_secs(45),
+            repeat: 2,
+        };
+        let run = |mbit: f64| Recorded {
+            clear: steady(mbit),
+            congested: steady(10.0),
+            load: Samples::default(),
+            ceiling: 100.0,
+        };
+        let series = |case, runs, failure| Series {
+            case,
+            runs,
+            failure,
+        };
+        let all = vec![
+            series(Case::ALL[0], vec![run(80.0), run(90.0)], None),
+            series(Case::ALL[1], vec![], Some("x".to_owned())),
+        ];
+        let places = vec![((), all)];
+        let table = congested.table(&Results { places });
+        let json = serde_json::to_value(&table).unwrap();
+        let row = &json["rows"][0];
+        assert_eq!(row["paper_least_share"], 0.75);
+        let total = row["over_time"]["total_mbit"].as_array().unwrap();
+        assert_eq!(total.len(), 225);
+        assert!((total[100].as_f64().unwrap() - 95.0).abs() < 1e-6);
+        assert!((row["runs"][1]["during_share"].as_f64().unwrap() - 1.0).abs() < 1e-6);
+        let text = table.to_string();
+        assert!(text.contains("nothing was free  0.860, 0.750\n"), "{text}");
+        assert!(text.contains("tcp-beside-udp     left out: x\n"), "{text}");
+        let row = &json["rows"][1];
+        assert_eq!(
+            (&row["paper_least_share"], &row["ceiling_mbit"]),
+            (&json!(null), &json!(null))
+        );
+        assert_eq!(row["over_time"]["total_mbit"], json!([]));
     }
 }
