@@ -4,7 +4,7 @@
 //! full rate of its path what others have sent meanwhile, and then nothing for as long as it is late.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::Source;
 use super::pace::{STALL, patience};
@@ -63,6 +63,8 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::bitfield::Bitfield;
     use crate::pieces::Pieces;
