@@ -124,6 +124,17 @@ pub(super) fn check_device(device: Option<&str>) -> Result<(), ChangeError> {
     }
 }
 
+/// Checks that this names one AS. A server that limits the links of its own machine alone has ASes without
+/// an ISD, which nobody adds.
+fn check_named(isd_as: IsdAsn) -> Result<(), ChangeError> {
+    match isd_as.is_wildcard() {
+        true => Err(ChangeError::Invalid(format!(
+            "{isd_as} stands for many ASes: give an ISD and an AS number that are not 0"
+        ))),
+        false => Ok(()),
+    }
+}
+
 fn check_free(state: &State, isd_as: IsdAsn) -> Result<(), ChangeError> {
     match state.host(isd_as) {
         Some(_) => Err(ChangeError::Conflict(format!("{isd_as} is there already"))),
@@ -237,6 +248,7 @@ impl Coordinator {
     ) -> Result<AttachmentPoint, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
+            check_named(new.isd_as)?;
             add_attachment_point(state, changes, new)
         })
     }
@@ -299,6 +311,7 @@ impl Coordinator {
     pub fn add_user_as(&self, actor: &Actor, new: NewUserAs) -> Result<UserAs, ChangeError> {
         self.change(actor, |actor, state, changes| {
             allows(actor, Action::Administer)?;
+            check_named(new.isd_as)?;
             add_user_as(state, changes, new)
         })
     }

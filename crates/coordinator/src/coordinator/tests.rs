@@ -352,10 +352,11 @@ fn links_by_address_alone_need_no_configured_ases() {
     let program = Actor::program();
     let here = serde_json::json!({ "isd_as": "0-0", "label": "this machine" });
     let here = serde_json::from_value(here).unwrap();
-    coordinator.add_attachment_point(&program, here).unwrap();
     let there = serde_json::json!({ "isd_as": "0-1", "label": "AS 1" });
     let there = serde_json::from_value(there).unwrap();
-    coordinator.add_user_as(&program, there).unwrap();
+    coordinator
+        .add_all(&program, here, vec![there], Vec::new())
+        .unwrap();
     let new = serde_json::json!({
         "attachment_point": "0-0", "user_as": "0-1", "ip": "fe80::1", "limit": { "egress": 500_000 },
     });
@@ -503,4 +504,24 @@ async fn waiters_get_the_next_version() {
         Ok(())
     );
     assert_eq!(bed.coordinator.version_after(isd_as("1-1"), 0).await, None);
+}
+
+#[test]
+fn wildcards_are_not_ases() {
+    let bed = Bed::new();
+    for wildcard in ["0-0", "0-ff00:0:112", "65530-0"] {
+        let new = serde_json::json!({ "isd_as": wildcard, "label": "all" });
+        let refused = |result: Result<(), ChangeError>| {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("stands for many ASes"), "{error}");
+        };
+        let (program, one) = (Actor::program(), new.clone());
+        let point = serde_json::from_value(one).unwrap();
+        refused((bed.coordinator.add_attachment_point(&program, point)).map(drop));
+        let user = serde_json::from_value(new).unwrap();
+        refused(bed.coordinator.add_user_as(&program, user).map(drop));
+    }
+    let state = bed.coordinator.state();
+    let number = (state.attachment_points.len(), state.user_ases.len());
+    assert_eq!(number, (1, 1));
 }
