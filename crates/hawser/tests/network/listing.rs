@@ -79,7 +79,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It is told to end, so that it takes down what it has set up.
+        // SIGTERM, so that it takes down what it has set up.
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = self.0.wait();

@@ -102,7 +102,7 @@ fn what_remains_of_a_device_and_stays_keeps_no_other_from_its_limits() {
     let index = bed.sh("ip -o link show dev b | cut -d: -f1");
     let name = format!("hawser{}-1", index.trim());
     bed.sh("ip link del dev b");
-    // Without the capability the kernel refuses to remove what remains; what is there is as wanted.
+    // Without the capability the kernel refuses to remove what remains. No limit has to change.
     let weak = |args: &[&str]| {
         let mut command = Command::new("setpriv");
         command
