@@ -135,7 +135,8 @@ impl Format {
     fn of(self, value: &Value) -> String {
         match (self, value, value.as_f64()) {
             (_, Value::Null, _) => "-".to_owned(),
-            (Self::Number(decimals), _, Some(number)) => format!("{number:.decimals$}"),
+            // A sum of nothing is -0.
+            (Self::Number(decimals), _, Some(number)) => format!("{:.decimals$}", number + 0.0),
             (Self::Percent(decimals), _, Some(share)) => {
                 format!("{:.decimals$}%", 100.0 * share)
             }

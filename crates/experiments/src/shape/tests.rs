@@ -156,3 +156,11 @@ place 2
     assert_eq!(json["rows"][0]["failure"], json!(null));
     assert_eq!(json["rows"].as_array().unwrap().len(), 6);
 }
+
+#[test]
+fn a_sum_of_nothing_has_no_sign() {
+    let columns = Columns::<f64>::new().text("sum", Format::Number(2), |sum| *sum);
+    let nothing: f64 = std::iter::empty::<f64>().sum();
+    let text = Section::new("sums", "sums", [nothing, -1.5], &columns).to_string();
+    assert_eq!(text, "sums\n  sum\n 0.00\n-1.50\n");
+}
