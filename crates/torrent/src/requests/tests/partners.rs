@@ -84,10 +84,10 @@ fn a_seeder_that_never_answers_waits_for_another() {
     assert!(outcome.seconds <= most, "{outcome:?}");
 }
 
-/// The most seconds after the one that answers at once has come. While others send, it pauses for
-/// some tenths of a second as connections in competition do here, for which a tenth is added. What
-/// was asked of one that then falls silent, once too many blocks were wasted to ask for another
-/// twice, is asked of others when that one has stalled: after a second.
+/// Longest time in seconds, counted from when the seeder that answers at once has connected. The model
+/// pauses connections that compete for some tenths of a second: a tenth is added for that. Once too many
+/// blocks were wasted to request any twice, the blocks of a seeder that falls silent are requested from
+/// others only when it has stalled: a second is added for that.
 fn most_seconds() -> f64 {
     1.1 * alone() + 1.0
 }
