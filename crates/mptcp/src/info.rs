@@ -60,22 +60,14 @@ pub struct Subflow {
     pub state: State,
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// Mean deviation of the round-trip time.
-    pub rtt_variation: Duration,
-    /// Retransmission timeout.
-    pub retransmission_timeout: Duration,
     /// Congestion window in segments of [`Self::segment`] bytes.
     pub congestion_window: u32,
     /// Largest payload of a segment that is sent, in bytes.
     pub segment: u32,
-    /// Segments sent and not acknowledged.
-    pub in_flight: u32,
-    /// Segments of those that are considered lost.
-    pub lost: u32,
-    /// Retransmission timeouts in a row without an acknowledgement.
-    pub timeouts: u8,
     /// Segments sent again since the start.
     pub retransmits: u32,
+    /// Segments received, those without payload included, and the first one of the other end.
+    pub segments_received: u32,
     /// Payload bytes sent, those sent again included.
     pub bytes_sent: u64,
     /// Payload bytes sent again.
@@ -84,8 +76,6 @@ pub struct Subflow {
     pub bytes_acknowledged: u64,
     /// Payload bytes received.
     pub bytes_received: u64,
-    /// The latest estimate of the rate at which payload arrives at the other end, in bytes/s.
-    pub delivery_rate: u64,
 }
 
 /// The state of a TCP connection (RFC 9293, section 3.3.2).
@@ -136,6 +126,15 @@ struct FullInfo {
     subflow_info: u64,
     tcp_info: u64,
     connection: [u8; CONNECTION],
+}
+
+impl Subflow {
+    /// Whether the other end has accepted the subflow. The end that creates one has it as established a
+    /// round trip earlier, with the other end's first segment: only the answer to its own second one tells
+    /// (RFC 8684, section 3.2: no data is sent before it).
+    pub fn is_accepted(&self) -> bool {
+        self.state == State::Established && self.segments_received > 1
+    }
 }
 
 impl Info {
@@ -251,18 +250,13 @@ fn subflow(info: &[u8], tcp: &[u8]) -> Result<Subflow, InfoError> {
             7 => State::Closed,
             _ => State::Closing,
         },
-        timeouts: tcp[2],
-        retransmission_timeout: micros(8),
         segment: u32_at(tcp, 16),
-        in_flight: u32_at(tcp, 24),
-        lost: u32_at(tcp, 32),
         rtt: micros(68),
-        rtt_variation: micros(72),
         congestion_window: u32_at(tcp, 80),
         retransmits: u32_at(tcp, 100),
         bytes_acknowledged: u64_at(tcp, 120),
         bytes_received: u64_at(tcp, 128),
-        delivery_rate: u64_at(tcp, 160),
+        segments_received: u32_at(tcp, 140),
         bytes_sent: u64_at(tcp, 200),
         bytes_retransmitted: u64_at(tcp, 208),
     })

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hawser_kernel::socket;
-use hawser_mptcp::{InfoError, Token};
+use hawser_mptcp::{Info, InfoError, Token};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -263,6 +263,12 @@ impl Relays {
         let mut state = self.state();
         let found = state.find(token);
         found.is_some_and(|entry| is_half_closed(&entry.peer, &entry.finished))
+    }
+
+    /// What the kernel reports of the connection with this token.
+    pub(super) fn info(&self, token: Token) -> Option<Info> {
+        let socket = Arc::clone(&self.state().find(token)?.peer);
+        Info::read(&*socket).ok()
     }
 
     /// The connections to other holders, each with its session.

@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, State};
+use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, State, Token};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
@@ -239,7 +239,7 @@ impl Task {
                 plan.established(connection.token, role, (local, remote), now);
             }
             Event::SubflowEstablished(subflow) => {
-                plan.subflow_established(subflow.token, (subflow.local, subflow.remote), now);
+                plan.subflow_established(subflow.token, (subflow.local, subflow.remote));
             }
             Event::SubflowClosed { subflow, errno, .. } => {
                 // The other host's kernel resets what belongs to no connection that it knows.
@@ -274,7 +274,19 @@ impl Task {
                 // Nothing is created from here.
                 Role::Server => (session.0, 0).into(),
             };
-            (self.plan).adopt(info.token, session, remote, &ends, Instant::now());
+            self.plan.adopt(info.token, session, remote, &ends);
+        }
+    }
+
+    /// Finds out which subflows of a connection the other side has accepted.
+    fn prove(&mut self, token: Token) {
+        // It may just have ended.
+        let Some(info) = self.relays.info(token) else {
+            return;
+        };
+        let now = Instant::now();
+        for subflow in info.subflows.iter().filter(|one| one.is_accepted()) {
+            (self.plan).proven(token, (subflow.local, subflow.remote), now);
         }
     }
 
@@ -299,6 +311,7 @@ impl Task {
                 let made = self.manager.destroy_subflow(token, ends.0, ends.1);
                 (token, made)
             }
+            Change::Prove { token } => return self.prove(token),
             Change::End { token } => return self.relays.end_unknown(token),
         };
         match made {

@@ -2,8 +2,8 @@
 //!
 //! A connection must never be without a subflow: the kernel gives none to a connection of which one side
 //! has ended its direction (Linux 6.18 refuses them at both ends), and one that is destroyed takes the
-//! last that connection had with it. So a subflow over a dead slot is destroyed only once another one is
-//! proven to work.
+//! last that connection had with it. So a subflow over a dead slot is destroyed only once the other side has
+//! accepted another one: until then it may refuse it, however long its answer takes.
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +17,9 @@ use hawser_mptcp::Token;
 use crate::address::{Block, Slot};
 use crate::link::Role;
 
-/// How long a subflow that this side has created must last to be proven: the other side's kernel may
-/// refuse it after this one has it, one round trip later.
-const PROVEN: Duration = Duration::from_secs(1);
+/// Interval at which it is asked whether the other side has accepted a subflow, while others wait for that
+/// to be destroyed.
+const PROOF_INTERVAL: Duration = Duration::from_millis(100);
 /// A connection without a subflow that works ends once so many new ones were refused, over at least this
 /// time: the other side's kernel does not know the connection.
 const REFUSALS: u32 = 3;
@@ -45,6 +45,10 @@ pub(super) enum Change {
     Destroy {
         token: Token,
         ends: Ends,
+    },
+    /// Find out which subflows the other side has accepted, for [`Plan::proven`].
+    Prove {
+        token: Token,
     },
     /// The other side no longer knows the connection: end it.
     End {
@@ -93,8 +97,9 @@ struct Subflow {
     slot: Slot,
     ends: Ends,
     standing: Standing,
-    /// When it is proven to work.
-    proven: Instant,
+    /// Whether the other side is known to have it. The one that creates it has it earlier, and may be
+    /// refused later, after any time.
+    is_proven: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,24 +128,24 @@ impl Plan {
     /// A connection is established over its first subflow.
     pub(super) fn established(&mut self, token: Token, role: Role, ends: Ends, now: Instant) {
         if let Some(session) = session_of(role, ends) {
-            self.adopt(token, session, ends.1, &[ends], now);
+            self.adopt(token, session, ends.1, &[ends]);
+            self.proven(token, ends, now);
             self.begun = true;
         }
     }
 
-    /// Takes a connection as it is, with `subflows` that work and a `remote` to which further ones go, in
-    /// place of what was known of it.
+    /// Takes a connection as it is, with `subflows` that are established here and a `remote` to which
+    /// further ones go, in place of what was known of it.
     pub(super) fn adopt(
         &mut self,
         token: Token,
         session: Session,
         remote: SocketAddr,
         subflows: &[Ends],
-        now: Instant,
     ) {
         let with_slot = |ends: &Ends| Some((slot_of(session.1, *ends)?, *ends));
         let known = subflows.iter().filter_map(with_slot);
-        let subflows = known.map(|(slot, ends)| Subflow::new(slot, ends, session.1, now));
+        let subflows = known.map(|(slot, ends)| Subflow::new(slot, ends, session.1));
         let connection = Connection {
             session,
             remote,
@@ -159,8 +164,9 @@ impl Plan {
         std::mem::take(&mut self.begun)
     }
 
-    /// A further subflow is established.
-    pub(super) fn subflow_established(&mut self, token: Token, ends: Ends, now: Instant) {
+    /// A further subflow is established here. The side that has created it does not know yet whether the
+    /// other one accepts it.
+    pub(super) fn subflow_established(&mut self, token: Token, ends: Ends) {
         let Some(connection) = self.connections.get_mut(&token) else {
             return;
         };
@@ -172,16 +178,26 @@ impl Plan {
         // One whose slot was dead meanwhile, and that was ordered again, may come about after all.
         // The side that creates subflows chooses which one ends.
         let is_surplus = role == Role::Client && connection.has_live(slot);
-        let mut subflow = Subflow::new(slot, ends, role, now);
-        match is_surplus {
-            true => subflow.standing = Standing::Dead,
-            false if role == Role::Client => subflow.proven = now + PROVEN,
-            false => {}
+        let mut subflow = Subflow::new(slot, ends, role);
+        if is_surplus {
+            subflow.standing = Standing::Dead;
         }
         connection.subflows.push(subflow);
         connection.ordered.remove(&slot);
         // The slot may have died meanwhile.
         self.changed.insert(token);
+    }
+
+    /// The other side has accepted a subflow.
+    pub(super) fn proven(&mut self, token: Token, ends: Ends, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        let mut all = connection.subflows.iter_mut();
+        if let Some(subflow) = all.find(|one| one.ends == ends && !one.is_proven) {
+            subflow.is_proven = true;
+            self.later.insert((now, token));
+        }
     }
 
     /// A subflow has ended, or could not be established; `is_refused`, as the other host has nothing to
@@ -290,20 +306,20 @@ impl Plan {
                 }
             }
             connection.ordered.retain(|slot| live.contains(slot));
-            match connection.proven() {
-                Some(proven) if proven <= now => {
-                    let dead = (connection.subflows)
-                        .extract_if(.., |one| one.standing == Standing::Dead)
-                        .map(|one| Change::Destroy {
-                            token,
-                            ends: one.ends,
-                        });
-                    changes.extend(dead);
-                }
-                Some(proven) if connection.has_any(Standing::Dead) => {
-                    self.later.insert((proven, token));
-                }
-                _ => {}
+            if !connection.has_any(Standing::Dead) {
+                continue;
+            }
+            if connection.has_proven() {
+                let dead = (connection.subflows)
+                    .extract_if(.., |one| one.standing == Standing::Dead)
+                    .map(|one| Change::Destroy {
+                        token,
+                        ends: one.ends,
+                    });
+                changes.extend(dead);
+            } else if connection.has_any(Standing::Live) {
+                changes.push(Change::Prove { token });
+                self.later.insert((now + PROOF_INTERVAL, token));
             }
         }
         changes
@@ -317,16 +333,15 @@ impl Connection {
         all.any(|one| one.slot == slot && one.standing == Standing::Live)
     }
 
+    /// Whether a subflow over a live slot is there that the other side has accepted.
+    fn has_proven(&self) -> bool {
+        let mut all = self.subflows.iter();
+        all.any(|one| one.is_proven && one.standing == Standing::Live)
+    }
+
     fn has_any(&self, standing: Standing) -> bool {
         let mut all = self.subflows.iter();
         all.any(|one| one.standing == standing)
-    }
-
-    /// When the first subflow over a live slot is proven to work, if there is one.
-    fn proven(&self) -> Option<Instant> {
-        let live = self.subflows.iter();
-        let live = live.filter(|one| one.standing == Standing::Live);
-        live.map(|one| one.proven).min()
     }
 
     /// Says of each subflow whether its slot is live.
@@ -366,7 +381,7 @@ impl Connection {
 }
 
 impl Subflow {
-    fn new(slot: Slot, ends: Ends, role: Role, now: Instant) -> Self {
+    fn new(slot: Slot, ends: Ends, role: Role) -> Self {
         let standing = match role {
             Role::Client => Standing::Live,
             Role::Server => Standing::Early,
@@ -375,7 +390,8 @@ impl Subflow {
             slot,
             ends,
             standing,
-            proven: now,
+            // A server has only what the client has created before.
+            is_proven: role == Role::Server,
         }
     }
 }

@@ -1,5 +1,6 @@
 use hawser_kernel::namespace::is_privileged;
 use hawser_keys::PeerKey;
+use hawser_mptcp::Subflow;
 use tokio::net::TcpStream;
 
 use super::super::relays::{Expected, New, Relayed};
@@ -51,6 +52,12 @@ async fn connections_get_subflows_after_the_thread_has_failed() {
     subflows.set(session.0, session.1, vec![1, 2]);
     eventually(|| relays.report(true).problem.is_none()).await;
     eventually(|| Info::read(&*socket).unwrap().subflows.len() == 2).await;
+    // The other end answers each, over which nothing else was sent.
+    let accepted = || {
+        let info = Info::read(&*socket).unwrap();
+        info.subflows.iter().all(Subflow::is_accepted)
+    };
+    eventually(accepted).await;
     // It may have worked again by then.
     if let Some(problem) = problem {
         assert!(problem.ends_with("its thread panicked"), "{problem}");

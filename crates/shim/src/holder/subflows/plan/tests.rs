@@ -71,7 +71,13 @@ impl Bench {
 
     fn joined(&mut self, slot: Slot, port: u16) {
         let ends = self.ends(slot, port);
-        self.plan.subflow_established(TOKEN, ends, self.now);
+        self.plan.subflow_established(TOKEN, ends);
+    }
+
+    /// The other side has accepted it.
+    fn accepted(&mut self, slot: Slot, port: u16) {
+        let ends = self.ends(slot, port);
+        self.plan.proven(TOKEN, ends, self.now);
     }
 
     fn closed(&mut self, slot: Slot, port: u16) {
@@ -134,7 +140,7 @@ fn subflows_over_dead_slots_are_destroyed_and_created_again() {
     let mut bench = Bench::new(Role::Client, &[1, 2], 1);
     bench.changes();
     bench.joined(2, 10);
-    bench.now += PROVEN;
+    bench.accepted(2, 10);
     bench.live(&[2]);
     assert_eq!(bench.changes(), [bench.destroy(1, 9)]);
     bench.closed(1, 9);
@@ -157,18 +163,27 @@ fn the_only_subflow_stays_until_another_one_is_proven() {
     assert_eq!(bench.changes(), [bench.create(2)]);
     bench.plan.failed(TOKEN, 2);
     assert_eq!(bench.retry(), [bench.create(2)]);
-    // The other side's kernel refuses it after this one has it, as it does once a direction has ended.
+    // The other side's kernel refuses it after this one has it, as it does once a direction has ended: at
+    // any time later, as when the other side was paused.
+    let prove = Change::Prove { token: TOKEN };
     bench.joined(2, 10);
-    assert_eq!(bench.changes(), []);
+    for _ in 0..100 {
+        assert_eq!(bench.changes(), [prove]);
+        bench.now = bench.plan.next_due().unwrap();
+    }
     bench.closed(2, 10);
     assert_eq!(bench.changes(), [bench.create(2)]);
-    bench.now += SECOND / 2;
     bench.joined(2, 11);
+    assert_eq!(bench.changes(), [prove]);
+    // What is known of the old one, and of one that has ended, is no proof.
+    bench.accepted(1, 9);
+    bench.accepted(2, 10);
     assert_eq!(bench.changes(), []);
-    bench.now = bench.plan.next_due().unwrap();
-    assert_eq!(bench.changes(), []);
-    bench.now = bench.plan.next_due().unwrap();
+    bench.accepted(2, 11);
+    assert_eq!(bench.plan.next_due(), Some(bench.now));
     assert_eq!(bench.changes(), [bench.destroy(1, 9)]);
+    bench.now += SECOND;
+    assert_eq!((bench.changes(), bench.plan.next_due()), (vec![], None));
 }
 
 #[test]
@@ -186,8 +201,8 @@ fn no_subflow_is_destroyed_while_no_path_works() {
     bench.plan.failed(TOKEN, 2);
     assert_eq!(bench.retry(), [bench.create(2)]);
     bench.joined(2, 11);
-    assert_eq!(bench.changes(), []);
-    bench.now += PROVEN;
+    assert_eq!(bench.changes(), [Change::Prove { token: TOKEN }]);
+    bench.accepted(2, 11);
     let destroyed = [bench.destroy(1, 9), bench.destroy(2, 10)];
     assert_eq!(bench.changes(), destroyed);
 
@@ -336,14 +351,21 @@ fn what_is_looked_up_takes_the_place_of_what_was_known() {
     bench.changes();
     let (session, remote) = (bench.session(), ends(1, 0).1);
     let found = [ends(1, 9), ends(3, 10)];
-    (bench.plan).adopt(TOKEN, session, remote, &found, bench.now);
+    bench.plan.adopt(TOKEN, session, remote, &found);
     assert_eq!(bench.changes(), [bench.create(2)]);
+    // Which of them the other side has accepted is to be found out.
+    bench.live(&[2, 3]);
+    assert_eq!(bench.changes(), [Change::Prove { token: TOKEN }]);
+    bench.accepted(3, 10);
+    assert_eq!(bench.changes(), [bench.destroy(1, 9)]);
 }
 
 #[derive(Debug, Clone)]
 enum Operation {
     Live(Vec<Slot>),
     Joined(Slot),
+    /// One of the subflows that are there.
+    Accepted(prop::sample::Index),
     /// One of the subflows that are there.
     Closed(prop::sample::Index),
     Refused(Slot),
@@ -357,6 +379,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         prop::collection::vec(slot.clone(), 0..4).prop_map(Operation::Live),
         slot.clone().prop_map(Operation::Joined),
+        any::<prop::sample::Index>().prop_map(Operation::Accepted),
         any::<prop::sample::Index>().prop_map(Operation::Closed),
         slot.clone().prop_map(Operation::Refused),
         slot.prop_map(Operation::Failed),
@@ -373,26 +396,28 @@ proptest! {
     ) {
         let role = if is_client { Role::Client } else { Role::Server };
         let mut bench = Bench::new(role, &[1], 1);
-        // Each with the time from which it is proven.
-        let mut there = vec![(bench.ends(1, 9), bench.now)];
+        // Each with whether the other side has accepted it.
+        let mut there = vec![(bench.ends(1, 9), true)];
         let mut port = 9;
         for operation in operations {
             port += 1;
             match operation {
                 Operation::Live(slots) => bench.live(&slots),
                 Operation::Joined(slot) => {
-                    let proven = match role {
-                        Role::Client => bench.now + PROVEN,
-                        Role::Server => bench.now,
-                    };
-                    there.push((bench.ends(slot, port), proven));
+                    there.push((bench.ends(slot, port), role == Role::Server));
                     bench.joined(slot, port);
+                }
+                Operation::Accepted(index) if !there.is_empty() => {
+                    let index = index.index(there.len());
+                    let (ends, is_accepted) = &mut there[index];
+                    *is_accepted = true;
+                    bench.plan.proven(TOKEN, *ends, bench.now);
                 }
                 Operation::Closed(index) if !there.is_empty() => {
                     let (ends, _) = there.remove(index.index(there.len()));
                     bench.plan.subflow_closed(TOKEN, ends, false, bench.now);
                 }
-                Operation::Closed(_) => {}
+                Operation::Accepted(_) | Operation::Closed(_) => {}
                 Operation::Refused(slot) => bench.refused(slot, port),
                 Operation::Failed(slot) => bench.plan.failed(TOKEN, slot),
                 Operation::Wait(ms) => bench.now += Duration::from_millis(ms),
@@ -402,14 +427,14 @@ proptest! {
                 match change {
                     Change::Destroy { ends, .. } => {
                         there.retain(|(one, _)| *one != ends);
-                        let is_left = there.iter().any(|(_, proven)| *proven <= bench.now);
+                        let is_left = there.iter().any(|(_, is_accepted)| *is_accepted);
                         prop_assert!(is_left, "{ends:?} was the last");
                     }
                     Change::End { .. } => {
                         prop_assert!(is_client || there.is_empty());
                         return Ok(());
                     }
-                    Change::Create { .. } => prop_assert!(is_client),
+                    Change::Create { .. } | Change::Prove { .. } => prop_assert!(is_client),
                 }
             }
         }
