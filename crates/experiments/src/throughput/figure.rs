@@ -6,11 +6,12 @@ use std::error::Error;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::carrier::Carrier;
+use super::course::Course;
 use super::per_gigabyte::PerGigabyte;
-use super::run::Matrix;
 use crate::error::{During, ExperimentError};
 use crate::plot::{Area, COLOURS, Drawn, GREY};
-use crate::shape::{Results, Series};
+use crate::shape::{Experiment, Results, Series};
 use crate::stage::Carried;
 
 type Row = Series<super::Carrier, Carried>;
@@ -32,11 +33,17 @@ const HALF: i32 = 7;
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
-pub fn draw(repeat: u16, results: &Results<Matrix>) -> Result<String, ExperimentError> {
+pub fn draw(
+    repeat: u16,
+    results: &Results<impl Experiment<Place = Course, Case = Carrier, Run = Carried>>,
+) -> Result<String, ExperimentError> {
     svg(repeat, results).during("drawing the figure")
 }
 
-fn svg(repeat: u16, results: &Results<Matrix>) -> Result<String, Box<dyn Error>> {
+fn svg(
+    repeat: u16,
+    results: &Results<impl Experiment<Place = Course, Case = Carrier, Run = Carried>>,
+) -> Result<String, Box<dyn Error>> {
     let courses = results.places.iter();
     let height = courses
         .clone()
@@ -148,7 +155,7 @@ impl Picture<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::throughput::{Carrier, Course};
+    use crate::throughput::Matrix;
 
     #[test]
     fn every_course_and_carrier_is_drawn() {
@@ -171,7 +178,7 @@ mod tests {
             runs: Vec::new(),
             failure: Some("iperf3 is missing".to_owned()),
         };
-        let results = Results {
+        let results = Results::<Matrix> {
             places: vec![
                 (first, vec![row(Carrier::Quic), missing]),
                 (second, vec![row(Carrier::Torrent(1))]),

@@ -7,11 +7,10 @@ use plotters::style::text_anchor::HPos;
 use super::case::Case;
 use super::facts::Phases;
 use super::recorded::{OverTime, Recorded};
-use super::run::Congested;
 use crate::bulk::chart::{Chart, Line, svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY};
-use crate::shape::{Results, Series};
+use crate::shape::{Experiment, Results, Series};
 
 type Row = Series<Case, Recorded>;
 
@@ -31,7 +30,7 @@ const ENTRY: i32 = 205;
 pub fn draw(
     about: &str,
     phases: Phases,
-    results: &Results<Congested>,
+    results: &Results<impl Experiment<Case = Case, Run = Recorded>>,
 ) -> Result<String, ExperimentError> {
     let rows: Vec<&Row> = results.places.iter().flat_map(|(_, rows)| rows).collect();
     let height = HEADING + rows.len() as u32 * (TITLE + CHART);
@@ -102,6 +101,7 @@ fn chart<'a>(row: &Row, over: &'a OverTime, phases: Phases) -> Chart<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bulk::congested::Congested;
     use crate::samples::Samples;
     use crate::shape::Choice;
 
@@ -125,7 +125,8 @@ mod tests {
             failure: Some("install the program iperf3".to_owned()),
         };
         let places = vec![((), vec![measured, missing])];
-        let text = draw("003", phases, &Results { places }).unwrap();
+        let results = Results::<Congested> { places };
+        let text = draw("003", phases, &results).unwrap();
         let names = [
             "hawser-beside-udp",
             "tcp-beside-udp",

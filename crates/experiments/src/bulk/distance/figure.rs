@@ -5,12 +5,11 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::measured::{Measured, STEP, over_time};
-use super::run::Distance;
 use super::tool::Tool;
 use crate::bulk::chart::{Chart, Line, svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY};
-use crate::shape::{Results, Series};
+use crate::shape::{Experiment, Results, Series};
 
 type Row = Series<Tool, Measured>;
 
@@ -35,7 +34,7 @@ const HALF: i32 = 8;
 /// [`ExperimentError::Step`] if it cannot be drawn.
 pub fn draw(
     (about, settled, repeat): (String, f64, u16),
-    results: &Results<Distance>,
+    results: &Results<impl Experiment<Place = f64, Case = Tool, Run = Measured>>,
 ) -> Result<String, ExperimentError> {
     let height = |rows: &[Row]| LOWEST.max((ROW as u32) * (rows.len() as u32 + 1));
     let links = results.places.iter();
@@ -156,6 +155,7 @@ fn draw_over_time(rows: &[Row], area: &Area<'_>) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bulk::distance::Distance;
     use crate::samples::Samples;
     use crate::shape::Choice;
 
@@ -179,7 +179,7 @@ mod tests {
             },
         };
         let rows = || Tool::ALL.iter().copied().map(row).collect();
-        let results = Results {
+        let results = Results::<Distance> {
             places: vec![(0.0, rows()), (0.01, rows())],
         };
         let text = draw(("003".to_owned(), 5.0, 1), &results).unwrap();
