@@ -1,15 +1,14 @@
 //! Taking a lab down, also if it has been killed in part.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_kernel::namespace;
-use hawser_topology::FileError;
 
 use crate::Lab;
 use crate::dir::LabDir;
-use crate::place::{Lock, PlaceError};
+use crate::error::DownError;
+use crate::place::Lock;
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
 use crate::state::State;
@@ -21,38 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest wait for the lock after that: the command that was interrupted clears up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The reason why a lab could not be taken down.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DownError {
-    /// The lab's folder cannot be locked.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// The lab's state cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Another command keeps the lab's lock.
-    #[error(
-        "another command holds lab {0:?}, and does not end: end it (`ps` shows `hawser lab … {0}`), \
-         then take the lab down again"
-    )]
-    Busy(String),
-    /// The command runs inside the lab and would end itself.
-    #[error("this command runs inside the lab, which it is to take down: run it outside")]
-    Inside,
-    /// A process of the lab cannot be ended.
-    #[error("cannot end all processes of the lab: {0}")]
-    Process(io::Error),
-    /// The lab's folder cannot be removed.
-    #[error("cannot remove {path}: {source}", path = path.display())]
-    Remove {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
 
 /// What [`Lab::down`] is doing, if it takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

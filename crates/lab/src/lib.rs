@@ -50,9 +50,9 @@ mod sweep;
 mod up;
 
 pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
-pub use self::down::{DownError, DownProgress};
+pub use self::down::DownProgress;
 pub use self::emulator::{PlainIp, emulate};
-pub use self::error::LabError;
+pub use self::error::{DownError, LabError};
 pub use self::lab::{Lab, Listed, OpenError};
 pub use self::link::LinkChange;
 pub use self::logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};

@@ -8,7 +8,7 @@ use std::path::Path;
 use hawser_kernel::namespace::{self, Kind, NetNsId};
 
 use crate::dir::LabDir;
-use crate::down::DownError;
+use crate::error::DownError;
 use crate::process::{self, Handle, ProcessId};
 use crate::reap::{self, Certainty};
 use crate::state::Service;

@@ -2,7 +2,8 @@
 
 use crate::Lab;
 use crate::dir::LabDir;
-use crate::down::{self, DownError};
+use crate::down;
+use crate::error::DownError;
 use crate::place::{PlaceError, Root};
 
 impl Lab {

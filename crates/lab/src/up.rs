@@ -12,7 +12,8 @@ use hawser_topology::{As, FileError, IsdAsn, Network};
 use hawser_trust::{AsRole, WriteError};
 
 use crate::dir::LabDir;
-use crate::down::{self, DownError};
+use crate::down;
+use crate::error::DownError;
 use crate::logs::LOG_FILE;
 use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
 use crate::plan::{Plan, PlanError};
