@@ -22,8 +22,7 @@ use crate::access::{Action, Actor, Denied, allows};
 use crate::change::{Change, ChangeKind, ChangePage};
 use crate::error::{ChangeError, OpenError};
 use crate::host::Deployment;
-use crate::limits::LinkUsage;
-use crate::link::LinkId;
+use crate::link::{LinkId, LinkUsage};
 use crate::state::State;
 use crate::store::{self, Store};
 

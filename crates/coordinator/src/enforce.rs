@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::coordinator::Coordinator;
-use crate::limits::{FailedLinks, LinkUsage};
+use crate::link::{FailedLinks, LinkUsage};
 use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.

@@ -7,7 +7,7 @@ use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
 use crate::instances::Instances;
-use crate::limits::FailedLinks;
+use crate::link::FailedLinks;
 use crate::link::LinkId;
 use crate::user::UserId;
 

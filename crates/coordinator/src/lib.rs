@@ -32,10 +32,8 @@ pub use self::coordinator::{
 pub use self::enforce::{EnforceError, Enforcer, enforce_locally};
 pub use self::error::{ChangeError, OpenError};
 pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};
-pub use self::limits::{
-    Counters, Direction, FailedLinks, LimitError, Limits, LinkUsage, MAX_LIMIT, MIN_LIMIT,
-};
-pub use self::link::{CoreLink, Link, LinkEnd, LinkId};
+pub use self::limits::{Counters, Direction, LimitError, Limits, MAX_LIMIT, MIN_LIMIT};
+pub use self::link::{CoreLink, FailedLinks, Link, LinkEnd, LinkId, LinkUsage};
 pub use self::state::{EnforcedLink, State};
 pub use self::store::SCHEMA;
 pub use self::user::{Role, User, UserId};

@@ -1,21 +1,15 @@
 //! Limits of links, and what the links carry.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use hawser_topology::format_rate;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::link::LinkId;
-
 /// Lowest limit but 0: 8 kbit/s, as low as the kernel limits.
 pub const MIN_LIMIT: u64 = 8_000;
 /// Highest limit: 100 Gbit/s.
 pub const MAX_LIMIT: u64 = 100_000_000_000;
-
-/// Links whose limits are not in force, each with the reason as one line.
-pub type FailedLinks = BTreeMap<LinkId, String>;
 
 /// A direction, as the attachment point of a link sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -173,31 +167,6 @@ pub struct Counters {
     pub drops: u64,
     /// Bytes that wait now.
     pub backlog: u64,
-}
-
-/// The counters of a link; `None` in a direction that is not limited, and so not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkUsage {
-    /// The link.
-    pub link: LinkId,
-    /// To the user AS.
-    #[serde(default)]
-    pub egress: Option<Counters>,
-    /// From the user AS.
-    #[serde(default)]
-    pub ingress: Option<Counters>,
-}
-
-impl LinkUsage {
-    /// Those of a direction.
-    #[must_use]
-    pub const fn of(&self, direction: Direction) -> Option<Counters> {
-        match direction {
-            Direction::Egress => self.egress,
-            Direction::Ingress => self.ingress,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
 use crate::host::{Deployment, Host};
-use crate::limits::{FailedLinks, LinkUsage};
+use crate::link::{FailedLinks, LinkUsage};
 use crate::state::State;
 
 impl Coordinator {
