@@ -35,6 +35,8 @@ use crate::limit::Limit;
 use crate::protocol::FORMAT;
 use crate::queues::Queues;
 
+pub(crate) use self::incoming::SLACK;
+
 /// A session, as this host numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionKey(pub u64);

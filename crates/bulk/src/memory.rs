@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hawser_endhost::ScionAddr;
 
 use crate::content::{ManifestError, tree};
-use crate::data::{Command, Commands, SessionKey};
+use crate::data::{Command, Commands, SLACK, SessionKey};
 use crate::gate::Gate;
 
 /// Memory that the sessions share, in bytes, beside [`MIN_SESSION_MEMORY`] of each.
@@ -21,9 +21,6 @@ const POOL: u64 = 448 << 20;
 const MIN_SESSION_MEMORY: u64 = 4 << 20;
 /// Most memory of one session: it bounds what is in flight, and is enough for 10 Gbit/s at 200 ms.
 pub(crate) const MAX_SESSION_MEMORY: u64 = 256 << 20;
-/// Memory of a sink beyond its credit: a range at either end of what is in flight may have arrived in
-/// part.
-pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 
 /// Memory for the manifests of all sinks, in bytes, beside [`LEAST_LISTED`] of each. One host may take
 /// three quarters of what the others leave: a manifest with ten million files fits, and a host that

@@ -25,7 +25,7 @@ pub use self::ack::Ack;
 pub use self::log::{Inbox, LogError, Outbox};
 pub use self::message::{
     Choices, ErrorCode, Framing, MAX_MESSAGE, Message, Open, Role, SESSION_ID, SessionId,
-    SessionMessage, SkipReason, VERSION, Wants,
+    SessionMessage, SkipReason, Wants,
 };
 pub use self::packet::{
     DATA_OVERHEAD, FORMAT, Opened, Opener, Payload, Rejected, Rejections, Sealer,
@@ -33,7 +33,7 @@ pub use self::packet::{
 pub use self::ranges::RangeSet;
 pub use self::sink::{NewParts, Sink, SinkError, SinkStats};
 pub use self::source::{Acked, Source, SourceError, SubflowStats, Transmit};
-pub use self::wire::{DecodeError, MAX_VARINT, Reader, Writer};
+pub use self::wire::{DecodeError, MAX_VARINT, Reader, VERSION, Writer};
 
 /// The name of a subflow inside one process. Its user chooses it, and uses none twice in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

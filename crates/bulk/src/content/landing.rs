@@ -15,10 +15,13 @@ mod existing;
 mod faults;
 mod finish;
 mod owner;
+mod part_name;
 mod parts;
 mod place;
 mod progress;
+mod skip;
 mod survey;
+mod taking;
 mod unfinished;
 mod write;
 

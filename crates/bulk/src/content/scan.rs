@@ -1,6 +1,7 @@
 //! The source's side: files and folders listed as a manifest.
 
 mod extents;
+mod file;
 mod metadata;
 mod roots;
 mod walk;

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use super::subflow::{Subflow, Subflows};
 use super::{DataEvent, Measured, SubflowKey};
 use crate::content::tree;
-use crate::memory::SLACK;
 use crate::protocol::{Sink, SinkError};
 use crate::queues::{Arrived, Queues};
 
+/// Memory of a sink beyond its credit: a range at either end of what is in flight may have arrived in
+/// part.
+pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 /// Buffers kept for further ranges, at most.
 const KEPT: usize = 64;
 

@@ -9,7 +9,6 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::content::tree;
-use crate::memory::SLACK;
 use crate::protocol::{Opener, Payload, RangeSet, Sealer};
 use crate::toy::{ToyNet, own_ip, unix_now};
 

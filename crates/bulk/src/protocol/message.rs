@@ -13,10 +13,7 @@ use hawser_seal::Cipher;
 pub use self::framing::Framing;
 pub use self::session::SessionMessage;
 pub use self::wants::{Choices, SkipReason, Wants};
-use super::wire::{DecodeError, Reader, Writer};
-
-/// The version of the protocol.
-pub const VERSION: u64 = 2;
+use super::wire::{DecodeError, Reader, VERSION, Writer};
 
 /// Most bytes of a message after its length.
 pub const MAX_MESSAGE: usize = 1 << 16;

@@ -3,7 +3,8 @@
 
 use thiserror::Error;
 
-use super::message::VERSION;
+/// The version of the protocol.
+pub const VERSION: u64 = 2;
 
 /// The largest number that a varint holds.
 pub const MAX_VARINT: u64 = (1 << 62) - 1;

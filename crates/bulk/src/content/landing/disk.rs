@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hawser_store::{Handles, Room, StoreError};
 
 use super::faults::Faults;
-use super::owner::Taking;
 use super::place::Place;
 use super::progress::{Progress, ranges};
+use super::taking::Taking;
 use crate::content::manifest::{Entry, Kind, Manifest};
 
 /// A regular file is at the name of the entry.

@@ -1,7 +1,7 @@
 //! Owners, ACLs and extended attributes.
 
 use std::ffi::OsStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use hawser_store::{Folder, Found};
 
@@ -9,23 +9,6 @@ use super::disk::Disk;
 use crate::content::manifest::{ACCESS_ACL, Attributes, DEFAULT_ACL, Kind};
 use crate::content::scan::set_id_bits;
 use crate::protocol::Choices;
-
-/// What is taken of the attributes that are sent.
-#[derive(Debug, Default)]
-pub(super) struct Taking {
-    pub choices: Choices,
-    /// Entries of which something was not taken, or could not be set.
-    stripped: AtomicU64,
-}
-
-impl Taking {
-    pub const fn new(choices: Choices) -> Self {
-        Self {
-            choices,
-            stripped: AtomicU64::new(0),
-        }
-    }
-}
 
 impl Disk {
     /// Entries of which something was not taken, or could not be set.

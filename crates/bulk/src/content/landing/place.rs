@@ -1,18 +1,16 @@
 //! Where the entries of a manifest are below the folder of the sink.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_store::{Folder, FoundKind, Handles, StoreError};
 
 use super::LandingError;
+use super::part_name::part_name;
 use super::unfinished::Unfinished;
-use crate::content::manifest::{Kind, Manifest, PART_SUFFIX};
-
-/// Longest name of a file (`NAME_MAX`).
-const MAX_NAME: usize = 255;
+use crate::content::manifest::{Kind, Manifest};
 
 /// The folder that entries are written to, and the folders in it.
 #[derive(Debug)]
@@ -145,19 +143,6 @@ impl Place {
                 .collect(),
         }
     }
-}
-
-/// The name of a file while it is unfinished: `.NAME.hawser-part`.
-pub(super) fn part_name(name: &OsStr) -> OsString {
-    let name = name.as_bytes();
-    let mut part = vec![b'.'];
-    match name.len() + PART_SUFFIX.len() < MAX_NAME {
-        true => part.extend(name),
-        // Too long for a suffix.
-        false => part.extend(blake3::hash(name).to_hex().as_bytes()),
-    }
-    part.extend(PART_SUFFIX);
-    OsString::from_vec(part)
 }
 
 /// Opens the folder at `path` below `folder`; creates what does not exist of it.

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::disk::{Disk, FITS, SKIPPED, STALE, THERE, lock};
 use super::faults::Faults;
-use super::owner::Taking;
 use super::place::Place;
+use super::taking::Taking;
 use super::{Existing, LandingError, LandingOptions};
 use crate::content::manifest::{Kind, Manifest};
 use crate::content::scan::extents;

@@ -14,7 +14,7 @@ use blake3::Hasher;
 use hawser_store::{Folder, StoreError};
 
 use super::LandingError;
-use super::place::part_name;
+use super::part_name::part_name;
 
 /// The beginning of a mark.
 const HEAD: &str = "hawser landing ";

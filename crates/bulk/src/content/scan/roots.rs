@@ -7,19 +7,17 @@ use std::sync::Arc;
 
 use hawser_store::{Folder, StoreError};
 
-use super::walk::look_up;
 use crate::content::manifest::Entry;
-use crate::protocol::Choices;
 
 /// The folders that entries are in; each has the entries from its first one to the next root's.
 #[derive(Debug, Default)]
 pub(crate) struct Roots(Vec<Root>);
 
 #[derive(Debug, Clone)]
-struct Root {
+pub(super) struct Root {
     /// Index of its first entry.
     first: usize,
-    folder: Arc<Folder>,
+    pub folder: Arc<Folder>,
     names: Names,
 }
 
@@ -50,24 +48,6 @@ impl Roots {
         root.folder.read_file(&root.relative(entry))
     }
 
-    /// The entry as the file at its place is now; `None` if there is no regular file.
-    pub fn look_up(
-        &self,
-        index: usize,
-        entry: &Entry,
-        carry: Choices,
-    ) -> Result<Option<Entry>, StoreError> {
-        let root = self.root(index);
-        let relative = root.relative(entry);
-        let inner = match relative.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => Some(root.folder.folder(parent)?),
-            _ => None,
-        };
-        let folder = inner.as_ref().unwrap_or(&root.folder);
-        let name = relative.file_name().unwrap_or_default();
-        look_up(folder, name, &entry.path, carry)
-    }
-
     /// The roots of some of the entries, ascending, as a list of its own.
     pub fn of(&self, entries: impl IntoIterator<Item = usize>) -> Self {
         let mut roots: Vec<Root> = Vec::new();
@@ -92,7 +72,7 @@ impl Roots {
     }
 
     /// The root of an entry. There is one: the first one begins at entry 0.
-    fn root(&self, index: usize) -> &Root {
+    pub(super) fn root(&self, index: usize) -> &Root {
         let after = self.0.partition_point(|root| root.first <= index);
         &self.0[after.saturating_sub(1)]
     }
@@ -100,7 +80,7 @@ impl Roots {
 
 impl Root {
     /// The path of an entry in the folder.
-    fn relative(&self, entry: &Entry) -> PathBuf {
+    pub(super) fn relative(&self, entry: &Entry) -> PathBuf {
         match &self.names {
             Names::Same => entry.path.clone(),
             Names::Below => entry.path.components().skip(1).collect(),

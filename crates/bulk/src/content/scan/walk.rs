@@ -1,18 +1,17 @@
 //! The walk through directories.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_store::{Folder, Found, FoundKind, StoreError};
 
-use super::extents::extents;
-use super::metadata::{Links, Missing, Sent};
+use super::file::{entry, extents_of};
+use super::metadata::{Links, Missing};
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
-    Entry, Extent, Kind, MAX_PATH, Manifest, ManifestError, Modified, is_part_name, stays_within,
+    Entry, Kind, MAX_PATH, Manifest, ManifestError, is_part_name, stays_within,
 };
 use crate::protocol::Choices;
 
@@ -281,80 +280,5 @@ impl Walk {
             }
         };
         Some((found, entry(path, found, sent, kind), trouble))
-    }
-}
-
-/// The entry for the regular file that has a name in a folder now; `None` if there is none.
-pub(in super::super) fn look_up(
-    folder: &Folder,
-    name: &OsStr,
-    path: &Path,
-    carry: Choices,
-) -> Result<Option<Entry>, StoreError> {
-    let Some(found) = folder.find(name)? else {
-        return Ok(None);
-    };
-    if found.kind != FoundKind::File {
-        return Ok(None);
-    }
-    let kind = Kind::File {
-        size: found.length,
-        extents: extents_of(folder, name, found)?,
-    };
-    // It was counted before.
-    let sent = Missing::default().of(folder, (name, found), kind.extents(), carry)?;
-    Ok(Some(entry(path.to_owned(), found, sent, kind)))
-}
-
-/// The extents of the file with a name in a folder. Opens it only if it may have holes.
-fn extents_of(folder: &Folder, name: &OsStr, found: Found) -> Result<Vec<Extent>, StoreError> {
-    let size = found.length;
-    if size == 0 {
-        check_empty(folder, name)?;
-        return Ok(Vec::new());
-    }
-    if found.allocated >= size {
-        folder.check_readable(name)?;
-        let all = Extent {
-            offset: 0,
-            length: size,
-        };
-        return Ok(vec![all]);
-    }
-    let path = folder.path().join(name);
-    let removed = || StoreError::io("find", &path, std::io::ErrorKind::NotFound.into());
-    let file = folder.open_name(name, false)?.ok_or_else(removed)?;
-    extents(&file, size).map_err(|errno| StoreError::io("find the holes of", &path, errno.into()))
-}
-
-/// Checks that a file of no length has no content. Those of `/proc` have some, and would arrive empty.
-fn check_empty(folder: &Folder, name: &OsStr) -> Result<(), StoreError> {
-    let path = folder.path().join(name);
-    let failed = |error| StoreError::io("read", &path, error);
-    // It may have been removed meanwhile.
-    let Some(mut file) = folder.open_name(name, false)? else {
-        return Ok(());
-    };
-    let has_content = file.read(&mut [0]).map_err(failed)? > 0;
-    // One that has grown since has a length now, and is sent as it was.
-    if has_content && file.metadata().map_err(failed)?.len() == 0 {
-        let text = "it has content, but no length, as files of /proc: copy it, and send the copy";
-        return Err(failed(std::io::Error::other(text)));
-    }
-    Ok(())
-}
-
-fn entry(path: PathBuf, found: Found, (mode, attributes): Sent, kind: Kind) -> Entry {
-    let (seconds, nanoseconds) = found.modified;
-    let modified = Modified {
-        seconds,
-        nanoseconds,
-    };
-    Entry {
-        path,
-        mode,
-        modified,
-        attributes,
-        kind,
     }
 }
