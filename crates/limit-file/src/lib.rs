@@ -12,8 +12,10 @@ mod json;
 mod limits;
 mod link;
 mod named;
+mod read;
 mod topology;
 
 pub use self::error::{LimitsError, LinkFileError};
 pub use self::limits::{FailedLink, FileLimits};
-pub use self::link::{LARGEST_FILE, Link, LinkFile, Place, Rates};
+pub use self::link::{Link, LinkFile, Place, Rates};
+pub use self::read::LARGEST_FILE;

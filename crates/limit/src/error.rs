@@ -6,7 +6,7 @@ use std::time::Duration;
 use hawser_kernel::netlink::NetlinkError;
 
 use crate::limit::{Limit, Owner};
-use crate::text::quoted;
+use crate::quote::quoted;
 
 /// An error of setting, removing or reading limits.
 #[derive(Debug, thiserror::Error)]

@@ -24,6 +24,7 @@ mod limit;
 mod limiter;
 mod outcome;
 mod plan;
+mod quote;
 mod shape;
 mod state;
 #[cfg(test)]

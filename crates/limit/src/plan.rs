@@ -15,7 +15,7 @@ use crate::htb::Class;
 use crate::layout::Layout;
 use crate::limit::{DeviceLimits, Direction, Limits, Owner, Remote};
 use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Filters, Host, Point, Root, Shaper, State, Then};
+use crate::state::{DEFAULT_CLASS, Filters, Host, Point, Root, Shaper, State, Then, direction_of};
 use crate::text::Names;
 use crate::wire::encode::ifb_name;
 
@@ -196,14 +196,6 @@ impl Wanted {
         let here = of.places.iter().filter(|(_, place)| place.host == host);
         let links = here.map(|(&to, place)| (to, Then::Class(place.class)));
         Layout::new(of.direction, &links.collect(), None)
-    }
-}
-
-/// The direction whose links a host has.
-pub(crate) fn direction_of(host: Host) -> Direction {
-    match host {
-        Host::Ifb(ifb) if ifb <= crate::state::IFBS => Direction::Ingress,
-        Host::Device | Host::Ifb(_) => Direction::Egress,
     }
 }
 

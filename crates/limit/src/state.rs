@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::htb::Class;
+use crate::limit::Direction;
 
 /// The major number of hawser's HTBs. `tc` prints `4857:` (HW in ASCII).
 pub(crate) const ROOT: u16 = 0x4857;
@@ -35,6 +36,14 @@ pub(crate) enum Host {
     /// One of its IFBs: 1 to [`IFBS`] for what it receives, the next [`IFBS`] numbers for what it
     /// sends.
     Ifb(u8),
+}
+
+/// The direction whose links a host has.
+pub(crate) fn direction_of(host: Host) -> Direction {
+    match host {
+        Host::Ifb(ifb) if ifb <= IFBS => Direction::Ingress,
+        Host::Device | Host::Ifb(_) => Direction::Egress,
+    }
 }
 
 /// Where packets are looked up.

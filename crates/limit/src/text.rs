@@ -6,7 +6,8 @@ use std::fmt::Write;
 use crate::change::Change;
 use crate::htb;
 use crate::layout::{Version, version};
-use crate::state::{DEFAULT_CLASS, Host, Point, ROOT, ROOT_TABLE, Spot, Then};
+use crate::quote::quoted;
+use crate::state::{DEFAULT_CLASS, Host, Point, ROOT, ROOT_TABLE, Spot, Then, direction_of};
 use crate::wire::encode::{IFB_QUEUE, ifb_alias, ifb_name};
 
 /// A device, as commands name it.
@@ -15,16 +16,6 @@ pub(crate) struct Names<'a> {
     pub device: &'a str,
     /// The kernel's number of the device.
     pub index: u32,
-}
-
-/// A name as a word of a shell command: the kernel allows all characters but `/`, `:` and spaces in the
-/// names of devices.
-pub(crate) fn quoted(name: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@' | '+');
-    match !name.is_empty() && name.chars().all(is_plain) {
-        true => Cow::Borrowed(name),
-        false => Cow::Owned(format!("'{}'", name.replace('\'', "'\\''"))),
-    }
 }
 
 impl Names<'_> {
@@ -185,7 +176,7 @@ impl Names<'_> {
             Change::PutClass {
                 host, class, owner, ..
             } => {
-                let direction = crate::plan::direction_of(*host);
+                let direction = direction_of(*host);
                 Some(format!("{owner}, {direction}: {} bit/s", class.rate * 8))
             }
             _ => None,
@@ -197,29 +188,5 @@ fn node(spot: Spot, number: u16) -> String {
     match spot.table {
         ROOT_TABLE => format!("::{number:x}"),
         table => format!("{table:x}:{:x}:{number:x}", spot.bucket),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_shell_reads_a_quoted_name_as_one_word(name in "[^\0]{0,15}") {
-            let command = format!("printf %s {}", quoted(&name));
-            let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
-            prop_assert_eq!(String::from_utf8(output.stdout).unwrap(), name);
-        }
-    }
-
-    #[test]
-    fn usual_names_stay_as_they_are() {
-        for name in ["eth0", "enp0s31f6", "veth.7@x", "br-lan"] {
-            assert_eq!(quoted(name), name);
-        }
-        assert_eq!(quoted("a;reboot"), "'a;reboot'");
     }
 }

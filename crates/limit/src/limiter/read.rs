@@ -6,9 +6,9 @@ use super::{LimitReading, Limiter};
 use crate::error::LimitError;
 use crate::limit::{Counters, Direction, Owner, Remote};
 use crate::outcome::Outcome;
-use crate::plan::{self, direction_of};
+use crate::plan;
 use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Host, State};
+use crate::state::{DEFAULT_CLASS, Host, State, direction_of};
 use crate::wire::decode::Lists;
 
 impl Limiter {

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::direction_of;
 use crate::layout::Layout;
 use crate::limit::{Direction, Remote};
-use crate::state::{HOST_CAPACITY, Host, IFBS, LAST_CLASS, Root, State, Then};
+use crate::state::{HOST_CAPACITY, Host, IFBS, LAST_CLASS, Root, State, Then, direction_of};
 
 /// The class of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
