@@ -16,10 +16,11 @@ mod window;
 pub(crate) mod workers;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use std::{fmt, io, mem, ptr};
 
+use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::{Candidate, Flow, FlowId, LaneSender, Lanes};
 use noq_proto::{
     ClientConfig, ConnectionEvent, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
@@ -33,10 +34,13 @@ pub(crate) use self::connection::{Connection, Lease, StreamFault};
 use self::parker::Parker;
 pub(crate) use self::task::run;
 use self::timers::Timers;
-use self::unknown::Unknown;
+use self::unknown::Shared;
 use self::window::Budget;
 pub(crate) use self::window::{LARGEST, LEAST};
 pub(crate) use self::workers::Workers;
+
+/// The connections of an endpoint whose peers are unknown.
+type Unknown = Shared<ScionAddr, Weak<Connection>>;
 
 /// The connections of one endpoint, and what they share.
 pub(crate) struct Driver {

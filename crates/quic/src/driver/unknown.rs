@@ -8,12 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use hawser_endhost::ScionAddr;
-
-use super::connection::Connection;
 
 /// What a connection takes beside unread data, in bytes: the states of QUIC and of TLS, and a lane. As
 /// measured by the resident memory of a server with 240 of them.
@@ -23,9 +19,6 @@ const MAX_MEMORY: usize = 5 << 20;
 /// Time for which a connection does not give way to further ones of its own host: a peer that sends its
 /// first message at once is known by then.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// The connections of an endpoint whose peers are unknown.
-pub(super) type Unknown = Shared<ScionAddr, Weak<Connection>>;
 
 /// A [`Table`] behind a lock.
 #[derive(Debug)]
