@@ -11,8 +11,8 @@ use hawser_http::{Attempts, Peer};
 use thiserror::Error;
 
 use crate::auth::Sessions;
+use crate::links_body::LinksBody;
 use crate::live::{self, Live};
-use crate::view::LinksBody;
 
 /// How pages are served.
 #[derive(Debug, Clone, Default)]

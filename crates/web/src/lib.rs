@@ -10,12 +10,14 @@ mod app;
 mod auth;
 mod history;
 mod host_api;
+mod links_body;
 mod live;
 mod page;
 mod routes;
+mod sample;
 mod sampler;
 mod view;
 
 pub use self::app::{App, AppOptions, Origin, OriginError};
-pub use self::live::sample;
 pub use self::routes::router;
+pub use self::sample::sample;

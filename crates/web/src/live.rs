@@ -13,13 +13,10 @@ use hawser_coordinator::Direction;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-use crate::app::App;
 use crate::sampler::{Sampler, Use};
 
-/// Time between two samples.
-const TICK: Duration = Duration::from_secs(1);
 /// How long one stream of events lasts: browsers begin another one, and show again who they are.
 const STREAM: Duration = Duration::from_secs(300);
 
@@ -138,7 +135,7 @@ impl Live {
             .into_response()
     }
 
-    fn publish(&self, at: u64, revision: u64, used: Vec<Use>) {
+    pub(crate) fn publish(&self, at: u64, revision: u64, used: Vec<Use>) {
         let event = event(at, revision, &used);
         let links = used.iter().map(|one| LinkUse {
             link: one.link.0,
@@ -181,27 +178,6 @@ fn event(at: u64, revision: u64, used: &[Use]) -> String {
         }
     }
     text + "]}\n\n"
-}
-
-/// Samples the use of links each second, and when the state changes. Never ends.
-pub async fn sample(app: App) {
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut revision = app.coordinator().subscribe();
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            // A change is shown at once.
-            changed = revision.changed() => if changed.is_err() {
-                return;
-            },
-        }
-        let number = *revision.borrow_and_update();
-        let (reports, state) = (app.coordinator().usage(), app.coordinator().state());
-        let at = now();
-        let used = app.live().sampler().tick(at, &reports, &state);
-        app.live().publish(at, number, used);
-    }
 }
 
 #[cfg(test)]

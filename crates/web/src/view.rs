@@ -1,8 +1,5 @@
 //! The state as it is answered.
 
-use std::sync::{Mutex, PoisonError};
-
-use axum::body::Bytes;
 use hawser_coordinator::{
     AttachmentPoint, CoreLink, Host, Limits, Link, LinkEnd, Place, State, User, UserAs,
 };
@@ -170,37 +167,21 @@ impl<'a> AsView<'a> {
     }
 }
 
-/// The answer with all links, written once for each revision of the state.
-#[derive(Debug, Default)]
-pub(crate) struct LinksBody(Mutex<Option<(u64, Bytes)>>);
-
+/// All links, and the revision of the state that they are of.
 #[derive(Serialize)]
-struct All<'a> {
+pub(crate) struct LinksView<'a> {
     revision: u64,
     links: Vec<LinkView<'a>>,
     core_links: Vec<&'a CoreLink>,
 }
 
-impl LinksBody {
-    /// The revision, and the answer.
-    pub fn read(&self, app: &App) -> Result<(u64, Bytes), serde_json::Error> {
-        // The revision is read first: what is newer in the answer is then written again.
-        let revision = *app.coordinator().subscribe().borrow();
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, body)) = &*written
-            && *of == revision
-        {
-            return Ok((revision, body.clone()));
-        }
-        let state = app.coordinator().state();
+impl<'a> LinksView<'a> {
+    pub fn new(app: &App, state: &'a State, revision: u64) -> Self {
         let links = state.links.values();
-        let all = All {
+        Self {
             revision,
-            links: links.map(|link| LinkView::new(app, &state, link)).collect(),
+            links: links.map(|link| LinkView::new(app, state, link)).collect(),
             core_links: state.core_links.values().collect(),
-        };
-        let body = Bytes::from(serde_json::to_string(&all)? + "\n");
-        *written = Some((revision, body.clone()));
-        Ok((revision, body))
+        }
     }
 }

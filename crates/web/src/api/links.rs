@@ -15,7 +15,7 @@ use super::check;
 use crate::answers::{MAX_BODY, Query, bad, change, number};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::view::LinkView;
+use crate::view::{LinkView, LinksView};
 
 /// Longest wait for a change to get into force, in seconds.
 const MAX_WAIT: u64 = 10;
@@ -79,7 +79,13 @@ pub(crate) async fn list(
     check(&caller, Action::Read)?;
     let failed =
         |error: serde_json::Error| JsonError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
-    let (revision, body) = app.links().read(&app).map_err(failed)?;
+    // The revision is read first: what is newer in the answer is then written again.
+    let revision = *app.coordinator().subscribe().borrow();
+    let write = || {
+        let state = app.coordinator().state();
+        serde_json::to_string(&LinksView::new(&app, &state, revision)).map(|text| text + "\n")
+    };
+    let body = app.links().of(revision, write).map_err(failed)?;
     // Revisions begin anew with each process.
     let tag = format!("\"{}-{revision}\"", app.instance());
     let known = headers.get(header::IF_NONE_MATCH);
