@@ -5,6 +5,7 @@
 
 mod eager;
 mod entry;
+mod hold;
 mod lag;
 mod loss;
 #[cfg(test)]
@@ -290,10 +291,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.changed |= decided;
         // First: the round trip of a path that is held for its loss is no measure for the others.
         if self.options.most_loss.is_some() {
-            self.unpublished |= loss::judge(&mut self.entries, now);
+            self.unpublished |= hold::judge_loss(&mut self.entries, now);
         }
         if let Some(most) = self.options.most_lag {
-            self.unpublished |= lag::judge(&mut self.entries, most);
+            self.unpublished |= hold::judge_lag(&mut self.entries, most);
         }
         for (path, entry) in &mut self.entries {
             let open = entry.open;

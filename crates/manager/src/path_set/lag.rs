@@ -5,10 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Path, Reason};
-
-use super::entry::{Entries, PathStatus};
-
 /// The shortest round-trip time counts for one to two such times: longer ones have queues in them, which
 /// come and go.
 const AGE: Duration = Duration::from_secs(5);
@@ -33,46 +29,18 @@ impl Lag {
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    fn rtt(&self) -> Option<Duration> {
+    pub(super) fn rtt(&self) -> Option<Duration> {
         [self.shortest, self.before].into_iter().flatten().min()
     }
 
     pub(super) fn is_held(&self) -> bool {
         self.is_held
     }
-}
 
-/// Decides which paths are held: those whose round trip is longer by more than `most` than the shortest
-/// one of those that deliver. They are used again when it is longer by less than two thirds of that.
-/// Returns whether that changes anything.
-pub(super) fn judge<P: AsRef<Path>>(entries: &mut Entries<P>, most: Duration) -> bool {
-    let rtt = |entry: &PathStatus<P>| entry.weighable()?.lag.rtt();
-    let loses = |entry: &&PathStatus<P>| entry.open.is_some_and(|open| open.loss.is_held());
-    let all = entries.values();
-    let Some(best) = all.filter(|entry| !loses(entry)).filter_map(rtt).min() else {
-        return false;
-    };
-    let mut has_changed = false;
-    for entry in entries.values_mut() {
-        let Some(rtt) = rtt(entry) else { continue };
-        let Some(open) = &mut entry.open else {
-            continue;
-        };
-        let more = match open.lag.is_held {
-            true => most * 2 / 3,
-            false => most,
-        };
-        let is_held = rtt > best + more;
-        if std::mem::replace(&mut open.lag.is_held, is_held) == is_held {
-            continue;
-        }
-        has_changed = true;
-        let reason = Reason::Lags { rtt, best };
-        if is_held || !open.loss.is_held() {
-            entry.weighed = is_held.then(|| Decision::waiting(reason));
-        }
+    /// Sets whether it is held. Returns whether that is a change.
+    pub(super) fn set_held(&mut self, is_held: bool) -> bool {
+        std::mem::replace(&mut self.is_held, is_held) != is_held
     }
-    has_changed
 }
 
 #[cfg(test)]

@@ -5,16 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Path, Reason};
-
-use super::entry::{Entries, PathStatus};
-
 /// Loss is measured over this much time and this many packets at least.
 const WINDOW: Duration = Duration::from_millis(250);
 const PACKETS: u64 = 20;
 /// A measurement that takes longer says nothing about now.
 const AGE: Duration = Duration::from_secs(5);
-/// Measurements in a row after which a path is lossy: a full queue loses packets for a moment.
+/// Measurements in a row after which a path is lossy.
 const LOSSY: u32 = 2;
 /// Measurements in a row without too much loss after which a path that was held counts as any other.
 const TRUSTED: u32 = 128;
@@ -66,12 +62,22 @@ impl Loss {
         self.held_until.is_some()
     }
 
+    /// The share of the packets that were lost in the last measurement, 0 to 1.
+    pub(super) fn share(&self) -> Option<f64> {
+        self.share
+    }
+
+    /// Whether too many were lost in several measurements in a row: a full queue loses packets for a moment.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lossy >= LOSSY
+    }
+
     /// When it is to be tried again, if it is held.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.held_until
     }
 
-    fn hold(&mut self, now: Instant) {
+    pub(super) fn hold(&mut self, now: Instant) {
         let [first, longest] = HELD;
         let length = self.held_for.map_or(first, |last| (last * 2).min(longest));
         self.held_for = Some(length);
@@ -79,53 +85,10 @@ impl Loss {
     }
 
     /// Ends the hold: what was measured before it does not count any more.
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.held_until = None;
         (self.share, self.lossy, self.clean) = (None, 0, 0);
     }
-}
-
-/// Decides which paths are held: a path is held while it loses more than its share of packets allows, and
-/// at least twice as many as one that stays in use. It is tried again from time to time, and when no other
-/// delivers. Returns whether that changes anything.
-pub(super) fn judge<P: AsRef<Path>>(entries: &mut Entries<P>, now: Instant) -> bool {
-    let used = |entry: &PathStatus<P>| entry.weighable().filter(|open| !open.loss.is_held());
-    let used: Vec<_> = entries.values().filter_map(used).collect();
-    let best = used.iter().filter_map(|open| open.loss.share);
-    let best = best.min_by(f64::total_cmp);
-    let mut has_changed = false;
-    for entry in entries.values_mut() {
-        if entry.weighable().is_none() {
-            continue;
-        }
-        let Some(open) = &mut entry.open else {
-            continue;
-        };
-        let is_due = open.loss.held_until.is_some_and(|until| until <= now);
-        if open.loss.is_held() && (is_due || used.is_empty()) {
-            open.loss.release();
-            if !open.lag.is_held() {
-                entry.weighed = None;
-            }
-            has_changed = true;
-            continue;
-        }
-        let (Some(share), Some(best)) = (open.loss.share, best) else {
-            continue;
-        };
-        if open.loss.is_held() || open.loss.lossy < LOSSY || best * 2.0 > share {
-            continue;
-        }
-        open.loss.hold(now);
-        let [share_ppm, best_ppm] = [share, best].map(|share| (share * 1e6) as u32);
-        let reason = Reason::Loses {
-            share_ppm,
-            best_ppm,
-        };
-        entry.weighed = Some(Decision::waiting(reason));
-        has_changed = true;
-    }
-    has_changed
 }
 
 #[cfg(test)]
@@ -133,7 +96,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use hawser_path::{Fingerprint, Select, Verdict};
+    use hawser_path::{Fingerprint, Path, Select, Verdict};
 
     use super::super::testing::{Bench, MS, path};
     use super::super::{Carried, PathOptions};
