@@ -8,6 +8,7 @@
 //! are bounded.
 
 mod arrive;
+mod estimate;
 mod flight;
 mod frame;
 mod losses;
@@ -28,9 +29,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
+pub use self::estimate::Estimate;
 pub use self::frame::{Decoder, Frame, FrameError};
 pub use self::losses::Losses;
-pub use self::paths::Estimate;
 use self::paths::Paths;
 use self::receive::ReceiveHalf;
 use self::room::{MIN_ROOM, Room};

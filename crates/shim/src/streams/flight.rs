@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::StreamId;
-use super::paths::Estimate;
+use super::estimate::Estimate;
 
 /// Longest time for which arrivals wait until they are reported, unless there are many.
 const REPORTED: Duration = Duration::from_millis(25);

@@ -3,46 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::estimate::{Estimate, INITIAL_ESTIMATE};
 use super::flight::{Flight, NeverSent};
 use super::send::BLOCK;
 use super::{PathKey, StreamId};
 
-/// The round-trip time and congestion window assumed until they are known.
-const INITIAL_ESTIMATE: Estimate = Estimate {
-    rtt: Duration::from_millis(100),
-    window: 14_720,
-    loss: 0,
-};
-/// Round trips after which a frame that was lost has been delivered.
-const REPAIRED: u32 = 10;
 /// By how much later than another path one may deliver a block, with what comes in between waiting
 /// for it: a reader notices this as a pause.
 const LATER: Duration = Duration::from_millis(150);
 /// Units that arrive before they are reported, unless nothing follows.
 const UNREPORTED: u64 = 64 << 10;
-
-/// What is known of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Estimate {
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// Congestion window, in bytes.
-    pub window: u64,
-    /// Packets of a thousand that were lost of late.
-    pub loss: u16,
-}
-
-impl Estimate {
-    /// The rate that the window allows, in bytes per second.
-    pub(super) fn rate(self) -> f64 {
-        self.window as f64 / self.rtt.as_secs_f64().max(1e-6)
-    }
-
-    /// How long a frame without data takes, on average of those that are lost and sent again.
-    fn least_delay(self) -> Duration {
-        self.rtt + self.rtt * u32::from(self.loss) * REPAIRED / 1000
-    }
-}
 
 /// How soon a path delivers what is sent next: the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
