@@ -54,6 +54,16 @@ pub enum ControlError {
     /// Another control service of the same AS runs, and has this live socket.
     #[error("a control service runs already on {socket}: stop it first", socket = .0.display())]
     Runs(PathBuf),
+    /// A changed topology takes a restart.
+    #[error(
+        "the control service must start again: {file} has another AS, or other addresses of its \
+         control services",
+        file = .0.display()
+    )]
+    Restart(PathBuf),
+    /// Files could not be read again, for a fault of this program.
+    #[error("the files were not read again: {0}")]
+    Panicked(String),
     /// A server ended without a request to stop.
     #[error("a server of the control service failed: {0}")]
     Server(String),

@@ -54,4 +54,4 @@ pub use self::discovery::announced;
 pub use self::error::ControlError;
 pub use self::publication::{Publication, PublicationError};
 pub use self::segment::{MAX_LIFETIME, MIN_LIFETIME};
-pub use self::serve::Control;
+pub use self::serve::{Control, Reloader};

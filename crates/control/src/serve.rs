@@ -8,7 +8,7 @@ use std::time::Duration;
 use connectrpc::Router;
 use hawser_http::Listener;
 use hawser_kernel::rpc::{self, Lines, SocketFile};
-use hawser_topology::AsDir;
+use hawser_topology::{AsDir, IsdAsn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
@@ -39,8 +39,40 @@ pub struct Control {
     dir: AsDir,
     live: UnixListener,
     pub(crate) status: Status,
+    /// The AS and the addresses of its control services in `topology.json`.
+    fixed: Fixed,
     /// Removes the live socket when dropped.
     socket: SocketFile,
+}
+
+/// What of `topology.json` cannot change while a control service runs.
+type Fixed = (IsdAsn, Vec<SocketAddr>);
+
+fn fixed(dir: &AsDir) -> Result<Fixed, ControlError> {
+    let topology = dir.topology()?;
+    let services = topology.control_service.into_values().collect();
+    Ok((topology.isd_as, services))
+}
+
+/// Has a [`Control`] that runs read its files again.
+pub struct Reloader {
+    shared: Shared,
+    dir: AsDir,
+    fixed: Fixed,
+}
+
+impl Reloader {
+    /// Reads the files again: requests from then on are answered from them.
+    ///
+    /// # Errors
+    /// When they cannot be used, or `topology.json` has another AS or other addresses of its control
+    /// services, which takes a restart. Then nothing has changed.
+    pub async fn reload(&self) -> Result<(), ControlError> {
+        if fixed(&self.dir)? != self.fixed {
+            return Err(ControlError::Restart(self.dir.path().join("topology.json")));
+        }
+        self.shared.reload().await
+    }
 }
 
 impl Control {
@@ -99,7 +131,7 @@ impl Control {
         daemon: SocketAddr,
         services: Vec<SocketAddr>,
     ) -> Result<Self, ControlError> {
-        let isd_as = dir.topology()?.isd_as;
+        let fixed = fixed(dir)?;
         let (daemon, daemon_at) = listen("the daemon API", daemon).await?;
         let mut listeners = Vec::new();
         for service in services {
@@ -126,14 +158,24 @@ impl Control {
             dir: dir.clone(),
             live,
             status: Status {
-                isd_as,
+                isd_as: fixed.0,
                 daemon: daemon_at,
                 control,
                 bootstrap: Vec::new(),
                 down: Vec::new(),
             },
+            fixed,
             socket: file,
         })
+    }
+
+    /// What has this read its files again while it runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader {
+            shared: self.shared.clone(),
+            dir: self.dir.clone(),
+            fixed: self.fixed.clone(),
+        }
     }
 
     /// Serves until `shutdown` completes or [`Request::Stop`] arrives.

@@ -14,7 +14,7 @@ use hawser_topology::{AsDir, IsdAsn, Shape};
 use scion_protobuf::buffa::Message;
 use tokio::sync::Mutex;
 
-use crate::error::LookupError;
+use crate::error::{ControlError, LookupError};
 use crate::plane::Plane;
 use crate::{publication, source};
 
@@ -80,7 +80,8 @@ impl State {
         if is_due {
             self.read = match self.load() {
                 Ok(plane) => Read::Plane(Box::new(plane)),
-                Err(reason) => {
+                Err(error) => {
+                    let reason = error.to_string();
                     tracing::error!("the network cannot be read: {reason}");
                     Read::Failed { reason, at: now }
                 }
@@ -107,12 +108,24 @@ impl State {
         }
     }
 
-    fn load(&mut self) -> Result<Plane, String> {
+    /// Reads the control plane again, if it has been read; what cannot be read leaves it as it is.
+    fn reload(&mut self) -> Result<(), ControlError> {
+        let Read::Plane(plane) = &self.read else {
+            // The next request reads it, also right after it could not be read.
+            self.read = Read::Unread;
+            return Ok(());
+        };
+        self.generation = plane.generation + 1;
+        self.read = Read::Plane(Box::new(self.load()?));
+        Ok(())
+    }
+
+    fn load(&mut self) -> Result<Plane, ControlError> {
         let read = match &self.source {
             Source::Lab(lifetime) => source::load(&self.dir, *lifetime),
             Source::Published { file, .. } => publication::load(&self.dir, file, now()),
         };
-        let mut plane = read.map_err(|error| error.to_string())?;
+        let mut plane = read?;
         for (a, (up, shape)) in std::mem::take(&mut self.changes) {
             plane.set_link_at(a, up, shape);
         }
@@ -169,6 +182,16 @@ impl Shared {
         let job = move || answer(state.plane(Instant::now())?);
         let answered = tokio::task::spawn_blocking(job).await;
         answered.unwrap_or_else(|panic| Err(LookupError::Panicked(panic.to_string()).into()))
+    }
+
+    /// Reads the control plane again, if it has been read, on a thread for blocking work.
+    ///
+    /// # Errors
+    /// When it cannot be read. Then nothing has changed.
+    pub async fn reload(&self) -> Result<(), ControlError> {
+        let mut state = Arc::clone(&self.0).lock_owned().await;
+        let reloaded = tokio::task::spawn_blocking(move || state.reload()).await;
+        reloaded.unwrap_or_else(|panic| Err(ControlError::Panicked(panic.to_string())))
     }
 
     /// Sets the state and the shape of a link. Returns `false` if the network has no such
@@ -301,6 +324,37 @@ mod tests {
         assert!(state.plane(start).is_err());
         std::fs::rename(&elsewhere, &certs).unwrap();
         assert!(state.plane(start + READ_AGAIN).is_ok());
+    }
+
+    #[tokio::test]
+    async fn files_that_are_read_again_count_unless_they_cannot_be_used() {
+        let lab = Lab::ready("fig4");
+        let (a, b) = (ia("1-ff00:0:110"), ia("1-ff00:0:111"));
+        let shared = later(&lab, "1-ff00:0:110");
+        let seen = || {
+            shared.with(move |plane| {
+                assert!(plane.paths(a, b, 0).is_ok());
+                let mtu = plane.beacons.graph.network.links[0].mtu;
+                Ok::<_, LookupError>((mtu, plane.generation))
+            })
+        };
+        // Before the first request there is nothing to read again.
+        assert!(shared.reload().await.is_ok());
+        let (mtu, generation) = seen().await.unwrap();
+        let file = lab.folder.path().join("network.json");
+        std::fs::write(&file, "{").unwrap();
+        let error = shared.reload().await.unwrap_err().to_string();
+        assert!(error.contains("network.json"), "{error}");
+        assert_eq!(seen().await, Ok((mtu, generation)));
+        let mut network = lab.network.clone();
+        network.links[0].mtu = mtu - 1;
+        network.write_json(&file).unwrap();
+        assert_eq!(seen().await, Ok((mtu, generation)));
+        assert!(shared.reload().await.is_ok());
+        let (now, next) = seen().await.unwrap();
+        assert_eq!(now, mtu - 1);
+        // Who asks for further pages of an answer begins again.
+        assert!(next > generation);
     }
 
     #[tokio::test]

@@ -47,7 +47,7 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use hawser_kernel::namespace::is_privileged;
-use hawser_router::{Options, Router};
+use hawser_router::{Options, Router, Signals};
 use hawser_topology::{AsDir, LinkState, Shape};
 
 use self::common::net::{Net, SHAPE};
@@ -220,7 +220,7 @@ fn main() {
 fn run_router(dir: &str, threads: NonZeroU16) {
     let options = Options::default().with_threads(threads);
     let router = Router::open(&AsDir::new(dir), None, &options).unwrap();
-    router.run().unwrap();
+    router.run(&Signals::block().unwrap()).unwrap();
 }
 
 /// Sends for a while through routers, or what takes their place.

@@ -12,6 +12,6 @@ mod socket;
 mod wait;
 
 pub(crate) use self::inbox::{Inbox, SLOTS};
-pub(crate) use self::process::Signals;
+pub use self::process::Signals;
 pub(crate) use self::socket::{dropped, has_no_route, open, probe, send, set_merging};
 pub(crate) use self::wait::{Waiting, entry};

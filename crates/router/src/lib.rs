@@ -37,6 +37,7 @@ pub use self::check::CLOCK_SKEW;
 pub use self::deliver::ENDHOST_PORT;
 pub use self::error::RouterError;
 pub use self::forwarder::{ExternalInterface, Forwarder, Service};
+pub use self::io::Signals;
 pub use self::live::{Counters, InterfaceCounters};
 pub use self::mac::HopKey;
 pub use self::reason::Reason;

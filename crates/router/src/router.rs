@@ -74,15 +74,33 @@ pub struct Router {
 
 /// Which router of its AS a router is, and how it was started.
 struct Identity {
+    /// Where its topology is from: the folder that it was started with, or last went over to.
+    folder: PathBuf,
     name: Option<String>,
     enforce_mtu: bool,
 }
 
 impl Identity {
     /// Goes over to the topology in `folder`.
-    fn reload(&self, switches: &[Mutex<Switch>], folder: PathBuf) -> Result<(), RouterError> {
-        let (dir, name) = (AsDir::new(folder), self.name.as_deref());
-        reload(switches, &dir, name, self.enforce_mtu)
+    fn reload(&mut self, switches: &[Mutex<Switch>], folder: PathBuf) -> Result<(), RouterError> {
+        let dir = AsDir::new(folder);
+        reload(switches, &dir, self.name.as_deref(), self.enforce_mtu)?;
+        dir.path().clone_into(&mut self.folder);
+        Ok(())
+    }
+
+    /// Goes over to what is in its folder now, as SIGHUP asks for. Returns whether it has.
+    fn reload_on_signal(&mut self, switches: &[Mutex<Switch>]) -> bool {
+        match self.reload(switches, self.folder.clone()) {
+            Ok(()) => {
+                tracing::info!("SIGHUP: went over to {}", self.folder.display());
+                true
+            }
+            Err(error) => {
+                tracing::error!("SIGHUP changed nothing, the router goes on as before: {error}");
+                false
+            }
+        }
     }
 }
 
@@ -112,6 +130,7 @@ impl Router {
             _ => RouterError::Control { socket, source },
         })?;
         let identity = Identity {
+            folder: dir.path().to_owned(),
             name: name.map(str::to_owned),
             enforce_mtu: options.enforce_mtu,
         };
@@ -122,15 +141,14 @@ impl Router {
         })
     }
 
-    /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
-    /// are blocked in this thread.
+    /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. On SIGHUP it goes over to what is
+    /// in its folder, as on [`Request::Reload`]; what it cannot use changes nothing, and is logged.
+    /// `signals` must be those of this thread.
     ///
     /// # Errors
     /// [`RouterError::Wait`] when the system cannot wait for packets or start a thread.
-    pub fn run(mut self) -> Result<(), RouterError> {
-        // Threads inherit the blocked signals.
-        let signals = Signals::block().map_err(RouterError::Wait)?;
-        let (switches, identity) = (&self.switches, &self.identity);
+    pub fn run(mut self, signals: &Signals) -> Result<(), RouterError> {
+        let (switches, identity) = (&self.switches, &mut self.identity);
         let server = &mut self.server;
         thread::scope(|scope| {
             // Each thread has one end of a connection. The end of a thread, or of the first one,
@@ -149,7 +167,7 @@ impl Router {
             let wakes = ends.iter().map(AsRawFd::as_raw_fd);
             let wakes = iter::once(signals.descriptor()).chain(wakes);
             let ended = Worker::new(&switches[0], wakes)
-                .and_then(|worker| lead(worker, switches, server, identity, &ends));
+                .and_then(|worker| lead(worker, switches, server, identity, (signals, &ends)));
             drop(ends);
             let all = threads.into_iter().map(|thread| {
                 let failed = |_| Err(std::io::Error::other("a thread of the router panicked"));
@@ -167,18 +185,33 @@ fn lead(
     mut worker: Worker<'_>,
     switches: &[Mutex<Switch>],
     server: &mut Server,
-    identity: &Identity,
-    others: &[UnixStream],
+    identity: &mut Identity,
+    (signals, others): (&Signals, &[UnixStream]),
 ) -> std::io::Result<()> {
+    // Has the other threads look for other ports.
+    let wake_others = || {
+        for mut other in others {
+            // If it is full, the thread is woken already; if it is closed, that is seen next.
+            let _ = other.write(&[0]);
+        }
+    };
     loop {
         let now = Instant::now();
         worker.wait.set_clients(server.descriptors(now));
         worker.wait(server.next_due(now))?;
-        if let Some(wake) = worker.wait.woken() {
-            if wake == 0 {
-                tracing::info!("ended by a signal");
+        match worker.wait.woken() {
+            None => {}
+            Some(0) => {
+                let asked = signals.take();
+                if asked.end {
+                    tracing::info!("ended by a signal");
+                    return Ok(());
+                }
+                if asked.reload && identity.reload_on_signal(switches) {
+                    wake_others();
+                }
             }
-            return Ok(());
+            Some(_) => return Ok(()),
         }
         if worker.wait.client_is_ready() {
             let served = serve(switches, server, identity);
@@ -187,10 +220,7 @@ fn lead(
                 return Ok(());
             }
             if served.has_other_ports {
-                for mut other in others {
-                    // If it is full, the thread is woken already; if it is closed, that is seen next.
-                    let _ = other.write(&[0]);
-                }
+                wake_others();
             }
         }
         worker.work();
@@ -212,7 +242,7 @@ struct Served {
 }
 
 /// Answers requests.
-fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &Identity) -> Served {
+fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &mut Identity) -> Served {
     let mut served = Served::default();
     server.serve(Instant::now(), |request| match request {
         Request::Counters => {

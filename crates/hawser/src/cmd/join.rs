@@ -73,6 +73,7 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
         limits,
     };
     process::small_runtime()?.block_on(async {
+        process::survive_hangup()?;
         let (sender, mut events) = unbounded_channel();
         let stop = async {
             if let Err(failure) = process::interrupted().await {

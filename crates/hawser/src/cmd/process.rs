@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::ctrl_c;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Doing, Failure};
 
@@ -26,12 +26,17 @@ pub fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().doing("finding the hawser program")
 }
 
+/// The SIGHUPs to this process, which do not end it from now on.
+pub fn hangups() -> Result<Signal, Failure> {
+    signal(SignalKind::hangup()).doing("waiting for signals")
+}
+
 /// Keeps SIGHUP from ending this process: for services that read their files again by themselves when
 /// these change, as administrators send it after they have changed one.
 pub fn survive_hangup() -> Result<(), Failure> {
-    let mut hangup = signal(SignalKind::hangup()).doing("waiting for signals")?;
+    let mut hangups = hangups()?;
     tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
+        while hangups.recv().await.is_some() {
             tracing::info!("files are read again when they change, without SIGHUP");
         }
     });

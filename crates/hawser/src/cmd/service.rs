@@ -4,6 +4,7 @@ mod startup;
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -12,13 +13,14 @@ use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use clap::{Subcommand, ValueEnum};
-use hawser_control::Control;
+use hawser_control::{Control, Reloader};
 use hawser_endhost::responder;
 use hawser_keys::PeerKey;
 use hawser_perf::plain::{self, Plain};
-use hawser_router::{Options, Router};
+use hawser_router::{Options, Router, Signals};
 use hawser_shim::choice::CarrierChoice;
 use hawser_topology::{AsDir, AsTopology};
+use tokio::signal::unix::Signal;
 
 use super::quantity::lifetime;
 use super::shim::{self, ShimName};
@@ -28,7 +30,7 @@ use crate::out::{errln, outln};
 
 #[derive(Subcommand)]
 pub enum RouterCommand {
-    /// Run until SIGINT or SIGTERM
+    /// Run until SIGINT or SIGTERM; on SIGHUP go over to a changed topology.json and keys
     Run {
         /// The AS's folder, with topology.json, keys/ and links.json
         dir: PathBuf,
@@ -54,7 +56,7 @@ pub enum RouterCommand {
 
 #[derive(Subcommand)]
 pub enum ControlCommand {
-    /// Run until SIGINT or SIGTERM
+    /// Run until SIGINT or SIGTERM; on SIGHUP read the files of the network and of its ASes again
     Run {
         /// The AS's folder, inside the folder of its network
         dir: PathBuf,
@@ -148,6 +150,8 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
     } = command;
     process::end_with(owner)?;
     files::check_input(&dir)?;
+    // Before any thread is started: threads inherit it.
+    let signals = Signals::block().doing("waiting for signals")?;
     let dir = AsDir::new(dir);
     let options = Options::default()
         .with_threads(threads)
@@ -160,7 +164,7 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         spawned.map(drop).doing("starting a thread")?;
     }
     startup::forget();
-    Ok(router.run()?)
+    Ok(router.run(&signals)?)
 }
 
 /// Answers echo requests to the hosts at `ip`. The data plane fixes the port: routers deliver echo
@@ -192,6 +196,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {
+        let hangups = process::hangups()?;
         let stop = async {
             if let Err(failure) = process::interrupted().await {
                 tracing::error!("{failure}");
@@ -207,15 +212,32 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         };
         let host = any_host(&dir.topology()?);
         startup::forget();
-        let served = control.run(stop);
-        if no_echo {
-            return Ok(served.await?);
-        }
+        let reloaded = reload_on(hangups, control.reloader());
+        let echoes = async {
+            match no_echo {
+                true => pending().await,
+                false => answer_echoes(host).await,
+            }
+        };
         tokio::select! {
-            ended = served => Ok(ended?),
-            never = answer_echoes(host) => match never {},
+            ended = control.run(stop) => Ok(ended?),
+            never = echoes => match never {},
+            never = reloaded => match never {},
         }
     })
+}
+
+/// Has the control service read its files again at each SIGHUP.
+async fn reload_on(mut hangups: Signal, reloader: Reloader) -> Infallible {
+    while hangups.recv().await.is_some() {
+        match reloader.reload().await {
+            Ok(()) => tracing::info!("SIGHUP: the files are read again"),
+            Err(error) => {
+                tracing::error!("SIGHUP changed nothing, the service goes on as before: {error}");
+            }
+        }
+    }
+    pending().await
 }
 
 /// The unspecified address of the AS's address family: hosts receive packets from its border

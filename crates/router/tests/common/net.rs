@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_router::live::{self, Reply, Request};
-use hawser_router::{Counters, Options, Router, RouterError};
+use hawser_router::{Counters, Options, Router, RouterError, Signals};
 use hawser_topology::{
     AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState, LinkTo,
     Shape,
@@ -49,6 +49,10 @@ pub const SHAPE: Shape = Shape {
     loss: 0.0,
     queue: Duration::from_millis(50),
 };
+
+fn run(router: Router) -> Result<(), RouterError> {
+    router.run(&Signals::block().unwrap())
+}
 
 impl Net {
     /// Writes both ASes' folders.
@@ -128,7 +132,7 @@ impl Net {
     fn run(&mut self, number: u8, router: Router, socket: PathBuf) {
         let thread = std::thread::Builder::new().name(format!("router-{number}"));
         self.running
-            .push((socket, thread.spawn(|| router.run()).unwrap()));
+            .push((socket, thread.spawn(|| run(router)).unwrap()));
     }
 
     /// Stops the router with the control socket `socket`, and joins its thread.

@@ -124,6 +124,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     place::prepare()?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {
+        process::survive_hangup()?;
         let host = args.host.join().await?;
         let listen = listen_address(args.listen, &host)?;
         let metrics = match args.metrics {
