@@ -44,6 +44,10 @@ impl Description {
         let described = operation["responses"].get(&status);
         let described = described.ok_or_else(|| format!("the status {status} is not described"))?;
         let response = self.resolve(described);
+        // RFC 9110, 15.5.2: a client must know how to authenticate.
+        if answer.status == 401 && response["headers"]["WWW-Authenticate"].is_null() {
+            return Err("401 has no header WWW-Authenticate".to_owned());
+        }
         for (header, about) in response["headers"].as_object().into_iter().flatten() {
             let schema = self.resolve(&about["schema"]);
             if !schema.is_object() {

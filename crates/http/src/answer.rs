@@ -1,7 +1,7 @@
 //! Answers to requests.
 
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
@@ -51,13 +51,24 @@ pub async fn json_errors(request: Request, next: Next) -> Response {
             .to_lowercase(),
     };
     let mut answer = JsonError(status, reason).into_response();
-    // Such as `Allow` and `WWW-Authenticate`.
+    // Such as `Allow`.
     for (name, value) in &head.headers {
         if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
             answer.headers_mut().append(name, value.clone());
         }
     }
     answer
+}
+
+/// Has a 401 say how to authenticate, as RFC 9110, 15.5.2, demands of each. All services take tokens.
+pub(crate) fn challenge(answer: &mut Response) {
+    let is_refusal = answer.status() == StatusCode::UNAUTHORIZED;
+    if is_refusal && !answer.headers().contains_key(header::WWW_AUTHENTICATE) {
+        let scheme = HeaderValue::from_static("Bearer");
+        answer
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, scheme);
+    }
 }
 
 /// A value as JSON, with a line break at its end.

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
 use crate::admission::{Admission, Admitted};
+use crate::answer::challenge;
 use crate::busy::{RequestBody, watched};
 use crate::tls::Tls;
 
@@ -78,7 +79,8 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Has `router` answer requests, each with its [`Peer`]. Dropping the future ends all
+    /// Has `router` answer requests, each with its [`Peer`]. Each 401 asks for a token, if it does not
+    /// ask for something else. Dropping the future ends all
     /// connections.
     pub async fn serve(self, router: Router) {
         let admission = Admission::new(self.connections);
@@ -151,7 +153,10 @@ async fn requests(
             }
             let body = |body| Body::new(RequestBody::new(body, Arc::clone(&admitted)));
             Ok::<Response, Infallible>(match router.oneshot(request.map(body)).await {
-                Ok(answer) => watched(answer, admitted),
+                Ok(mut answer) => {
+                    challenge(&mut answer);
+                    watched(answer, admitted)
+                }
                 Err(never) => match never {},
             })
         }

@@ -1,7 +1,10 @@
+use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::JsonError;
 
 /// A listener for four connections, and its address.
 async fn serve() -> SocketAddr {
@@ -11,7 +14,17 @@ async fn serve() -> SocketAddr {
     let echo = async |body: String| body;
     let router = Router::new()
         .route("/", get(async || "hello"))
-        .route("/echo", post(echo));
+        .route("/echo", post(echo))
+        .route("/text", get(async || (StatusCode::UNAUTHORIZED, "who?")))
+        .route(
+            "/json",
+            get(async || JsonError(StatusCode::UNAUTHORIZED, String::new())),
+        )
+        .route(
+            "/other",
+            get(async || (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Other")])),
+        )
+        .route("/forbidden", get(async || StatusCode::FORBIDDEN));
     tokio::spawn(listener.with_connections(4).serve(router));
     address
 }
@@ -102,4 +115,25 @@ async fn pipelined_requests_take_turns_with_others() {
     // One turn of each of the others, or a few.
     assert!(before < 8 * 8, "{before} requests were answered before");
     serving.abort();
+}
+
+#[tokio::test]
+async fn each_401_says_how_to_authenticate() {
+    let address = serve().await;
+    for (path, expected) in [
+        ("/text", Some("Bearer")),
+        ("/json", Some("Bearer")),
+        ("/other", Some("Other")),
+        ("/forbidden", None),
+        ("/", None),
+        ("/none", None),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let mut stream = connect(address, &request).await;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        let mut fields = text.lines().filter_map(|line| line.split_once(": "));
+        let field = fields.find(|(name, _)| name.eq_ignore_ascii_case("www-authenticate"));
+        assert_eq!(field.map(|(_, value)| value), expected, "{path}: {text}");
+    }
 }

@@ -91,7 +91,7 @@ impl FromRequestParts<Service> for Requester {
             };
             let answer = answer::error(parts.uri.path(), status, reason);
             match wait {
-                None => ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response(),
+                None => answer,
                 Some(seconds) => {
                     ([(header::RETRY_AFTER, seconds.to_string())], answer).into_response()
                 }

@@ -119,6 +119,8 @@ async fn exchange_any(
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let asks = head.to_lowercase().contains("\r\nwww-authenticate: bearer");
+    assert_eq!(asks, status == 401, "{first}: {head}");
     let mut fields = head.lines().filter_map(|line| line.split_once(": "));
     let kind = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let kind = kind.map(|(_, kind)| kind.to_owned());

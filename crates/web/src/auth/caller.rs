@@ -93,8 +93,7 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
             Self::Unauthorized(reason) => {
-                let answer = JsonError(StatusCode::UNAUTHORIZED, reason.to_owned());
-                ([(header::WWW_AUTHENTICATE, "Bearer")], answer).into_response()
+                JsonError(StatusCode::UNAUTHORIZED, reason.to_owned()).into_response()
             }
             Self::TooMany(wait) => {
                 let seconds = wait.as_secs().max(1);

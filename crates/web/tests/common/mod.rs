@@ -96,6 +96,8 @@ impl Answer {
             content_type: self.header("content-type"),
             body: self.body.as_bytes(),
         };
+        let asks = self.header("www-authenticate") == Some("Bearer");
+        assert_eq!(asks, self.status == 401, "{first}: {self:?}");
         let described = description.check(&answered);
         described.unwrap_or_else(|error| panic!("{first}: {error}: {self:?}"));
     }
