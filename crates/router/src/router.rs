@@ -18,7 +18,7 @@ use crate::reload::reload;
 use crate::server::Server;
 use crate::setup::Setup;
 use crate::switch::Switch;
-use crate::worker::{Worker, lock};
+use crate::worker::{Worker, lock, wait_for_ports};
 
 /// How a router runs.
 #[derive(Debug, Clone)]
@@ -188,12 +188,13 @@ fn lead(
     identity: &mut Identity,
     (signals, others): (&Signals, &[UnixStream]),
 ) -> std::io::Result<()> {
-    // Has the other threads look for other ports.
-    let wake_others = || {
+    // Has the other threads go over to other ports.
+    let go_over = || {
         for mut other in others {
             // If it is full, the thread is woken already; if it is closed, that is seen next.
             let _ = other.write(&[0]);
         }
+        wait_for_ports(&switches[1..]);
     };
     loop {
         let now = Instant::now();
@@ -208,19 +209,16 @@ fn lead(
                     return Ok(());
                 }
                 if asked.reload && identity.reload_on_signal(switches) {
-                    wake_others();
+                    go_over();
                 }
             }
             Some(_) => return Ok(()),
         }
         if worker.wait.client_is_ready() {
-            let served = serve(switches, server, identity);
-            if served.ends {
+            let ends = serve(switches, server, identity, go_over);
+            if ends {
                 tracing::info!("ended on request");
                 return Ok(());
-            }
-            if served.has_other_ports {
-                wake_others();
             }
         }
         worker.work();
@@ -233,17 +231,15 @@ fn lead(
     }
 }
 
-/// What requests have changed.
-#[derive(Default)]
-struct Served {
-    /// Whether the router must stop.
-    ends: bool,
-    has_other_ports: bool,
-}
-
-/// Answers requests.
-fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &mut Identity) -> Served {
-    let mut served = Served::default();
+/// Answers requests; calls `go_over` before it says that the router has other ports. Returns whether the
+/// router must stop.
+fn serve(
+    switches: &[Mutex<Switch>],
+    server: &mut Server,
+    identity: &mut Identity,
+    go_over: impl Fn(),
+) -> bool {
+    let mut ends = false;
     server.serve(Instant::now(), |request| match request {
         Request::Counters => {
             let mut all = Counters::default();
@@ -266,7 +262,7 @@ fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &mut Identit
         }
         Request::Reload { folder } => match identity.reload(switches, folder) {
             Ok(()) => {
-                served.has_other_ports = true;
+                go_over();
                 Reply::Done
             }
             Err(error) => Reply::Error {
@@ -274,9 +270,9 @@ fn serve(switches: &[Mutex<Switch>], server: &mut Server, identity: &mut Identit
             },
         },
         Request::Stop => {
-            served.ends = true;
+            ends = true;
             Reply::Done
         }
     });
-    served
+    ends
 }

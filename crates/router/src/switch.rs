@@ -44,6 +44,8 @@ pub(crate) struct Switch {
     pub neighbours: Neighbours,
     /// How often the ports were replaced.
     pub version: u64,
+    /// The version of the ports that the thread waits for.
+    pub awaited: u64,
     pub drops: Drops,
     /// STUN requests answered.
     pub bindings: u64,
@@ -89,6 +91,7 @@ impl Switch {
             ports,
             neighbours,
             version: 0,
+            awaited: 0,
             drops: Drops::default(),
             bindings: 0,
             bfd_changes: Vec::new(),

@@ -15,6 +15,8 @@ use crate::switch::Switch;
 
 /// After this time without a packet a thread releases memory, and blocks until the next one.
 const REST: Duration = Duration::from_secs(1);
+/// Longest wait for threads to go over to other ports: only one that has ended takes so long.
+const GO_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The switch of one thread. The others lock it to change the state of links, or to read counters;
 /// its own thread locks it while it works, not while it waits.
@@ -22,12 +24,24 @@ pub(crate) fn lock(switch: &Mutex<Switch>) -> MutexGuard<'_, Switch> {
     switch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Waits until the threads of `switches`, which must have been woken, wait for the ports that there are now.
+/// A thread that still waits for a port that was removed keeps its address taken. Gives up after
+/// [`GO_OVER_TIMEOUT`].
+pub(crate) fn wait_for_ports(switches: &[Mutex<Switch>]) {
+    let deadline = Instant::now() + GO_OVER_TIMEOUT;
+    let is_behind = |switch: &Mutex<Switch>| {
+        let switch = lock(switch);
+        switch.awaited != switch.version
+    };
+    while switches.iter().any(is_behind) && Instant::now() < deadline {
+        std::thread::sleep(NAP);
+    }
+}
+
 /// A thread of the router.
 pub(crate) struct Worker<'a> {
     switch: &'a Mutex<Switch>,
     pub wait: Waiting,
-    /// The version of the ports that are waited for.
-    version: u64,
     pace: Pace,
     /// When the thread last began to wait.
     since: Instant,
@@ -45,14 +59,14 @@ impl<'a> Worker<'a> {
     ) -> io::Result<Self> {
         // The minimum timer slack: a wait ends on time and not up to 50 µs later.
         set_current_timer_slack(Some(NonZeroU64::MIN))?;
-        let (wait, version) = {
-            let switch = lock(switch);
-            (Waiting::new(wakes, switch.descriptors()), switch.version)
+        let wait = {
+            let mut switch = lock(switch);
+            switch.awaited = switch.version;
+            Waiting::new(wakes, switch.descriptors())
         };
         Ok(Self {
             switch,
             wait,
-            version,
             pace: Pace::default(),
             since: Instant::now(),
             idle_since: None,
@@ -102,12 +116,12 @@ impl<'a> Worker<'a> {
     pub fn work(&mut self) {
         let now = Instant::now();
         let mut switch = lock(self.switch);
-        if switch.version == self.version {
+        if switch.version == switch.awaited {
             self.wait.ready_ports(&mut self.ready);
         } else {
             // What was waited for are other ports.
             self.wait.set_ports(switch.descriptors());
-            self.version = switch.version;
+            switch.awaited = switch.version;
             self.ready.clear();
         }
         let packets = switch.receive(&mut self.ready, now);
