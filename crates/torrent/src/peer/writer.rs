@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -32,7 +32,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(90);
 /// Blocks read from disk, in the form they are sent.
 struct Batch {
     bytes: BytesMut,
-    payload: u64,
+    /// The length of each block.
+    lengths: Vec<u32>,
 }
 
 /// The buffers of batches sent, in order. A stream may hold each until the peer has received it,
@@ -102,12 +103,12 @@ pub(super) async fn run(
             };
             reading = read_ahead(shared, uploads, &mut sent).await;
             let bytes = batch.bytes.freeze();
-            if let Err(error) = write(&mut *stream, bytes.clone()).await {
+            let written =
+                write_blocks(&mut *stream, &bytes, &batch.lengths, &traffic.uploaded).await;
+            if let Err(error) = written {
                 return Gone::closed(error.to_string());
             }
             sent.0.push_back(bytes);
-            // Before the stream is flushed: a peer that now has everything may end the connection.
-            traffic.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
             if let Err(error) = stream.flush().await {
                 return Gone::closed(error.to_string());
             }
@@ -146,6 +147,36 @@ async fn write(stream: &mut dyn Output, mut bytes: Bytes) -> std::io::Result<()>
     Ok(())
 }
 
+/// Hands a batch with blocks of these lengths to the stream, and counts their bytes.
+async fn write_blocks(
+    stream: &mut dyn Output,
+    bytes: &Bytes,
+    lengths: &[u32],
+    uploaded: &AtomicU64,
+) -> std::io::Result<()> {
+    let (mut rest, mut counted) = (bytes.clone(), 0);
+    while !rest.is_empty() {
+        poll_fn(|cx| stream.poll_send(cx, &mut rest)).await?;
+        // At once: a peer that now has everything may end the connection, and this task with it.
+        let sent = payload(lengths, bytes.len() - rest.len());
+        uploaded.fetch_add(sent - counted, Ordering::Relaxed);
+        counted = sent;
+    }
+    Ok(())
+}
+
+/// How many of the first `sent` bytes of a batch are of blocks, which have these lengths.
+fn payload(lengths: &[u32], sent: usize) -> u64 {
+    let mut rest = sent as u64;
+    let of_block = |length: &u32| {
+        rest = rest.saturating_sub(PIECE_HEADER as u64);
+        let bytes = rest.min(u64::from(*length));
+        rest -= bytes;
+        bytes
+    };
+    lengths.iter().map(of_block).sum()
+}
+
 /// Starts to read the next blocks from disk, if any are requested.
 async fn read_ahead(shared: &Shared, uploads: &Uploads, sent: &mut Sent) -> Option<Reading> {
     let requests = uploads.take(BATCH);
@@ -182,7 +213,7 @@ fn read_watched(
     }
     let mut batch = Batch {
         bytes: BytesMut::new(),
-        payload: 0,
+        lengths: Vec::new(),
     };
     let mut data = Vec::new();
     for request in requests {
@@ -192,7 +223,7 @@ fn read_watched(
                 .bytes
                 .extend_from_slice(&encode_piece_header(*request));
             batch.bytes.extend_from_slice(&data);
-            batch.payload += u64::from(request.length);
+            batch.lengths.push(request.length);
         }
     }
     batch
@@ -211,9 +242,10 @@ fn read(
     requests: &[Request],
     mut bytes: BytesMut,
 ) -> Result<Batch, StoreError> {
-    let payload: u64 = requests.iter().map(|r| u64::from(r.length)).sum();
+    let lengths: Vec<u32> = requests.iter().map(|request| request.length).collect();
+    let payload: usize = lengths.iter().map(|length| *length as usize).sum();
     // Only bytes added by `resize` are zeroed; all are overwritten below.
-    bytes.resize(payload as usize + requests.len() * PIECE_HEADER, 0);
+    bytes.resize(payload + requests.len() * PIECE_HEADER, 0);
     let mut rest = &mut bytes[..];
     let follow = |a: &Request, b: &Request| range(pieces, a).end == range(pieces, b).start;
     for run in requests.chunk_by(follow) {
@@ -227,5 +259,64 @@ fn read(
         }
         files.read_run(range(pieces, &run[0]).start, &mut parts)?;
     }
-    Ok(Batch { bytes, payload })
+    Ok(Batch { bytes, lengths })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio::io::{AsyncReadExt, duplex, split};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn blocks_count_when_the_connection_ends_in_the_midst_of_a_batch() {
+        let block = 16 << 10;
+        let batch = Bytes::from(vec![0; 4 * (PIECE_HEADER + block)]);
+        for whole in [1, 3] {
+            // Room for some blocks and a half.
+            let room = whole * (PIECE_HEADER + block) + PIECE_HEADER + block / 2;
+            let (ours, theirs) = duplex(room);
+            let (_reads, mut ours) = split(ours);
+            let uploaded = AtomicU64::new(0);
+            let lengths = [block as u32; 4];
+            let writing = write_blocks(&mut ours, &batch, &lengths, &uploaded);
+            // Its task ends while it waits for room.
+            assert!(
+                tokio::time::timeout(Duration::from_millis(1), writing)
+                    .await
+                    .is_err()
+            );
+            let expected = (whole * block + block / 2) as u64;
+            assert_eq!(uploaded.load(Ordering::Relaxed), expected);
+            drop(theirs);
+        }
+
+        let (ours, mut theirs) = duplex(1 << 10);
+        let (_reads, mut ours) = split(ours);
+        let uploaded = AtomicU64::new(0);
+        let lengths = [block as u32; 4];
+        let reading = async {
+            theirs.read_exact(&mut vec![0; 40_000]).await.unwrap();
+            drop(theirs);
+        };
+        let writing = write_blocks(&mut ours, &batch, &lengths, &uploaded);
+        let (written, ()) = tokio::join!(writing, reading);
+        assert!(written.is_err());
+        assert!(uploaded.into_inner() >= 40_000 - 3 * PIECE_HEADER as u64);
+    }
+
+    proptest! {
+        #[test]
+        fn each_byte_of_a_block_counts_once(lengths in prop::collection::vec(1..100u32, 0..9)) {
+            let mut counts = Vec::new();
+            for length in &lengths {
+                counts.extend([0; PIECE_HEADER]);
+                counts.extend(vec![1; *length as usize]);
+            }
+            for sent in 0..=counts.len() {
+                prop_assert_eq!(payload(&lengths, sent), counts[..sent].iter().sum::<u64>());
+            }
+        }
+    }
 }
