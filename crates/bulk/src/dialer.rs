@@ -123,21 +123,6 @@ impl Dialer {
         }
     }
 
-    /// Ends time slots that are over.
-    pub(crate) fn tick(&mut self, measured: impl Fn(SubflowKey) -> Option<Measured>) {
-        let by_id: HashMap<SubflowId, Measured> = (self.open.iter())
-            .filter_map(|(key, id)| Some((*id, measured(*key)?)))
-            .collect();
-        let carried = |id| {
-            let measured = by_id.get(&id).copied().unwrap_or_default();
-            Carried {
-                bytes: measured.delivered,
-                usable: measured.usable,
-            }
-        };
-        self.dialer.paths.tick(carried, Instant::now());
-    }
-
     /// Why no path works, if none does.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.dialer.paths.trouble()
@@ -148,16 +133,27 @@ impl Dialer {
         self.dialer.paths.is_usable()
     }
 
-    /// Dials and closes as ordered, and reports decisions to `events`.
+    /// Weighs the paths by what was `measured` of each subflow, if that is due; dials and closes as ordered,
+    /// and reports decisions to `events`.
     pub(crate) fn orders(
         &mut self,
+        measured: impl Fn(SubflowKey) -> Option<Measured>,
         events: &mpsc::UnboundedSender<TransferEvent>,
     ) -> Result<Effects, TransferError> {
         if let Some(error) = self.fatal.take() {
             return Err(error);
         }
         let mut effects = Effects::default();
-        for order in self.dialer.orders(Instant::now()) {
+        let open = &self.open;
+        let carried = |id| {
+            let key = open.iter().find(|(_, open)| **open == id);
+            let measured = key.and_then(|(key, _)| measured(*key)).unwrap_or_default();
+            Carried {
+                bytes: measured.delivered,
+                usable: measured.usable,
+            }
+        };
+        for order in self.dialer.orders(carried, Instant::now()) {
             let key = self.open.iter().find(|(_, id)| **id == order.subflow);
             let key = key.map(|(key, _)| *key);
             match order.action {

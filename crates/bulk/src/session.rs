@@ -43,7 +43,7 @@ use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 const MAX_SUBFLOWS: usize = 64;
 /// How long a session is kept without a connection.
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
-/// Interval at which paths are weighed.
+/// Interval at which a session looks whether it must end, and adapts its memory.
 const TICK: Duration = Duration::from_millis(50);
 /// A peer from which nothing came for this long has gone, if it begins another session: connections
 /// are kept alive four times a second.
@@ -496,10 +496,6 @@ impl Session {
         if self.notice.is_replaced() && self.arrived.1.elapsed() >= SILENT {
             return Err(TransferError::Replaced);
         }
-        if let Some(dialer) = &mut self.dialer {
-            let subflows = &self.subflows;
-            dialer.tick(|subflow| subflows.get(subflow).map(|one| one.measured));
-        }
         Ok(())
     }
 
@@ -508,7 +504,9 @@ impl Session {
         let Some(mut dialer) = self.dialer.take() else {
             return Ok(());
         };
-        let effects = dialer.orders(&self.events);
+        let subflows = &self.subflows;
+        let measured = |subflow| subflows.get(subflow).map(|one| one.measured);
+        let effects = dialer.orders(measured, &self.events);
         self.dialer = Some(dialer);
         let effects = effects?;
         for subflow in effects.closed {

@@ -23,8 +23,8 @@ type AnyError = Box<dyn Error + Send + Sync>;
 /// Bytes of one request, the most that a failing connection loses.
 const CHUNK: u64 = 1 << 20;
 
-/// Interval at which the path manager is given the bytes that each connection carried.
-const TICK: Duration = Duration::from_millis(50);
+/// Time after which a connection that is held, or has nothing to fetch, looks again.
+const IDLE: Duration = Duration::from_millis(10);
 
 #[tokio::main]
 async fn main() -> Result<(), AnyError> {
@@ -97,7 +97,7 @@ impl Copy {
         while !self.is_complete() {
             let held = flow.held.load(Ordering::Relaxed);
             let Some(offset) = (!held).then(|| self.take()).flatten() else {
-                tokio::time::sleep(TICK / 5).await;
+                tokio::time::sleep(IDLE).await;
                 continue;
             };
             let mut chunk = Open(self, Some(offset));
@@ -205,7 +205,6 @@ async fn get(
     });
     let mut flows: HashMap<SubflowId, (AbortHandle, Arc<Flow>)> = HashMap::new();
     let mut tasks = JoinSet::new();
-    let mut tick = tokio::time::interval(TICK);
     while !copy.is_complete() {
         tokio::select! {
             dialed = dialer.next() => match dialed {
@@ -229,15 +228,17 @@ async fn get(
                 flows.remove(&subflow);
                 dialer.paths.lost(subflow, Failure::Closed, error, Instant::now());
             }
-            _ = tick.tick() => {
-                let usable = !copy.lock().is_empty();
-                let carried = |subflow| flows.get(&subflow).map_or_else(Carried::default, |(_, flow)| {
-                    Carried { bytes: flow.bytes.load(Ordering::Relaxed), usable }
-                });
-                dialer.paths.tick(carried, Instant::now());
-            }
         }
-        for order in dialer.orders(Instant::now()) {
+        let usable = !copy.lock().is_empty();
+        let carried = |subflow| {
+            flows
+                .get(&subflow)
+                .map_or_else(Carried::default, |(_, flow)| Carried {
+                    bytes: flow.bytes.load(Ordering::Relaxed),
+                    usable,
+                })
+        };
+        for order in dialer.orders(carried, Instant::now()) {
             println!("{} {:?}: {}", order.path.short(), order.action, order.cause);
             match order.action {
                 Action::Close { .. } => {

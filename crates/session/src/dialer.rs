@@ -4,11 +4,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hawser_manager::{Action, Order, PathSet, SubflowId};
+use hawser_manager::{Carried, Order, PathSet, SubflowId};
 use hawser_path::Path;
 use tokio::sync::watch;
 
 use crate::dials::Dials;
+use crate::timer::Timer;
 
 /// How a remote is dialed.
 pub trait Remote {
@@ -37,6 +38,8 @@ pub struct Dialer<R: Remote> {
     pub paths: PathSet<R::Path>,
     offers: watch::Receiver<Arc<Vec<R::Path>>>,
     dials: Dials<SubflowId, R::Outcome>,
+    /// Due when the path manager is.
+    timer: Timer,
 }
 
 impl<R: Remote> Dialer<R> {
@@ -52,18 +55,21 @@ impl<R: Remote> Dialer<R> {
             paths,
             offers,
             dials: Dials::default(),
+            timer: Timer::default(),
         }
     }
 
     /// Waits until something happens that may lead to orders. Returns the outcome of a dial that is still
-    /// wanted; `None` when other paths are offered. Cancel safe.
+    /// wanted; `None` when other paths are offered, or when orders are due. Cancel safe.
     pub async fn next(&mut self) -> Option<(SubflowId, R::Outcome)> {
+        self.timer.set(self.paths.next_due());
         tokio::select! {
             Ok(()) = self.offers.changed() => {
-                self.take_offers(Instant::now());
+                self.take_offers(tokio::time::Instant::now().into_std());
                 None
             }
             outcome = self.dials.next() => Some(outcome),
+            () = self.timer.expired() => None,
         }
     }
 
@@ -74,24 +80,20 @@ impl<R: Remote> Dialer<R> {
         self.paths.offer(&offered, fits, now);
     }
 
-    /// Starts and cancels dials as ordered, and returns the orders about subflows that are connected. Must
-    /// be called after each event, inside a tokio runtime. It takes what is offered meanwhile into account,
-    /// so that whoever asks afterwards whether there is a path is not answered before the offers are read.
-    pub fn orders(&mut self, now: Instant) -> Vec<Order> {
+    /// Weighs the paths if that is due, by what `carried` says of each subflow; starts and cancels dials as
+    /// ordered, and returns the orders about subflows that are connected. Must be called after each event,
+    /// inside a tokio runtime. It takes what is offered meanwhile into account, so that whoever asks
+    /// afterwards whether there is a path is not answered before the offers are read.
+    pub fn orders(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) -> Vec<Order> {
         if self.offers.has_changed().unwrap_or_default() {
             self.take_offers(now);
         }
-        let mut orders = self.paths.orders(now);
-        orders.retain(|order| match order.action {
-            Action::Dial => {
-                if let Some(path) = self.paths.path(order.path) {
-                    let dial = self.remote.dial(path.clone());
-                    self.dials.start(order.subflow, dial);
-                }
-                false
-            }
-            Action::Close { .. } => !self.dials.cancel(order.subflow),
-            Action::Hold | Action::Resume => true,
+        self.paths.tick(carried, now);
+        let (remote, paths, dials) = (&self.remote, &mut self.paths, &mut self.dials);
+        let mut orders = paths.orders(now);
+        orders.retain(|order| {
+            let dial = || Some(remote.dial(paths.path(order.path)?.clone()));
+            !dials.obey(order.subflow, order.action, dial)
         });
         orders
     }
@@ -108,62 +110,4 @@ impl<R: Remote> Dialer<R> {
 }
 
 #[cfg(test)]
-mod tests {
-    use hawser_manager::PathOptions;
-    use hawser_path::{Interface, Metadata};
-
-    use super::*;
-
-    /// Cannot be reached over any path: each dial lasts for ever.
-    struct Unreachable;
-
-    impl Remote for Unreachable {
-        type Path = Arc<Path>;
-        type Outcome = ();
-
-        fn fits(&self, _: &Self::Path) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn dial(&self, _: Self::Path) -> impl Future<Output = ()> + Send + 'static {
-            std::future::pending()
-        }
-    }
-
-    /// A path of one link, from interface `id` of AS 1 to that of AS 2.
-    fn path(id: u16) -> Arc<Path> {
-        let ases = ["1-ff00:0:1", "1-ff00:0:2"].map(|isd_as| isd_as.parse().unwrap());
-        let link = ases.map(|isd_as| Interface { isd_as, id }).to_vec();
-        Arc::new(Path::new(ases[0], ases[1], link, Metadata::default()).unwrap())
-    }
-
-    fn dialer(offers: watch::Receiver<Arc<Vec<Arc<Path>>>>) -> Dialer<Unreachable> {
-        Dialer::new(Unreachable, PathSet::new(PathOptions::default()), offers)
-    }
-
-    #[tokio::test]
-    async fn offers_count_whatever_else_happened_first() {
-        let (offer, offers) = watch::channel(Arc::new(vec![path(1)]));
-        let mut dialer = dialer(offers);
-        // Nobody has awaited `next`: another event of the session came before.
-        assert!(dialer.orders(Instant::now()).is_empty());
-        assert!(dialer.paths.is_usable() && dialer.is_dialing());
-
-        offer.send_replace(Arc::new(vec![path(1), path(2)]));
-        dialer.orders(Instant::now());
-        assert!(dialer.paths.path(path(2).fingerprint()).is_some());
-    }
-
-    #[tokio::test]
-    async fn offers_count_once() {
-        let (offer, offers) = watch::channel(Arc::new(vec![path(1)]));
-        let mut dialer = dialer(offers);
-        assert!(dialer.next().await.is_none());
-        let again = tokio::time::timeout(std::time::Duration::from_millis(1), dialer.next()).await;
-        assert!(again.is_err());
-        // Nor do they end with whoever made them.
-        drop(offer);
-        dialer.orders(Instant::now());
-        assert!(dialer.paths.is_usable());
-    }
-}
+mod tests;

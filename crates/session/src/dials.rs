@@ -5,6 +5,7 @@ use std::future::{Future, pending};
 use std::hash::Hash;
 use std::panic::resume_unwind;
 
+use hawser_manager::Action;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 /// Dials under way, each as a task of its own under a name of type `K`, with an outcome of type `T`. There
@@ -49,6 +50,31 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> Dials<K, T> {
             }
             None => false,
         }
+    }
+
+    /// Carries out what a path manager orders about the subflow of this name, as far as it is dialed here:
+    /// starts the dial that `dial` returns, or cancels one. Returns whether nothing is left to do; if not,
+    /// the order is about a subflow that is connected.
+    pub fn obey<F>(&mut self, name: K, action: Action, dial: impl FnOnce() -> Option<F>) -> bool
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        match action {
+            Action::Dial => {
+                if let Some(dial) = dial() {
+                    self.start(name, dial);
+                }
+                true
+            }
+            Action::Close { .. } => self.cancel(name),
+            Action::Hold | Action::Resume => false,
+        }
+    }
+
+    /// Cancels the dials whose names are not to be kept.
+    pub fn retain(&mut self, keep: impl Fn(&K) -> bool) {
+        let gone = self.wanted.extract_if(|_, (name, _)| !keep(name));
+        gone.for_each(|(_, (_, task))| task.abort());
     }
 
     /// Cancels all dials.
@@ -128,6 +154,31 @@ mod tests {
         dials.start('a', after(1));
         assert_eq!(dials.next().await, ('a', 1));
         assert_eq!(dials.next().await, ('c', 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_are_not_kept_are_cancelled() {
+        let mut dials = Dials::default();
+        for name in ['a', 'b', 'c'] {
+            dials.start(name, after(1));
+        }
+        dials.retain(|name| *name == 'b');
+        assert_eq!(dials.next().await, ('b', 1));
+        assert!(dials.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn orders_about_connected_subflows_are_left_to_others() {
+        let mut dials = Dials::default();
+        let none = || None::<std::future::Ready<u64>>;
+        let close = Action::Close { drain: false };
+        assert!(dials.obey('a', Action::Dial, || Some(after(60))));
+        assert!(dials.obey('b', Action::Dial, none));
+        assert!(!dials.obey('a', Action::Hold, none));
+        assert!(!dials.obey('a', Action::Resume, none));
+        assert!(dials.obey('a', close, none));
+        assert!(!dials.obey('a', close, none) && !dials.obey('b', close, none));
+        assert!(dials.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -30,6 +30,7 @@ use self::dial::{Dialed, Peer, SessionError};
 use self::end::Ending;
 pub(super) use self::end::GOODBYE;
 use self::hold::Hold;
+use self::weigh::Load;
 use super::beside::Beside;
 use super::clients::Usage;
 use super::destinations::Target;
@@ -49,7 +50,7 @@ use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
 use crate::slots::{Published, Slots};
 
-/// Interval at which paths are weighed.
+/// Interval at which what the lanes carry is measured.
 const TICK: Duration = Duration::from_millis(50);
 /// By how much the round trip of a path may exceed that of the best one: MPTCP delivers in order, and the
 /// kernel keeps no more than a few megabytes of what waits for a slower subflow.
@@ -148,8 +149,7 @@ pub(crate) struct ClientSession {
     usage: Arc<Usage>,
     /// Packets of the session, as of the last tick.
     packets: u64,
-    /// Bytes over all of its lanes, as of the last tick.
-    carried: u64,
+    load: Load,
     streams: Arc<Instance>,
     connections: Connections,
     decisions: BTreeMap<Fingerprint, Decision>,
@@ -210,7 +210,7 @@ impl ClientSession {
             meter: Meter::default(),
             usage,
             packets: 0,
-            carried: 0,
+            load: Load::default(),
             streams: new_streams(),
             connections: Connections::default(),
             decisions: BTreeMap::new(),
@@ -319,7 +319,8 @@ impl ClientSession {
     /// Does what the path manager orders.
     fn follow_orders(&mut self) {
         let is_dialing = self.dialer.is_dialing();
-        for order in self.dialer.orders(Instant::now()) {
+        let load = &self.load;
+        for order in (self.dialer).orders(|subflow| load.of(subflow), Instant::now()) {
             match order.action {
                 // The dialer carries it out.
                 Action::Dial => {}

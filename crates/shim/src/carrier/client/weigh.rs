@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hawser_manager::Carried;
+use hawser_manager::{Carried, SubflowId};
 
 use super::{ClientSession, Use};
 use crate::address::Slot;
@@ -13,9 +13,33 @@ use crate::address::Slot;
 /// programs have little to send, and what a lane carries says nothing about it. 8 Mbit/s.
 const BUSY: u64 = 50_000;
 
+/// What the lanes of a session had carried at the last tick.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    carried: HashMap<SubflowId, u64>,
+    /// Those on trial.
+    tried: BTreeSet<SubflowId>,
+    /// Whether their rates can be compared.
+    is_busy: bool,
+}
+
+impl Load {
+    /// What a subflow carried.
+    pub(super) fn of(&self, subflow: SubflowId) -> Carried {
+        Carried {
+            bytes: self.carried.get(&subflow).copied().unwrap_or_default(),
+            usable: self.is_busy && !self.tried.contains(&subflow),
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.carried.values().sum()
+    }
+}
+
 impl ClientSession {
-    /// Reports what the lanes have carried, their round-trip times, and what they lose of what the other
-    /// side sends.
+    /// Measures what the lanes have carried, and reports their round-trip times and what they lose of what
+    /// the other side sends.
     pub(super) fn weigh(&mut self, now: Instant) {
         let mut carried = HashMap::new();
         let mut tried = BTreeSet::new();
@@ -43,13 +67,15 @@ impl ClientSession {
             let streams = self.streams.streams.sent_over(one.lane.key.0);
             carried.insert(subflow, datagrams + streams);
         }
-        let total = carried.values().sum();
-        let is_busy = total >= std::mem::replace(&mut self.carried, total) + BUSY;
-        let of = |subflow| Carried {
-            bytes: carried.get(&subflow).copied().unwrap_or_default(),
-            usable: is_busy && !tried.contains(&subflow),
-        };
-        self.dialer.paths.tick(of, now);
+        let before = std::mem::replace(
+            &mut self.load,
+            Load {
+                carried,
+                tried,
+                is_busy: false,
+            },
+        );
+        self.load.is_busy = self.load.total() >= before.total() + BUSY;
     }
 
     /// The slots that MPTCP's subflows may use: those of lanes that are neither held nor tried, or of all
