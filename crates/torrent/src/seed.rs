@@ -92,7 +92,8 @@ impl Seed {
         })
     }
 
-    /// The progress, updated about ten times a second.
+    /// The progress, updated about ten times a second, and about once a second while no peer wants
+    /// anything.
     pub fn progress(&self) -> watch::Receiver<SeedProgress> {
         self.progress.clone()
     }

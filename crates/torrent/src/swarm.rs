@@ -9,8 +9,9 @@ mod blame;
 mod conn;
 mod connections;
 mod content;
+mod dialing;
 mod event;
-mod fill;
+mod fetching;
 mod health;
 mod inputs;
 mod net;
@@ -30,19 +31,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_manager::{PathOptions, SelectBy};
+use hawser_session::Timer;
 use hawser_store::{Disk, StoreError};
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::blame::Blame;
 use self::conn::Conn;
 use self::connections::Connections;
+use self::dialing::Dialing;
 use self::event::Event;
+use self::fetching::Fetching;
 use self::net::Net;
-use self::remotes::remotes;
+use self::state::Ending;
 pub(crate) use self::state::Swarm;
-use self::subflow::{Dialed, Peer, Subflows};
+use self::subflow::{Dialed, Peer};
 pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
 use crate::address::PeerAddr;
@@ -52,7 +55,6 @@ use crate::metainfo::Metainfo;
 use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
-use crate::requests::Requests;
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 
@@ -94,39 +96,31 @@ impl<T: Transport> Swarm<T> {
         let verified = shared.offered();
         let now = Instant::now();
         let tally = Tally::new(metainfo.pieces, &verified, now);
-        let mut remotes = remotes(peers, select_by, &paths);
-        if verified.is_full() {
-            remotes.values_mut().for_each(|r| r.set_complete(false));
-        }
         let uploads = Uploads::new(paths.clone(), now);
+        let mut dialing = Dialing::new(peers, select_by, paths);
+        if verified.is_full() {
+            let remotes = dialing.remotes.values_mut();
+            remotes.for_each(|remote| remote.set_complete(false));
+        }
         let announced_final = shared.is_final();
         let picker = Picker::new(metainfo.pieces, verified, fastrand::u64(..));
         let mut swarm = Self {
-            requests: Requests::new(picker.free_blocks(), now),
-            picker,
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,
-            select_by,
-            paths,
-            give_up_after: None,
-            awaits_peers: false,
+            inbox,
             announced_final,
-            disk,
-            unannounced: Vec::new(),
-            remotes,
+            fetching: Fetching::new(picker, disk, now),
+            dialing,
             conns: Connections::default(),
-            subflows: Subflows::default(),
             uploads,
             blame: Blame::default(),
-            inbox,
             reporter,
             tally,
             seeding: None,
-            alive_at: now,
-            failure: None,
+            ending: Ending::new(now),
         };
-        for (id, known) in &swarm.remotes {
+        for (id, known) in &swarm.dialing.remotes {
             swarm.net.watch(Peer::Remote(*id), known.addr);
         }
         swarm.net.accept();
@@ -145,8 +139,8 @@ impl<T: Transport> Swarm<T> {
         awaits_peers: bool,
         stop: &CancellationToken,
     ) -> Result<(), DownloadError> {
-        self.give_up_after = Some(give_up_after);
-        self.awaits_peers = awaits_peers;
+        self.ending.give_up_after = Some(give_up_after);
+        self.ending.awaits_peers = awaits_peers;
         let result = tokio::select! {
             result = self.work() => result,
             () = stop.cancelled() => Err(DownloadError::Stopped),
@@ -171,13 +165,14 @@ impl<T: Transport> Swarm<T> {
         self.report(Instant::now(), Some(phase));
         let tally = self.tally();
         let Self {
-            disk,
+            fetching: Fetching { disk, .. },
             mut inbox,
             net,
+            dialing,
             ..
         } = self;
         // Ends all tasks.
-        drop(net);
+        drop((net, dialing));
         // Disk threads blocked on the full channel must not block for ever.
         inbox.close();
         drop(inbox);
@@ -192,34 +187,49 @@ impl<T: Transport> Swarm<T> {
     }
 
     async fn work(&mut self) -> Result<(), DownloadError> {
-        let mut tick = tokio::time::interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut timer = Timer::default();
         let mut batch = Vec::with_capacity(AT_ONCE);
         let mut before = Instant::now();
+        // When the next tick may come, and whether something has happened since the last one.
+        let (mut tick_at, mut is_quiet) = (before, false);
         while !self.is_over() {
-            let mut ticked = false;
+            let due = match is_quiet && self.is_idle(before) {
+                true => self.next_due().map(|due| due.max(tick_at)),
+                false => Some(tick_at),
+            };
+            timer.set(due);
+            let (mut ticked, mut outcome) = (false, None);
             tokio::select! {
                 _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
-                _ = tick.tick() => ticked = true,
+                dialed = self.dialing.dials.next() => outcome = Some(dialed),
+                () = timer.expired() => ticked = true,
             }
             let now = Instant::now();
-            let pause = now.saturating_duration_since(std::mem::replace(&mut before, now));
+            let waited_since = due.map_or(now, |due| due.max(before));
+            before = now;
+            let pause = now.saturating_duration_since(waited_since);
             if pause > PAUSED {
                 // This program did not run: nothing could have arrived.
-                self.alive_at += pause;
+                self.ending.alive_at += pause;
+            }
+            is_quiet = ticked;
+            if let Some((dialed, result)) = outcome {
+                self.dialed(dialed, result, now);
             }
             for event in batch.drain(..) {
                 self.handle(event, now);
             }
             self.announce();
             if ticked {
+                tick_at = now + TICK;
                 self.tick(now);
-                if let Some(failure) = self.failure.take() {
+                if let Some(failure) = self.ending.failure.take() {
                     return Err(failure);
                 }
             }
             self.obey(now);
-            self.fill(now, ticked);
+            self.fetching
+                .fill(&mut self.conns, &self.dialing, now, ticked);
         }
         Ok(())
     }
@@ -228,15 +238,33 @@ impl<T: Transport> Swarm<T> {
     fn is_over(&self) -> bool {
         match &self.seeding {
             Some(seeding) => seeding.end.is_some(),
-            None => self.picker.verified().is_full(),
+            None => self.is_complete(),
         }
+    }
+
+    /// Whether nothing is to be done until an event comes or something is [due](Self::next_due):
+    /// everything is here, and no peer wants it.
+    fn is_idle(&self, now: Instant) -> bool {
+        let mut conns = self.conns.open.values();
+        self.is_complete() && conns.all(|conn| conn.is_idle(now))
+    }
+
+    /// When something is due while it is idle.
+    fn next_due(&self) -> Option<Instant> {
+        let seeding = self.seeding.as_ref();
+        let ends = seeding.and_then(|it| it.since.checked_add(it.limits.time?));
+        let due = [
+            self.dialing.next_due(),
+            self.uploads.sharing.next_due(),
+            ends,
+        ];
+        due.into_iter().flatten().min()
     }
 
     fn handle(&mut self, event: Event<T>, now: Instant) {
         match event {
             Event::Offers { to, paths, trouble } => self.offered(to, &paths, trouble, now),
             Event::Incoming(connection) => self.incoming(connection),
-            Event::Dialed { dialed, result } => self.dialed(dialed, result, now),
             Event::Accepted(session) => {
                 self.conns.handshaking -= 1;
                 if let Some(session) = session {
@@ -254,7 +282,9 @@ impl<T: Transport> Swarm<T> {
             }
             Event::Gone(conn, gone) => self.gone(conn, &gone, now),
             Event::Disk(event) => self.on_disk_event(event, now),
-            Event::NoMoreIncoming => self.failure = Some(DownloadError::EndpointClosed),
+            // The tick that follows takes the news.
+            Event::Scanned => {}
+            Event::NoMoreIncoming => self.ending.failure = Some(DownloadError::EndpointClosed),
         }
     }
 
@@ -265,7 +295,8 @@ impl<T: Transport> Swarm<T> {
         }
         self.follow_content();
         self.ask_again(now);
-        self.weigh(now);
+        let picker = &self.fetching.picker;
+        self.dialing.weigh(&self.conns, picker, now);
         self.retire();
         self.part_from_complete();
         self.check_limits(now);
@@ -310,7 +341,7 @@ impl<T: Transport> Swarm<T> {
         let news = offered.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
-        self.picker.add_conn(id, group);
+        self.fetching.picker.add_conn(id, group);
         self.greet(id, now);
         self.tally.connections += 1;
         self.net.run(id, session, traffic, outbox);

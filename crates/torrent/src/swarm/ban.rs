@@ -12,7 +12,7 @@ use crate::wire::BLOCK;
 impl<T: Transport> Swarm<T> {
     /// Handles a piece that has the wrong hash.
     pub(super) fn failed(&mut self, piece: u32) {
-        let senders = self.picker.fail(piece);
+        let senders = self.fetching.picker.fail(piece);
         self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
         tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
         let Some(first) = senders.first().copied() else {
@@ -24,7 +24,7 @@ impl<T: Transport> Swarm<T> {
         }
         self.blame.suspect(piece, senders);
         // The disk computes the digests before it writes any block of the piece again.
-        self.disk.digest(piece, u64::from(BLOCK));
+        self.fetching.disk.digest(piece, u64::from(BLOCK));
     }
 
     /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
@@ -73,7 +73,11 @@ impl<T: Transport> Swarm<T> {
         accepted: bool,
     ) -> Option<String> {
         let of_group = self.blame.banned.get(&group).map(String::as_str);
-        let mut at_address = self.remotes.values().filter(|remote| remote.addr == from);
+        let mut at_address = self
+            .dialing
+            .remotes
+            .values()
+            .filter(|remote| remote.addr == from);
         let of_address = || at_address.find_map(|remote| remote.banned.as_deref());
         let of_host = || {
             let banned = accepted && self.blame.is_host_banned(from);
@@ -85,15 +89,21 @@ impl<T: Transport> Swarm<T> {
 
     /// Never dials a remote again.
     pub(super) fn ban_remote(&mut self, remote: RemoteId, reason: &str) {
-        if let Some(remote) = self.remotes.get_mut(&remote) {
+        if let Some(remote) = self.dialing.remotes.get_mut(&remote) {
             remote.ban(reason);
         }
-        if self.give_up_after.is_some()
+        if self.ending.give_up_after.is_some()
             && self.conns.open.is_empty()
-            && self.remotes.values().all(|remote| remote.banned.is_some())
+            && self
+                .dialing
+                .remotes
+                .values()
+                .all(|remote| remote.banned.is_some())
         {
             let peers = self.troubles();
-            self.failure.get_or_insert(DownloadError::AllDropped(peers));
+            self.ending
+                .failure
+                .get_or_insert(DownloadError::AllDropped(peers));
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::answers::Answers;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
-use super::uploads::Serving;
+use super::uploads::{NO_ANSWER, Serving};
 use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Subflow};
@@ -45,33 +45,61 @@ pub(super) struct Conn {
     pub since: Instant,
     /// Which side chooses paths, and whether the peer may request blocks.
     pub serving: Serving,
+    /// Unbounded, as the owner never waits for a peer. What waits in it while the peer reads nothing is
+    /// bounded: each piece is announced at most once, at most [`QUEUE`](crate::peer::QUEUE) requests are
+    /// outstanding, each of which is cancelled at most once, and a stalled connection gets one more
+    /// request every 16 s. All other messages answer one of the peer or a change of its path.
     messages: mpsc::UnboundedSender<Outgoing>,
-    /// The peer answers requests.
-    pub unchoked: bool,
     /// The last interest message sent to the peer was Interested (BEP 3).
     pub interested: bool,
-    /// Nothing is requested over it for now: its path waits.
-    pub held: bool,
-    /// It is closed once the requested blocks have arrived.
-    pub retiring: bool,
-    /// Since when it is stalled; `None` while it is not.
-    pub stalled: Option<Instant>,
-    /// Whether the peer answers while it is stalled.
-    pub answers: Answers,
-    /// Time of the next single request while stalled, and the interval after it.
-    retry: (Instant, Duration),
-    /// The peer announced that it downloads nothing (BEP 21).
-    pub upload_only: bool,
-    /// Number of pieces that the peer had and took back.
-    pub taken_back: u64,
-    /// Most requests to keep queued at the peer.
-    pub limit: usize,
+    pub ordered: Ordered,
+    pub stall: Stall,
+    pub theirs: Theirs,
     /// Bytes of blocks received.
     pub bytes: u64,
     /// How fast it delivers.
     pub pace: Pace,
-    pub shown_down: Average,
-    pub shown_up: Average,
+    pub shown: Shown,
+}
+
+/// What the path manager ordered about a connection.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    /// Nothing is requested over it for now: its path waits.
+    pub held: bool,
+    /// It is closed once the requested blocks have arrived.
+    pub retiring: bool,
+}
+
+/// Whether a connection is stalled.
+#[derive(Debug)]
+pub(super) struct Stall {
+    /// Since when it is; `None` while it is not.
+    pub since: Option<Instant>,
+    /// Whether the peer answers while it is.
+    pub answers: Answers,
+    /// Time of the next single request while it is, and the interval after it.
+    retry: (Instant, Duration),
+}
+
+/// What the peer of a connection told.
+#[derive(Debug)]
+pub(super) struct Theirs {
+    /// It answers requests.
+    pub unchoked: bool,
+    /// It downloads nothing (BEP 21).
+    pub upload_only: bool,
+    /// Number of pieces that it had and took back.
+    pub taken_back: u64,
+    /// Most requests to keep queued at it.
+    pub limit: usize,
+}
+
+/// The rates of a connection, for display.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub down: Average,
+    pub up: Average,
 }
 
 /// A rate averaged over about a second, for display.
@@ -110,20 +138,22 @@ impl Conn {
             since: now,
             serving,
             messages,
-            unchoked: false,
             interested: false,
-            held: false,
-            retiring: false,
-            stalled: None,
-            answers: Answers::new(now),
-            retry: (now, *RETRIES.start()),
-            upload_only: false,
-            taken_back: 0,
-            limit: queued(DEFAULT_QUEUE),
+            ordered: Ordered::default(),
+            stall: Stall {
+                since: None,
+                answers: Answers::new(now),
+                retry: (now, *RETRIES.start()),
+            },
+            theirs: Theirs {
+                unchoked: false,
+                upload_only: false,
+                taken_back: 0,
+                limit: queued(DEFAULT_QUEUE),
+            },
             bytes: 0,
             pace: Pace::new(now),
-            shown_down: Average::default(),
-            shown_up: Average::default(),
+            shown: Shown::default(),
         }
     }
 
@@ -136,6 +166,12 @@ impl Conn {
             } => Some((id, dialed)),
             _ => None,
         }
+    }
+
+    /// Whether nothing happens over it until the peer sends something: it requests nothing, and has had
+    /// the time to offer itself as a downloader.
+    pub fn is_idle(&self, now: Instant) -> bool {
+        !self.serving.is_wanted() && now.saturating_duration_since(self.since) > NO_ANSWER
     }
 
     /// Bytes of blocks sent over it.
@@ -160,8 +196,8 @@ impl Conn {
 
     /// Takes note of bytes read since the last call. Returns whether there were any.
     pub fn observe(&mut self, now: Instant) -> bool {
-        if self.stalled.is_some() || self.pace.is_busy() {
-            self.answers.observe(self.connection.received(), now);
+        if self.stall.since.is_some() || self.pace.is_busy() {
+            self.stall.answers.observe(self.connection.received(), now);
         }
         let read = self.traffic.received.load(Ordering::Relaxed);
         self.pace.observe(read, self.is_backlogged(), now)
@@ -197,7 +233,7 @@ impl Conn {
                 rtt,
                 asked,
             },
-            depth: pipeline::depth(self.pace.peak(rtt, now), rtt, slack, self.limit),
+            depth: pipeline::depth(self.pace.peak(rtt, now), rtt, slack, self.theirs.limit),
             time: pipeline::time(rtt, slack),
         }
     }
@@ -210,27 +246,27 @@ impl Conn {
 
     /// Whether a single request is due on a stalled connection; schedules the next one.
     pub fn is_retry_due(&mut self, now: Instant) -> bool {
-        let (at, pause) = self.retry;
-        let due = self.stalled.is_some() && self.unchoked && at <= now;
+        let (at, pause) = self.stall.retry;
+        let due = self.stall.since.is_some() && self.theirs.unchoked && at <= now;
         if due {
-            self.retry = (now + pause, (pause * 2).min(*RETRIES.end()));
+            self.stall.retry = (now + pause, (pause * 2).min(*RETRIES.end()));
         }
         due
     }
 
     /// Marks it as stalled and forgets its rate, which predicts nothing any more.
     pub fn stall(&mut self, now: Instant) {
-        if self.stalled.is_none() {
-            self.retry = (now + *RETRIES.start(), *RETRIES.start());
+        if self.stall.since.is_none() {
+            self.stall.retry = (now + *RETRIES.start(), *RETRIES.start());
         }
-        self.stalled.get_or_insert(now);
+        self.stall.since.get_or_insert(now);
         self.pace.stall();
     }
 
     /// Updates the rates for display, `elapsed` after the last call.
     pub fn show(&mut self, elapsed: Duration) {
-        self.shown_down.advance(self.bytes, elapsed);
-        self.shown_up.advance(self.uploaded(), elapsed);
+        self.shown.down.advance(self.bytes, elapsed);
+        self.shown.up.advance(self.uploaded(), elapsed);
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hawser_store::{News, Stamps, Watch};
 
+use super::event::Event;
 use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::picker::ConnId;
@@ -25,6 +26,7 @@ impl<T: Transport> Swarm<T> {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
         let content = Watch::new(files, metainfo, stamps);
         let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
+        let events = self.net.events.clone();
         self.net.tasks.spawn(async move {
             loop {
                 tokio::time::sleep(SCAN).await;
@@ -33,6 +35,7 @@ impl<T: Transport> Swarm<T> {
                 if tokio::task::spawn_blocking(move || content.scan())
                     .await
                     .is_err()
+                    || events.send(Event::Scanned).await.is_err()
                 {
                     return;
                 }
@@ -72,7 +75,11 @@ impl<T: Transport> Swarm<T> {
         for piece in news.withdrawn.iter().chain(&news.restored) {
             self.shared.offer(*piece, content.is_offered(*piece));
         }
-        let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
+        let lacks = |id: &ConnId| {
+            news.withdrawn
+                .iter()
+                .any(|p| !self.fetching.picker.has(*id, *p))
+        };
         let misled: Vec<ConnId> = self.conns.open.keys().copied().filter(lacks).collect();
         for id in misled {
             self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN);
@@ -80,7 +87,8 @@ impl<T: Transport> Swarm<T> {
         let offered = self.shared.offered();
         for (id, conn) in self.conns.open.iter() {
             let restored = news.restored.iter().copied();
-            let restored = restored.filter(|p| offered.has(*p) && !self.picker.has(*id, *p));
+            let restored =
+                restored.filter(|p| offered.has(*p) && !self.fetching.picker.has(*id, *p));
             conn.send(restored.map(Message::Have));
         }
         for changed in news.changed.into_iter().map(ChangedFile::from) {

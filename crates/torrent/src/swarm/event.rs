@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hawser_store::{DiskEvent, Hash};
 
-use super::subflow::{Dialed, Peer};
+use super::subflow::Peer;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
@@ -19,15 +19,13 @@ pub(super) enum Event<T: Transport> {
         trouble: Option<String>,
     },
     Incoming(Arc<dyn Connection>),
-    Dialed {
-        dialed: Dialed,
-        result: DialResult,
-    },
     /// The handshake over a connection that a peer opened is over; `None` if it failed.
     Accepted(Option<Session>),
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
+    /// The served files were checked for changes.
+    Scanned,
     NoMoreIncoming,
 }
 

@@ -11,7 +11,7 @@ use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::peer::Gone;
-use crate::picker::{ConnId, Placed};
+use crate::picker::ConnId;
 use crate::transport::Transport;
 use crate::wire::Message;
 
@@ -27,7 +27,7 @@ impl<T: Transport> Swarm<T> {
     /// The remote that a connection was dialed to, and its subflow.
     pub(super) fn remote_of(&mut self, id: ConnId) -> Option<(&mut Remote<T::Path>, Dialed)> {
         let (remote, dialed) = self.conns.open.get(&id)?.remote()?;
-        Some((self.remotes.get_mut(&remote)?, dialed))
+        Some((self.dialing.remotes.get_mut(&remote)?, dialed))
     }
 
     /// Handles the end of a connection, or a violation of the protocol by its peer.
@@ -54,16 +54,16 @@ impl<T: Transport> Swarm<T> {
 
     /// Closes a connection and forgets it; its outstanding requests are free for others.
     pub(super) fn drop_conn(&mut self, id: ConnId, code: CloseCode, text: &str) {
-        self.picker.remove_conn(id);
+        self.fetching.picker.remove_conn(id);
         let Some(conn) = self.conns.remove(&id) else {
             return;
         };
         conn.connection.close(code, text);
         self.tally.leave(&conn);
         if let Some((remote, dialed)) = conn.remote()
-            && let Some(known) = self.remotes.get_mut(&remote)
+            && let Some(known) = self.dialing.remotes.get_mut(&remote)
         {
-            self.subflows.remove(dialed.to, dialed.subflow);
+            self.dialing.subflows.remove(dialed.to, dialed.subflow);
             known.paths.closed(dialed.subflow);
         }
         self.unserve(&conn, Instant::now());
@@ -77,15 +77,15 @@ impl<T: Transport> Swarm<T> {
         let is_new = conn.observe(now);
         // Blocks that wait for our disk are no reason to give up.
         if conn.pace.is_busy() && (is_new || conn.is_backlogged()) {
-            self.alive_at = now;
+            self.ending.alive_at = now;
         }
-        match conn.stalled {
+        match conn.stall.since {
             Some(_) if is_new => self.recover(id, now),
             None if conn.pace.is_silent(conn.connection.rtt()) => {
                 self.suspend(id, now);
                 self.report_stall(id, now);
             }
-            Some(_) if conn.answers.is_reported() => self.report_stall(id, now),
+            Some(_) if conn.stall.answers.is_reported() => self.report_stall(id, now),
             _ => {}
         }
     }
@@ -96,7 +96,7 @@ impl<T: Transport> Swarm<T> {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
-        let Some(is_late) = conn.answers.report(conn.connection.rtt()) else {
+        let Some(is_late) = conn.stall.answers.report(conn.connection.rtt()) else {
             return;
         };
         if let Some((known, dialed)) = self.remote_of(id) {
@@ -110,7 +110,7 @@ impl<T: Transport> Swarm<T> {
     /// Marks a connection as stalled. Its requests stay with the peer, which may be paused only;
     /// each is cancelled once another connection requests the block.
     pub(super) fn suspend(&mut self, id: ConnId, now: Instant) {
-        let cancel = self.picker.suspend(id);
+        let cancel = self.fetching.picker.suspend(id);
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
@@ -126,14 +126,14 @@ impl<T: Transport> Swarm<T> {
         };
         // Bytes sent before the path was withdrawn prove nothing.
         let under_way = conn.connection.rtt() + super::TICK;
-        let since = conn.stalled.unwrap_or(now);
+        let since = conn.stall.since.unwrap_or(now);
         if now.saturating_duration_since(since) < under_way {
             return;
         }
-        conn.stalled = None;
-        conn.answers.recover();
-        self.picker.resume(id);
-        let asked = self.picker.asked(id);
+        conn.stall.since = None;
+        conn.stall.answers.recover();
+        self.fetching.picker.resume(id);
+        let asked = self.fetching.picker.asked(id);
         conn.set_asked(asked, now);
         self.conns.touch(id);
         if let Some((known, dialed)) = self.remote_of(id) {
@@ -143,7 +143,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Every peer, with the reason why nothing can be fetched from it.
     pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
-        let remotes = self.remotes.values();
+        let remotes = self.dialing.remotes.values();
         remotes.map(|r| (r.addr, self.trouble(r))).collect()
     }
 
@@ -156,8 +156,15 @@ impl<T: Transport> Swarm<T> {
         if of.is_empty() || remote.banned.is_some() {
             return remote.trouble();
         }
-        let mut interesting = of.iter().filter(|id| self.picker.is_interesting(**id));
-        let unchoked = |id| self.conns.open.get(id).is_some_and(|conn| conn.unchoked);
+        let mut interesting = of
+            .iter()
+            .filter(|id| self.fetching.picker.is_interesting(**id));
+        let unchoked = |id| {
+            self.conns
+                .open
+                .get(id)
+                .is_some_and(|conn| conn.theirs.unchoked)
+        };
         let text = match interesting.clone().next() {
             Some(_) if interesting.any(unchoked) => "it sends nothing",
             Some(_) => "it chokes this host: it answers no requests",
@@ -176,29 +183,19 @@ impl<T: Transport> Swarm<T> {
         let mut cancel = Vec::new();
         for (id, conn) in self.conns.open.iter_mut() {
             if let Some(before) = conn.overtaken_by(now) {
-                let forgotten = self.picker.release_passed(*id, before);
+                let forgotten = self.fetching.picker.release_passed(*id, before);
                 if !forgotten.is_empty() {
                     tracing::debug!(peer = %conn.connection.peer(), blocks = forgotten.len(), "asked for again");
                 }
                 conn.send(forgotten.into_iter().map(Message::Cancel));
             }
             if conn.is_retry_due(now) {
-                let probe = self.picker.probe(*id);
+                let probe = self.fetching.picker.probe(*id);
                 conn.send(probe.requests.into_iter().map(Message::Request));
                 cancel.extend(probe.cancel);
             }
         }
-        self.cancel(cancel);
-    }
-
-    /// Cancels requests that are no longer needed.
-    pub(super) fn cancel(&mut self, requests: Vec<Placed>) {
-        for (id, request) in requests {
-            if let Some(conn) = self.conns.open.get_mut(&id) {
-                conn.send([Message::Cancel(request)]);
-                self.conns.touch(id);
-            }
-        }
+        super::fetching::cancel(&mut self.conns, cancel);
     }
 
     /// Whether a connected peer is worth waiting for: it downloads itself, and it chokes us for
@@ -206,9 +203,9 @@ impl<T: Transport> Swarm<T> {
     fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
             let settled = now.saturating_duration_since(conn.since) > SETTLED;
-            let downloads = !conn.upload_only && !self.picker.has_all(*id);
-            let waits = !conn.unchoked || !self.picker.is_interesting(*id);
-            settled && downloads && waits && conn.stalled.is_none()
+            let downloads = !conn.theirs.upload_only && !self.fetching.picker.has_all(*id);
+            let waits = !conn.theirs.unchoked || !self.fetching.picker.is_interesting(*id);
+            settled && downloads && waits && conn.stall.since.is_none()
         })
     }
 
@@ -218,8 +215,8 @@ impl<T: Transport> Swarm<T> {
         let mut conns = conns.iter();
         conns.all(|id| {
             let conn = self.conns.open.get(id);
-            conn.is_some_and(|conn| conn.serving.introduced && conn.upload_only)
-                && !self.picker.is_interesting(*id)
+            conn.is_some_and(|conn| conn.serving.introduced && conn.theirs.upload_only)
+                && !self.fetching.picker.is_interesting(*id)
         })
     }
 
@@ -231,8 +228,8 @@ impl<T: Transport> Swarm<T> {
             let mut conns = open.values();
             conns.any(|conn| conn.connection.peer() == remote.addr)
         };
-        let mut remotes = self.remotes.values();
-        !self.awaits_peers
+        let mut remotes = self.dialing.remotes.values();
+        !self.ending.awaits_peers
             && !open.is_empty()
             && remotes.all(|remote| remote.banned.is_some() || is_connected(remote))
             && self.never_helps(&self.conns.ids())
@@ -241,12 +238,12 @@ impl<T: Transport> Swarm<T> {
     /// Ends a download that has made no progress for too long.
     pub(super) fn consider_giving_up(&mut self, now: Instant) {
         if self.is_hopeful(now) {
-            self.alive_at = now;
+            self.ending.alive_at = now;
         }
-        let Some(after) = self.give_up_after else {
+        let Some(after) = self.ending.give_up_after else {
             return;
         };
-        let quiet = now.saturating_duration_since(self.alive_at);
+        let quiet = now.saturating_duration_since(self.ending.alive_at);
         let is_futile = quiet > after.min(FUTILE) && self.is_futile();
         if !is_futile && quiet <= after {
             return;
@@ -257,6 +254,6 @@ impl<T: Transport> Swarm<T> {
             true => DownloadError::NoPeer(after, peers),
             false => DownloadError::NoProgress(after, peers),
         };
-        self.failure.get_or_insert(failure);
+        self.ending.failure.get_or_insert(failure);
     }
 }

@@ -39,46 +39,46 @@ impl<T: Transport> Swarm<T> {
                 self.arrived(conn, request, data, room, now);
             }
             Input::Have(piece) => {
-                self.picker.add_has(conn, piece);
+                self.fetching.picker.add_has(conn, piece);
                 self.show_interest(conn);
             }
             Input::Bitfield(has) => {
-                let taken_back = self.picker.set_has(conn, has);
-                known.taken_back += u64::from(taken_back);
+                let taken_back = self.fetching.picker.set_has(conn, has);
+                known.theirs.taken_back += u64::from(taken_back);
                 let most = u64::from(self.metainfo.pieces.count()) * MOST_TAKEN_BACK;
-                if known.taken_back > most {
+                if known.theirs.taken_back > most {
                     return self.gone(conn, &Gone::Broke(WireError::TakesBack), now);
                 }
                 if taken_back > 0 {
-                    let released = self.picker.release_missing(conn);
+                    let released = self.fetching.picker.release_missing(conn);
                     known.send(released.into_iter().map(Message::Cancel));
                     self.conns.touch_all();
                 }
                 self.show_interest(conn);
             }
             Input::Choke => {
-                known.unchoked = false;
+                known.theirs.unchoked = false;
                 // The peer drops the requests when it chokes (BEP 3).
-                self.picker.release(conn);
+                self.fetching.picker.release(conn);
                 known.set_asked(0, now);
             }
-            Input::Unchoke => known.unchoked = true,
+            Input::Unchoke => known.theirs.unchoked = true,
             Input::Interested => known.set_peer_interested(true),
             Input::NotInterested => known.set_peer_interested(false),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
                 if let Some(limit) = theirs.request_queue {
-                    known.limit = queued(limit);
+                    known.theirs.limit = queued(limit);
                 }
-                known.upload_only = theirs.upload_only;
+                known.theirs.upload_only = theirs.upload_only;
                 self.introduced(conn, theirs.multipath, now);
             }
         }
     }
 
     fn show_interest(&mut self, conn: ConnId) {
-        let interesting = self.picker.is_interesting(conn);
+        let interesting = self.fetching.picker.is_interesting(conn);
         if let Some(known) = self.conns.open.get_mut(&conn)
             && known.interested != interesting
         {
@@ -103,16 +103,16 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) {
         self.tally.fetched_bytes += data.len() as u64;
-        self.requests.arrived(data.len() as u64, now);
-        match self.picker.receive(conn, request, now) {
+        self.fetching.requests.arrived(data.len() as u64, now);
+        match self.fetching.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
-                self.cancel(cancel);
+                super::fetching::cancel(&mut self.conns, cancel);
                 if let Some(room) = room.cloned() {
                     let begin = u64::from(request.begin);
-                    self.disk.write(request.piece, begin, data, room);
+                    self.fetching.disk.write(request.piece, begin, data, room);
                 }
                 if complete {
-                    self.disk.check(request.piece);
+                    self.fetching.disk.check(request.piece);
                 }
             }
             Arrival::Surplus => {
@@ -136,37 +136,39 @@ impl<T: Transport> Swarm<T> {
                 let digests = digests.into_iter().map(Into::into);
                 self.compare(range, digests.collect());
             }
-            DiskEvent::Failed(error) => drop(self.failure.replace(DownloadError::Store(error))),
+            DiskEvent::Failed(error) => {
+                drop(self.ending.failure.replace(DownloadError::Store(error)))
+            }
         }
     }
 
     fn verified(&mut self, piece: u32, now: Instant) {
-        self.picker.verify(piece);
+        self.fetching.picker.verify(piece);
         self.shared.offer(piece, true);
-        let missing = !self.picker.verified().is_full();
+        let missing = !self.fetching.picker.verified().is_full();
         self.shared.fetching.store(missing, Ordering::Relaxed);
         if !missing {
-            let remotes = self.remotes.values_mut();
+            let remotes = self.dialing.remotes.values_mut();
             remotes.for_each(|remote| remote.set_complete(false));
         }
-        self.alive_at = now;
+        self.ending.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
         if self.blame.suspects.contains_key(&piece) {
-            self.disk.digest(piece, u64::from(BLOCK));
+            self.fetching.disk.digest(piece, u64::from(BLOCK));
         }
-        self.unannounced.push(piece);
+        self.fetching.unannounced.push(piece);
     }
 
     /// Announces the pieces verified since the last call to all peers that lack them. Peers may
     /// have become uninteresting.
     pub(super) fn announce(&mut self) {
-        let pieces = std::mem::take(&mut self.unannounced);
+        let pieces = std::mem::take(&mut self.fetching.unannounced);
         if pieces.is_empty() {
             return;
         }
         for (id, conn) in &self.conns.open {
             let lacking = pieces.iter().copied();
-            let lacking = lacking.filter(|piece| !self.picker.has(*id, *piece));
+            let lacking = lacking.filter(|piece| !self.fetching.picker.has(*id, *piece));
             conn.send(lacking.map(Message::Have));
         }
         for id in self.conns.ids() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::event::Event;
-use super::subflow::{Dialed, Peer};
+use super::event::{DialResult, Event};
+use super::subflow::Peer;
 use crate::address::PeerAddr;
 use crate::peer::{self, Gone, Outgoing, Session, Shared, Side, Traffic};
 use crate::picker::ConnId;
@@ -22,7 +22,7 @@ const DIAL_TIME: Duration = Duration::from_secs(15);
 pub(super) struct Net<T: Transport> {
     pub transport: T,
     shared: Arc<Shared>,
-    events: mpsc::Sender<Event<T>>,
+    pub events: mpsc::Sender<Event<T>>,
     pub tasks: JoinSet<()>,
 }
 
@@ -74,27 +74,24 @@ impl<T: Transport> Net<T> {
 
     /// Connects to a peer over a path and does the handshakes; `introduction` is our extended one.
     pub fn dial(
-        &mut self,
-        dialed: Dialed,
+        &self,
         peer: PeerAddr,
         path: T::Path,
         introduction: Message,
-    ) -> AbortHandle {
+    ) -> impl Future<Output = DialResult> + Send + use<T> {
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let events = self.events.clone();
-        self.tasks.spawn(async move {
+        async move {
             let connect = async {
                 let connection = transport.dial(peer, path).await;
                 let connection = connection.map_err(Gone::closed)?;
                 peer::establish(connection, Side::Dialed, &introduction, &shared).await
             };
             let result = tokio::time::timeout(DIAL_TIME, connect).await;
-            let result = result.unwrap_or_else(|_| {
+            result.unwrap_or_else(|_| {
                 let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
                 Err(Gone::closed(reason))
-            });
-            let _ = events.send(Event::Dialed { dialed, result }).await;
-        })
+            })
+        }
     }
 
     /// Does the handshakes over a connection that a peer opened; `introduction` is our extended

@@ -1,21 +1,18 @@
 //! Carrying out the orders of path managers: dialing, holding and closing subflows.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hawser_manager::{Action, Carried, Cause, Failure, Order, Room};
-use hawser_path::Path;
+use hawser_manager::{Action, Cause, Failure, Order};
 
-use super::connections::Connections;
 use super::event::DialResult;
-use super::remotes::{Remote, Remotes};
+use super::remotes::Remote;
 use super::state::Swarm;
-use super::subflow::{Dialed, Peer, Subflow, Subflows};
+use super::subflow::{Dialed, Peer};
 use crate::close::CloseCode;
 use crate::error::DownloadError;
-use crate::picker::{ConnId, Picker};
+use crate::picker::ConnId;
 use crate::transport::Transport;
-use crate::wire::{BLOCK, Message};
+use crate::wire::Message;
 
 /// The text of a close of a connection that is no longer needed.
 const UNUSED: &str = "the path is not used any more";
@@ -32,17 +29,19 @@ impl<T: Transport> Swarm<T> {
         let transport = &self.net.transport;
         match to {
             Peer::Remote(id) => {
-                if let Some(known) = self.remotes.get_mut(&id) {
+                if let Some(known) = self.dialing.remotes.get_mut(&id) {
                     let peer = known.addr;
                     known.offer(paths, trouble, |path| transport.fits(peer, path), now);
                 }
                 // There is nothing to wait for: fail at once.
-                if self.give_up_after.is_some()
+                if self.ending.give_up_after.is_some()
                     && self.tally.connections == 0
-                    && self.remotes.values().all(Remote::is_hopeless)
+                    && self.dialing.remotes.values().all(Remote::is_hopeless)
                 {
                     let peers = self.troubles();
-                    self.failure.get_or_insert(DownloadError::NoPath(peers));
+                    self.ending
+                        .failure
+                        .get_or_insert(DownloadError::NoPath(peers));
                 }
             }
             Peer::Downloader(to) => {
@@ -59,49 +58,52 @@ impl<T: Transport> Swarm<T> {
 
     /// Carries out the orders of the path managers of remotes.
     pub(super) fn obey(&mut self, now: Instant) {
-        let mut orders = Vec::new();
-        for (id, remote) in &mut self.remotes {
-            let of_remote = remote.paths.orders(now).into_iter();
-            orders.extend(of_remote.map(|order| (Peer::Remote(*id), order)));
-        }
-        for (peer, order) in orders {
+        for (peer, order) in self.dialing.orders(now) {
             self.carry_out(peer, &order, now);
         }
     }
 
     /// Carries out an order about a subflow to a peer.
     pub(super) fn carry_out(&mut self, to: Peer, order: &Order, now: Instant) {
-        match order.action {
+        let Order { subflow, path, .. } = *order;
+        let dial = match order.action {
             Action::Dial => self.dial(to, order),
+            _ => None,
+        };
+        let dialed = Dialed { to, subflow, path };
+        if self.dialing.dials.obey(dialed, order.action, || dial) {
+            return;
+        }
+        match order.action {
+            // It is carried out.
+            Action::Dial => {}
             Action::Hold => self.set_held(to, order, true, now),
             Action::Resume => self.set_held(to, order, false, now),
             Action::Close { drain } => self.close_subflow(to, order, drain),
         }
     }
 
-    fn dial(&mut self, to: Peer, order: &Order) {
-        let Order { subflow, path, .. } = *order;
-        let dialed = Dialed { to, subflow, path };
-        let found = match to {
-            Peer::Remote(id) => self
-                .remotes
-                .get(&id)
-                .map(|it| (it.addr, it.paths.path(path))),
-            Peer::Downloader(to) => Some((to.addr.into(), self.uploads.sharing.path(to, path))),
-        };
-        let Some((peer, Some(path))) = found else {
-            return;
+    /// The dial that is ordered; `None` if its path is not known any more.
+    fn dial(
+        &self,
+        to: Peer,
+        order: &Order,
+    ) -> Option<impl Future<Output = DialResult> + Send + use<T>> {
+        let (peer, path) = match to {
+            Peer::Remote(id) => {
+                let remote = self.dialing.remotes.get(&id)?;
+                (remote.addr, remote.paths.path(order.path)?)
+            }
+            Peer::Downloader(to) => (to.addr.into(), self.uploads.sharing.path(to, order.path)?),
         };
         tracing::debug!(%peer, path = %order.path, cause = %order.cause, "dialing");
-        let path = path.clone();
         let introduction = self.introduction(peer);
-        let task = self.net.dial(dialed, peer, path, introduction);
-        self.subflows.insert(to, subflow, Subflow::Dialing(task));
+        Some(self.net.dial(peer, path.clone(), introduction))
     }
 
     /// Holds a subflow, so that no blocks are requested or served over it, or resumes it.
     fn set_held(&mut self, to: Peer, order: &Order, held: bool, now: Instant) {
-        let Some(id) = self.subflows.conn(to, order.subflow) else {
+        let Some(id) = self.dialing.subflows.conn(to, order.subflow) else {
             return;
         };
         let Some(conn) = self.conns.open.get_mut(&id) else {
@@ -114,7 +116,7 @@ impl<T: Transport> Swarm<T> {
             }
             return;
         }
-        conn.held = held;
+        conn.ordered.held = held;
         match order.cause {
             _ if !held => {}
             // Most likely a router reported that the path is down: others fetch the requested
@@ -124,7 +126,7 @@ impl<T: Transport> Swarm<T> {
             Cause::Decided(ref reason) if reason.is_measured() => {}
             // Blocks outstanding on such a path would be late: others fetch them.
             _ => {
-                let released = self.picker.release(id).into_iter();
+                let released = self.fetching.picker.release(id).into_iter();
                 conn.send(released.map(Message::Cancel));
             }
         }
@@ -132,14 +134,13 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn close_subflow(&mut self, to: Peer, order: &Order, drain: bool) {
-        match self.subflows.remove(to, order.subflow) {
-            Some(Subflow::Dialing(task)) => task.abort(),
-            Some(Subflow::Open(id)) if drain && self.picker.asked(id) > 0 => {
+        match self.dialing.subflows.remove(to, order.subflow) {
+            Some(id) if drain && self.fetching.picker.asked(id) > 0 => {
                 if let Some(conn) = self.conns.open.get_mut(&id) {
-                    conn.retiring = true;
+                    conn.ordered.retiring = true;
                 }
             }
-            Some(Subflow::Open(id)) => {
+            Some(id) => {
                 let text = match &order.cause {
                     cause @ (Cause::Replaced | Cause::Silent(_)) => cause.to_string(),
                     // The text of a policy is not sent to peers.
@@ -154,7 +155,8 @@ impl<T: Transport> Swarm<T> {
     /// Closes retiring connections whose requested blocks have arrived.
     pub(super) fn retire(&mut self) {
         let conns = self.conns.open.iter();
-        let over = conns.filter(|(id, conn)| conn.retiring && self.picker.asked(**id) == 0);
+        let over = conns
+            .filter(|(id, conn)| conn.ordered.retiring && self.fetching.picker.asked(**id) == 0);
         let over: Vec<ConnId> = over.map(|(id, _)| *id).collect();
         over.into_iter()
             .for_each(|id| self.drop_conn(id, CloseCode::Plain, UNUSED));
@@ -163,18 +165,11 @@ impl<T: Transport> Swarm<T> {
     /// Handles the outcome of a dial.
     pub(super) fn dialed(&mut self, dialed: Dialed, result: DialResult, now: Instant) {
         let Dialed { to, subflow, path } = dialed;
-        if self.subflows.remove(to, subflow).is_none() {
-            // The subflow is no longer wanted.
-            if let Ok(session) = result {
-                session.connection.close(CloseCode::Plain, "not needed");
-            }
-            return;
-        }
         match to {
             Peer::Remote(id) => {
                 let rtt = result.as_ref().ok().map(|session| session.connection.rtt());
                 let joined = result.map(|session| self.join(session, Some(dialed), now));
-                let Some(known) = self.remotes.get_mut(&id) else {
+                let Some(known) = self.dialing.remotes.get_mut(&id) else {
                     return;
                 };
                 match joined {
@@ -209,59 +204,4 @@ impl<T: Transport> Swarm<T> {
             }
         }
     }
-
-    /// Reports to the path managers what each subflow carried, to be weighed.
-    pub(super) fn weigh(&mut self, now: Instant) {
-        // Near the end the plan, not the path, limits the rate.
-        let ending = self.picker.free_blocks() == 0;
-        for (id, remote) in &mut self.remotes {
-            let (conns, subflows, picker) = (&self.conns.open, &self.subflows, &self.picker);
-            let carried = |subflow| {
-                let id = subflows.conn(Peer::Remote(*id), subflow);
-                let Some((id, conn)) = id.and_then(|id| Some((id, conns.get(&id)?))) else {
-                    return Carried::default();
-                };
-                let asked = picker.asked(id) > 0 || conn.held;
-                Carried {
-                    bytes: conn.traffic.received.load(Ordering::Relaxed),
-                    usable: !ending && asked && conn.unchoked,
-                }
-            };
-            remote.paths.tick(carried, now);
-            remote.log_decisions();
-        }
-    }
-
-    /// Whether requests over one path limit those over another.
-    pub(super) fn any_shares(&self) -> bool {
-        let mut remotes = self.remotes.values();
-        remotes.any(|remote| remote.paths.has_shares())
-    }
-}
-
-/// How much more may be requested over a connection.
-pub(super) fn room<P: AsRef<Path> + Clone>(
-    id: ConnId,
-    picker: &Picker,
-    conns: &Connections,
-    subflows: &Subflows,
-    remotes: &Remotes<P>,
-) -> Room {
-    let conn = conns.open.get(&id);
-    let Some((remote, dialed)) = conn.and_then(|conn| conn.remote()) else {
-        return Room::ANY;
-    };
-    let known = remotes.get(&remote);
-    let Some(known) = known.filter(|known| known.paths.has_shares()) else {
-        return Room::ANY;
-    };
-    let bytes = |blocks: u64| blocks * u64::from(BLOCK);
-    let asked = conns.open.keys();
-    let asked: u64 = asked.map(|id| picker.asked(*id) as u64).sum();
-    let doubles = asked.saturating_sub(picker.asked_blocks());
-    let requested = |subflow| {
-        let conn = subflows.conn(dialed.to, subflow);
-        bytes(conn.map_or(0, |id| picker.asked(id)) as u64)
-    };
-    known.paths.room(dialed.path, requested, bytes(doubles))
 }

@@ -20,7 +20,7 @@ impl<T: Transport> Swarm<T> {
     /// The reason if the policy leaves its path, as seen from here, or if the path is not known
     /// here, so that the policy cannot be applied. Policies do not apply to IP peers.
     pub(super) fn admits(&self, connection: &dyn Connection) -> Result<(), Reason> {
-        let Some(policy) = &self.paths.policy else {
+        let Some(policy) = &self.dialing.options.policy else {
             return Ok(());
         };
         let PeerAddr::Scion(peer) = connection.peer() else {

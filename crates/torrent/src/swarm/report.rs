@@ -42,7 +42,7 @@ impl<T: Transport> Swarm<T> {
     /// The totals, with what each path carried, open connections included.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
-        for remote in self.remotes.values() {
+        for remote in self.dialing.remotes.values() {
             for path in remote.paths.paths().filter(|path| path.bytes > 0) {
                 tally.carried(PathSummary {
                     peer: remote.addr,
@@ -70,7 +70,7 @@ impl<T: Transport> Swarm<T> {
     fn progress(&self, now: Instant, phase: Phase) -> Progress {
         let mut paths = Vec::new();
         let mut idle_peers = Vec::new();
-        for (id, remote) in &self.remotes {
+        for (id, remote) in &self.dialing.remotes {
             let before = paths.len();
             let shown = remote.paths.paths();
             let shown = shown.filter(|it| it.offered || it.open.is_some() || it.bytes > 0);
@@ -98,9 +98,9 @@ impl<T: Transport> Swarm<T> {
                 hops: hops.or_else(|| conn.serving.hops()).unwrap_or(0),
                 state: self.state_of(*id, conn),
                 bytes: conn.bytes + known.map_or(0, |path| path.bytes),
-                rate: bits(conn.shown_down.rate),
+                rate: bits(conn.shown.down.rate),
                 rtt: Some(conn.connection.rtt()),
-                decision: conn.serving.decision(conn.unchoked),
+                decision: conn.serving.decision(conn.theirs.unchoked),
                 last_error: None,
             });
         }
@@ -129,7 +129,7 @@ impl<T: Transport> Swarm<T> {
         path: &PathStatus<T::Path>,
     ) -> PathProgress {
         let conn = path.open.and_then(|open| {
-            let id = self.subflows.conn(Peer::Remote(id), open.subflow)?;
+            let id = self.dialing.subflows.conn(Peer::Remote(id), open.subflow)?;
             Some((id, self.conns.open.get(&id)?))
         });
         let state = match conn {
@@ -138,14 +138,14 @@ impl<T: Transport> Swarm<T> {
             None if path.is_wanted() => PathState::Waiting,
             None => PathState::Left,
         };
-        let of_uploader = conn.and_then(|(_, conn)| conn.serving.decision(conn.unchoked));
+        let of_uploader = conn.and_then(|(_, conn)| conn.serving.decision(conn.theirs.unchoked));
         PathProgress {
             peer: remote.addr,
             fingerprint: path.fingerprint,
             hops: remote.hops(&path.path),
             state,
             bytes: path.bytes,
-            rate: conn.map_or(0, |(_, conn)| bits(conn.shown_down.rate)),
+            rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down.rate)),
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
             decision: Some(of_uploader.unwrap_or_else(|| remote.describe(path.decision()))),
             last_error: path.error.clone(),
@@ -153,9 +153,9 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn state_of(&self, id: ConnId, conn: &Conn) -> PathState {
-        if conn.stalled.is_some() {
+        if conn.stall.since.is_some() {
             PathState::Stalled
-        } else if self.picker.asked(id) > 0 {
+        } else if self.fetching.picker.asked(id) > 0 {
             PathState::Active
         } else {
             PathState::Idle
@@ -170,7 +170,7 @@ impl<T: Transport> Swarm<T> {
                 fingerprint: conn.connection.fingerprint(),
                 key: conn.connection.key(),
                 bytes: conn.uploaded(),
-                rate: bits(conn.shown_up.rate),
+                rate: bits(conn.shown.up.rate),
                 rtt: Some(conn.connection.rtt()),
                 congestion: conn.connection.congestion(),
                 decision: self

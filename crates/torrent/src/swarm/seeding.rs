@@ -37,7 +37,7 @@ impl<T: Transport> Swarm<T> {
         stop: &CancellationToken,
     ) -> Result<SeedEnd, DownloadError> {
         let now = Instant::now();
-        self.give_up_after = None;
+        self.ending.give_up_after = None;
         self.seeding = Some(Seeding {
             limits,
             since: now,
@@ -64,7 +64,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Whether everything is verified, so that nothing more is fetched.
     pub(super) fn is_complete(&self) -> bool {
-        self.picker.verified().is_full()
+        self.fetching.is_complete()
     }
 
     /// Time spent seeding since the last piece; `None` before it.
@@ -78,7 +78,7 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         for id in self.conns.ids() {
-            if !self.picker.has_all(id) {
+            if !self.fetching.picker.has_all(id) {
                 continue;
             }
             if let Some((remote, _)) = self.remote_of(id) {
@@ -100,6 +100,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Chokes all peers, and waits until each has received what was sent or [`FAREWELL`] is over.
     async fn take_leave(&mut self) {
+        self.dialing.dials.cancel_all();
         for conn in self.conns.open.values_mut() {
             conn.finish();
         }

@@ -1,10 +1,9 @@
-//! The state of the subflows that the path managers ordered.
+//! The subflows that the path managers ordered.
 
 use std::collections::HashMap;
 
 use hawser_manager::SubflowId;
 use hawser_path::Fingerprint;
-use tokio::task::AbortHandle;
 
 use super::remotes::RemoteId;
 use super::uploads::Downloader;
@@ -20,47 +19,33 @@ pub(super) enum Peer {
 }
 
 /// A subflow that was dialed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Dialed {
     pub to: Peer,
     pub subflow: SubflowId,
     pub path: Fingerprint,
 }
 
-/// The state of a subflow.
-#[derive(Debug)]
-pub(super) enum Subflow {
-    Dialing(AbortHandle),
-    Open(ConnId),
-}
-
-/// The subflows that have not ended, to all peers.
+/// The connections of the subflows that are open, to all peers.
 #[derive(Debug, Default)]
-pub(super) struct Subflows(HashMap<(Peer, SubflowId), Subflow>);
+pub(super) struct Subflows(HashMap<(Peer, SubflowId), ConnId>);
 
 impl Subflows {
-    pub fn insert(&mut self, peer: Peer, id: SubflowId, subflow: Subflow) {
-        self.0.insert((peer, id), subflow);
+    pub fn insert(&mut self, peer: Peer, id: SubflowId, conn: ConnId) {
+        self.0.insert((peer, id), conn);
     }
 
-    pub fn remove(&mut self, peer: Peer, id: SubflowId) -> Option<Subflow> {
+    pub fn remove(&mut self, peer: Peer, id: SubflowId) -> Option<ConnId> {
         self.0.remove(&(peer, id))
     }
 
     /// The connection of a subflow, if it is open.
     pub fn conn(&self, peer: Peer, id: SubflowId) -> Option<ConnId> {
-        match self.0.get(&(peer, id))? {
-            Subflow::Open(conn) => Some(*conn),
-            Subflow::Dialing(_) => None,
-        }
+        self.0.get(&(peer, id)).copied()
     }
 
-    /// Forgets the subflows to a peer that has left, and aborts their dials.
+    /// Forgets the subflows to a peer that has left.
     pub fn leave(&mut self, peer: Peer) {
-        for (_, subflow) in self.0.extract_if(|(of, _), _| *of == peer) {
-            if let Subflow::Dialing(task) = subflow {
-                task.abort();
-            }
-        }
+        self.0.retain(|(of, _), _| *of != peer);
     }
 }

@@ -191,3 +191,31 @@ async fn only_the_remaining_pieces_are_offered_if_a_file_shrinks_after_the_downl
     until(&mut fetched, |p| p.verified_bytes == 50 * 32768).await;
     assert_eq!(fetched.borrow().wasted_bytes, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_that_nobody_wants_anything_of_wakes_to_look_at_its_files_only() {
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 32768);
+    let seed = stage.seed(&net.host(1)).await;
+    let mut progress = seed.progress();
+    let mut reports = 0;
+    let counted = async {
+        while progress.changed().await.is_ok() {
+            reports += 1;
+        }
+    };
+    assert!(
+        tokio::time::timeout(Duration::from_millis(2500), counted)
+            .await
+            .is_err()
+    );
+    // The first, the one of the first tick, and one for each look at the files.
+    assert!(reports <= 5, "{reports} reports");
+    // It serves as soon as somebody comes.
+    net.path(1, mbit(16.0, 2));
+    finish(stage.download(&net.host(2), &[1])).await.unwrap();
+    stage.check();
+    let sent = progress.wait_for(|progress| progress.uploaded_bytes == 100_000);
+    let sent = tokio::time::timeout(PATIENCE, sent).await;
+    assert!(sent.is_ok_and(|sent| sent.is_ok()));
+}

@@ -10,7 +10,7 @@ use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::swarm::conn::Conn;
 use crate::swarm::state::Swarm;
-use crate::swarm::subflow::{Dialed, Peer, Subflow};
+use crate::swarm::subflow::{Dialed, Peer};
 use crate::transport::Transport;
 use crate::wire::Multipath;
 
@@ -19,12 +19,12 @@ use crate::wire::Multipath;
 const UNDECIDED: Duration = Duration::from_secs(1);
 
 /// Longest time that an uploader may take to announce that it chooses; then paths are chosen here.
-const NO_ANSWER: Duration = Duration::from_secs(2);
+pub(in crate::swarm) const NO_ANSWER: Duration = Duration::from_secs(2);
 
 impl<T: Transport> Swarm<T> {
     /// Whether the uploader chooses the paths to a peer. To an IP peer there is only one path.
     pub(in crate::swarm) fn is_multipath(&self, peer: PeerAddr) -> bool {
-        self.select_by == SelectBy::Uploader && peer.scion().is_some()
+        self.dialing.select_by == SelectBy::Uploader && peer.scion().is_some()
     }
 
     /// Handles a new connection: decides whether the peer may request blocks at once.
@@ -33,7 +33,7 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         if let Some(Dialed { to, subflow, .. }) = conn.dialed {
-            self.subflows.insert(to, subflow, Subflow::Open(id));
+            self.dialing.subflows.insert(to, subflow, id);
         }
         match conn.dialed {
             Some(Dialed {
@@ -89,7 +89,7 @@ impl<T: Transport> Swarm<T> {
         if siblings.any(|conn| conn.serving.offered) {
             return;
         }
-        let (addr, paths) = (self.net.transport.local(), self.paths.subflows);
+        let (addr, paths) = (self.net.transport.local(), self.dialing.options.subflows);
         if let Some(addr) = addr
             && let Some(conn) = self.conns.open.get_mut(&id)
         {
@@ -138,7 +138,7 @@ impl<T: Transport> Swarm<T> {
             let serving = &conn.serving;
             let answered = serving.introduced || age >= NO_ANSWER || !serving.extended;
             let chooses = serving.multipath.is_some() || !answered;
-            let remote = self.remotes.get_mut(&remote);
+            let remote = self.dialing.remotes.get_mut(&remote);
             if remote.is_some_and(|remote| !chooses && remote.paths.choose_here()) {
                 tracing::info!(peer = %conn.connection.peer(),
                     "the peer does not choose paths for its uploads: chosen here");
@@ -178,7 +178,7 @@ impl<T: Transport> Swarm<T> {
         {
             conn.serving.subflow = Some(subflow);
             let peer = Peer::Downloader(*downloader);
-            self.subflows.insert(peer, subflow, Subflow::Open(id));
+            self.dialing.subflows.insert(peer, subflow, id);
         }
     }
 
@@ -189,7 +189,7 @@ impl<T: Transport> Swarm<T> {
         };
         let peer = Peer::Downloader(known.downloader);
         if let Some(subflow) = conn.serving.subflow {
-            self.subflows.remove(peer, subflow);
+            self.dialing.subflows.remove(peer, subflow);
             let why = "its connection ended";
             self.uploads
                 .sharing
@@ -198,7 +198,7 @@ impl<T: Transport> Swarm<T> {
         let mut others = self.conns.open.values();
         if others.all(|other| other.group != conn.group) {
             known.watch.abort();
-            self.subflows.leave(peer);
+            self.dialing.leave(peer);
             self.uploads.sharing.leave(known.downloader);
             self.uploads.known.remove(&conn.group);
         }
@@ -207,7 +207,7 @@ impl<T: Transport> Swarm<T> {
     /// Makes the connections of downloaders match the present assignment of paths.
     pub(in crate::swarm) fn settle(&mut self, now: Instant) {
         self.decide_for_silent_peers(now);
-        let (conns, subflows) = (&self.conns.open, &self.subflows);
+        let (conns, subflows) = (&self.conns.open, &self.dialing.subflows);
         let carried = |downloader, subflow| {
             let conn = subflows.conn(Peer::Downloader(downloader), subflow);
             let conn = conn.and_then(|id| conns.get(&id));

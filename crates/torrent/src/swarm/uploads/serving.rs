@@ -51,6 +51,11 @@ impl Serving {
         }
     }
 
+    /// Whether the peer wants blocks.
+    pub fn is_wanted(&self) -> bool {
+        self.interested
+    }
+
     /// The decision of the uploader about the path, if it was announced.
     pub fn decision(&self, unchoked: bool) -> Option<Decision> {
         let announced = self.announced.as_ref()?;
