@@ -1,6 +1,6 @@
 //! Copies a file over several paths at once, and continues over the others when one fails.
 //!
-//! `copy serve FILE` in one AS prints its address; `copy get ADDRESS FILE [PATHS]` runs in another.
+//! `copy serve FILE` in one AS prints its address; `copy get ADDRESS FILE` runs in another.
 
 use std::collections::HashMap;
 use std::env;
@@ -8,23 +8,22 @@ use std::error::Error;
 use std::fs::File;
 use std::future::Future;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use hawser_endhost::{Bootstrap, Endhost, Path, ScionAddr};
 use hawser_manager::{Action, Carried, Failure, PathOptions, PathSet, SubflowId};
-use hawser_quic::{Config, Connection, Endpoint};
+use hawser_quic::{Config, Connection, Endpoint, RecvStream};
 use hawser_session::{Dialer, Remote};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
 /// Bytes of one request, the most that a failing connection loses.
 const CHUNK: u64 = 1 << 20;
 
-/// Time after which a connection that is held, or has nothing to fetch, looks again.
-const IDLE: Duration = Duration::from_millis(10);
+/// Requests under way over one connection: one is answered while the next one is on its way.
+const PIPELINE: usize = 2;
 
 #[tokio::main]
 async fn main() -> Result<(), AnyError> {
@@ -34,11 +33,8 @@ async fn main() -> Result<(), AnyError> {
     let endpoint = Endpoint::bind(host.clone(), None, Config::default())?;
     match args[..] {
         ["serve", file] => serve(endpoint, File::open(file)?).await,
-        ["get", peer, file] => get(endpoint, host, peer.parse()?, file, 4).await,
-        ["get", peer, file, paths] => {
-            get(endpoint, host, peer.parse()?, file, paths.parse()?).await
-        }
-        _ => Err("copy serve FILE | copy get ADDRESS FILE [PATHS]".into()),
+        ["get", peer, file] => get(endpoint, host, peer.parse()?, File::create_new(file)?).await,
+        _ => Err("copy serve FILE | copy get ADDRESS FILE".into()),
     }
 }
 
@@ -49,12 +45,8 @@ async fn serve(endpoint: Endpoint, file: File) -> Result<(), AnyError> {
     while let Some(connection) = endpoint.accept().await {
         let file = Arc::clone(&file);
         tokio::spawn(async move {
-            while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-                let mut offset = Vec::new();
-                while let Some(bytes) = receive.read_chunk(8).await? {
-                    offset.extend(bytes);
-                }
-                let offset = u64::from_be_bytes(offset.as_slice().try_into()?);
+            while let Ok((mut send, receive)) = connection.accept_bi().await {
+                let offset = u64::from_be_bytes(read(receive, 8).await?.as_slice().try_into()?);
                 let length = file.metadata()?.len();
                 let mut chunk = vec![0; length.saturating_sub(offset).min(CHUNK) as usize];
                 file.read_exact_at(&mut chunk, offset)?;
@@ -68,94 +60,58 @@ async fn serve(endpoint: Endpoint, file: File) -> Result<(), AnyError> {
     Ok(())
 }
 
-/// The state of a copied file.
-struct Copy {
-    file: File,
-    /// Offsets of chunks that are not being fetched, last one first.
-    open: Mutex<Vec<u64>>,
-    /// Bytes that are missing; `u64::MAX` before the length is known.
-    missing: AtomicU64,
+/// Asks for the chunk at an offset. Returns the answer.
+async fn fetch(connection: &Connection, offset: u64) -> Result<Vec<u8>, AnyError> {
+    let (mut send, receive) = connection.open_bi().await?;
+    send.write_all(&offset.to_be_bytes()).await?;
+    send.finish()?;
+    read(receive, 8 + CHUNK).await
 }
 
-impl Copy {
-    /// The next chunk to fetch.
-    fn take(&self) -> Option<u64> {
-        self.lock().pop()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_complete(&self) -> bool {
-        self.missing.load(Ordering::Relaxed) == 0
-    }
-
-    /// Fetches chunks over a connection until all are here.
-    async fn fetch(&self, connection: &Connection, flow: &Flow) -> Result<(), AnyError> {
-        connection.expect_data();
-        while !self.is_complete() {
-            let held = flow.held.load(Ordering::Relaxed);
-            let Some(offset) = (!held).then(|| self.take()).flatten() else {
-                tokio::time::sleep(IDLE).await;
-                continue;
-            };
-            let mut chunk = Open(self, Some(offset));
-            self.fetch_chunk(connection, flow, offset).await?;
-            chunk.1 = None;
+/// Reads a stream of at most `most` bytes.
+async fn read(mut stream: RecvStream, most: u64) -> Result<Vec<u8>, AnyError> {
+    let mut all = Vec::new();
+    while let Some(bytes) = stream.read_chunk(1 << 16).await? {
+        all.extend(bytes);
+        if all.len() as u64 > most {
+            return Err("the peer sent more than was asked for".into());
         }
-        Ok(())
+    }
+    Ok(all)
+}
+
+/// The file: what of it is here, and what is to be fetched.
+struct Chunks {
+    file: File,
+    /// Chunks that failed.
+    failed: Vec<u64>,
+    /// The first chunk that was never asked for.
+    next: u64,
+    /// The length of the file; the longest possible one until it is known.
+    end: u64,
+}
+
+impl Chunks {
+    fn is_empty(&self) -> bool {
+        self.failed.is_empty() && self.next >= self.end
     }
 
-    async fn fetch_chunk(
-        &self,
-        connection: &Connection,
-        flow: &Flow,
-        offset: u64,
-    ) -> Result<(), AnyError> {
-        let (mut send, mut receive) = connection.open_bi().await?;
-        send.write_all(&offset.to_be_bytes()).await?;
-        send.finish()?;
-        let mut answer = Vec::new();
-        while let Some(bytes) = receive.read_chunk(1 << 16).await? {
-            flow.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            answer.extend(bytes);
-        }
+    fn take(&mut self) -> Option<u64> {
+        let next = (self.next < self.end).then_some(self.next);
+        let chunk = self.failed.pop().or(next)?;
+        self.next = self.next.max(chunk + CHUNK);
+        Some(chunk)
+    }
+
+    /// Takes the answer to a request: the length of the file, and the chunk.
+    fn write(&mut self, offset: u64, answer: &[u8]) -> Result<(), AnyError> {
         let (length, chunk) = answer.split_first_chunk().ok_or("an answer is too short")?;
-        let length = u64::from_be_bytes(*length);
-        if chunk.len() as u64 != length.saturating_sub(offset).min(CHUNK) {
+        self.end = u64::from_be_bytes(*length);
+        if chunk.len() as u64 != self.end.saturating_sub(offset).min(CHUNK) {
             return Err("an answer has another length than the chunk".into());
         }
-        self.file.write_all_at(chunk, offset)?;
-        let unknown = u64::MAX;
-        let missing = &self.missing;
-        if missing
-            .compare_exchange(unknown, length, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-        {
-            let mut open = self.lock();
-            open.extend((CHUNK..length).step_by(CHUNK as usize));
-            open.reverse();
-        }
-        missing.fetch_sub(chunk.len() as u64, Ordering::Relaxed);
-        Ok(())
+        Ok(self.file.write_all_at(chunk, offset)?)
     }
-}
-
-/// Returns a chunk to the open ones when dropped, also by an aborted task, unless it was fetched.
-struct Open<'a>(&'a Copy, Option<u64>);
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.lock().extend(self.1);
-    }
-}
-
-/// What the task of a subflow shares with the loop of the transfer.
-#[derive(Default)]
-struct Flow {
-    held: AtomicBool,
-    bytes: AtomicU64,
 }
 
 /// The server, as it is dialed.
@@ -166,21 +122,41 @@ impl Remote for Server {
     type Outcome = Result<Connection, String>;
 
     fn fits(&self, path: &Path) -> Result<(), String> {
-        let Self(endpoint, peer) = self;
-        endpoint
-            .fits(*peer, path)
-            .map_err(|error| error.to_string())
+        let fits = self.0.fits(self.1, path);
+        fits.map_err(|error| error.to_string())
     }
 
     fn dial(&self, path: Path) -> impl Future<Output = Self::Outcome> + Send + 'static {
-        let Self(endpoint, peer) = self;
-        let (endpoint, peer) = (endpoint.clone(), *peer);
+        let (endpoint, peer) = (self.0.clone(), self.1);
         async move {
-            endpoint
-                .connect(peer, path)
-                .await
-                .map_err(|error| error.to_string())
+            let connection = endpoint.connect(peer, path).await;
+            connection.map_err(|error| error.to_string())
         }
+    }
+}
+
+/// A connection, and what the path manager needs to know of it.
+struct Subflow {
+    connection: Connection,
+    is_held: bool,
+    requests: usize,
+    bytes: u64,
+}
+
+impl Subflow {
+    fn new(connection: Connection) -> Self {
+        connection.expect_data();
+        let (is_held, requests, bytes) = (false, 0, 0);
+        Self {
+            connection,
+            is_held,
+            requests,
+            bytes,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_held && self.requests < PIPELINE
     }
 }
 
@@ -188,77 +164,74 @@ async fn get(
     endpoint: Endpoint,
     host: Endhost,
     peer: ScionAddr,
-    file: &str,
-    paths: usize,
+    file: File,
 ) -> Result<(), AnyError> {
     host.paths(peer.isd_as).await?;
-    let options = PathOptions {
-        subflows: paths,
-        ..PathOptions::default()
+    let (server, paths) = (Server(endpoint.clone(), peer), PathOptions::default());
+    let mut dialer = Dialer::new(server, PathSet::new(paths), host.watch(peer.isd_as));
+    let mut subflows: HashMap<SubflowId, Subflow> = HashMap::new();
+    let mut fetches = JoinSet::new();
+    let (failed, next, end) = (Vec::new(), 0, u64::MAX);
+    let mut chunks = Chunks {
+        file,
+        failed,
+        next,
+        end,
     };
-    let server = Server(endpoint.clone(), peer);
-    let mut dialer = Dialer::new(server, PathSet::new(options), host.watch(peer.isd_as));
-    let copy = Arc::new(Copy {
-        file: File::create_new(file)?,
-        open: Mutex::new(vec![0]),
-        missing: AtomicU64::new(u64::MAX),
-    });
-    let mut flows: HashMap<SubflowId, (AbortHandle, Arc<Flow>)> = HashMap::new();
-    let mut tasks = JoinSet::new();
-    while !copy.is_complete() {
+    while !fetches.is_empty() || !chunks.is_empty() {
+        for (id, one) in &mut subflows {
+            while let Some(offset) = one.has_room().then(|| chunks.take()).flatten() {
+                one.requests += 1;
+                let (id, connection) = (*id, one.connection.clone());
+                fetches.spawn(async move { (id, offset, fetch(&connection, offset).await) });
+            }
+        }
         tokio::select! {
             dialed = dialer.next() => match dialed {
-                Some((subflow, Ok(connection))) => {
-                    let rtt = connection.stats().rtt;
-                    dialer.paths.connected(subflow, Some(rtt), Instant::now());
-                    let (copy, flow) = (Arc::clone(&copy), Arc::<Flow>::default());
-                    let of_task = Arc::clone(&flow);
-                    let task = tasks.spawn(async move {
-                        let ended = copy.fetch(&connection, &of_task).await;
-                        (subflow, ended.map_or_else(|error| error.to_string(), |()| "all is here".into()))
-                    });
-                    flows.insert(subflow, (task, flow));
+                Some((id, Ok(connection))) => {
+                    dialer.paths.connected(id, Some(connection.stats().rtt), Instant::now());
+                    subflows.insert(id, Subflow::new(connection));
                 }
-                Some((subflow, Err(error))) => {
-                    dialer.paths.lost(subflow, Failure::Failed, error, Instant::now());
+                Some((id, Err(error))) => {
+                    dialer.paths.lost(id, Failure::Failed, error, Instant::now());
                 }
                 None => {}
             },
-            Some(Ok((subflow, error))) = tasks.join_next() => {
-                flows.remove(&subflow);
-                dialer.paths.lost(subflow, Failure::Closed, error, Instant::now());
-            }
+            Some(fetched) = fetches.join_next() => match fetched? {
+                (id, offset, Ok(answer)) => {
+                    chunks.write(offset, &answer)?;
+                    if let Some(one) = subflows.get_mut(&id) {
+                        one.requests -= 1;
+                        one.bytes += answer.len() as u64;
+                    }
+                }
+                (id, offset, Err(error)) => {
+                    chunks.failed.push(offset);
+                    subflows.remove(&id);
+                    dialer.paths.lost(id, Failure::Closed, error.to_string(), Instant::now());
+                }
+            },
         }
-        let usable = !copy.lock().is_empty();
-        let carried = |subflow| {
-            flows
-                .get(&subflow)
-                .map_or_else(Carried::default, |(_, flow)| Carried {
-                    bytes: flow.bytes.load(Ordering::Relaxed),
-                    usable,
-                })
+        let carried = |id| Carried {
+            bytes: subflows.get(&id).map_or(0, |one| one.bytes),
+            usable: !chunks.is_empty(),
         };
         for order in dialer.orders(carried, Instant::now()) {
             println!("{} {:?}: {}", order.path.short(), order.action, order.cause);
-            match order.action {
-                Action::Close { .. } => {
-                    if let Some((task, _)) = flows.remove(&order.subflow) {
-                        task.abort();
+            match (order.action, subflows.get_mut(&order.subflow)) {
+                // What is under way still arrives if it is to be drained.
+                (Action::Close { drain }, _) => {
+                    if let (Some(one), false) = (subflows.remove(&order.subflow), drain) {
+                        one.connection.close(0, "not needed");
                     }
                 }
-                action => {
-                    if let Some((_, flow)) = flows.get(&order.subflow) {
-                        flow.held.store(action == Action::Hold, Ordering::Relaxed);
-                    }
-                }
+                (action, Some(one)) => one.is_held = action == Action::Hold,
+                (_, None) => {}
             }
         }
         for (path, decision) in dialer.paths.changes() {
             println!("{} {decision}", path.short());
         }
-    }
-    for (_, flow) in flows.values() {
-        println!("{} bytes", flow.bytes.load(Ordering::Relaxed));
     }
     endpoint.close().await;
     Ok(())
