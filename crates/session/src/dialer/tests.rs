@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_manager::{Action, Demand, Failure, PathOptions};
 use hawser_path::{Interface, Metadata};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::*;
 
@@ -115,6 +115,29 @@ async fn a_path_is_dialed_again_when_it_is_due_though_nothing_happens() {
     let (again, outcome) = dialer.next().await.unwrap();
     assert_eq!(outcome, Ok(1));
     assert_ne!(again, subflow);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_in_use_wakes_it_when_slots_end_and_not_else() {
+    const RUN: Duration = Duration::from_secs(600);
+    let (mut dialer, _offers) = dialer(&[(0, Ok(1))], &[1]);
+    assert_eq!(dialer.next().await, None);
+    orders(&mut dialer);
+    let (subflow, _) = dialer.next().await.unwrap();
+    dialer.paths.connected(subflow, None, now());
+    orders(&mut dialer);
+    let (end, mut woken) = (tokio::time::Instant::now() + RUN, 0);
+    while let Ok(outcome) = timeout_at(end, dialer.next()).await {
+        assert_eq!(outcome, None);
+        assert!(orders(&mut dialer).is_empty());
+        woken += 1;
+    }
+    let slots = RUN.as_millis() / PathOptions::default().slots.time_slot.as_millis();
+    // Handshakes are compared once. Slots and what sensing compares may end apart.
+    assert!(
+        (1..=1 + 2 * slots).contains(&woken),
+        "{woken} times in {slots} slots"
+    );
 }
 
 #[tokio::test(start_paused = true)]
