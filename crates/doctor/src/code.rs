@@ -44,6 +44,16 @@ codes! {
     DaemonTimeout = "daemon-timeout",
     /// The daemon or control service refuses a request, or its answer is invalid.
     DaemonInvalid = "daemon-invalid",
+    /// No program answers at the address of the bootstrap server.
+    BootstrapUnreachable = "bootstrap-unreachable",
+    /// The bootstrap server does not answer in time.
+    BootstrapTimeout = "bootstrap-timeout",
+    /// An answer of the bootstrap server is invalid.
+    BootstrapInvalid = "bootstrap-invalid",
+    /// The bootstrap server has other TRCs than those that are trusted.
+    BootstrapUntrusted = "bootstrap-untrusted",
+    /// What bootstrap servers have cannot be kept.
+    BootstrapFolder = "bootstrap-folder",
     /// The folder with `topology.json` cannot be used.
     ConfigFolder = "config-folder",
     /// The configured address of this host is not an address.

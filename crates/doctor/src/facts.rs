@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_bootstrap::JoinError;
 use hawser_endhost::{BootstrapError, IsdAsn, SourceError};
 use hawser_kernel::bind::Refused;
 
@@ -63,8 +64,73 @@ pub enum Joined {
     Yes(Network),
     /// It is not.
     No(BootstrapError),
+    /// The bootstrap server that was named gave nothing that can be used.
+    NotFetched(NotFetched),
     /// The daemon or control service did not answer within this time.
     TimedOut(Duration),
+}
+
+/// Why nothing was fetched from a bootstrap server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFetched {
+    /// Which kind of failure it was.
+    pub kind: Fetch,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// What fails when something is fetched from a bootstrap server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fetch {
+    /// No program answers there.
+    Unreachable,
+    /// Not all answers came in time.
+    Timeout,
+    /// An answer is not that of a bootstrap server, or cannot be used.
+    Invalid,
+    /// A TRC is not the one that is trusted, nor an update of it; the folder with what is trusted.
+    Untrusted(PathBuf),
+    /// What was fetched before is damaged, or cannot be replaced.
+    Folder,
+}
+
+impl NotFetched {
+    /// The server at `url` did not give everything within `limit`.
+    pub fn late(url: &str, limit: Duration) -> Self {
+        Self {
+            kind: Fetch::Timeout,
+            problem: format!("the bootstrap server at {url} did not answer within {limit:?}"),
+        }
+    }
+}
+
+impl From<JoinError> for NotFetched {
+    fn from(error: JoinError) -> Self {
+        let (kind, problem) = match error {
+            JoinError::Unreachable { url, reason } => (
+                Fetch::Unreachable,
+                format!("no bootstrap server answers at {url}: {reason}"),
+            ),
+            JoinError::Status {
+                url,
+                status,
+                reason,
+            } => (Fetch::Invalid, format!("{url} answered {status}: {reason}")),
+            JoinError::Trust {
+                url,
+                folder,
+                reason,
+            } => (
+                Fetch::Untrusted(folder),
+                format!("{url} is not trusted: {reason}"),
+            ),
+            JoinError::Kept { source } => (Fetch::Folder, source.to_string()),
+            JoinError::Folder { source } => (Fetch::Folder, source.to_string()),
+            // Of another form, or too large.
+            error => (Fetch::Invalid, error.to_string()),
+        };
+        Self { kind, problem }
+    }
 }
 
 /// The network of a host.

@@ -18,7 +18,7 @@ use hawser_endhost::{Bootstrap, IsdAsn};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::facts::{Facts, Purpose};
+use crate::facts::{Facts, NotFetched, Purpose};
 
 /// The folder with `topology.json` and certificates, if no other is named.
 const CONFIG_DIR: &str = "/etc/scion";
@@ -26,8 +26,8 @@ const CONFIG_DIR: &str = "/etc/scion";
 /// What is looked at.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How the host joins its network.
-    pub bootstrap: Bootstrap,
+    /// How the host joins its network; why it cannot, if its bootstrap server failed.
+    pub bootstrap: Result<Bootstrap, NotFetched>,
     /// What the host is used for.
     pub purposes: Vec<Purpose>,
     /// An AS, and a host in it, that should be reached.
@@ -43,7 +43,8 @@ pub struct Options {
 impl Options {
     /// The folder with `topology.json` and certificates.
     fn config_dir(&self) -> &Path {
-        let named = self.bootstrap.config_dir.as_deref();
+        let found = self.bootstrap.as_ref().ok();
+        let named = found.and_then(|found| found.config_dir.as_deref());
         named.unwrap_or(Path::new(CONFIG_DIR))
     }
 }

@@ -15,8 +15,9 @@ mod time;
 pub use self::checks::diagnose;
 pub use self::code::Code;
 pub use self::facts::{
-    Destination, Echo, Facts, Folder, Joined, KeyState, Keys, Known, LineFile, Listen, Network,
-    Offer, Purpose, Refusal, Rights, Router, RouterAnswer, Sockets, Trust, TrustItem, Tun,
+    Destination, Echo, Facts, Fetch, Folder, Joined, KeyState, Keys, Known, LineFile, Listen,
+    Network, NotFetched, Offer, Purpose, Refusal, Rights, Router, RouterAnswer, Sockets, Trust,
+    TrustItem, Tun,
 };
 pub use self::finding::{Finding, Severity};
 pub use self::gather::{Options, gather};

@@ -10,6 +10,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hawser_bootstrap::Server;
 use hawser_bulk::{Algorithm, PathOptions};
 use hawser_http::{Tls, TlsError, TlsFiles, TokenHash, plain_words};
 use hawser_keys::PeerKey;
@@ -73,6 +74,10 @@ pub struct NetworkConfig {
     pub sciond: Option<String>,
     /// A folder with topology.json, to do without a daemon.
     pub config_dir: Option<PathBuf>,
+    /// The AS's bootstrap server, `http://HOST`, to do without both: what it has is fetched at each
+    /// start, and kept in `bootstrap` in the folder with the jobs.
+    #[serde(default, deserialize_with = "text::optional")]
+    pub bootstrap: Option<Server>,
     /// This host's IP address in its AS.
     pub local: Option<IpAddr>,
 }

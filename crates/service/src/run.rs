@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_bootstrap::JoinError;
 use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{
     Clients, Destination, FolderError, Limit, Node, PathOptions, ServerEvent, ServerOptions,
@@ -49,6 +50,9 @@ pub enum RunError {
     /// This host is in no network.
     #[error(transparent)]
     Network(#[from] BootstrapError),
+    /// What the bootstrap server has cannot be fetched or kept.
+    #[error("network.bootstrap: {0}")]
+    Bootstrap(#[from] JoinError),
     /// The files for TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -69,6 +73,28 @@ pub enum RunError {
     /// A part of the service has ended by itself.
     #[error("the service does not work without {0}, which has ended by itself: start it again")]
     Ended(String),
+}
+
+/// The folder with `topology.json`, if one is used: the one that is named, or the one with what the
+/// bootstrap server has now.
+async fn config_dir(
+    config: &Config,
+    events: &UnboundedSender<ServiceEvent>,
+) -> Result<Option<PathBuf>, JoinError> {
+    let Some(server) = &config.network.bootstrap else {
+        return Ok(config.network.config_dir.clone());
+    };
+    let joined = hawser_bootstrap::join(server, &config.state.join("bootstrap")).await?;
+    for id in joined.trusted {
+        let trouble = format!(
+            "{id} of {server} is trusted from now on, and nothing proves it: compare it with one \
+             that you have ({})",
+            joined.folder.join("certs").display()
+        );
+        // Without a receiver nobody wants to know.
+        let _ = events.send(ServiceEvent::Trouble(trouble));
+    }
+    Ok(Some(joined.folder))
 }
 
 /// Runs the service of a configuration until `stop` is ready; what happens goes to `events`.
@@ -103,7 +129,7 @@ pub async fn run(
     let receive_folder = config.receive.as_ref().map(receive_folder).transpose()?;
     let host = Endhost::bootstrap(&Bootstrap {
         daemon: config.network.sciond.clone(),
-        config_dir: config.network.config_dir.clone(),
+        config_dir: config_dir(config, &events).await?,
         local: config.network.local,
     })
     .await?;

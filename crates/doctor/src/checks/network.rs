@@ -3,7 +3,7 @@
 use hawser_endhost::{BootstrapError, Service, SourceError};
 
 use crate::code::Code;
-use crate::facts::{Facts, Joined};
+use crate::facts::{Facts, Fetch, Joined, NotFetched};
 use crate::finding::Finding;
 
 pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
@@ -15,6 +15,7 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
             "restart it, or give it longer with --timeout",
         )),
         Joined::No(error) => findings.push(not_joined(error)),
+        Joined::NotFetched(failed) => findings.push(not_fetched(failed)),
         Joined::Yes(network) => {
             if let Some((file, configured)) = &facts.configured_as
                 && *configured != network.isd_as
@@ -40,6 +41,43 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+fn not_fetched(failed: &NotFetched) -> Finding {
+    let (code, remedy) = match &failed.kind {
+        Fetch::Unreachable => (
+            Code::BootstrapUnreachable,
+            "ask the operator of the AS for its address, which is the control service's with port \
+             8041 where hawser runs it; or leave --bootstrap out, if this host has a daemon"
+                .to_owned(),
+        ),
+        Fetch::Timeout => (
+            Code::BootstrapTimeout,
+            "look whether its machine is overloaded, or a firewall drops the requests; or give it \
+             longer with --timeout"
+                .to_owned(),
+        ),
+        Fetch::Invalid => (
+            Code::BootstrapInvalid,
+            "correct the address, if another server has it; otherwise tell the operator of the AS"
+                .to_owned(),
+        ),
+        Fetch::Untrusted(folder) => (
+            Code::BootstrapUntrusted,
+            format!(
+                "ask the operator of the AS whether the network was set up anew: if so, remove {}; \
+                 otherwise another server answers in place of the AS's",
+                folder.display()
+            ),
+        ),
+        Fetch::Folder => (
+            Code::BootstrapFolder,
+            "remove the folder, to fetch and trust anew; or set XDG_STATE_HOME to a folder that can \
+             be written"
+                .to_owned(),
+        ),
+    };
+    Finding::error(code, failed.problem.clone(), remedy)
 }
 
 fn not_joined(error: &BootstrapError) -> Finding {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_bootstrap::JoinError;
 use hawser_endhost::{BootstrapError, IsdAsn, Service, SourceError};
 
 use super::diagnose;
@@ -284,6 +285,61 @@ fn a_daemon_that_does_not_answer_or_answers_wrongly() {
     problem(Code::DaemonInvalid, &["no segments"], |facts| {
         facts.offer.as_mut().unwrap().paths = Err(refused);
     });
+}
+
+#[test]
+fn a_bootstrap_server_that_gives_nothing() {
+    let not_fetched = |failed: NotFetched| {
+        move |facts: &mut Facts| {
+            facts.joined = Joined::NotFetched(failed);
+            (facts.routers, facts.offer) = (Vec::new(), None);
+        }
+    };
+    let url = || "http://192.0.2.1:8041/topology".to_owned();
+    let reason = || "refused".to_owned();
+    let folder = || PathBuf::from("/kept/1-ff00_0_110");
+    let unreachable = JoinError::Unreachable {
+        url: url(),
+        reason: reason(),
+    };
+    let status = JoinError::Status {
+        url: url(),
+        status: 404,
+        reason: reason(),
+    };
+    let trust = JoinError::Trust {
+        url: url(),
+        folder: folder(),
+        reason: reason(),
+    };
+    for (code, names, failed) in [
+        (
+            Code::BootstrapUnreachable,
+            [url(), reason()],
+            unreachable.into(),
+        ),
+        (
+            Code::BootstrapInvalid,
+            [url(), "404".to_owned()],
+            status.into(),
+        ),
+        (Code::BootstrapUntrusted, [url(), reason()], trust.into()),
+        (
+            Code::BootstrapTimeout,
+            [url(), "3s".to_owned()],
+            NotFetched::late(&url(), Duration::from_secs(3)),
+        ),
+    ] {
+        let names = names.each_ref().map(String::as_str);
+        problem(code, &names, not_fetched(failed));
+    }
+    let trust = JoinError::Trust {
+        url: url(),
+        folder: folder(),
+        reason: reason(),
+    };
+    let finding = one(Code::BootstrapUntrusted, not_fetched(trust.into()));
+    assert!(finding.remedy.contains("/kept/1-ff00_0_110"), "{finding:?}");
 }
 
 #[test]

@@ -20,7 +20,15 @@ const MAX_PROBED: usize = 32;
 pub(super) async fn gather(options: &Options) -> Facts {
     let mut facts = Facts::default();
     let limit = options.timeout;
-    let host = match timeout(limit, Endhost::bootstrap(&options.bootstrap)).await {
+    let bootstrap = match &options.bootstrap {
+        Ok(bootstrap) => bootstrap,
+        Err(failed) => {
+            facts.joined = Joined::NotFetched(failed.clone());
+            facts.sockets = sockets::alone(options.listen);
+            return facts;
+        }
+    };
+    let host = match timeout(limit, Endhost::bootstrap(bootstrap)).await {
         Ok(Ok(host)) => host,
         failed => {
             facts.joined = match failed {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use hawser_doctor::{Facts, Finding, Joined, Options, Purpose, diagnose, gather};
+use hawser_bootstrap::Server;
+use hawser_doctor::{Facts, Finding, Joined, NotFetched, Options, Purpose, diagnose, gather};
 use hawser_topology::{IsdAsn, parse_duration};
 use serde::Serialize;
 
@@ -98,8 +99,16 @@ impl DoctorArgs {
             Listen::Ip(address) => address,
             Listen::Scion(address) => address.host,
         });
+        let fetched = tokio::time::timeout(self.timeout, self.host.fetch()).await;
+        let bootstrap = match (fetched, &self.host.bootstrap) {
+            (Ok(fetched), _) => fetched?.map_err(NotFetched::from),
+            (Err(_), server) => {
+                let server = server.as_ref().map_or_else(String::new, Server::to_string);
+                Err(NotFetched::late(&server, self.timeout))
+            }
+        };
         Ok(Options {
-            bootstrap: self.host.bootstrap().await?,
+            bootstrap,
             purposes: self.purposes.iter().map(|one| (*one).into()).collect(),
             destination: self.destination,
             listen,

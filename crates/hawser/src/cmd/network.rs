@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use hawser_bootstrap::Server;
+use hawser_bootstrap::{JoinError, Server};
 use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
@@ -39,15 +39,23 @@ impl HostArgs {
     /// # Errors
     /// When a bootstrap server is named, and what it has cannot be fetched or kept.
     pub async fn bootstrap(&self) -> Result<Bootstrap, Failure> {
-        let config_dir = match &self.bootstrap {
-            Some(server) => Some(fetch(server).await?),
-            None => self.config_dir.clone(),
+        Ok(self.fetch().await??)
+    }
+
+    /// The same. What the bootstrap server fails of is the inner error.
+    ///
+    /// # Errors
+    /// When there is no folder to keep what the server has.
+    pub async fn fetch(&self) -> Result<Result<Bootstrap, JoinError>, Failure> {
+        let fetched = match &self.bootstrap {
+            Some(server) => fetch(server).await?.map(Some),
+            None => Ok(self.config_dir.clone()),
         };
-        Ok(Bootstrap {
+        Ok(fetched.map(|config_dir| Bootstrap {
             daemon: self.sciond.clone(),
             config_dir,
             local: self.local,
-        })
+        }))
     }
 
     /// This host in its SCION network.
@@ -63,13 +71,16 @@ impl HostArgs {
 }
 
 /// The folder with what `server` has.
-async fn fetch(server: &Server) -> Result<PathBuf, Failure> {
+async fn fetch(server: &Server) -> Result<Result<PathBuf, JoinError>, Failure> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
     let state = state.filter(|path| path.is_absolute()).or_else(home);
     let none = || Failure::usage("no folder for what --bootstrap fetches: set HOME");
     let state = state.ok_or_else(none)?.join("hawser/bootstrap");
-    let joined = hawser_bootstrap::join(server, &state).await?;
+    let joined = match hawser_bootstrap::join(server, &state).await {
+        Ok(joined) => joined,
+        Err(error) => return Ok(Err(error)),
+    };
     for id in joined.trusted {
         errln!(
             "hawser: {id} of {server} is trusted from now on, and nothing proves it: compare it with \
@@ -77,7 +88,7 @@ async fn fetch(server: &Server) -> Result<PathBuf, Failure> {
             joined.folder.join("certs").display()
         );
     }
-    Ok(joined.folder)
+    Ok(Ok(joined.folder))
 }
 
 fn daemon(text: &str) -> Result<String, String> {

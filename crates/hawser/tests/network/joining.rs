@@ -1,8 +1,10 @@
 //! A host that knows nothing but the address of its AS's bootstrap server joins the AS; its border
 //! router tells it the address that its packets have there; and paths name the services of the ASes.
 
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use hawser_router::live::{self, Reply, Request};
@@ -85,6 +87,55 @@ fn joins(lab: &TestLab, folder: &Path) {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!error.contains("unverified"), "{error}");
     joins_by_url(lab, server, &hops);
+    serves_by_url(lab, server);
+}
+
+/// The transfer service joins by the same URL in its configuration, and fails without an answer.
+fn serves_by_url(lab: &TestLab, server: SocketAddr) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("serve.toml");
+    let serve = |url: &str| {
+        let text = format!(
+            "state = \"state\"\nkey = \"key\"\nnetwork.bootstrap = \"{url}\"\n\
+             http.listen = \"127.0.0.1:0\"\ntransfers.known_hosts = \"known\"\n\
+             receive = {{ folder = \"in\", allowed_keys = \"allowed\" }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let args = [lab.program(), "serve", file.to_str().unwrap()];
+        let mut command = lab.exec(A, &args);
+        // Nobody is there.
+        command.env("SCION_DAEMON", "127.0.0.1:1");
+        command
+    };
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    std::fs::write(folder.path().join("allowed"), "").unwrap();
+    let nowhere = format!("http://{}:1", server.ip());
+    let output = serve(&nowhere).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let expected =
+        format!("network.bootstrap: no bootstrap server answers at {nowhere}/topology: ");
+    assert!(error.contains(&expected), "{error}");
+
+    let url = format!("http://{server}");
+    let mut child = serve(&url)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.next().map(Result::unwrap);
+    let ready = line
+        .as_deref()
+        .is_some_and(|line| line.starts_with("receiving at 1-ff00:0:110,"));
+    let _ = child.kill();
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(ready, "{line:?}: {error}");
+    let kept = folder.path().join("state/bootstrap/1-ff00_0_110");
+    assert!(kept.join("topology.json").exists() && kept.join("certs/ISD1-B1-S1.trc").exists());
+    let trusted = format!("ISD1-B1-S1 of {url} is trusted from now on");
+    assert!(error.contains(&trusted), "{error}");
 }
 
 /// The same by `--bootstrap`, for a host that has no daemon.

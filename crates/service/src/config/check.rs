@@ -18,6 +18,13 @@ pub(super) fn check(config: &Config) -> Result<(), Wrong> {
     if config.transfers.paths == 0 {
         return wrong("transfers.paths", "0 paths is none: write 1 or more");
     }
+    let network = &config.network;
+    if network.bootstrap.is_some() && (network.sciond.is_some() || network.config_dir.is_some()) {
+        return wrong(
+            "network.bootstrap",
+            "the bootstrap server has topology.json: leave out `sciond` and `config_dir`, or this",
+        );
+    }
     if let Some(http) = &config.http {
         if !http.listen.ip().is_loopback() {
             return wrong(

@@ -169,6 +169,21 @@ fn wrong_ones_name_the_file_the_key_and_the_remedy() {
         ),
         ("state = \"state\"", "", "`state` is missing"),
         (
+            "[transfers]",
+            "[network]\nbootstrap = \"https://a\"\n\n[transfers]",
+            "line 6: `bootstrap = \"https://a\"`: ",
+        ),
+        (
+            "[transfers]",
+            "[network]\nbootstrap = \"http://a\"\nsciond = \"default\"\n\n[transfers]",
+            "network.bootstrap: the bootstrap server has topology.json",
+        ),
+        (
+            "[transfers]",
+            "[network]\nbootstrap = \"http://a\"\nconfig_dir = \"b\"\n\n[transfers]",
+            "network.bootstrap: the bootstrap server has topology.json",
+        ),
+        (
             "[users.bob]",
             "[users.bob",
             "line 29: `[users.bob`: unclosed table",

@@ -82,6 +82,16 @@ const SETUPS: &[(&str, &str, &str)] = &[
         "doctor --sciond host.invalid:30255",
     ),
     (
+        "the bootstrap server is gone",
+        "bootstrap-unreachable",
+        "doctor --bootstrap http://127.0.0.1:9",
+    ),
+    (
+        "the bootstrap server hangs",
+        "bootstrap-timeout",
+        "hold tcp 127.0.0.1:7002; doctor --bootstrap http://127.0.0.1:7002",
+    ),
+    (
         "topology.json is another AS's",
         "as-mismatch",
         "patient --sciond 127.0.0.1:30255 --config-dir $F/other",
