@@ -8,7 +8,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use hawser_control::live as control;
@@ -90,7 +90,7 @@ impl Bed {
             .args(args)
             .arg(self.folder.path())
             .env_remove("RUST_LOG")
-            .stdout(Stdio::null())
+            .stdout(File::create(self.folder.path().join("out")).unwrap())
             .stderr(File::create(&log).unwrap());
         let child = self.namespace.run(|| command.spawn()).unwrap().unwrap();
         Service { child, log }
@@ -165,15 +165,6 @@ fn a_router_goes_over_to_its_topology() {
         router.signal(Signal::HUP);
         wait_for_interfaces(&socket, &[0, 1, 2]);
 
-        // Many in a row: what is there at the end counts.
-        for round in 0..50 {
-            bed.write(&topology(&[1, 2 + round % 2], SERVICE));
-            router.signal(Signal::HUP);
-        }
-        wait_for_interfaces(&socket, &[0, 1, 3]);
-        // One that arrived between a file being cut off and its being written may have been refused.
-        let before = router.errors().len();
-
         // What cannot be used changes nothing, and is reported once.
         for (at, (broken, wrong)) in [
             ("{", "topology.json"),
@@ -187,15 +178,22 @@ fn a_router_goes_over_to_its_topology() {
         {
             bed.write(broken);
             router.signal(Signal::HUP);
-            let error = router.error(before + at + 1);
+            let error = router.error(at + 1);
             assert!(error.contains("SIGHUP changed nothing"), "{error}");
             assert!(error.contains(wrong), "{error}");
         }
-        wait_for_interfaces(&socket, &[0, 1, 3]);
+        wait_for_interfaces(&socket, &[0, 1, 2]);
         bed.write(&topology(&[2], SERVICE));
         router.signal(Signal::HUP);
         wait_for_interfaces(&socket, &[0, 2]);
-        assert_eq!(router.errors().len(), before + 2);
+        assert_eq!(router.errors().len(), 2);
+
+        // Many in a row: what is there at the end counts. One may find a file that is half written.
+        for round in 0..50 {
+            bed.write(&topology(&[1, 2 + round % 2], SERVICE));
+            router.signal(Signal::HUP);
+        }
+        wait_for_interfaces(&socket, &[0, 1, 3]);
         router.end();
     }
 }
@@ -231,9 +229,6 @@ fn a_control_service_reads_its_files_again() {
     let socket = bed.dir().control_socket();
     let answers = || control::call(&socket, &control::Request::Status).is_ok();
     eventually("the control service answers", answers);
-    for _ in 0..50 {
-        service.signal(Signal::HUP);
-    }
     let elsewhere = topology(&[1], "127.0.0.202:30252");
     for (at, (broken, wrong)) in [("{", "topology.json"), (&elsewhere, "must start again")]
         .into_iter()
@@ -246,8 +241,30 @@ fn a_control_service_reads_its_files_again() {
         assert!(error.contains(wrong), "{error}");
     }
     bed.write(&topology(&[1, 2], SERVICE));
-    service.signal(Signal::HUP);
+    for _ in 0..50 {
+        service.signal(Signal::HUP);
+    }
     eventually("the control service answers", answers);
     assert_eq!(service.errors().len(), 2);
     service.end();
+}
+
+/// What serves a page follows its files by itself.
+#[test]
+fn a_page_outlasts_sighup() {
+    for command in [&["coordinator"][..], &["limit", "serve"]] {
+        let Some(bed) = Bed::new() else {
+            return;
+        };
+        let flags = ["--listen", "127.0.0.1:0", "--state"];
+        let page = bed.start(&[command, &flags].concat());
+        let out = bed.folder.path().join("out");
+        eventually("there is a page", || {
+            fs::read_to_string(&out).unwrap().contains("page at ")
+        });
+        for _ in 0..10 {
+            page.signal(Signal::HUP);
+        }
+        page.end();
+    }
 }

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::process::{Pid, Signal, kill_process};
 
 use self::bed::{Bed, CLIENT, Carrier, MAPPED, SERVER, accept, content, finish, read_all};
 use crate::support::{NARROW, eventually};
@@ -130,6 +131,23 @@ fn a_path_of_the_smallest_mtu_carries_connections() {
         return;
     };
     let _carriers = both(&bed);
+    Transfer::new(&bed).run(|_| {});
+}
+
+/// A shim follows its files by itself: SIGHUP, which administrators send once they have changed one,
+/// ends no connection.
+#[test]
+fn connections_outlive_sighup() {
+    let Some(bed) = Bed::new("shim-sighup") else {
+        return;
+    };
+    let carriers = both(&bed);
+    Transfer::new(&bed).run(|_| {
+        for carrier in [&carriers.0, &carriers.1] {
+            let pid = Pid::from_raw(i32::try_from(carrier.pid()).unwrap()).unwrap();
+            kill_process(pid, Signal::HUP).unwrap();
+        }
+    });
     Transfer::new(&bed).run(|_| {});
 }
 
