@@ -21,6 +21,11 @@ pub use self::raw::{Notifications, RawRequest};
 /// buffer.
 const BATCH: usize = 128;
 
+/// The room that is offered for a datagram, in bytes: the kernel fills as much of it with a list as it
+/// has seen offered before, up to this. For each further datagram it walks again over what it has
+/// listed, so with small ones long lists take quadratic time.
+const LIST: usize = 32 << 10;
+
 /// A socket to the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
@@ -181,9 +186,10 @@ impl Netlink {
         // With TRUNC the kernel returns the length of the datagram even if the buffer is too small.
         let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
         let (_, length) = rustix::io::retry_on_intr(|| recv(&self.socket, &mut [0; 0], flags))?;
-        let mut bytes = vec![0; length];
+        let mut bytes = vec![0; length.max(LIST)];
         let none = RecvFlags::empty();
         rustix::io::retry_on_intr(|| recv(&self.socket, &mut bytes[..], none))?;
+        bytes.truncate(length);
         Ok(bytes)
     }
 }
@@ -205,11 +211,16 @@ fn split(mut bytes: &[u8]) -> Result<Vec<Message>, NetlinkError> {
 
 #[cfg(test)]
 mod tests {
-    use netlink_packet_core::NLM_F_DUMP;
+    use std::net::Ipv4Addr;
+
+    use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
+    use netlink_packet_route::AddressFamily;
+    use netlink_packet_route::address::{AddressAttribute, AddressMessage};
     use netlink_packet_route::link::{LinkAttribute, LinkMessage};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::namespace::{NetNs, is_privileged};
 
     fn link(name: &str) -> RouteNetlinkMessage {
         let mut message = LinkMessage::default();
@@ -234,6 +245,51 @@ mod tests {
             _ => false,
         };
         assert_eq!(all.iter().filter(|message| is_lo(message)).count(), 1);
+    }
+
+    #[test]
+    fn long_lists_come_in_large_pieces() {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        const COUNT: usize = 2000;
+        let listed = NetNs::create().unwrap().run(|| {
+            let mut netlink = Netlink::open().unwrap();
+            let address = |i: usize| {
+                let mut message = AddressMessage::default();
+                (message.header.family, message.header.prefix_len) = (AddressFamily::Inet, 32);
+                message.header.index = 1;
+                let ip = Ipv4Addr::from_bits(0x0a00_0000 + i as u32);
+                message.attributes.push(AddressAttribute::Local(ip.into()));
+                RouteNetlinkMessage::NewAddress(message)
+            };
+            let create = NLM_F_CREATE | NLM_F_EXCL;
+            netlink.batch((0..COUNT).map(address), create).unwrap();
+            // RTM_GETADDR of rtnetlink(7), for IPv4.
+            let request = [24, 0, 22, NLM_F_REQUEST | NLM_F_DUMP, 77, 0, 0, 0];
+            let request = request.map(u16::to_ne_bytes).concat();
+            netlink
+                .send(&[&request[..], &[2, 0, 0, 0, 0, 0, 0, 0]].concat())
+                .unwrap();
+            let mut lengths = Vec::new();
+            let mut count = 0;
+            loop {
+                let datagram = netlink.receive().unwrap();
+                lengths.push(datagram.len());
+                for message in split(&datagram).unwrap() {
+                    match message.payload {
+                        NetlinkPayload::Done(_) => return (count, lengths),
+                        _ => count += 1,
+                    }
+                }
+            }
+        });
+        let (count, lengths) = listed.unwrap();
+        assert_eq!(count, COUNT);
+        let bytes: usize = lengths.iter().sum();
+        // The first ones are made before any room was offered.
+        assert!(lengths.len() <= 12 + bytes / (LIST / 2), "{lengths:?}");
     }
 
     #[test]

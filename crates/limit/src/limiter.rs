@@ -14,10 +14,11 @@ use self::read::readings;
 pub use self::summary::Summary;
 use crate::change::Change;
 use crate::error::LimitError;
+use crate::htb::Class;
 use crate::limit::{Counters, DeviceLimits, Direction, Limit, Owner};
 use crate::outcome::Outcome;
 use crate::plan::{self, Device};
-use crate::state::{ROOT_TABLE, State};
+use crate::state::{Host, ROOT_TABLE, State};
 use crate::text::Names;
 use crate::wire::decode::{Lists, Reading};
 use crate::wire::encode::{Indices, remove_link};
@@ -79,6 +80,8 @@ pub struct LimitReading {
     pub queue: u32,
     /// The counters since it was set up.
     pub counters: Counters,
+    /// What it is in the kernel.
+    pub(crate) class: (Host, u16, Class),
 }
 
 impl Limiter {

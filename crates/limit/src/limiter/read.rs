@@ -1,6 +1,6 @@
 //! The kernel's state as limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LimitReading, Limiter};
 use crate::error::LimitError;
@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::plan;
 use crate::shape::Shape;
 use crate::state::{DEFAULT_CLASS, Host, State, direction_of};
-use crate::wire::decode::Lists;
+use crate::wire::decode::{Lists, classes};
 
 impl Limiter {
     /// The limits of a device, in the order of their owners.
@@ -46,6 +46,42 @@ impl Limiter {
             }
         }
         Ok(outcome)
+    }
+
+    /// Reads the counters of limits again, which is much faster than to read the limits: what leads to
+    /// them is not looked at. Returns whether they are still there, and the only ones where they are:
+    /// otherwise their counters are not known, and the limits are to be read again.
+    ///
+    /// # Errors
+    /// When the kernel's state cannot be read.
+    pub fn read_counters(
+        &mut self,
+        limits: &mut BTreeMap<String, Vec<LimitReading>>,
+    ) -> Result<bool, LimitError> {
+        let lists = Lists::links(&mut self.netlink)?;
+        for (name, limits) in limits {
+            let hosts: BTreeSet<Host> = limits.iter().map(|limit| limit.class.0).collect();
+            let mut found = BTreeMap::new();
+            for host in hosts {
+                let Some(index) = lists.index(name, host) else {
+                    return Ok(false);
+                };
+                for (minor, class, counters) in classes(&mut self.netlink, name, index)? {
+                    found.insert((host, minor), (class, counters));
+                }
+            }
+            if found.len() != limits.len() {
+                return Ok(false);
+            }
+            for limit in limits {
+                let (host, minor, class) = limit.class;
+                match found.get(&(host, minor)) {
+                    Some((same, counters)) if *same == class => limit.counters = *counters,
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The device on which each link has limits now. Devices whose state cannot be read are left out.
@@ -94,6 +130,7 @@ pub(super) fn readings(
                 rate: Shape { class, queue }.rate(),
                 queue,
                 counters: counters.get(&(host, minor)).copied().unwrap_or_default(),
+                class: (host, minor, class),
             });
         }
     }

@@ -216,3 +216,39 @@ fn a_new_rate_drops_no_queued_packets_and_a_rate_of_0_all() {
     };
     pair.here.run(inside).unwrap();
 }
+
+#[test]
+fn counters_alone_are_read_again_while_the_limits_stay() {
+    let Some(pair) = Pair::new() else {
+        return;
+    };
+    let job = || {
+        let mut limiter = Limiter::open().unwrap();
+        let apply = |limiter: &mut Limiter, limits: &DeviceLimits| {
+            let outcome = limiter.apply(&on("a", limits.clone())).unwrap();
+            assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        };
+        let ends = Ends::new(&pair, 0);
+        let link = remote(THERE[0], Some(FAR[0]));
+        let wanted = links([(link, both(10_000_000))]);
+        apply(&mut limiter, &wanted);
+        let mut limits = limiter.read_all(None).unwrap().done;
+        let before = limits.clone();
+        ends.exchange(0, 3, 100);
+        assert!(limiter.read_counters(&mut limits).unwrap());
+        assert_ne!(limits, before);
+        assert_eq!(limits, limiter.read_all(None).unwrap().done);
+        // Another rate, another link, no limits, no device: they are not the same.
+        let more = remote(THERE[0], Some(FAR[1]));
+        let more = links([(link, both(10_000_000)), (more, both(10_000_000))]);
+        for other in [links([(link, both(20_000_000))]), more, links([])] {
+            apply(&mut limiter, &wanted);
+            let mut limits = limiter.read_all(None).unwrap().done;
+            apply(&mut limiter, &other);
+            assert!(!limiter.read_counters(&mut limits).unwrap(), "{other:?}");
+        }
+        run("ip link del dev a");
+        assert!(!limiter.read_counters(&mut limits).unwrap());
+    };
+    pair.here.run(job).unwrap();
+}

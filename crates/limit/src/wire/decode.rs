@@ -124,6 +124,19 @@ impl Lists {
         self.links.iter().find(|link| link.name == name)
     }
 
+    /// The number of what has the HTB `host` of a device.
+    pub fn index(&self, device: &str, host: Host) -> Option<u32> {
+        let device = self.device(device)?.index;
+        match host {
+            Host::Device => Some(device),
+            Host::Ifb(number) => {
+                let mut links = self.links.iter();
+                links.find(|link| link.ifb() == Some((device, number)))
+            }
+            .map(|link| link.index),
+        }
+    }
+
     /// The names of devices on which there may be limits.
     pub fn limited(&self) -> impl Iterator<Item = &str> {
         let with_ifb: BTreeSet<u32> = self
@@ -231,12 +244,7 @@ impl Lists {
                     shaper.queues.insert(minor, length);
                 }
             }
-            let all = netlink
-                .raw_dump(GET_CLASS, &traffic(index, 0, 0, 0))
-                .map_err(|error| crate::error::reading(device, error))?;
-            for one in &all {
-                let (minor, options, counters) =
-                    class_of(one).ok_or_else(|| unreadable(device, "a class"))?;
+            for (minor, options, counters) in classes(netlink, device, index)? {
                 shaper.classes.insert(minor, options);
                 reading.counters.insert((host, minor), counters);
             }
@@ -251,6 +259,19 @@ impl Lists {
         }
         Ok(())
     }
+}
+
+/// The classes of the HTB of the device with a number, which is for limits of `device`.
+pub(crate) fn classes(
+    netlink: &mut Netlink,
+    device: &str,
+    index: u32,
+) -> Result<Vec<(u16, Class, Counters)>, LimitError> {
+    let all = netlink
+        .raw_dump(GET_CLASS, &traffic(index, 0, 0, 0))
+        .map_err(|error| crate::error::reading(device, error))?;
+    let read = |one: &Vec<u8>| class_of(one).ok_or_else(|| unreadable(device, "a class"));
+    all.iter().map(read).collect()
 }
 
 /// Reads the filters of a point.

@@ -1,7 +1,7 @@
 //! `hawser limit show`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::iter::repeat_n;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::format;
 use crate::out::{out, outln, plain};
 
 /// Time over which the rate is measured that is shown once.
-const SAMPLE: Duration = Duration::from_millis(200);
+const SAMPLE: Duration = Duration::from_millis(100);
 /// Time between two samples of `--watch`.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -60,9 +60,19 @@ struct Row {
 /// The limits at a time.
 struct Sample {
     at: Instant,
-    limits: Vec<(String, LimitReading)>,
+    /// By their device.
+    limits: BTreeMap<String, Vec<LimitReading>>,
     /// The devices whose limits are not known.
     failed: Vec<Failed>,
+}
+
+impl Sample {
+    /// Each limit, with its device.
+    fn each(&self) -> impl Iterator<Item = (&str, &LimitReading)> {
+        self.limits
+            .iter()
+            .flat_map(|(device, limits)| limits.iter().map(move |limit| (device.as_str(), limit)))
+    }
 }
 
 /// A limit, or a device whose limits are not known.
@@ -83,12 +93,15 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
     }
     let wait = if args.watch { TICK } else { SAMPLE };
     loop {
-        let has_any = !before.limits.is_empty();
+        let has_any = before.each().next().is_some();
         if has_any || args.watch {
             // The counters are those of the begin of a reading, more or less.
             thread::sleep(wait.saturating_sub(before.at.elapsed()));
         }
-        let now = sample(&mut limiter, args)?;
+        let now = match args.watch {
+            true => sample(&mut limiter, args)?,
+            false => sample_again(&mut limiter, args, &before)?,
+        };
         let rows = rows(&before, &now);
         let limits = rows.iter().map(Entry::Limit);
         let entries = limits.chain(now.failed.iter().map(Entry::Failed));
@@ -108,33 +121,49 @@ fn sample(limiter: &mut Limiter, args: &ShowArgs) -> Result<Sample, Failure> {
     let named = (!args.devices.is_empty()).then_some(&args.devices[..]);
     let at = Instant::now();
     let outcome = limiter.read_all(named)?;
-    let failed = Failed::devices(&outcome.failed).collect();
-    let mut limits = Vec::new();
-    for (device, of_device) in outcome.done {
-        limits.extend(of_device.into_iter().map(|limit| (device.clone(), limit)));
+    Ok(Sample {
+        at,
+        limits: outcome.done,
+        failed: Failed::devices(&outcome.failed).collect(),
+    })
+}
+
+/// The limits of a moment ago with their counters now; the limits now, if these are others.
+fn sample_again(
+    limiter: &mut Limiter,
+    args: &ShowArgs,
+    before: &Sample,
+) -> Result<Sample, Failure> {
+    let at = Instant::now();
+    let mut limits = before.limits.clone();
+    match limiter.read_counters(&mut limits)? {
+        true => Ok(Sample {
+            at,
+            limits,
+            failed: before.failed.clone(),
+        }),
+        false => sample(limiter, args),
     }
-    Ok(Sample { at, limits, failed })
 }
 
 fn rows(before: &Sample, now: &Sample) -> Vec<Row> {
-    let key =
-        |(device, limit): &(String, LimitReading)| (device.clone(), limit.owner, limit.direction);
     let old: BTreeMap<_, u64> = before
-        .limits
-        .iter()
-        .map(|one| (key(one), one.1.counters.bytes))
+        .each()
+        .map(|(device, limit)| {
+            let key = (device, limit.owner, limit.direction);
+            (key, limit.counters.bytes)
+        })
         .collect();
     let seconds = now.at.duration_since(before.at).as_secs_f64();
-    let row = |one: &(String, LimitReading)| {
-        let (device, limit) = one;
+    let row = |(device, limit): (&str, &LimitReading)| {
         let counters = limit.counters;
         // A limit that was set up anew counts from 0 again.
         let sent = old
-            .get(&key(one))
+            .get(&(device, limit.owner, limit.direction))
             .and_then(|old| counters.bytes.checked_sub(*old));
         let rate = sent.map_or(0.0, |bytes| bytes as f64 * 8.0 / seconds.max(1e-9));
         Row {
-            device: device.clone(),
+            device: device.to_owned(),
             link: link(limit.owner),
             direction: direction(limit.direction),
             limit: limit.rate,
@@ -146,7 +175,7 @@ fn rows(before: &Sample, now: &Sample) -> Vec<Row> {
             queue: limit.queue,
         }
     };
-    now.limits.iter().map(row).collect()
+    now.each().map(row).collect()
 }
 
 fn link(owner: Owner) -> String {
@@ -171,13 +200,22 @@ fn show(rows: &[Row], failed: &[Failed], is_again: bool) {
         let _ = term.clear_screen();
     }
     match rows.is_empty() {
-        false => out(format_args!("{}", table(rows, measure_text_width))),
+        false => out(format_args!("{}", table(rows, width))),
         true if failed.is_empty() => outln!("no limits are set here"),
         true => {}
     }
     // Without --watch they are said when all is shown.
     for one in failed.iter().filter(|_| is_again) {
         outln!("{one}");
+    }
+}
+
+/// The width of a text on a terminal.
+fn width(text: &str) -> usize {
+    // Of most cells it is plain, and thousands are measured.
+    match text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        true => text.len(),
+        false => measure_text_width(text),
     }
 }
 
@@ -219,12 +257,19 @@ fn table(rows: &[Row], measure: impl Fn(&str) -> usize) -> String {
     for (line, widths) in lines.iter().zip(&widths) {
         let start = text.len();
         for (column, cell) in line.iter().enumerate() {
-            let gap = " ".repeat(widest[column] - widths[column]);
+            let gap = repeat_n(' ', widest[column] - widths[column]);
             // Numbers stand on the right.
-            let _ = match column {
-                0..3 => write!(text, "{cell}{gap}  "),
-                _ => write!(text, "{gap}{cell}  "),
-            };
+            match column {
+                0..3 => {
+                    text += cell;
+                    text.extend(gap);
+                }
+                _ => {
+                    text.extend(gap);
+                    text += cell;
+                }
+            }
+            text += "  ";
         }
         text.truncate(start + text[start..].trim_end().len());
         text += "\n";
@@ -242,12 +287,12 @@ fn prometheus(sample: &Sample) -> String {
         (LimitMetric::Drops, |one| one.counters.drops.into()),
         (LimitMetric::Backlog, |one| one.counters.backlog.into()),
     ];
-    let links: Vec<String> = (sample.limits.iter())
+    let links: Vec<String> = (sample.each())
         .map(|(_, limit)| link(limit.owner))
         .collect();
     let mut text = String::new();
     for (metric, value) in metrics {
-        let values = sample.limits.iter().zip(&links);
+        let values = sample.each().zip(&links);
         let values = values.map(|((device, limit), link)| {
             let labels = LimitLabels {
                 attachment_point: "",
@@ -295,6 +340,22 @@ mod tests {
             };
             assert_eq!(table(&rows, measure).lines().count() as u64, count + 1);
             assert_eq!(measured.get(), 10 * (count + 1));
+        }
+    }
+
+    #[test]
+    fn widths_are_those_on_a_terminal() {
+        for text in [
+            "",
+            "eth0",
+            " ~",
+            "a\u{301}",
+            "ü",
+            "線",
+            "\u{1b}[1mx\u{1b}[0m",
+            "\t",
+        ] {
+            assert_eq!(width(text), measure_text_width(text), "{text:?}");
         }
     }
 
