@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::panic::resume_unwind;
 
 use hawser_manager::Action;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 /// Dials under way, each as a task of its own under a name of type `K`, with an outcome of type `T`. There
 /// are as many tasks as dials were started and have not been returned by [`next`](Self::next).
@@ -96,17 +96,36 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> Dials<K, T> {
     pub async fn next(&mut self) -> (K, T) {
         loop {
             match self.tasks.join_next_with_id().await {
-                Some(Ok((id, outcome))) => {
-                    // That of one that was cancelled at the last moment is dropped.
-                    if let Some((name, _)) = self.wanted.remove(&id) {
-                        return (name, outcome);
+                Some(joined) => {
+                    if let Some(outcome) = self.outcome(joined) {
+                        return outcome;
                     }
                 }
-                Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
-                // It was cancelled.
-                Some(Err(_)) => {}
                 None => pending().await,
             }
+        }
+    }
+
+    /// The next outcome as of [`next`](Self::next), if it is there already. Whoever judges what is late must
+    /// have taken all that are there before.
+    ///
+    /// # Panics
+    /// If a dial has panicked.
+    pub fn try_next(&mut self) -> Option<(K, T)> {
+        loop {
+            let joined = self.tasks.try_join_next_with_id()?;
+            if let Some(outcome) = self.outcome(joined) {
+                return Some(outcome);
+            }
+        }
+    }
+
+    /// The outcome of a task that has ended, unless the dial was cancelled, at the last moment as well.
+    fn outcome(&mut self, joined: Result<(Id, T), JoinError>) -> Option<(K, T)> {
+        match joined {
+            Ok((id, outcome)) => self.wanted.remove(&id).map(|(name, _)| (name, outcome)),
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            Err(_) => None,
         }
     }
 }
@@ -137,6 +156,22 @@ mod tests {
         assert!(dials.is_empty());
         let more = timeout(Duration::from_secs(60), dials.next()).await;
         assert!(more.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outcomes_that_are_there_are_taken_without_waiting() {
+        let mut dials = Dials::default();
+        for (name, seconds) in [('a', 1), ('b', 2), ('c', 3), ('d', 60)] {
+            dials.start(name, after(seconds));
+        }
+        assert_eq!(dials.try_next(), None);
+        sleep(Duration::from_secs(4)).await;
+        assert!(dials.cancel('b'));
+        let mut there = [dials.try_next(), dials.try_next()];
+        there.sort();
+        assert_eq!(there, [Some(('a', 1)), Some(('c', 3))]);
+        assert_eq!(dials.try_next(), None);
+        assert!(!dials.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

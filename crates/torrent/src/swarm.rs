@@ -204,6 +204,14 @@ impl<T: Transport> Swarm<T> {
                 dialed = self.dialing.dials.next() => outcome = Some(dialed),
                 () = timer.expired() => ticked = true,
             }
+            if ticked {
+                // What has arrived counts before it is judged what is late.
+                while batch.len() < AT_ONCE
+                    && let Ok(event) = self.inbox.try_recv()
+                {
+                    batch.push(event);
+                }
+            }
             let now = Instant::now();
             let waited_since = due.map_or(now, |due| due.max(before));
             before = now;
@@ -213,7 +221,9 @@ impl<T: Transport> Swarm<T> {
                 self.ending.alive_at += pause;
             }
             is_quiet = ticked;
-            if let Some((dialed, result)) = outcome {
+            while let Some((dialed, result)) =
+                outcome.take().or_else(|| self.dialing.dials.try_next())
+            {
                 self.dialed(dialed, result, now);
             }
             for event in batch.drain(..) {
