@@ -227,8 +227,9 @@ fn the_error_of_limits_is_measured() {
 #[test]
 fn what_many_links_cost_is_measured() {
     let args = [
-        "--part", "links", "--links", "10,300", "--repeat", "1", "--time", "100ms",
+        "--part", "links", "--links", "10,300", "--repeat", "1", "--time", "300ms",
     ];
+    // On a busy machine nothing may arrive in a shorter time.
     let Some(table) = limits(&args) else { return };
     let rows = table["links"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 2 * 3, "{table}");
