@@ -131,7 +131,8 @@ struct FullInfo {
 impl Subflow {
     /// Whether the other end has accepted the subflow. The end that creates one has it as established a
     /// round trip earlier, with the other end's first segment: only the answer to its own second one tells
-    /// (RFC 8684, section 3.2: no data is sent before it).
+    /// (RFC 8684, section 3.2: no data is sent before it). The first segment repeated counts as well: it is
+    /// repeated only when the second one takes a second to arrive.
     pub fn is_accepted(&self) -> bool {
         self.state == State::Established && self.segments_received > 1
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hawser_bootstrap::Server;
 use hawser_bulk::{Algorithm, PathOptions};
 use hawser_http::{Tls, TlsError, TlsFiles, TokenHash, plain_words};
-use hawser_keys::PeerKey;
+use hawser_keys::{Allowed, KeysFileError, PeerKey};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -166,6 +166,17 @@ pub struct ReceiveConfig {
     /// limit.
     #[serde(default, deserialize_with = "text::rate")]
     pub rate: Option<u64>,
+}
+
+impl ReceiveConfig {
+    /// The keys that may send.
+    pub(crate) fn allowed(&self) -> Result<Allowed, KeysFileError> {
+        let allowed = Allowed::new(self.allow.iter().copied());
+        match &self.allowed_keys {
+            Some(path) => allowed.with_file(path),
+            None => Ok(allowed),
+        }
+    }
 }
 
 /// A user.

@@ -9,7 +9,6 @@ use tokio::time::MissedTickBehavior;
 
 use crate::config::{Config, ConfigError};
 use crate::event::ServiceEvent;
-use crate::run::allowed;
 use crate::service::Service;
 
 /// Time between two looks at the file: what is revoked there has ended well within a second.
@@ -97,7 +96,7 @@ pub(crate) async fn follow(
         };
         known.set_keys(config.transfers.server_keys.iter().copied());
         if let (Some(clients), Some(receive)) = (&clients, &config.receive) {
-            match allowed(receive) {
+            match receive.allowed() {
                 Ok(allowed) => clients.set(allowed),
                 Err(error) => {
                     // The file may be there later: the keys that are not in it count at once.

@@ -16,7 +16,7 @@ use hawser_bulk::{
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
 use hawser_http::TlsError;
 use hawser_kernel::bind::Refused;
-use hawser_keys::{Allowed, KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
+use hawser_keys::{KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -155,7 +155,7 @@ pub async fn run(
     let mut receiving = None;
     let mut clients = None;
     if let (Some(receive), Some(folder)) = (&config.receive, receive_folder) {
-        let allowed = Clients::allowed(allowed(receive)?);
+        let allowed = Clients::allowed(receive.allowed()?);
         let sockets = Sockets {
             listen: receive.listen,
             data_port: receive.data_port.map(NonZeroU16::get),
@@ -268,15 +268,6 @@ fn options(config: &Config, known: Known) -> TransferOptions {
         wants: Wants::default(),
         // The queue tries again, and lets others run meanwhile.
         retry: Duration::ZERO,
-    }
-}
-
-/// The keys that may send.
-pub(crate) fn allowed(receive: &ReceiveConfig) -> Result<Allowed, KeysFileError> {
-    let allowed = Allowed::new(receive.allow.iter().copied());
-    match &receive.allowed_keys {
-        Some(path) => allowed.with_file(path),
-        None => Ok(allowed),
     }
 }
 
