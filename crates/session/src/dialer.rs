@@ -1,6 +1,8 @@
 //! The dials to one remote, as its path manager orders them.
 
+use std::collections::VecDeque;
 use std::future::Future;
+use std::iter;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,6 +40,8 @@ pub struct Dialer<R: Remote> {
     pub paths: PathSet<R::Path>,
     offers: watch::Receiver<Arc<Vec<R::Path>>>,
     dials: Dials<SubflowId, R::Outcome>,
+    /// Outcomes that are there and not returned yet.
+    ready: VecDeque<(SubflowId, R::Outcome)>,
     /// Due when the path manager is.
     timer: Timer,
 }
@@ -55,6 +59,7 @@ impl<R: Remote> Dialer<R> {
             paths,
             offers,
             dials: Dials::default(),
+            ready: VecDeque::new(),
             timer: Timer::default(),
         }
     }
@@ -62,6 +67,9 @@ impl<R: Remote> Dialer<R> {
     /// Waits until something happens that may lead to orders. Returns the outcome of a dial that is still
     /// wanted; `None` when other paths are offered, or when orders are due. Cancel safe.
     pub async fn next(&mut self) -> Option<(SubflowId, R::Outcome)> {
+        if let Some(outcome) = self.ready.pop_front() {
+            return Some(outcome);
+        }
         self.timer.set(self.paths.next_due());
         tokio::select! {
             Ok(()) = self.offers.changed() => {
@@ -82,11 +90,18 @@ impl<R: Remote> Dialer<R> {
 
     /// Weighs the paths if that is due, by what `carried` says of each subflow; starts and cancels dials as
     /// ordered, and returns the orders about subflows that are connected. Must be called after each event,
-    /// inside a tokio runtime. It takes what is offered meanwhile into account, so that whoever asks
-    /// afterwards whether there is a path is not answered before the offers are read.
+    /// inside a tokio runtime.
+    ///
+    /// What has happened meanwhile comes first: offers are read, so that whoever asks afterwards whether
+    /// there is a path gets a true answer; and while outcomes of dials are there that [`next`](Self::next)
+    /// has not returned, there are no orders, as a dial that has succeeded is not late.
     pub fn orders(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) -> Vec<Order> {
         if self.offers.has_changed().unwrap_or_default() {
             self.take_offers(now);
+        }
+        self.ready.extend(iter::from_fn(|| self.dials.try_next()));
+        if !self.ready.is_empty() {
+            return Vec::new();
         }
         self.paths.tick(carried, now);
         let (remote, paths, dials) = (&self.remote, &mut self.paths, &mut self.dials);
@@ -100,12 +115,13 @@ impl<R: Remote> Dialer<R> {
 
     /// Whether a dial is under way.
     pub fn is_dialing(&self) -> bool {
-        !self.dials.is_empty()
+        !self.dials.is_empty() || !self.ready.is_empty()
     }
 
     /// Cancels all dials.
     pub fn cancel(&mut self) {
         self.dials.cancel_all();
+        self.ready.clear();
     }
 }
 

@@ -160,6 +160,26 @@ async fn a_dial_that_is_not_wanted_any_more_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_of_dials_is_known_before_paths_are_judged() {
+    let (mut dialer, _offers) = dialer(&[(1, Ok(1))], &[1]);
+    orders(&mut dialer);
+    // This program gets no processor time for a minute, and something else has happened.
+    sleep(Duration::from_secs(60)).await;
+    dialer.paths.set_demand(Demand::None);
+    for _ in 0..3 {
+        assert!(orders(&mut dialer).is_empty());
+        assert!(dialer.is_dialing());
+    }
+    let (subflow, outcome) = dialer.next().await.unwrap();
+    assert_eq!(outcome, Ok(1));
+    assert!(!dialer.is_dialing());
+    dialer.paths.connected(subflow, None, now());
+    let ordered = orders(&mut dialer);
+    let closes = |order: &Order| matches!(order.action, Action::Close { .. });
+    assert!(ordered.len() == 1 && closes(&ordered[0]), "{ordered:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn orders_about_connected_subflows_are_returned() {
     let (mut dialer, offers) = dialer(&[(0, Ok(1))], &[1]);
     assert_eq!(dialer.next().await, None);
