@@ -15,7 +15,7 @@ use crate::switch::Switch;
 
 /// After this time without a packet a thread releases memory, and blocks until the next one.
 const REST: Duration = Duration::from_secs(1);
-/// Longest wait for threads to go over to other ports: only one that has ended takes so long.
+/// Longest wait for other threads to wait for changed ports. Only a thread that has ended takes longer.
 const GO_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The switch of one thread. The others lock it to change the state of links, or to read counters;

@@ -92,9 +92,9 @@ impl<R: Remote> Dialer<R> {
     /// ordered, and returns the orders about subflows that are connected. Must be called after each event,
     /// inside a tokio runtime.
     ///
-    /// What has happened meanwhile comes first: offers are read, so that whoever asks afterwards whether
-    /// there is a path gets a true answer; and while outcomes of dials are there that [`next`](Self::next)
-    /// has not returned, there are no orders, as a dial that has succeeded is not late.
+    /// Earlier events come first. Offers are read, so that a caller which then asks whether a path exists
+    /// gets a current answer. While outcomes of dials wait for [`next`](Self::next) to return them, there
+    /// are no orders: a dial that has succeeded is not late.
     pub fn orders(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) -> Vec<Order> {
         if self.offers.has_changed().unwrap_or_default() {
             self.take_offers(now);

@@ -106,8 +106,8 @@ impl<K: Copy + Eq + Hash, T: Send + 'static> Dials<K, T> {
         }
     }
 
-    /// The next outcome as of [`next`](Self::next), if it is there already. Whoever judges what is late must
-    /// have taken all that are there before.
+    /// The next outcome as of [`next`](Self::next), if there is one already. Take all of these before
+    /// judging which dials are late.
     ///
     /// # Panics
     /// If a dial has panicked.
