@@ -27,6 +27,7 @@ use hawser_endhost::{Headers, HeadersError, Path, ScionAddr};
 use hawser_seal::{Cipher, SECRET};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 
 use crate::algorithm::Start;
 use crate::content::{Source, SourceError};
@@ -45,6 +46,9 @@ pub(crate) struct SessionKey(pub u64);
 pub(crate) use crate::protocol::SessionId;
 /// A subflow, as this host numbers them.
 pub(crate) use crate::protocol::SubflowKey;
+
+/// What was measured of each subflow, and when.
+pub(crate) type Measurements = (Vec<(SubflowKey, Measured)>, Instant);
 
 /// The thread that works the data socket. Dropping it ends the thread.
 pub(crate) struct Data {
@@ -100,8 +104,8 @@ pub(crate) enum Command {
     Written(SessionKey, Vec<u8>, u64),
     /// A range arrived and did not match: it is received again.
     Again(SessionKey, u64, Vec<u8>),
-    /// Measures the subflows of a session now.
-    Measure(SessionKey),
+    /// Measures the subflows of a session now. The answer is dropped if the session has ended.
+    Measure(SessionKey, oneshot::Sender<Measurements>),
     /// Ends a session.
     End(SessionKey),
     /// Ends the thread.

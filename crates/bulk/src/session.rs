@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::Patience;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 pub(crate) use self::listing::List;
@@ -247,19 +248,11 @@ impl Session {
 
     /// Takes the last measurements of all subflows, and reports the last progress.
     async fn measure(&mut self) {
-        self.data.give(Command::Measure(self.key));
-        let events = &mut self.data_events;
-        let measured = async {
-            while let Some(event) = events.recv().await {
-                // Of those before, all are out of date.
-                if let (DataEvent::Measured(all, at), true) = (event, events.is_empty()) {
-                    return Some((all, at));
-                }
-            }
-            None
-        };
+        // An answer of its own: among the events others may follow it, or come before it.
+        let (answer, measured) = oneshot::channel();
+        self.data.give(Command::Measure(self.key, answer));
         let measured = tokio::time::timeout(MEASURED, measured).await;
-        if let Ok(Some((all, at))) = measured {
+        if let Ok(Ok((all, at))) = measured {
             self.on_measured(all, at);
         }
     }

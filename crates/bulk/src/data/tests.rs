@@ -153,6 +153,20 @@ async fn only_packets_that_open_change_the_path_of_answers() {
     send_over(&until(&path, soon + 600), &probe).await;
     peer.acknowledged(fresh).await;
     assert_eq!(expiry(), soon + 600);
+
+    // Measurements are an answer of their own, whatever events wait or follow; none once the session ended.
+    let measure = async || {
+        let (answer, measured) = oneshot::channel();
+        data.commands().give(Command::Measure(session, answer));
+        tokio::time::timeout(LONGEST, measured).await.unwrap()
+    };
+    let (all, _) = measure().await.unwrap();
+    assert_eq!(
+        all.iter().map(|(key, _)| *key).collect::<Vec<_>>(),
+        [subflow]
+    );
+    data.commands().give(Command::End(session));
+    assert!(measure().await.is_err());
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use super::coupled::Coupled;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::subflow::Subflows;
-use super::{Command, DataEvent, SessionKey, SubflowKey, Waker};
+use super::{Command, DataEvent, Measurements, SessionKey, SubflowKey, Waker};
 
 /// Receives before anything is sent. More would only fill the caches.
 const ROUNDS: usize = 4;
@@ -59,14 +59,19 @@ impl Session {
         }
     }
 
-    /// Reports measurements of the subflows.
-    fn measure(&self) {
+    /// Measurements of the subflows.
+    fn measurements(&self) -> Measurements {
         let all = match &self.part {
             Part::Source(outgoing) => outgoing.measure(&self.subflows),
             Part::Sink(incoming) => incoming.measure(&self.subflows),
         };
-        self.subflows
-            .report(DataEvent::Measured(all, Instant::now()));
+        (all, Instant::now())
+    }
+
+    /// Reports measurements of the subflows.
+    fn measure(&self) {
+        let (all, at) = self.measurements();
+        self.subflows.report(DataEvent::Measured(all, at));
     }
 }
 

@@ -128,9 +128,10 @@ impl Worker {
                     incoming.again(range, bytes);
                 }
             }
-            Command::Measure(session) => {
+            Command::Measure(session, answer) => {
                 if let Some(one) = self.sessions.get(&session) {
-                    one.measure();
+                    // The session may wait no longer.
+                    let _ = answer.send(one.measurements());
                 }
             }
             Command::End(session) => {
