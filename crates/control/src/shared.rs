@@ -353,7 +353,7 @@ mod tests {
         assert!(shared.reload().await.is_ok());
         let (now, next) = seen().await.unwrap();
         assert_eq!(now, mtu - 1);
-        // Who asks for further pages of an answer begins again.
+        // A client that pages through an answer must begin again.
         assert!(next > generation);
     }
 

@@ -82,6 +82,8 @@ struct Connection {
     /// Since when it has had no subflow though there are live slots.
     bare: Option<Instant>,
     refusals: Option<Refusals>,
+    /// When the next question for what the other side has accepted is due, if one was asked.
+    proof_due: Option<Instant>,
 }
 
 /// New subflows that the other side has refused since a connection has had none that works.
@@ -154,6 +156,7 @@ impl Plan {
             failed: BTreeSet::new(),
             bare: None,
             refusals: None,
+            proof_due: None,
         };
         self.connections.insert(token, connection);
         self.changed.insert(token);
@@ -317,9 +320,13 @@ impl Plan {
                         ends: one.ends,
                     });
                 changes.extend(dead);
-            } else if connection.has_any(Standing::Live) {
+            } else if connection.has_any(Standing::Live)
+                && connection.proof_due.is_none_or(|due| due <= now)
+            {
+                let due = now + PROOF_INTERVAL;
+                connection.proof_due = Some(due);
                 changes.push(Change::Prove { token });
-                self.later.insert((now + PROOF_INTERVAL, token));
+                self.later.insert((due, token));
             }
         }
         changes

@@ -169,6 +169,10 @@ fn the_only_subflow_stays_until_another_one_is_proven() {
     bench.joined(2, 10);
     for _ in 0..100 {
         assert_eq!(bench.changes(), [prove]);
+        // Once in each interval, whatever happens meanwhile.
+        bench.now += PROOF_INTERVAL / 2;
+        bench.live(&[2]);
+        assert_eq!(bench.changes(), []);
         bench.now = bench.plan.next_due().unwrap();
     }
     bench.closed(2, 10);
