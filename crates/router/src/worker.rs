@@ -33,7 +33,13 @@ pub(crate) fn wait_for_ports(switches: &[Mutex<Switch>]) {
         let switch = lock(switch);
         switch.awaited != switch.version
     };
-    while switches.iter().any(is_behind) && Instant::now() < deadline {
+    while switches.iter().any(is_behind) {
+        if Instant::now() >= deadline {
+            tracing::warn!(
+                "a thread still waits at removed interfaces, whose addresses stay taken"
+            );
+            return;
+        }
         std::thread::sleep(NAP);
     }
 }
