@@ -22,8 +22,10 @@ doctor() { "$H" doctor --json "$@"; }
 patient() { doctor --timeout 60s "$@"; }
 at_end() { trap "$1" EXIT; }
 hold() {
-    "$H" internal plain-receive "$1" "$2" >"$F/held.$1" & at_end "kill $!"
-    until [ -s "$F/held.$1" ]; do sleep 0.05; done
+    # Made here: the one before may have left a file, which `>` empties only once the process began.
+    held=$(mktemp "$F/held.XXXXXX")
+    "$H" internal plain-receive "$1" "$2" >"$held" & at_end "kill $!"
+    until [ -s "$held" ]; do sleep 0.05; done
 }
 clock() { LD_PRELOAD="$F/$1.so"; export LD_PRELOAD; }
 keys() {
