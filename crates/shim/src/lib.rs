@@ -6,7 +6,6 @@
 //!   and the kernel's MPTCP sockets, and the rules that capture programs' connections.
 //! - [`carrier`]: moves packets between the TUN device and SCION lanes.
 //! - [`status`]: what there is to see of both.
-//! - [`streams`]: connections as streams over several QUIC connections, without MPTCP.
 //! - [`choice`]: which of the two a connection takes.
 //!
 //! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
@@ -25,7 +24,6 @@ mod packets;
 pub mod protocol;
 mod slots;
 pub mod status;
-pub mod streams;
 
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range
 /// of ports that routers deliver to (31000 to 32767).

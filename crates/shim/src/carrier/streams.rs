@@ -23,7 +23,7 @@ pub(crate) use self::outgoing::carry;
 pub(crate) use self::path::{Accepted, accept_path, open_path};
 pub(crate) use self::registry::Connections;
 use crate::protocol::Status;
-use crate::streams::{
+use hawser_streams::{
     Decoder, Estimate, Event, FrameError, PathKey, Read, Side, StreamId, Streams, Violation,
 };
 

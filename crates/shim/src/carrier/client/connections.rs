@@ -13,7 +13,7 @@ use crate::carrier::streams::{self, Instance};
 use crate::carrier::table::SlotTable;
 use crate::choice::{CarrierChoice, CarrierKind};
 use crate::link::Role;
-use crate::streams::Side;
+use hawser_streams::Side;
 
 impl ClientSession {
     /// Answers the requests that wait for a path, if there is one.

@@ -6,7 +6,7 @@ use tokio::sync::{SetOnce, mpsc};
 
 use super::{SharedStreams, Stream};
 use crate::protocol::Status;
-use crate::streams::Side;
+use hawser_streams::Side;
 
 /// The streams of one process of the side that opens them.
 pub(crate) struct Instance {

@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{Instance, ReceiveError, Stream};
 use crate::carrier::lane::{LaneEvent, SealedLane};
-use crate::streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
+use hawser_streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{Estimate, Losses};
+use crate::{Estimate, Losses};
 
 /// Bytes of a packet.
 const PACKET: usize = 1200;

@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::receive::ReceiveHalf;
-use super::{AHEAD, Event, MAX_STREAMS, PathKey, Side, StreamId, Streams, Violation};
-use crate::protocol::Status;
+use super::{
+    AHEAD, CLOSED, Event, MAX_STREAMS, PathKey, Side, StreamId, Streams, TOO_MANY, Violation,
+};
 
 impl Streams {
     /// Takes in a frame that arrived over `path`.
@@ -55,8 +56,7 @@ impl Streams {
                     } else {
                         // It was reset over there, and the frame that said so was lost with its path.
                         self.streams.remove(&id);
-                        let code = Status::Connected.to_u8();
-                        self.events.push_back(Event::Reset(id, code));
+                        self.events.push_back(Event::Reset(id, CLOSED));
                     }
                 }
             }
@@ -109,8 +109,7 @@ impl Streams {
     fn begin(&mut self, id: StreamId) -> Result<(), Violation> {
         if self.see(id)? {
             if self.streams.len() >= MAX_STREAMS {
-                let code = Status::Unreachable.to_u8();
-                self.resets.insert(id, code);
+                self.resets.insert(id, TOO_MANY);
                 self.due.resets.insert(id);
             } else {
                 self.insert(id);

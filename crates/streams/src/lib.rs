@@ -1,6 +1,6 @@
-//! Streams of a session over all of its QUIC connections: no I/O, no clock.
+//! Streams between two hosts over several connections, each of which has a path: no I/O, no clock.
 //!
-//! Each captured connection is a stream. Its bytes are cut into blocks, each of which is sent over the
+//! The bytes of a stream are cut into blocks, each of which is sent over the
 //! path that delivers it first, and put in order again at the other end by their offsets. What is not
 //! acknowledged is kept, and sent again over other paths when its path is lost, or when it is late:
 //! whatever a path does, the others carry on. The bytes that the receiver has room for are announced
@@ -11,6 +11,8 @@ mod arrive;
 mod estimate;
 mod flight;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod losses;
 #[cfg(test)]
 mod model;
@@ -49,6 +51,8 @@ const MAX_STREAMS: usize = 16 << 10;
 const AHEAD: usize = 64 << 10;
 /// The code of a stream that one of its ends closed in haste.
 const CLOSED: u8 = 0;
+/// The code of a stream beyond [`MAX_STREAMS`].
+const TOO_MANY: u8 = 3;
 /// Bytes of acknowledgements and the like that are sent together.
 const CONTROL: usize = 1 << 10;
 

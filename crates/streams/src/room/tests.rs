@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::streams::{Decoder, Frame, Read, Side, StreamId, Streams, Violation};
+use crate::{Decoder, Frame, Read, Side, StreamId, Streams, Violation};
 
 /// The side that accepts streams, and what its peer may send and has sent of each.
 struct Peer {

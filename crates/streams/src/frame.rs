@@ -60,7 +60,7 @@ pub enum Frame {
     Reset {
         /// The stream.
         id: StreamId,
-        /// Why: the code of a [`Status`](crate::protocol::Status).
+        /// Why: a code of the user's.
         code: u8,
     },
     /// The stream is no longer known: it was reset, or has arrived as a whole.
@@ -262,12 +262,12 @@ impl Decoder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn frames() -> impl Strategy<Value = Frame> {
+    pub(crate) fn frames() -> impl Strategy<Value = Frame> {
         prop_oneof![
             any::<(u64, bool, u64)>().prop_map(|(instance, known, path)| Frame::Hello {
                 instance,

@@ -1,7 +1,7 @@
 //! Measures how a flood of forged SCMP errors against a seeder slows a download: over one path and
 //! over four, for each kind of error, at several rates.
 //!
-//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 by default),
+//! `cargo bench -p hawser-cli --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 by default),
 //! over links of `MBIT` Mbit/s (no limit by default). Undisturbed and flooded downloads alternate;
 //! the table has medians. Every file is compared with the seeded one. The benchmark brings up a
 //! lab, so it needs root or user namespaces.
