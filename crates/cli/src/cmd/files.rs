@@ -24,6 +24,29 @@ pub fn check_input(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Checks that a folder is the configuration of an AS.
+///
+/// # Errors
+/// Wrong use, if it is not.
+pub fn check_as_folder(path: &Path) -> Result<(), Failure> {
+    let wrong = |why: &str| {
+        Err(Failure::usage(format!(
+            "{}: {why}: name the folder of the AS, which has its topology.json",
+            path.display()
+        )))
+    };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => wrong("no such folder"),
+        Err(error) => Err(unreadable(path, &error)),
+        Ok(found) if !found.is_dir() => wrong("is not a folder"),
+        Ok(_) => match path.join("topology.json").try_exists() {
+            Ok(false) => wrong("no topology.json in it"),
+            // What is there, or cannot be looked at, is reported as it is read.
+            _ => Ok(()),
+        },
+    }
+}
+
 /// Checks that a folder that `-o` names exists, or may be created.
 ///
 /// # Errors

@@ -64,7 +64,7 @@ impl HostArgs {
     /// When it cannot join; wrong use, if a folder is named that does not exist.
     pub async fn join(&self) -> Result<Endhost, Failure> {
         if let Some(folder) = &self.config_dir {
-            files::check_input(folder)?;
+            files::check_as_folder(folder)?;
         }
         Ok(Endhost::bootstrap(&self.bootstrap().await?).await?)
     }

@@ -149,7 +149,7 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         owner,
     } = command;
     process::end_with(owner)?;
-    files::check_input(&dir)?;
+    files::check_as_folder(&dir)?;
     // Before any thread is started: threads inherit it.
     let signals = Signals::block().doing("waiting for signals")?;
     let dir = AsDir::new(dir);
@@ -193,7 +193,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         owner,
     } = command;
     process::end_with(owner)?;
-    files::check_input(&dir)?;
+    files::check_as_folder(&dir)?;
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {
         let hangups = process::hangups()?;

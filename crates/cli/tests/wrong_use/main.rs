@@ -47,6 +47,26 @@ fn a_missing_daemon_is_reported_with_the_remedy() {
 }
 
 #[test]
+fn the_folder_of_an_as_must_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    for (path, why) in [
+        ("/nowhere", "no such folder"),
+        (file.to_str().unwrap(), "is not a folder"),
+        (folder.path().to_str().unwrap(), "no topology.json in it"),
+    ] {
+        for args in [
+            &["router", "run", path][..],
+            &["control", "run", path],
+            &["paths", "1-ff00:0:110", "--config-dir", path],
+        ] {
+            refused(&hawser(args), 2, &[path, why, "topology.json"]);
+        }
+    }
+}
+
+#[test]
 fn a_named_daemon_or_folder_must_exist() {
     for (args, name) in [
         (["--sciond", "127.0.0.1:2"], "127.0.0.1:2"),

@@ -269,6 +269,44 @@ async fn administrators_keep_links_ases_and_maxima() {
 }
 
 #[tokio::test]
+async fn a_number_removes_only_a_link_of_its_type() {
+    let server = Server::start().await;
+    let second = json!({ "isd_as": "1-ff00:0:120", "label": "B", "addresses": ["10.0.1.1"] });
+    let path = "POST /api/v1/attachment-points";
+    let added = server.of("root", path, &second.to_string()).await;
+    assert_eq!(added.status, 201, "{added:?}");
+    let ends = json!({ "ends": [HERE, "1-ff00:0:120"] });
+    let path = "POST /api/v1/core-links";
+    let core = server.of("root", path, &ends.to_string()).await.json();
+    let core = &core["id"];
+
+    let numbers = async |path: &str, key: &str| {
+        let list = server.of("eve", path, "").await.json();
+        let links = list[key].as_array().unwrap().iter();
+        links.map(|link| link["id"].clone()).collect::<Vec<_>>()
+    };
+    let user_links = numbers("GET /api/v1/links", "links").await;
+    let core_links = numbers("GET /api/v1/core-links", "core_links").await;
+    assert!(!user_links.is_empty() && core_links == [core.clone()]);
+    for (route, id) in user_links
+        .iter()
+        .map(|id| ("core-links", id))
+        .chain([("links", core)])
+    {
+        let path = format!("DELETE /api/v1/{route}/{id}");
+        let refused = server.of("root", &path, "").await;
+        assert_eq!(refused.status, 404, "{path}: {refused:?}");
+    }
+    assert_eq!(numbers("GET /api/v1/links", "links").await, user_links);
+    assert_eq!(
+        numbers("GET /api/v1/core-links", "core_links").await,
+        core_links
+    );
+    let path = format!("DELETE /api/v1/core-links/{core}");
+    assert_eq!(server.of("root", &path, "").await.status, 204);
+}
+
+#[tokio::test]
 async fn nobody_reads_tokens() {
     let server = Server::start().await;
     let added = server
