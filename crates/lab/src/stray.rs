@@ -1,9 +1,10 @@
 //! The processes of a lab whose state is damaged or gone, found by their command lines.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use hawser_kernel::namespace::{self, Kind, NetNsId};
 
@@ -15,6 +16,9 @@ use crate::state::Service;
 
 /// The arguments that run a lab's supervisor, before the folder of the lab.
 pub(crate) const SUPERVISOR: [&str; 2] = ["internal", "lab-supervisor"];
+
+/// Longest wait for the arguments of a process that begins a program.
+const SET_UP: Duration = Duration::from_millis(100);
 
 /// What a process does for a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +88,29 @@ fn find(dir: &Path) -> io::Result<Vec<(i32, Role)>> {
 
 /// What a process does for the lab in `dir`; `None` for any other process, and those of other users.
 fn role_of(pid: i32, dir: &Path) -> Option<Role> {
-    let path = format!("/proc/{pid}");
-    let owner = std::fs::metadata(&path).ok()?.uid();
+    let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     // A process in a user namespace of its own may belong to nobody in this one.
     let own = rustix::process::geteuid().as_raw();
     if owner != own && !namespace::is_privileged() {
         return None;
     }
-    role(&std::fs::read(path + "/cmdline").ok()?, dir)
+    role(&arguments(pid)?, dir)
+}
+
+/// The arguments of a process, as proc_pid_cmdline(5) has them; `None` if it has ended. A process that
+/// begins a program has none until the kernel has set it up, which takes long on a busy machine: this waits
+/// for them up to [`SET_UP`].
+fn arguments(pid: i32) -> Option<Vec<u8>> {
+    let deadline = Instant::now() + SET_UP;
+    loop {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        // Threads of the kernel and processes that have ended have no program.
+        let has_program = || fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        if !arguments.is_empty() || !has_program() || Instant::now() >= deadline {
+            return Some(arguments);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The role of a process with these arguments, each with a zero at its end (proc_pid_cmdline(5)).
@@ -112,7 +131,23 @@ fn role(arguments: &[u8], dir: &Path) -> Option<Role> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn a_process_that_begins_a_program_has_its_arguments() {
+        for _ in 0..200 {
+            // The kernel lets the parent go on before the arguments are there.
+            let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+            let found = arguments(child.id().try_into().unwrap());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let found = String::from_utf8(found.unwrap()).unwrap();
+            // Before it begins the program it has those of this process.
+            assert_ne!(found, "");
+        }
+    }
 
     #[test]
     fn processes_of_a_lab_are_told_from_others() {

@@ -207,13 +207,7 @@ fn is_whole(status: &Value) -> bool {
 fn show(bed: &mut Bed, args: &[&str], after: Duration) {
     let (mut child, mark) = bed.show(args);
     end(&mut child, after);
-    eventually("the end of all it started", || {
-        bed::marked(&mark).is_empty()
-    });
-    // The next change removes the rest: of a lab that was killed while it was set up.
-    let other = format!("none-{mark}");
-    bed.run(&["lab", "down", "--name", &other]);
-    bed.assert_only_own_folders();
+    bed.await_end(&mark);
 }
 
 fn end(child: &mut Child, after: Duration) {
