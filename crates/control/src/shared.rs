@@ -2,14 +2,14 @@
 //! it.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use connectrpc::{
     ConnectError, Encodable, JsonDeserialize, JsonSerialize, Response, Router, handler_fn,
 };
+use hawser_file::Stamp;
 use hawser_topology::{AsDir, IsdAsn, Shape};
 use scion_protobuf::buffa::Message;
 use tokio::sync::Mutex;
@@ -51,20 +51,7 @@ enum Source {
     /// From the keys of all ASes of a lab; they expire after this time.
     Lab(Duration),
     /// From a file, which is replaced from time to time, read when it was this one.
-    Published {
-        file: PathBuf,
-        read: Option<Version>,
-    },
-}
-
-/// What tells a file from those that replace it: device, inode, size and the time of its last
-/// change in nanoseconds.
-pub(crate) type Version = (u64, u64, u64, i128);
-
-pub(crate) fn version(file: &Path) -> Option<Version> {
-    let meta = file.metadata().ok()?;
-    let changed = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some((meta.dev(), meta.ino(), meta.size(), changed))
+    Published { file: PathBuf, read: Option<Stamp> },
 }
 
 impl State {
@@ -97,7 +84,7 @@ impl State {
     /// Forgets what was read from a file of segments that was replaced or removed since.
     fn forget_replaced(&mut self) {
         if let Source::Published { file, read } = &mut self.source {
-            let found = version(file);
+            let found = Stamp::of(file);
             if found != *read || found.is_none() {
                 *read = found;
                 if let Read::Plane(plane) = &self.read {

@@ -1,13 +1,17 @@
-//! Small files that are written whole or not at all.
+//! Small files: written whole or not at all, and watched for changes.
 //!
 //! A file is written to a temporary file in the same folder, synced, and renamed. After a crash, or when
 //! the disk is full, readers see either the old content or the new content, never a part.
+
+mod stamp;
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+pub use self::stamp::Stamp;
 
 /// Permissions of a file that everybody may read, as far as the umask lets them.
 pub const PUBLIC: u32 = 0o666;

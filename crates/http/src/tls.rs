@@ -1,11 +1,11 @@
 //! TLS by files, with certificates of clients.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use hawser_file::Stamp;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -52,7 +52,7 @@ struct Current {
     acceptor: TlsAcceptor,
     expires: SystemTime,
     /// Stamps of the files from before they were read, so that no change is missed.
-    stamps: Vec<Stamp>,
+    stamps: Vec<Option<Stamp>>,
 }
 
 /// Why TLS cannot be served.
@@ -161,7 +161,7 @@ impl Tls {
         }
     }
 
-    async fn stamps(&self) -> Vec<Stamp> {
+    async fn stamps(&self) -> Vec<Option<Stamp>> {
         let files = self.0.files.clone();
         let stamps = tokio::task::spawn_blocking(move || files.stamps());
         stamps.await.unwrap_or_default()
@@ -181,38 +181,29 @@ impl Tls {
 }
 
 impl TlsFiles {
-    fn stamps(&self) -> Vec<Stamp> {
+    fn stamps(&self) -> Vec<Option<Stamp>> {
         let always = [self.certificate.as_path(), self.key.as_path()];
         let all = always.into_iter().chain(self.client_ca.as_deref());
-        all.map(stamp).collect()
+        all.map(Stamp::of).collect()
     }
 }
 
-/// What shows that a file has changed: when it was written, its length and its number; `None` if it
-/// cannot be read.
-type Stamp = Option<(SystemTime, u64, u64)>;
-
-fn stamp(path: &Path) -> Stamp {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+/// Decides when files are read again, by a stamp of all of them.
+struct Follower<S> {
+    /// That of the files as they were read, and as they were seen last.
+    read: S,
+    seen: S,
 }
 
-/// Decides when files are read again.
-struct Follower {
-    /// Those of the files as they were read, and as they were seen last.
-    read: Vec<Stamp>,
-    seen: Vec<Stamp>,
-}
-
-impl Follower {
-    fn new(read: Vec<Stamp>) -> Self {
+impl<S: Clone + PartialEq> Follower<S> {
+    fn new(read: S) -> Self {
         let seen = read.clone();
         Self { read, seen }
     }
 
     /// Whether the files are to be read now: they have changed, and are the same as the last time. A
     /// certificate and its key are renewed one after the other.
-    fn is_due(&mut self, now: Vec<Stamp>) -> bool {
+    fn is_due(&mut self, now: S) -> bool {
         let is_due = now != self.read && now == self.seen;
         if is_due {
             self.read.clone_from(&now);

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use hawser_file::Stamp;
 use hawser_topology::{AsDir, AsTopology};
 use hawser_trust::{Trc, TrcId};
 use serde_json::Value;
-
-use crate::shared::{Version, version};
 
 /// Characters of a line of PEM.
 const LINE: usize = 64;
@@ -51,7 +50,7 @@ impl Files {
 }
 
 /// A value read from a file or folder, kept until that changes.
-struct Cached<T>(Mutex<Option<(Version, Arc<T>)>>);
+struct Cached<T>(Mutex<Option<(Stamp, Arc<T>)>>);
 
 impl<T> Default for Cached<T> {
     fn default() -> Self {
@@ -64,7 +63,7 @@ impl<T> Cached<T> {
     fn get(&self, path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<Arc<T>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken first, so that a change while this reads is noticed the next time.
-        let found = version(path);
+        let found = Stamp::of(path);
         if let (Some((of, value)), Some(found)) = (&*kept, found)
             && *of == found
         {

@@ -101,13 +101,12 @@ fn files_that_cannot_be_used_change_nothing() {
 
 #[test]
 fn files_are_read_again_once_they_have_settled() {
-    let stamp = |number| vec![Some((SystemTime::UNIX_EPOCH, 0, number))];
-    let mut follower = Follower::new(stamp(1));
-    assert!(!follower.is_due(stamp(1)));
-    assert!(!follower.is_due(stamp(2)));
-    assert!(!follower.is_due(stamp(3)));
-    assert!(follower.is_due(stamp(3)));
-    assert!(!follower.is_due(stamp(3)));
+    let mut follower = Follower::new(1);
+    let mut is_due = |stamp| follower.is_due(stamp);
+    assert_eq!(
+        [1, 2, 3, 3, 3].map(&mut is_due),
+        [false, false, false, true, false]
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A map's file that is read anew when it changes.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use hawser_file::Stamp;
 
 use super::file::{MapFile, MapFileError};
 
@@ -14,29 +14,6 @@ pub struct Follower {
     /// The map's file and those of its policies, as they were before they were read last: empty
     /// before the first time.
     seen: Vec<(PathBuf, Option<Stamp>)>,
-}
-
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    /// A file that is written anew by a rename has another one.
-    inode: (u64, u64),
-    len: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// The state of a file; `None` if there is none.
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        Some(Self {
-            inode: (found.dev(), found.ino()),
-            len: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
 }
 
 impl Follower {
@@ -86,6 +63,7 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -1,9 +1,9 @@
 //! `hawser limit watch`: the limits as a service.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_file::Stamp;
 use hawser_limit::{Limiter, Summary};
 use hawser_service::{READY, notify};
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,18 +29,9 @@ pub struct WatchArgs {
     replace: ReplaceArgs,
 }
 
-/// What shows that a file has changed: also one that another has replaced.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp(Vec<Option<(u64, u64, i64, i64)>>);
-
-impl Stamp {
-    fn of(files: &[PathBuf]) -> Self {
-        let stamp = |file: &PathBuf| {
-            let found = std::fs::metadata(file).ok()?;
-            Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
-        };
-        Self(files.iter().map(stamp).collect())
-    }
+/// The states of these files.
+fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
+    files.iter().map(|file| Stamp::of(file)).collect()
 }
 
 /// Sets the limits until this process gets SIGINT or SIGTERM. They stay in force then.
@@ -65,7 +56,7 @@ async fn watch(args: &WatchArgs) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let mut stamp = Stamp::of(&args.wanted.files()?);
+    let mut stamp = stamps(&args.wanted.files()?);
     let mut said = Said::default();
     // What is wrong from the beginning ends it, but for what failed of one device or link.
     let (summary, failed) = apply(args, &mut limiter)?;
@@ -92,7 +83,7 @@ async fn watch(args: &WatchArgs) -> Result<(), Failure> {
             is_due |= !said.failed.is_empty();
             until_retry = RETRY;
         }
-        let now = Stamp::of(&args.wanted.files()?);
+        let now = stamps(&args.wanted.files()?);
         is_due |= now != stamp || limiter.is_disturbed()?;
         stamp = now;
         if !is_due {
