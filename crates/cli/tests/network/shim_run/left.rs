@@ -25,10 +25,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// With the control groups of commands, of which the whole machine has one tree: for one test.
+    /// With the control groups of commands below that of this process, which several tests would share: for
+    /// one test.
     pub fn with_groups(bed: &Bed) -> Self {
         let mut snapshot = Self::take(bed);
-        collect_groups(Path::new("/sys/fs/cgroup"), &mut snapshot.groups);
+        let text = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let of_commands = |line: &&str| line.starts_with("0::") || line.contains("net_cls");
+        let own = text.lines().filter(of_commands);
+        let own: Vec<&str> = own.filter_map(|line| line.splitn(3, ':').nth(2)).collect();
+        collect_groups(Path::new("/sys/fs/cgroup"), &own, &mut snapshot.groups);
         snapshot
     }
 
@@ -59,18 +64,23 @@ impl Snapshot {
     }
 }
 
-/// The control groups of commands.
-fn collect_groups(folder: &Path, groups: &mut BTreeSet<String>) {
+/// The control groups of commands that are in one of the groups `own`, in the trees in `folder`.
+fn collect_groups(folder: &Path, own: &[&str], groups: &mut BTreeSet<String>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let path = entry.path();
-            if path.to_string_lossy().contains("/hawser-run-") {
+            let is_of_command = entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("hawser-run-");
+            let is_own = |own: &&str| folder.ends_with(own.trim_start_matches('/'));
+            if is_of_command && own.iter().any(is_own) {
                 groups.insert(path.to_string_lossy().into_owned());
             }
-            collect_groups(&path, groups);
+            collect_groups(&path, own, groups);
         }
     }
 }
