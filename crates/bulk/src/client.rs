@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_keys::Trust;
 use hawser_manager::PathOptions;
+use hawser_session::SharedPolicy;
 use tokio::sync::mpsc::UnboundedSender;
 
 use self::attempt::Attempt;
@@ -55,6 +56,9 @@ pub enum Request {
 pub struct TransferOptions {
     /// Which paths are used.
     pub paths: PathOptions,
+    /// Which paths may be used, where that can change while the transfer runs: in place of the policy in
+    /// `paths`.
+    pub policy: Option<SharedPolicy>,
     /// How the rate of each path is controlled.
     pub algorithm: Algorithm,
     /// How the server shows that it is the right one.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
 use hawser_manager::{Action, Carried, Failure, PathSet, SubflowId};
-use hawser_session::Remote;
+use hawser_session::{Remote, SharedPolicy};
 use tokio::sync::mpsc;
 
 pub(crate) use self::opening::Opening;
@@ -59,15 +59,20 @@ pub(crate) struct Effects {
 }
 
 impl Dialer {
-    /// Connections that are set up go to `joined`.
+    /// Connections that are set up go to `joined`. A `policy` takes the place of that of `paths`.
     pub(crate) fn new(
         target: Arc<Target>,
         paths: PathSet<Path>,
+        policy: Option<&SharedPolicy>,
         joined: mpsc::UnboundedSender<Joined>,
     ) -> Self {
         let offers = target.node.host().watch(target.peer.isd_as);
+        let dialer = hawser_session::Dialer::new(Server(target), paths, offers);
         Self {
-            dialer: hawser_session::Dialer::new(Server(target), paths, offers),
+            dialer: match policy {
+                Some(policy) => dialer.with_policy(policy),
+                None => dialer,
+            },
             open: HashMap::new(),
             joined,
             fatal: None,

@@ -38,6 +38,7 @@ mod verify;
 
 pub use hawser_endhost::socket::{XdpError, XdpHook, XdpUse};
 pub use hawser_manager::PathOptions;
+pub use hawser_session::SharedPolicy;
 
 pub use self::algorithm::Algorithm;
 pub use self::client::{Request, TransferOptions, transfer};

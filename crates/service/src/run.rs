@@ -261,6 +261,7 @@ fn options(config: &Config, known: Known) -> TransferOptions {
             subflows: transfers.paths,
             ..PathOptions::default()
         },
+        policy: None,
         algorithm: transfers.congestion,
         server: Trust::Known(known),
         // Each transfer has that of its user.

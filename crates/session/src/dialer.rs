@@ -11,6 +11,7 @@ use hawser_path::Path;
 use tokio::sync::watch;
 
 use crate::dials::Dials;
+use crate::policy::{PolicyChanges, SharedPolicy};
 use crate::timer::Timer;
 
 /// How a remote is dialed.
@@ -44,6 +45,7 @@ pub struct Dialer<R: Remote> {
     ready: VecDeque<(SubflowId, R::Outcome)>,
     /// Due when the path manager is.
     timer: Timer,
+    policy: PolicyChanges,
 }
 
 impl<R: Remote> Dialer<R> {
@@ -61,11 +63,20 @@ impl<R: Remote> Dialer<R> {
             dials: Dials::default(),
             ready: VecDeque::new(),
             timer: Timer::default(),
+            policy: PolicyChanges::default(),
         }
     }
 
+    /// Uses only paths that `policy` allows, whenever it changes, in place of the policy of the path set.
+    pub fn with_policy(mut self, policy: &SharedPolicy) -> Self {
+        let (current, changes) = policy.follow();
+        self.paths.set_policy(current);
+        self.policy = changes;
+        self
+    }
+
     /// Waits until something happens that may lead to orders. Returns the outcome of a dial that is still
-    /// wanted; `None` when other paths are offered, or when orders are due. Cancel safe.
+    /// wanted; `None` when other paths are offered or allowed, or when orders are due. Cancel safe.
     pub async fn next(&mut self) -> Option<(SubflowId, R::Outcome)> {
         if let Some(outcome) = self.ready.pop_front() {
             return Some(outcome);
@@ -74,6 +85,10 @@ impl<R: Remote> Dialer<R> {
         tokio::select! {
             Ok(()) = self.offers.changed() => {
                 self.take_offers(tokio::time::Instant::now().into_std());
+                None
+            }
+            policy = self.policy.next() => {
+                self.paths.set_policy(policy);
                 None
             }
             outcome = self.dials.next() => Some(outcome),

@@ -11,13 +11,17 @@
 //! 4. [`Dialer::orders`] has the path set weigh the paths, carries out what concerns dials, and returns the
 //!    other orders: subflows to hold, to resume and to close are the transfer's.
 //!
+//! A [`SharedPolicy`] says which paths may be used, and can be changed while transfers run.
+//!
 //! One task owns a dialer. Dropping it cancels all dials. A transfer with many remotes, each with a path
 //! set of its own, has one [`Dials`] and one [`Timer`] for all of them.
 
 mod dialer;
 mod dials;
+mod policy;
 mod timer;
 
 pub use self::dialer::{Dialer, Remote};
 pub use self::dials::Dials;
+pub use self::policy::{PolicyChanges, SharedPolicy};
 pub use self::timer::Timer;

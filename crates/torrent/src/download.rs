@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_session::SharedPolicy;
 use hawser_store::{Resumed, Target};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -31,6 +32,7 @@ pub struct Download {
     progress: watch::Receiver<Progress>,
     stop: DropGuard,
     completed: oneshot::Receiver<Summary>,
+    policy: SharedPolicy,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -66,6 +68,7 @@ impl Download {
         });
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
+        let policy = SharedPolicy::new(options.paths.policy.clone());
         let job = Job {
             transport,
             metainfo: Arc::new(metainfo),
@@ -74,14 +77,22 @@ impl Download {
             options,
             progress: sender,
             completed: sends_completed,
+            policy: policy.clone(),
         };
         let task = tokio::spawn(job.run(stop.clone()));
         Self {
             progress,
             stop: stop.drop_guard(),
             completed,
+            policy,
             task,
         }
+    }
+
+    /// Which paths to SCION peers may be used, by either side: at first the policy of the options. It can be
+    /// changed at any time; connections over paths that are denied then are closed, and others are opened.
+    pub fn policy(&self) -> SharedPolicy {
+        self.policy.clone()
     }
 
     /// The progress, updated about ten times a second.
@@ -123,6 +134,7 @@ struct Job<T> {
     progress: watch::Sender<Progress>,
     /// Receives the summary once everything is verified.
     completed: oneshot::Sender<Summary>,
+    policy: SharedPolicy,
 }
 
 impl<T: Transport> Job<T> {
@@ -163,6 +175,7 @@ impl<T: Transport> Job<T> {
             options.paths,
             reporter,
         )?;
+        swarm.follow(&self.policy);
         let complete = async {
             let (give_up_after, awaits_peers) = (options.give_up_after, options.awaits_peers);
             swarm.complete(give_up_after, awaits_peers, &stop).await?;

@@ -37,6 +37,7 @@ mod wire;
 
 pub use hawser_endhost::ScionAddr;
 pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
+pub use hawser_session::SharedPolicy;
 pub use hawser_store::StoreError;
 
 pub use self::address::{PeerAddr, PeerAddrError};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_session::SharedPolicy;
 use hawser_store::{Files, Stamps, check};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,6 +26,7 @@ use crate::transport::Transport;
 pub struct Seed {
     progress: watch::Receiver<SeedProgress>,
     stop: DropGuard,
+    policy: SharedPolicy,
     task: JoinHandle<Result<(), SeedError>>,
 }
 
@@ -64,6 +66,7 @@ impl Seed {
         let files = Arc::new(files);
         let shared = Arc::new(Shared::new(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
+        let policy = SharedPolicy::new(options.paths.policy.clone());
         let mut swarm = Swarm::new(
             transport,
             metainfo,
@@ -73,6 +76,7 @@ impl Seed {
             options.paths,
             reporter,
         )?;
+        swarm.follow(&policy);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -88,8 +92,15 @@ impl Seed {
         Ok(Self {
             progress,
             stop: stop.drop_guard(),
+            policy,
             task,
         })
+    }
+
+    /// Which paths to and from SCION peers may be used: at first the policy of the options. It can be changed
+    /// at any time; connections over paths that are denied then are closed.
+    pub fn policy(&self) -> SharedPolicy {
+        self.policy.clone()
     }
 
     /// The progress, updated about ten times a second, and about once a second while no peer wants

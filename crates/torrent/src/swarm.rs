@@ -202,6 +202,7 @@ impl<T: Transport> Swarm<T> {
             tokio::select! {
                 _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
                 dialed = self.dialing.dials.next() => outcome = Some(dialed),
+                policy = self.dialing.policies.next() => self.set_policy(policy),
                 () = timer.expired() => ticked = true,
             }
             if ticked {

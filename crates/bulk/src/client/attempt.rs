@@ -82,7 +82,7 @@ impl Attempt<'_> {
         });
         let (joined, new_subflows) = unbounded_channel();
         let paths = PathSet::new(options.paths.clone());
-        let mut dialer = Dialer::new(Arc::clone(&target), paths, joined);
+        let mut dialer = Dialer::new(Arc::clone(&target), paths, options.policy.as_ref(), joined);
         let credit = first_credit(&mut dialer, peer, self.patience, self.events).await?;
         if retry.is_waiting() {
             let _ = self.events.send(TransferEvent::Continued);

@@ -100,6 +100,7 @@ impl Bed {
     async fn transfer(&self, request: Request, wants: Wants) -> Result<Summary, TransferError> {
         let options = TransferOptions {
             paths: PathOptions::default(),
+            policy: None,
             algorithm: Algorithm::default(),
             server: Trust::Any,
             limit: None,

@@ -168,6 +168,7 @@ impl Bed {
     fn send(&self, node: &Node, to: ScionAddr, bytes: u64, server: Trust) -> Sending {
         let options = TransferOptions {
             paths: PathOptions::default(),
+            policy: None,
             algorithm: Algorithm::default(),
             server,
             limit: Some(Limit::new(SLOW, None)),

@@ -69,6 +69,7 @@ async fn flights(last: u8) -> (u32, u32) {
     };
     let options = TransferOptions {
         paths: PathOptions::default(),
+        policy: None,
         algorithm: Algorithm::Auto,
         server: Trust::Any,
         limit: None,

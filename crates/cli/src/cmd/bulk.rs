@@ -13,8 +13,8 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use hawser_bulk::{
-    Algorithm, Limit, Node, PathOptions, Request, Summary, TransferError, TransferEvent,
-    TransferOptions, transfer,
+    Algorithm, Limit, Node, PathOptions, Request, SharedPolicy, Summary, TransferError,
+    TransferEvent, TransferOptions, transfer,
 };
 use hawser_endhost::ScionAddr;
 use hawser_keys::{Code, Known, PeerKey, Trust};
@@ -130,7 +130,9 @@ pub fn run(
                 happened.clone(),
             ));
         }
-        let mut interrupted = pin!(process::interrupted());
+        let mut interrupted = pin!(process::interrupted()?);
+        let shared = options.policy.clone().unwrap_or_default();
+        let mut followed = pin!(policy::follow(&client.policy, &shared));
         let mut failed = Vec::new();
         let mut partly = Vec::new();
         let mut running = places.len();
@@ -139,11 +141,11 @@ pub fn run(
         while running > 0 {
             let (index, happened) = tokio::select! {
                 Some(happened) = received.recv() => happened,
-                signal = &mut interrupted => {
+                never = &mut followed => match never {},
+                () = &mut interrupted => {
                     display.clear();
                     tasks.shutdown().await;
                     node.close().await;
-                    signal?;
                     let text = "interrupted: the same command continues from what has arrived";
                     return Err(Failure::job(text));
                 }
@@ -294,9 +296,9 @@ impl ClientArgs {
             paths: PathOptions {
                 select: self.select.read()?,
                 subflows: self.select.most(),
-                policy: policy::read(&self.policy)?,
                 ..PathOptions::default()
             },
+            policy: Some(SharedPolicy::new(policy::read(&self.policy)?)),
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
             wants: self.files.wants()?,

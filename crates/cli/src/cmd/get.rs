@@ -161,7 +161,11 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         }
         let network = sockets.network.clone();
         let download = Download::start(metainfo, args.output, args.peer, network, options);
-        let ended = transfer::run(&job, download, offered).await;
+        let shared = download.policy();
+        let ended = tokio::select! {
+            ended = transfer::run(&job, download, offered) => ended,
+            never = policy::follow(&args.policy, &shared) => match never {},
+        };
         sockets.close().await;
         ended
     })

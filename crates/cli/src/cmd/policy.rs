@@ -1,18 +1,28 @@
 //! The path policy that a command's arguments name.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
+use hawser_bulk::SharedPolicy;
+use hawser_file::Stamp;
 use hawser_path::{Acl, AclEntry, Policies, Policy, Sequence};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::files;
 use crate::failure::Failure;
+use crate::out::{errln, plain};
+
+/// Interval at which it is looked whether the file of a policy has changed.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Which paths may be used, as seen from this host.
-#[derive(clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct PolicyArgs {
     /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in
-    /// it
+    /// it. A transfer that runs follows its changes
     #[arg(long, value_name = "FILE[:NAME]")]
     pub policy: Option<String>,
     /// Use only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
@@ -46,6 +56,34 @@ pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
         None => policy,
         Some(sequence) => Some(policy.unwrap_or_default().with_sequence(sequence.clone())),
     })
+}
+
+/// Sets `policy` anew whenever the file in the argument of `--policy` changes, for as long as this is
+/// polled. While the file cannot be used, the former policy stays in force.
+pub async fn follow(args: &PolicyArgs, policy: &SharedPolicy) -> Infallible {
+    let Some(file) = file(args) else {
+        return pending().await;
+    };
+    let mut looks = interval(FOLLOW_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = Stamp::of(file);
+    loop {
+        looks.tick().await;
+        let found = Stamp::of(file);
+        if found == seen {
+            continue;
+        }
+        seen = found;
+        let shown = plain(&file.display().to_string());
+        match read(args) {
+            Ok(read) if read == policy.get() => {}
+            Ok(read) => {
+                policy.set(read);
+                errln!("hawser: the policy in {shown} has changed, and is in force now");
+            }
+            Err(failure) => errln!("hawser: {failure}; the former policy stays in force"),
+        }
+    }
 }
 
 /// The file in the argument of `--policy`.

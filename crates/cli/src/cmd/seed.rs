@@ -155,6 +155,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let seed = Seed::start(metainfo, args.path, network, options, checked).await?;
 
         let addresses = sockets.addresses;
+        let interrupted = process::interrupted()?;
         if let Some(why) = no_scion.as_ref().filter(|_| !args.no_scion) {
             errln!("no SCION here, IP peers are served alone: {why}");
         }
@@ -180,7 +181,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let (mut live, paint) = (Live::start(), Paint::stderr());
         let prints = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut reported = Reported::default();
-        let mut progress = seed.progress();
+        let (mut progress, shared) = (seed.progress(), seed.policy());
         let shown = async {
             while progress.changed().await.is_ok() {
                 let progress = progress.borrow_and_update();
@@ -196,8 +197,9 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         };
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),
-            signal = process::interrupted() => signal,
+            () = interrupted => Ok(()),
             () = shown => Ok(()),
+            never = policy::follow(&args.policy, &shared) => match never {},
         };
         drop(live);
         sockets.close().await;

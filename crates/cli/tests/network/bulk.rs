@@ -3,6 +3,7 @@
 mod files;
 mod mangled;
 mod mangler;
+mod policy;
 
 use std::fs;
 use std::io::{BufReader, Read};

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use hawser_manager::{Action, Demand, Failure, PathOptions};
-use hawser_path::{Interface, Metadata};
+use hawser_path::{Interface, Metadata, Policy};
 use tokio::time::{sleep, timeout, timeout_at};
 
 use super::*;
@@ -230,4 +230,47 @@ async fn offers_count_once_and_outlive_whoever_made_them() {
     orders(&mut dialer);
     assert!(dialer.paths.is_usable());
     assert!(dialer.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_closes_what_it_denies_and_dials_what_it_allows() {
+    let deny = |link: u16| {
+        let acl = format!("- 1-ff00:0:1#{link}; +");
+        Some(Policy::new().with_acl(acl.parse().unwrap()))
+    };
+    let policy = SharedPolicy::new(deny(2));
+    let (dialer, _offers) = dialer(&[(1, Ok(1)), (1, Ok(2))], &[1, 2]);
+    let mut dialer = dialer.with_policy(&policy);
+    let mut taken = Vec::new();
+    let mut step = async |dialer: &mut Dialer<Server>| {
+        let next = timeout(Duration::from_secs(5), dialer.next()).await;
+        if let Ok(Some((subflow, Ok(number)))) = next {
+            dialer.paths.connected(subflow, None, now());
+            taken.push((subflow, number));
+        }
+        (orders(dialer), taken.clone())
+    };
+    let mut taken = Vec::new();
+    while taken.is_empty() {
+        (_, taken) = step(&mut dialer).await;
+    }
+    // Both dials would have succeeded.
+    assert_eq!(taken.len(), 1);
+    assert!(!dialer.is_dialing());
+
+    policy.set(deny(1));
+    let mut closed = Vec::new();
+    while taken.len() < 2 {
+        let orders;
+        (orders, taken) = step(&mut dialer).await;
+        closed.extend(orders);
+    }
+    let first = taken[0].0;
+    let is_close = |order: &&Order| matches!(order.action, Action::Close { .. });
+    let closed: Vec<_> = closed.iter().filter(is_close).collect();
+    assert_eq!(closed.len(), 1, "{closed:?}");
+    assert_eq!(
+        (closed[0].subflow, closed[0].path),
+        (first, path(1).fingerprint())
+    );
 }

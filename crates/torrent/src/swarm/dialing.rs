@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hawser_manager::{Carried, Order, PathOptions, Room, SelectBy};
-use hawser_session::Dials;
+use hawser_path::Policy;
+use hawser_session::{Dials, PolicyChanges};
 
 use super::connections::Connections;
 use super::event::DialResult;
@@ -26,6 +27,8 @@ pub(super) struct Dialing<T: Transport> {
     pub dials: Dials<Dialed, DialResult>,
     /// The subflows that are open, also those to downloaders.
     pub subflows: Subflows,
+    /// The policies that take the place of that in `options`.
+    pub policies: PolicyChanges,
 }
 
 impl<T: Transport> Dialing<T> {
@@ -37,7 +40,18 @@ impl<T: Transport> Dialing<T> {
             options,
             dials: Dials::default(),
             subflows: Subflows::default(),
+            policies: PolicyChanges::default(),
         }
+    }
+
+    /// Sets which paths may be used. Policies do not apply to IP peers.
+    pub fn set_policy(&mut self, policy: Option<Policy>) {
+        let remotes = self.remotes.values_mut();
+        for remote in remotes.filter(|remote| remote.addr.scion().is_some()) {
+            remote.paths.set_policy(policy.clone());
+            remote.log_decisions();
+        }
+        self.options.policy = policy;
     }
 
     /// The orders of the path managers of remotes.

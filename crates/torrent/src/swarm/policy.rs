@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use hawser_manager::denied;
-use hawser_path::{Fingerprint, Metadata, Path, Reason};
+use hawser_path::{Fingerprint, Metadata, Path, Policy, Reason};
+use hawser_session::SharedPolicy;
 
 use super::state::Swarm;
 use crate::address::PeerAddr;
+use crate::close::CloseCode;
 use crate::transport::{Connection, Transport};
 
 /// The text of a [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused). It says that
@@ -14,6 +16,29 @@ use crate::transport::{Connection, Transport};
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
 impl<T: Transport> Swarm<T> {
+    /// Uses only paths that `policy` allows, whenever it changes, for connections opened by either side.
+    pub fn follow(&mut self, policy: &SharedPolicy) {
+        let (current, changes) = policy.follow();
+        self.set_policy(current);
+        self.dialing.policies = changes;
+    }
+
+    /// Uses only paths that `policy` allows from now on.
+    pub(super) fn set_policy(&mut self, policy: Option<Policy>) {
+        self.dialing.set_policy(policy.clone());
+        self.uploads.sharing.set_policy(policy);
+        // Those that this side opened are closed by order of the path manager.
+        let conns = self.conns.open.iter();
+        let accepted = conns.filter(|(_, conn)| conn.dialed.is_none());
+        let refused: Vec<_> = accepted
+            .filter_map(|(id, conn)| Some((*id, self.admits(&*conn.connection).err()?)))
+            .collect();
+        for (id, why) in refused {
+            tracing::info!(%why, "connection closed");
+            self.drop_conn(id, CloseCode::PathRefused, REFUSED);
+        }
+    }
+
     /// Checks whether a connection that a peer opened may be used.
     ///
     /// # Errors

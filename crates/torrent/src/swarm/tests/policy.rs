@@ -196,3 +196,55 @@ async fn a_policy_that_keeps_no_path_fails_at_once() {
     );
     assert_eq!(net.dials(), []);
 }
+
+/// Bytes that a download has fetched over each of these paths.
+fn fetched(progress: &Progress, paths: &[TestPath; 2]) -> [u64; 2] {
+    let of = |path: &TestPath| {
+        let fingerprint = path.fingerprint();
+        let rows = progress.paths.iter();
+        rows.filter(|row| row.fingerprint == fingerprint)
+            .map(|row| row.bytes)
+            .sum()
+    };
+    [of(&paths[0]), of(&paths[1])]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_changes_moves_a_download_to_other_paths() {
+    for side in [SelectBy::Downloader, SelectBy::Uploader] {
+        let net = Net::default();
+        let stage = Stage::one_file(24_000_000, 65536);
+        let _seed = stage.seed(&net.host(SEEDER)).await;
+        let shape = Shape {
+            rate: Some(16_000_000),
+            delay: Duration::from_millis(2),
+        };
+        let paths = VIA.map(|via| net.between(1, via, SEEDER, shape, None));
+        let mut options = selected_by(side);
+        options.paths.policy = Some(first_only());
+        let download = stage.download_with(&net.host(1), &[SEEDER], options);
+        let (policy, mut progress) = (download.policy(), download.progress());
+        let mut until = async |what: &str, holds: &dyn Fn([u64; 2]) -> bool| {
+            let reached = progress.wait_for(|progress| holds(fetched(progress, &paths)));
+            let reached = tokio::time::timeout(PATIENCE, reached).await;
+            match reached {
+                Ok(Ok(progress)) => fetched(&progress, &paths),
+                _ => panic!("{side:?}: {what} did not come"),
+            }
+        };
+        let before = until("a beginning", &|bytes| bytes[0] > 500_000).await;
+        assert_eq!(before[1], 0);
+        let only_second = "- 1-ff00:0:65; +".parse().unwrap();
+        policy.set(Some(hawser_path::Policy::new().with_acl(only_second)));
+        let changed = until("the other path", &|bytes| bytes[1] > 500_000).await;
+        let later = until("more over it", &|bytes| bytes[1] > 2_000_000).await;
+        assert_eq!(later[0], changed[0], "{side:?}: the denied path carries on");
+        if side == SelectBy::Uploader {
+            // It was refused a path, and dials it again after a minute.
+            continue;
+        }
+        policy.set(None);
+        let again = |bytes: [u64; 2]| bytes[0] > later[0] + 500_000;
+        until("the first path again", &again).await;
+    }
+}
