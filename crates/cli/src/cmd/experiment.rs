@@ -39,12 +39,10 @@ pub fn until_interrupted<T>(
     work: impl Future<Output = Result<T, ExperimentError>>,
 ) -> Result<T, Failure> {
     process::small_runtime()?.block_on(async {
+        let interrupted = process::interrupted()?;
         tokio::select! {
             done = work => done.map_err(failure),
-            interrupted = process::interrupted() => {
-                interrupted?;
-                Err(Failure::job("interrupted: everything was taken down"))
-            }
+            () = interrupted => Err(Failure::job("interrupted: everything was taken down")),
         }
     })
 }

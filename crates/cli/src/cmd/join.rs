@@ -75,11 +75,7 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
     process::small_runtime()?.block_on(async {
         process::survive_hangup()?;
         let (sender, mut events) = unbounded_channel();
-        let stop = async {
-            if let Err(failure) = process::interrupted().await {
-                tracing::error!("{failure}");
-            }
-        };
+        let stop = process::interrupted()?;
         let running = hawser_node::run(folder, options, sender, stop);
         tokio::pin!(running);
         // That a service ended may be why all ends: then it is said once.

@@ -128,16 +128,17 @@ impl PagesArgs {
         app: App,
         work: impl Future<Output = ()>,
     ) -> Result<(), Failure> {
+        let interrupted = process::interrupted()?;
         outln!("page at {}", self.url(&listener)?);
         let serving = listener.serve(router(app.clone()));
         notify(READY).doing("notifying systemd")?;
-        let ended = tokio::select! {
-            ended = process::interrupted() => ended,
-            () = async { tokio::join!(serving, sample(app), work); } => Ok(()),
-        };
+        tokio::select! {
+            () = interrupted => {}
+            () = async { tokio::join!(serving, sample(app), work); } => {}
+        }
         // The manager may be gone already.
         let _ = notify(STOPPING);
-        ended
+        Ok(())
     }
 }
 

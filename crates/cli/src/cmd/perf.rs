@@ -79,6 +79,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let listen = listen_address(args.listen, &host)?;
     let server = Server::bind(host, listen)?;
     let address = server.local_addr();
+    let interrupted = process::interrupted()?;
     match args.json {
         true => print::json(&json!({"listening": address.to_string()}))?,
         false => outln!("receiving at {address}"),
@@ -102,7 +103,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     });
     tokio::select! {
         () = tests => return Err(Failure::job("the socket of this host was closed")),
-        interrupted = process::interrupted() => interrupted?,
+        () = interrupted => {}
     }
     server.close().await;
     Ok(())
@@ -126,12 +127,10 @@ async fn send(args: SendArgs) -> Result<(), Failure> {
         },
         time: args.time,
     };
+    let interrupted = process::interrupted()?;
     let report = tokio::select! {
         report = measure(&host, args.server, path, &options) => report?,
-        interrupted = process::interrupted() => {
-            interrupted?;
-            return Err(Failure::job("interrupted: there is no result"));
-        }
+        () = interrupted => return Err(Failure::job("interrupted: there is no result")),
     };
     if !args.format.document(&report)? {
         print_report(&report);

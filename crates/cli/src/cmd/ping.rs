@@ -81,6 +81,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
                 path.mtu()
             )));
         }
+        let interrupted = process::interrupted()?;
         if human {
             if host.address().is_none() {
                 outln!("Resolved local address:\n  {local}");
@@ -101,7 +102,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         let began = Instant::now();
         tokio::select! {
             () = run.echo() => {}
-            interrupted = process::interrupted() => interrupted?,
+            () = interrupted => {}
         }
         let rtts: Vec<f64> = run.answers.iter().map(|one| one.round_trip_time).collect();
         let report = Report {

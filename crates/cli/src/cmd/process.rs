@@ -1,9 +1,9 @@
 //! This process: its runtime, the signals that end it, and its program.
 
+use std::future::Future;
 use std::path::PathBuf;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::ctrl_c;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Doing, Failure};
@@ -43,13 +43,17 @@ pub fn survive_hangup() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for SIGINT or SIGTERM.
-pub async fn interrupted() -> Result<(), Failure> {
+/// The first SIGINT or SIGTERM from this call on, which does not end this process any more: what announces
+/// that it is ready must have called this before. Must be called inside a tokio runtime.
+pub fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
+    let mut interrupt = signal(SignalKind::interrupt()).doing("waiting for signals")?;
     let mut terminate = signal(SignalKind::terminate()).doing("waiting for signals")?;
-    tokio::select! {
-        ended = ctrl_c() => ended.doing("waiting for signals"),
-        _ = terminate.recv() => Ok(()),
-    }
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 /// Lets this process end, by SIGKILL, when the thread that started it ends, in the process `owner`;

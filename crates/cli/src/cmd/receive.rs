@@ -142,6 +142,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         let host = args.host.join().await?;
         let listen = listen_address(args.listen, &host)?;
         let node = args.sockets.bind(host, listen, identity)?;
+        let interrupted = process::interrupted()?;
         offer(&args, &node, code.map(|code| code.to_string()), free)?;
         let (events, received) = unbounded_channel();
         let is_single = args.clients.once || args.stdout;
@@ -152,7 +153,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
                 Err(Failure::job("the sockets of this host were closed: nothing can be received"))
             }
             ended = count(&mut tally, received, &node, &args) => ended,
-            signal = process::interrupted() => signal,
+            () = interrupted => Ok(()),
         };
         node.close().await;
         ended?;

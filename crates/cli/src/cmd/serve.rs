@@ -33,11 +33,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         process::survive_hangup()?;
         let (events, mut happened) = unbounded_channel();
-        let stop = async {
-            if let Err(failure) = process::interrupted().await {
-                tracing::error!("{failure}");
-            }
-        };
+        let stop = process::interrupted()?;
         let running = run_service(&config, events, stop);
         tokio::pin!(running);
         let mut senders = HashMap::new();

@@ -197,11 +197,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {
         let hangups = process::hangups()?;
-        let stop = async {
-            if let Err(failure) = process::interrupted().await {
-                tracing::error!("{failure}");
-            }
-        };
+        let stop = process::interrupted()?;
         let control = match &segments {
             Some(segments) => Control::bind_published(&dir, segments).await?,
             None => Control::bind(&dir, segment_lifetime).await?,

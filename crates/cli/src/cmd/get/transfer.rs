@@ -33,11 +33,10 @@ pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result
 
 async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failure> {
     let job = view.job;
-    let mut interrupted = pin!(process::interrupted());
+    let mut interrupted = pin!(process::interrupted()?);
     let completed = tokio::select! {
         completed = download.completed() => completed,
-        signal = &mut interrupted => {
-            signal?;
+        () = &mut interrupted => {
             let text = "interrupted: the same command continues from what is on disk";
             return Err(Failure::job(text));
         }
@@ -57,10 +56,7 @@ async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failu
             errln!("nobody else can connect: --tcp 0.0.0.0:6881 lets IP peers");
         }
         tokio::select! {
-            signal = &mut interrupted => {
-                signal?;
-                download.stop();
-            }
+            () = &mut interrupted => download.stop(),
             () = view.show() => {}
         }
     }

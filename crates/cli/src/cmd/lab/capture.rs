@@ -116,12 +116,11 @@ fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> 
 fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     let (stop, stopper) = UnixStream::pair().doing("starting")?;
     let runtime = process::small_runtime()?;
+    let interrupted = runtime.block_on(async { process::interrupted() })?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! {
-                stopped = process::interrupted() => if let Err(failure) = stopped {
-                    tracing::error!("{failure}");
-                },
+                () = interrupted => {}
                 () = tokio::time::sleep(duration.unwrap_or(Duration::MAX)) => {}
             }
         });

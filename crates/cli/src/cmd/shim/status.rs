@@ -3,6 +3,7 @@
 mod text;
 
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -74,13 +75,11 @@ async fn watch(
     let in_place = !args.json && io::stdout().is_terminal();
     let mut live = if in_place { Live::start() } else { None };
     let mut wait = READ.min(every);
-    let interrupted = process::interrupted();
-    tokio::pin!(interrupted);
+    let mut interrupted = pin!(process::interrupted()?);
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            ended = &mut interrupted => {
-                ended?;
+            () = &mut interrupted => {
                 if live.take().is_some() {
                     args.print(&before)?;
                 }

@@ -133,6 +133,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         };
         let metrics_address = metrics.as_ref().and_then(|one| one.local_addr().ok());
         let key = identity.key();
+        let interrupted = process::interrupted()?;
         let attaching = AttachOptions {
             redirect_port: args.redirect_port.map(NonZeroU16::get),
             fail: args.fail,
@@ -199,8 +200,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
             failed = announced => failed,
             served = report::serve(reporter, &socket) => served,
             () = metered => Err(Failure::job("metrics are not served any more")),
-            signal = process::interrupted() => {
-                signal?;
+            () = interrupted => {
                 // An orderly end; the holder survives only a carrier that is killed. It has the
                 // carrier end.
                 let holder = args.name.name.holder();
