@@ -18,7 +18,7 @@ mod source;
 pub use self::exclude::{Pattern, PatternError};
 pub use self::landing::{Existing, Landing, LandingError, LandingOptions};
 pub use self::manifest::{
-    Attributes, Entry, Extent, Kind, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
+    Attributes, Entry, EntryKind, Extent, Manifest, ManifestBuilder, ManifestError, Modified, Piece,
 };
 pub use self::scan::{
     Metadata, Scan, ScanError, ScanOptions, Warning, scan, scan_shared, scan_shared_as,

@@ -11,4 +11,4 @@ pub(crate) use self::change::{Ownership, Request, Target, changes, removal, repl
 pub(crate) use self::list::base_chains;
 pub(crate) use self::rule::{Family, Field, Rejection, Rule, Statement};
 pub(crate) use self::socket::{CommitError, Socket};
-pub(crate) use self::table::{Chain, Hook, Interval, Kind, Set, Table};
+pub(crate) use self::table::{Chain, ChainKind, Hook, Interval, Set, Table};

@@ -9,7 +9,7 @@ use hawser_kernel::netlink::{Netlink, NetlinkError};
 use rustix::io::Errno;
 
 pub use self::error::RoutesError;
-use self::plan::{Change, State, plan};
+use self::plan::{Change, TableState, plan};
 pub use self::wanted::{Device, Routes, Target};
 
 impl Routes {
@@ -22,7 +22,7 @@ impl Routes {
     /// [`RoutesError`]. What had been changed before the error stays until the next call, or
     /// [`Routes::reset`].
     pub fn apply(&self) -> Result<bool, RoutesError> {
-        let wanted = State::wanted(self)?;
+        let wanted = TableState::wanted(self)?;
         put(self.table, &wanted)
     }
 
@@ -32,15 +32,15 @@ impl Routes {
     /// # Errors
     /// [`RoutesError`].
     pub fn reset(table: u32) -> Result<bool, RoutesError> {
-        put(table, &State::default())
+        put(table, &TableState::default())
     }
 }
 
 /// Makes the kernel's state for a table the wanted one.
-fn put(table: u32, wanted: &State) -> Result<bool, RoutesError> {
+fn put(table: u32, wanted: &TableState) -> Result<bool, RoutesError> {
     let mut netlink = Netlink::open().map_err(|error| RoutesError::Netlink(error.into()))?;
     let read = |error: NetlinkError| RoutesError::Netlink(error.into());
-    let found = State {
+    let found = TableState {
         routes: netlink.routes(table).map_err(read)?.into_iter().collect(),
         rules: netlink.rules().map_err(read)?.into_iter().collect(),
     };

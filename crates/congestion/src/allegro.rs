@@ -117,11 +117,11 @@ struct Tried {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Step {
     epoch: u64,
-    kind: Kind,
+    kind: IntervalKind,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Kind {
+enum IntervalKind {
     /// Nothing: it is sent while results are awaited.
     #[default]
     Wait,
@@ -191,21 +191,21 @@ impl Allegro {
     }
 
     /// What the next interval is for, and its rate.
-    fn plan(&mut self, interval: Duration) -> (Kind, f64) {
+    fn plan(&mut self, interval: Duration) -> (IntervalKind, f64) {
         if self.waiting {
-            return (Kind::Wait, self.rate);
+            return (IntervalKind::Wait, self.rate);
         }
         self.waiting = self.settings.waits;
         match self.phase {
             Phase::Starting { .. } => {
                 let rate = self.rate;
                 self.rate = self.announced.grow(rate);
-                (Kind::Move, rate)
+                (IntervalKind::Move, rate)
             }
             Phase::Deciding { settled: false, .. } if self.settings.settles => {
-                (Kind::Settle, self.rate)
+                (IntervalKind::Settle, self.rate)
             }
-            Phase::Deciding { begun: TRIALS, .. } => (Kind::Wait, self.rate),
+            Phase::Deciding { begun: TRIALS, .. } => (IntervalKind::Wait, self.rate),
             Phase::Deciding { step, begun, .. } => self.trial(step, begun, interval),
             Phase::Adjusting {
                 direction, steps, ..
@@ -215,13 +215,13 @@ impl Allegro {
                 if let Phase::Adjusting { steps, .. } = &mut self.phase {
                     *steps += 1;
                 }
-                (Kind::Move, self.rate)
+                (IntervalKind::Move, self.rate)
             }
         }
     }
 
     /// Begins a trial. The order within a pair is random.
-    fn trial(&mut self, step: f64, at: usize, interval: Duration) -> (Kind, f64) {
+    fn trial(&mut self, step: f64, at: usize, interval: Duration) -> (IntervalKind, f64) {
         let rate = self.rate;
         let part = if self.random.bool() { step } else { -step };
         let first = self.moved(rate, part, interval);
@@ -231,9 +231,9 @@ impl Allegro {
             if at.is_multiple_of(2) {
                 (trials[at].rate, trials[at + 1].rate) = (first, second);
             }
-            return (Kind::Trial(at), trials[at].rate);
+            return (IntervalKind::Trial(at), trials[at].rate);
         }
-        (Kind::Wait, rate)
+        (IntervalKind::Wait, rate)
     }
 
     /// Decides once all trials have results (3.2): all pairs must agree.
@@ -269,7 +269,7 @@ impl Allegro {
 
     /// Learns from an interval in which less was sent than planned: the rate is not to grow beyond
     /// what is used.
-    fn judge_limited(&mut self, kind: Kind, planned: f64, loss: f64) -> bool {
+    fn judge_limited(&mut self, kind: IntervalKind, planned: f64, loss: f64) -> bool {
         let rate = match loss > TOLERATED {
             true => planned * (1.0 - loss),
             false => planned,
@@ -280,7 +280,7 @@ impl Allegro {
             }
             Phase::Deciding { step, .. } => {
                 let base = match kind {
-                    Kind::Trial(_) if loss <= TOLERATED => self.rate,
+                    IntervalKind::Trial(_) if loss <= TOLERATED => self.rate,
                     _ => rate,
                 };
                 self.enter(Phase::deciding(step), base);
@@ -315,7 +315,7 @@ impl Learner for Allegro {
 
     fn judge(&mut self, outcome: &Outcome<Step>) -> bool {
         let Step { epoch, kind } = outcome.step;
-        if epoch != self.epoch || matches!(kind, Kind::Wait) {
+        if epoch != self.epoch || matches!(kind, IntervalKind::Wait) {
             return false;
         }
         if outcome.limited {
@@ -343,7 +343,7 @@ impl Learner for Allegro {
                 trials,
                 ..
             } => {
-                let Kind::Trial(at) = kind else {
+                let IntervalKind::Trial(at) = kind else {
                     *settled = true;
                     return self.settings.waits;
                 };

@@ -12,7 +12,7 @@
 //!   often lost, and the bounds would fall each time.
 //! - In Up (5.3.3.6) a window at its long-term bound is a reason to go on only until a queue has
 //!   grown: a larger window then brings losses to others and no bandwidth.
-//! - A round-trip time close to the shortest confirms it, so that [`State::ProbeRtt`] (5.3.4) is
+//! - A round-trip time close to the shortest confirms it, so that [`BbrState::ProbeRtt`] (5.3.4) is
 //!   left to paths with a standing queue. It costs a path of 200 ms 4 % of its time.
 //! - In Up (5.3.3.4) a window at its long-term bound is spread over the round trip. At the pacing rate
 //!   of Up it would be a burst at more than the bandwidth, of which a short queue loses so much that
@@ -68,7 +68,7 @@ const LEAST: u64 = 4;
 
 /// The phases (5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BbrState {
     /// Doubles the rate until the bandwidth is found.
     Startup,
     /// Empties the queue that Startup has built.
@@ -90,7 +90,7 @@ enum State {
 pub(crate) struct Bbr {
     mtu: u64,
     known: Announced,
-    state: State,
+    state: BbrState,
     window: u64,
     pacing_rate: f64,
     pacing_gain: f64,
@@ -188,7 +188,7 @@ impl Bbr {
         let mut bbr = Self {
             mtu: mtu.into(),
             known: announced,
-            state: State::Startup,
+            state: BbrState::Startup,
             window: known.window,
             pacing_rate: 0.0,
             pacing_gain: STARTUP_GAIN,
@@ -296,11 +296,11 @@ impl Bbr {
     /// Probes now for `rate` bytes per second, since others have given something up.
     pub(crate) fn take(&mut self, rate: f64) {
         match self.state {
-            State::Down | State::Cruise | State::Refill if rate > self.bw => {
+            BbrState::Down | BbrState::Cruise | BbrState::Refill if rate > self.bw => {
                 self.free = rate;
                 self.start_probe();
             }
-            State::Up => self.free = self.free.max(rate),
+            BbrState::Up => self.free = self.free.max(rate),
             _ => return,
         }
         self.set_pacing_rate(self.gain());
@@ -311,9 +311,11 @@ impl Bbr {
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.state {
-            State::Down | State::Cruise | State::Refill | State::Up => self.set_pacing_rate(1.0),
-            State::ProbeRtt => self.end_probe_rtt_if_done(now),
-            State::Startup | State::Drain => {}
+            BbrState::Down | BbrState::Cruise | BbrState::Refill | BbrState::Up => {
+                self.set_pacing_rate(1.0)
+            }
+            BbrState::ProbeRtt => self.end_probe_rtt_if_done(now),
+            BbrState::Startup | BbrState::Drain => {}
         }
     }
 
@@ -381,18 +383,18 @@ impl Bbr {
         self.round_end = self.delivered;
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: BbrState) {
         self.state = state;
-        if state == State::Cruise {
+        if state == BbrState::Cruise {
             self.cruise_round = self.round;
         }
         (self.pacing_gain, self.window_gain) = match state {
-            State::Startup => (STARTUP_GAIN, WINDOW_GAIN),
-            State::Drain => (DRAIN_GAIN, WINDOW_GAIN),
-            State::Down => (DOWN_GAIN, WINDOW_GAIN),
-            State::Cruise | State::Refill => (1.0, WINDOW_GAIN),
-            State::Up => (UP_GAIN, UP_WINDOW_GAIN),
-            State::ProbeRtt => (1.0, self.probe_rtt_gain()),
+            BbrState::Startup => (STARTUP_GAIN, WINDOW_GAIN),
+            BbrState::Drain => (DRAIN_GAIN, WINDOW_GAIN),
+            BbrState::Down => (DOWN_GAIN, WINDOW_GAIN),
+            BbrState::Cruise | BbrState::Refill => (1.0, WINDOW_GAIN),
+            BbrState::Up => (UP_GAIN, UP_WINDOW_GAIN),
+            BbrState::ProbeRtt => (1.0, self.probe_rtt_gain()),
         };
     }
 
@@ -404,9 +406,11 @@ impl Bbr {
 
     fn gain(&self) -> f64 {
         match self.state {
-            State::Startup => self.startup_gain(self.bw),
-            State::Up if grown(self.min_rtt, self.last_rtt) => 1.0 + (UP_GAIN - 1.0) / self.share,
-            State::Up if self.bw > 0.0 => self.pacing_gain.max(self.free / self.bw),
+            BbrState::Startup => self.startup_gain(self.bw),
+            BbrState::Up if grown(self.min_rtt, self.last_rtt) => {
+                1.0 + (UP_GAIN - 1.0) / self.share
+            }
+            BbrState::Up if self.bw > 0.0 => self.pacing_gain.max(self.free / self.bw),
             _ => self.pacing_gain,
         }
     }

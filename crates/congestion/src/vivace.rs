@@ -88,11 +88,11 @@ struct Tried {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Step {
     epoch: u64,
-    kind: Kind,
+    kind: IntervalKind,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Kind {
+enum IntervalKind {
     /// Nothing: it is sent while results are awaited.
     #[default]
     Wait,
@@ -144,14 +144,14 @@ impl Vivace {
     }
 
     /// What the next interval is for, and its rate.
-    fn plan(&mut self) -> (Kind, f64) {
+    fn plan(&mut self) -> (IntervalKind, f64) {
         match &mut self.phase {
             Phase::Starting { .. } => {
                 let rate = self.rate;
                 self.rate = self.announced.grow(rate);
-                (Kind::Start, rate)
+                (IntervalKind::Start, rate)
             }
-            Phase::Trying { begun: 2, .. } => (Kind::Wait, self.rate),
+            Phase::Trying { begun: 2, .. } => (IntervalKind::Wait, self.rate),
             Phase::Trying {
                 higher_first,
                 begun,
@@ -163,7 +163,7 @@ impl Vivace {
                     true => TRIED,
                     false => -TRIED,
                 };
-                (Kind::Trial(at), self.rate * (1.0 + part))
+                (IntervalKind::Trial(at), self.rate * (1.0 + part))
             }
         }
     }
@@ -219,7 +219,7 @@ impl Learner for Vivace {
 
     fn judge(&mut self, outcome: &Outcome<Step>) -> bool {
         let Step { epoch, kind } = outcome.step;
-        if epoch != self.epoch || matches!(kind, Kind::Wait) {
+        if epoch != self.epoch || matches!(kind, IntervalKind::Wait) {
             return false;
         }
         let growth = counts(outcome.gradient);
@@ -244,7 +244,7 @@ impl Learner for Vivace {
                 self.enter(phase, arrived);
             }
             Phase::Trying { tried, .. } => {
-                let Kind::Trial(at) = kind else {
+                let IntervalKind::Trial(at) = kind else {
                     return false;
                 };
                 tried[at] = Some(now);

@@ -47,7 +47,7 @@ pub struct Publication {
 
 #[derive(Serialize, Deserialize)]
 struct Published {
-    along: Kind,
+    along: SegmentKind,
     /// The encoded `PathSegment`.
     message: Bytes,
 }
@@ -55,7 +55,7 @@ struct Published {
 /// The kind of a segment.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum SegmentKind {
     Core,
     Down,
 }
@@ -207,8 +207,8 @@ impl Publication {
                     let ends = [segment.segment.first(), segment.segment.last()];
                     if let [Some(from), Some(to)] = ends.map(|end| graph.find(end)) {
                         let along = match along {
-                            Kind::Core => Along::Core,
-                            Kind::Down => Along::Children,
+                            SegmentKind::Core => Along::Core,
+                            SegmentKind::Down => Along::Children,
                         };
                         let list = kept.entry((from, to, along)).or_default();
                         list.push(Arc::new(segment));
@@ -227,11 +227,14 @@ impl Publication {
 }
 
 /// All segments of a network: from core ASes to all ASes below, and among core ASes.
-fn all(beacons: &mut Beacons) -> Vec<(Kind, CachedSegments)> {
+fn all(beacons: &mut Beacons) -> Vec<(SegmentKind, CachedSegments)> {
     let core = beacons.graph.core_ases(None);
-    let mut found = vec![(Kind::Core, beacons.between(&core, &core, Along::Core))];
+    let mut found = vec![(
+        SegmentKind::Core,
+        beacons.between(&core, &core, Along::Core),
+    )];
     for at in 0..beacons.graph.network.ases.len() {
-        found.push((Kind::Down, beacons.below_core(at, &core)));
+        found.push((SegmentKind::Down, beacons.below_core(at, &core)));
     }
     found
 }

@@ -27,9 +27,9 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// Answers read files and sign segments, which takes long: each is computed on a thread for blocking
 /// work, one at a time, while the others wait without a thread.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<State>>);
+pub(crate) struct Shared(Arc<Mutex<PlaneState>>);
 
-struct State {
+struct PlaneState {
     dir: AsDir,
     source: Source,
     /// Changes of links since the service started, which the files may not contain yet.
@@ -54,7 +54,7 @@ enum Source {
     Published { file: PathBuf, read: Option<Stamp> },
 }
 
-impl State {
+impl PlaneState {
     /// The control plane at `now`, which this reads on the first call, again when the file of its
     /// segments has been replaced, and again [`READ_AGAIN`] after it could not be read.
     fn plane(&mut self, now: Instant) -> Result<&mut Plane, LookupError> {
@@ -141,7 +141,7 @@ impl Shared {
     }
 
     fn of(dir: AsDir, source: Source) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(PlaneState {
             dir,
             source,
             changes: BTreeMap::new(),

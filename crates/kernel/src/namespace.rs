@@ -34,14 +34,14 @@ pub struct NetNsId {
 
 /// A kind of namespace, as the files in `/proc/PID/ns` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NamespaceKind {
     /// A network namespace.
     Net,
     /// A user namespace.
     User,
 }
 
-impl Kind {
+impl NamespaceKind {
     /// The file of a process's namespace.
     fn path(self, process: impl Display) -> String {
         match self {
@@ -61,7 +61,7 @@ impl NetNs {
             // SAFETY: CLONE_FILES is not requested, so that file descriptors stay shared among all
             // threads.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
-            Ok(Self(open(&Kind::Net.path("thread-self"))?))
+            Ok(Self(open(&NamespaceKind::Net.path("thread-self"))?))
         })?
     }
 
@@ -115,7 +115,7 @@ fn open(path: &str) -> io::Result<OwnedFd> {
 /// # Errors
 /// When `/proc` does not show it.
 pub fn open_own_user() -> io::Result<OwnedFd> {
-    open(&Kind::User.path("self"))
+    open(&NamespaceKind::User.path("self"))
 }
 
 /// Moves the calling thread into a network namespace. Does not allocate, so that it may be called
@@ -139,7 +139,7 @@ pub fn enter_user(namespace: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Whether `namespace` is the user namespace of this process.
 pub fn is_own_user(namespace: BorrowedFd<'_>) -> bool {
-    let own = inode_of(own_pid(), Kind::User);
+    let own = inode_of(own_pid(), NamespaceKind::User);
     rustix::fs::fstat(namespace).is_ok_and(|stat| Some(stat.st_ino) == own)
 }
 
@@ -213,7 +213,7 @@ fn own_pid() -> i32 {
 }
 
 /// The inode of a process's namespace; `None` if the process has ended or belongs to another user.
-pub fn inode_of(pid: i32, kind: Kind) -> Option<u64> {
+pub fn inode_of(pid: i32, kind: NamespaceKind) -> Option<u64> {
     let file = Path::new(&kind.path(pid)).metadata().ok()?;
     Some(file.ino())
 }
@@ -223,7 +223,7 @@ pub fn inode_of(pid: i32, kind: Kind) -> Option<u64> {
 /// # Errors
 /// When the kernel does not report its cookie.
 pub fn own_net() -> io::Result<Option<NetNsId>> {
-    let inode = inode_of(own_pid(), Kind::Net);
+    let inode = inode_of(own_pid(), NamespaceKind::Net);
     let id = inode.map(|inode| cookie().map(|cookie| NetNsId { inode, cookie }));
     id.transpose()
 }
@@ -240,10 +240,10 @@ fn cookie() -> io::Result<u64> {
 /// A child process enters the namespace: without root it must first enter the other process's user
 /// namespace, which a process with several threads cannot do.
 pub fn cookie_of(pid: i32) -> Option<u64> {
-    let net = open(&Kind::Net.path(pid)).ok()?;
-    let foreign = inode_of(pid, Kind::User)? != inode_of(own_pid(), Kind::User)?;
+    let net = open(&NamespaceKind::Net.path(pid)).ok()?;
+    let foreign = inode_of(pid, NamespaceKind::User)? != inode_of(own_pid(), NamespaceKind::User)?;
     let user = match foreign {
-        true => Some(open(&Kind::User.path(pid)).ok()?),
+        true => Some(open(&NamespaceKind::User.path(pid)).ok()?),
         false => None,
     };
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
@@ -299,7 +299,7 @@ mod tests {
         assert_ne!(a_id.inode, b_id.inode);
         assert_ne!(a_id.cookie, b_id.cookie);
         assert_eq!(a.id().unwrap(), a_id);
-        let here = inode_of(own_pid(), Kind::Net).unwrap();
+        let here = inode_of(own_pid(), NamespaceKind::Net).unwrap();
         assert_ne!(a_id.inode, here);
     }
 
@@ -315,7 +315,7 @@ mod tests {
             .unwrap()
             .unwrap();
         let pid = child.id() as i32;
-        let found = (inode_of(pid, Kind::Net), cookie_of(pid));
+        let found = (inode_of(pid, NamespaceKind::Net), cookie_of(pid));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found, (Some(id.inode), Some(id.cookie)));

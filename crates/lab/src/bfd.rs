@@ -7,7 +7,7 @@ use hawser_topology::{End, IsdAsn, Link};
 
 use crate::dir::LabDir;
 use crate::live;
-use crate::state::{AsState, Service, State};
+use crate::state::{AsState, LabState, Service};
 
 /// Longest time in which no further session comes up. A session that is down sends at most once a
 /// second (RFC 5880, 6.8.3), and on a busy machine the routers of a large lab wait for CPU time.
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// called repeatedly, fails.
 pub(crate) fn wait<'a, E>(
     dir: &LabDir,
-    state: &State,
+    state: &LabState,
     links: impl IntoIterator<Item = &'a Link>,
     mut check: impl FnMut() -> Result<(), E>,
 ) -> Result<BTreeSet<(IsdAsn, u16)>, E> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder, read_json, write_json};
 
 use crate::plan::Plan;
-use crate::state::{AsState, Settings, State};
+use crate::state::{AsState, LabState, Settings};
 
 /// The folder of a lab.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl LabDir {
         self.0.join("network.json")
     }
 
-    /// The file with the [`State`].
+    /// The file with the [`LabState`].
     fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
@@ -99,11 +99,11 @@ impl LabDir {
         write_json(&self.settings(), settings)
     }
 
-    pub fn read_state(&self) -> Result<State, FileError> {
+    pub fn read_state(&self) -> Result<LabState, FileError> {
         read_json(&self.state()).map_err(|error| self.with_remedy(error))
     }
 
-    pub fn write_state(&self, state: &State) -> Result<(), FileError> {
+    pub fn write_state(&self, state: &LabState) -> Result<(), FileError> {
         write_json(&self.state(), state)
     }
 }
@@ -118,9 +118,9 @@ mod tests {
     use crate::process::ProcessId;
     use crate::state::Service;
 
-    fn state() -> State {
+    fn state() -> LabState {
         let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
-        State::new(&plan, &Settings::default(), true).unwrap()
+        LabState::new(&plan, &Settings::default(), true).unwrap()
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         dir.write_settings(&settings).unwrap();
         assert_eq!(dir.read_settings().unwrap(), settings);
         let plan = Plan::of(&network).unwrap();
-        let state = State::new(&plan, &settings, true).unwrap();
+        let state = LabState::new(&plan, &settings, true).unwrap();
         assert_eq!(state.ases[0].services(), []);
         assert_eq!(state.ases[1].services(), [Service::Router(0)]);
         let both = [Service::Router(0), Service::Control];

@@ -11,7 +11,7 @@ use crate::error::DownError;
 use crate::place::Lock;
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
-use crate::state::State;
+use crate::state::LabState;
 use crate::stray;
 
 /// Longest wait for the supervisor to end the lab's processes.
@@ -126,7 +126,7 @@ fn clear_with(dir: &LabDir, removing: impl FnOnce()) -> Result<(), DownError> {
     }
 }
 
-fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
+fn end(dir: &LabDir, state: &LabState) -> Result<(), DownError> {
     // After a reboot no process of the lab runs, and other processes may have the numbers.
     if !state.is_of_this_boot().map_err(DownError::Process)? {
         return Ok(());
@@ -148,7 +148,7 @@ fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
 }
 
 /// Fails if this process is inside the lab.
-fn refuse_inside(state: &State) -> Result<(), DownError> {
+fn refuse_inside(state: &LabState) -> Result<(), DownError> {
     let own = namespace::own_net().map_err(DownError::Process)?;
     match own.is_some_and(|own| state.namespaces().contains(&own)) {
         true => Err(DownError::Inside),
@@ -186,7 +186,7 @@ mod tests {
         drop(command);
         lock.leave();
         let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
-        let mut state = State::new(&plan, &Settings::default(), false).unwrap();
+        let mut state = LabState::new(&plan, &Settings::default(), false).unwrap();
         state.supervisor = ProcessId::of(supervisor.id() as i32).unwrap();
         dir.write_state(&state).unwrap();
         let lab = Lab {

@@ -9,7 +9,7 @@ use hawser_topology::{End, IsdAsn, Link, LinkState, Network, Shape, Side};
 
 use crate::error::LabError;
 use crate::protocol::{self, Request};
-use crate::state::{AsState, Service, State};
+use crate::state::{AsState, LabState, Service};
 use crate::{Lab, bfd, emulator};
 
 /// Longest wait for the supervisor, which answers commands one by one.
@@ -157,7 +157,7 @@ impl Lab {
     /// Announces the change of a link to the routers and emulators at these ends. Returns what failed.
     fn announce_to_ends<'a>(
         &self,
-        state: &State,
+        state: &LabState,
         ends: impl Iterator<Item = &'a End>,
         wanted: LinkState,
     ) -> Vec<String> {
@@ -179,7 +179,7 @@ impl Lab {
     }
 
     /// Announces the change of a link to every control service that the lab runs. Returns what failed.
-    fn announce_to_control(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+    fn announce_to_control(&self, state: &LabState, link: &Link, wanted: LinkState) -> Vec<String> {
         let mut failures = Vec::new();
         for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
             let request = control::Request::SetLink {
@@ -243,7 +243,7 @@ impl Lab {
     }
 
     /// Waits for the BFD session of a link. Returns what failed.
-    fn wait_for_bfd(&self, state: &State, link: &Link) -> Vec<String> {
+    fn wait_for_bfd(&self, state: &LabState, link: &Link) -> Vec<String> {
         let Ok(down) = bfd::wait(&self.dir, state, [link], || Ok::<_, Infallible>(()));
         let ends = [&link.a, &link.b].into_iter();
         ends.filter(|end| down.contains(&(end.isd_as, end.id)))

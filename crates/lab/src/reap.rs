@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use hawser_kernel::namespace::{self, Kind, NetNsId};
+use hawser_kernel::namespace::{self, NamespaceKind, NetNsId};
 use rustix::process::Signal;
 
 use crate::process::{self, Handle, ProcessId};
@@ -28,7 +28,7 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
     let mut found = Vec::new();
     for pid in process::all()? {
         let is_inside = || {
-            let inode = namespace::inode_of(pid, Kind::Net)?;
+            let inode = namespace::inode_of(pid, NamespaceKind::Net)?;
             let id = namespaces.iter().find(|id| id.inode == inode)?;
             let sure = certainty == Certainty::Held || namespace::cookie_of(pid)? == id.cookie;
             sure.then_some(())

@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::plan::Plan;
-    use crate::state::{RouterState, Settings, State};
+    use crate::state::{LabState, RouterState, Settings};
 
     #[test]
     fn only_services_of_the_lab_are_selected() {
@@ -102,7 +102,7 @@ mod tests {
             no_router: vec![network.ases[1].isd_as],
             ..Settings::default()
         };
-        let mut state = State::new(&plan, &settings, false).unwrap();
+        let mut state = LabState::new(&plan, &settings, false).unwrap();
         state.ases[0].routers.push(RouterState {
             name: "second".to_owned(),
             process: None,

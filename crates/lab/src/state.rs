@@ -69,7 +69,7 @@ impl Service {
 /// The processes, namespaces and devices of a lab. The supervisor writes them while the lab comes
 /// up, so that cleaning up is possible after a crash at any point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct LabState {
     /// The boot to which process and namespace numbers belong.
     pub boot_id: String,
     pub supervisor: ProcessId,
@@ -187,7 +187,7 @@ impl AsState {
     }
 }
 
-impl State {
+impl LabState {
     /// The state of a lab whose supervisor is this process and has just started.
     pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<Self> {
         let ases = plan.ases.iter().map(|as_| AsState::new(as_, settings));
@@ -215,12 +215,12 @@ impl State {
         self.ases.iter().filter_map(|a| a.net_ns).collect()
     }
 
-    /// The index of an AS in [`State::ases`].
+    /// The index of an AS in [`LabState::ases`].
     pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
         self.ases.iter().position(|a| a.isd_as == isd_as)
     }
 
-    /// Like [`State::find`], but fails if the lab has no such AS.
+    /// Like [`LabState::find`], but fails if the lab has no such AS.
     pub fn require(&self, isd_as: IsdAsn) -> Result<usize, LabError> {
         self.find(isd_as).ok_or_else(|| {
             let all: Vec<String> = self.ases.iter().map(|a| a.isd_as.to_string()).collect();
@@ -269,9 +269,9 @@ mod tests {
 
     use super::*;
 
-    fn state() -> State {
+    fn state() -> LabState {
         let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
-        State::new(&plan, &Settings::default(), true).unwrap()
+        LabState::new(&plan, &Settings::default(), true).unwrap()
     }
 
     #[test]

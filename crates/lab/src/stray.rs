@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use hawser_kernel::namespace::{self, Kind, NetNsId};
+use hawser_kernel::namespace::{self, NamespaceKind, NetNsId};
 
 use crate::dir::LabDir;
 use crate::error::DownError;
@@ -63,7 +63,7 @@ pub(crate) fn is_running(dir: &LabDir) -> io::Result<bool> {
 }
 
 fn namespace_of(pid: i32) -> Option<NetNsId> {
-    let inode = namespace::inode_of(pid, Kind::Net)?;
+    let inode = namespace::inode_of(pid, NamespaceKind::Net)?;
     let cookie = namespace::cookie_of(pid)?;
     Some(NetNsId { inode, cookie })
 }

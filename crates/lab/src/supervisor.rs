@@ -34,7 +34,7 @@ use crate::process::Handle;
 use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::Certainty;
 use crate::report::{StartError, UpProgress};
-use crate::state::{Settings, State};
+use crate::state::{LabState, Settings};
 use crate::{bfd, build};
 
 /// Longest wait for the request of a command, during which all other commands wait.
@@ -109,7 +109,7 @@ struct Supervisor {
     up: Vec<bool>,
     /// Whether plain IP of each link is diverted to the emulators.
     diverted: Vec<bool>,
-    state: State,
+    state: LabState,
     namespaces: Vec<NetNs>,
     user_ns: Option<rustix::fd::OwnedFd>,
     services: Services,
@@ -153,7 +153,7 @@ impl Supervisor {
         let plan = Plan::of(&network)?;
         let settings = dir.read_settings()?;
         let rootless = !namespace::is_privileged();
-        let mut state = State::new(&plan, &settings, rootless)?;
+        let mut state = LabState::new(&plan, &settings, rootless)?;
         dir.write_state(&state)?;
         let mut user_ns = None;
         if rootless {
@@ -404,7 +404,7 @@ impl Supervisor {
 /// Raises the limit of open files: each AS needs two, and each of its processes two, so that the
 /// usual limit of 1024 is reached at about 300 ASes. If it cannot be raised, opening a file fails
 /// later.
-fn raise_file_limit(state: &State) {
+fn raise_file_limit(state: &LabState) {
     let services: usize = state.ases.iter().map(|a| a.services().len()).sum();
     let needed = (2 * state.ases.len() + 2 * services + 256) as u64;
     let limit = rustix::process::getrlimit(Resource::Nofile);

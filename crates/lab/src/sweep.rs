@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
     use crate::process::ProcessId;
-    use crate::state::{Settings, State};
+    use crate::state::{LabState, Settings};
 
     fn gone() -> ProcessId {
         let own = ProcessId::own().unwrap();
@@ -85,7 +85,7 @@ mod tests {
         };
         dir.write_settings(&settings).unwrap();
         let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
-        let mut state = State::new(&plan, &settings, false).unwrap();
+        let mut state = LabState::new(&plan, &settings, false).unwrap();
         state.supervisor = supervisor;
         dir.write_state(&state).unwrap();
     }

@@ -3,8 +3,8 @@
 use crate::htb::Class;
 use crate::limit::Owner;
 use crate::state::{
-    DEFAULT_CLASS, Filter, Filters, Host, Ifb, Ingress, Point, ROOT_TABLE, Root, Shaper, Spot,
-    State, Then,
+    DEFAULT_CLASS, Filter, Filters, Host, Ifb, Ingress, KernelState, Point, ROOT_TABLE, Root,
+    Shaper, Spot, Then,
 };
 
 /// A change of a device's state.
@@ -80,7 +80,7 @@ impl Change {
     }
 }
 
-impl State {
+impl KernelState {
     /// What planned changes do.
     pub fn apply_all(&mut self, changes: &[Change]) {
         for change in changes {

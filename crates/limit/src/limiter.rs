@@ -18,7 +18,7 @@ use crate::htb::Class;
 use crate::limit::{Counters, DeviceLimits, Direction, Limit, Owner};
 use crate::outcome::Outcome;
 use crate::plan::{self, Device};
-use crate::state::{Host, ROOT_TABLE, State};
+use crate::state::{Host, KernelState, ROOT_TABLE};
 use crate::text::Names;
 use crate::wire::decode::{Lists, Reading};
 use crate::wire::encode::{Indices, remove_link};
@@ -47,7 +47,7 @@ pub struct Limiter {
 /// The state of a device after the last changes.
 #[derive(Debug, Clone)]
 struct Known {
-    state: State,
+    state: KernelState,
     indices: Indices,
     mtu: u32,
     /// The limits that were set last.
@@ -142,7 +142,7 @@ impl Limiter {
             let comment = names.comment(change).map(|text| format!("# {text}"));
             comment.into_iter().chain([names.command(change)])
         });
-        let nothing = State::default();
+        let nothing = KernelState::default();
         let found = known.map_or(&nothing, |known| &known.state);
         Plan {
             commands: lines.collect(),
@@ -426,12 +426,12 @@ impl Limiter {
     }
 
     /// The state that is remembered.
-    pub(crate) fn known_state(&self, device: &str) -> State {
+    pub(crate) fn known_state(&self, device: &str) -> KernelState {
         self.known[device].state.clone()
     }
 
     /// The kernel's state.
-    pub(crate) fn found_state(&mut self, device: &str) -> State {
+    pub(crate) fn found_state(&mut self, device: &str) -> KernelState {
         let lists = Lists::read(&mut self.netlink).unwrap();
         lists.state(&mut self.netlink, device).unwrap().state
     }

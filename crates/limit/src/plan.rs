@@ -15,7 +15,9 @@ use crate::htb::Class;
 use crate::layout::Layout;
 use crate::limit::{DeviceLimits, Direction, Limits, Owner, Remote};
 use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Filters, Host, Point, Root, Shaper, State, Then, direction_of};
+use crate::state::{
+    DEFAULT_CLASS, Filters, Host, KernelState, Point, Root, Shaper, Then, direction_of,
+};
 use crate::text::Names;
 use crate::wire::encode::ifb_name;
 
@@ -52,7 +54,7 @@ type Classes = BTreeMap<u16, (Shape, Owner)>;
 pub(crate) fn plan(
     device: Device<'_>,
     wanted: &DeviceLimits,
-    found: &State,
+    found: &KernelState,
     replace: bool,
 ) -> Result<Vec<Change>, LimitError> {
     let egress = Wanted::new(device, wanted, found, Direction::Egress)?;
@@ -89,7 +91,7 @@ pub(crate) fn plan_rates(
     device: Device<'_>,
     wanted: &DeviceLimits,
     before: &DeviceLimits,
-    found: &State,
+    found: &KernelState,
 ) -> Option<Result<Vec<Change>, LimitError>> {
     let both = |limits: &Limits| (limits.egress.is_some(), limits.ingress.is_some());
     let same = |a: &Limits, b: &Limits| both(a) == both(b);
@@ -147,7 +149,7 @@ impl Wanted {
     fn new(
         device: Device<'_>,
         wanted: &DeviceLimits,
-        found: &State,
+        found: &KernelState,
         direction: Direction,
     ) -> Result<Self, LimitError> {
         let shape = |limit, owner| Shape::new(&limit, device.mtu, device.name, owner);
@@ -225,7 +227,7 @@ fn classes(egress: &Wanted, ingress: &Wanted) -> BTreeMap<Host, Classes> {
 
 /// A plan in the making.
 struct Plan<'a> {
-    found: &'a State,
+    found: &'a KernelState,
     /// HTBs that are created anew, with nothing below them.
     renewed: BTreeSet<Host>,
     changes: Vec<Change>,
@@ -234,7 +236,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(found: &'a State) -> Self {
+    fn new(found: &'a KernelState) -> Self {
         Self {
             found,
             renewed: BTreeSet::new(),

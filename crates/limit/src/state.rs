@@ -160,7 +160,7 @@ pub(crate) struct Ifb {
 
 /// The state of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct State {
+pub(crate) struct KernelState {
     pub shapers: BTreeMap<Host, Shaper>,
     pub ifbs: BTreeMap<u8, Ifb>,
     /// Numbers of IFBs whose names devices of others have.
@@ -169,7 +169,7 @@ pub(crate) struct State {
     pub ingress_filters: Filters,
 }
 
-impl State {
+impl KernelState {
     pub fn filters(&self, point: Point) -> Option<&Filters> {
         match point {
             Point::Ingress => Some(&self.ingress_filters),

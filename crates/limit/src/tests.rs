@@ -390,7 +390,7 @@ impl Limiter {
 }
 
 /// Without the numbers that the kernel chooses.
-fn without_numbers(mut state: crate::state::State) -> crate::state::State {
+fn without_numbers(mut state: crate::state::KernelState) -> crate::state::KernelState {
     state.ingress_filters.root_tables.clear();
     for shaper in state.shapers.values_mut() {
         shaper.filters.root_tables.clear();

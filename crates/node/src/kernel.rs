@@ -12,10 +12,10 @@ use crate::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 
 /// Limits the links of this machine by HTB. Needs `CAP_NET_ADMIN`.
 #[derive(Debug)]
-pub struct KernelLimits(Mutex<State>);
+pub struct KernelLimits(Mutex<EnforcerState>);
 
 #[derive(Debug)]
-struct State {
+struct EnforcerState {
     limiter: Limiter,
     /// The devices that have had limits since the start.
     devices: BTreeSet<String>,
@@ -29,14 +29,14 @@ impl KernelLimits {
     /// # Errors
     /// When the kernel cannot be talked to.
     pub fn open() -> Result<Self, LimitsError> {
-        Ok(Self(Mutex::new(State {
+        Ok(Self(Mutex::new(EnforcerState {
             limiter: Limiter::open().map_err(LimitsError::new)?,
             devices: BTreeSet::new(),
             names: BTreeMap::new(),
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EnforcerState> {
         // The limiter reads the kernel's state anew where a call was interrupted.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +74,7 @@ impl Limits for KernelLimits {
 
     fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError> {
         let mut state = self.state();
-        let State {
+        let EnforcerState {
             limiter,
             devices,
             names,
@@ -123,7 +123,7 @@ impl Limits for KernelLimits {
     }
 }
 
-impl State {
+impl EnforcerState {
     /// Sets the limits of devices, and removes those of others that had some since the start. Returns
     /// the devices that failed, also those that only remain of others.
     fn apply(

@@ -48,7 +48,7 @@ pub use self::path::{Path, PathError};
 pub use self::policy::{Acl, AclEntry, AclError, Policies, Policy, PolicyError};
 pub use self::reason::{Overlap, PeerOverlap, Reason, Sensed};
 pub use self::select::{
-    Kind, Measured, Part, Rank, Ranked, STRATEGIES, Select, SelectError, Selection, select,
+    Measured, Part, Rank, Ranked, STRATEGIES, Select, SelectError, Selection, StrategyKind, select,
     select_measured,
 };
 pub use self::sense::{Sense, SenseOptions};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use self::candidate::Candidate;
 pub use self::candidate::{Measured, Part, Rank};
 pub use self::combine::{Select, SelectError};
-pub use self::kind::Kind;
+pub use self::kind::StrategyKind;
 use self::kind::{Pick, Rule};
 pub use self::strategies::STRATEGIES;
 use self::strategies::shortest;

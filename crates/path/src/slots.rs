@@ -64,7 +64,7 @@ impl Default for SlotOptions {
 #[derive(Debug)]
 pub struct Slots {
     options: SlotOptions,
-    paths: BTreeMap<Fingerprint, State>,
+    paths: BTreeMap<Fingerprint, SlotState>,
     handshakes: Handshakes,
     /// When the current slot began; `None` while nothing is connected.
     begun: Option<Instant>,
@@ -80,7 +80,7 @@ enum Handshakes {
 }
 
 #[derive(Debug)]
-struct State {
+struct SlotState {
     handshake: Duration,
     use_: Use,
     /// Bytes read in all at the end of the last slot; `None` if the path could not be used in it.
@@ -146,7 +146,7 @@ impl Slots {
         }
         self.paths.insert(
             path,
-            State {
+            SlotState {
                 handshake,
                 use_: Use::Active(now),
                 mark: None,
@@ -317,7 +317,7 @@ impl Slots {
         now: Instant,
     ) -> Option<(Fingerprint, Decision)> {
         // A path that is choked too would not help.
-        let waiting = |state: &State| {
+        let waiting = |state: &SlotState| {
             matches!(state.use_, Use::Waiting(_)) && (from.is_some() || state.mark.is_some())
         };
         let waiting = self.paths.iter_mut().filter(|(_, state)| waiting(state));
@@ -329,7 +329,7 @@ impl Slots {
     }
 }
 
-impl State {
+impl SlotState {
     /// Applies a weight, in bit/s, and returns the decision that follows. A path is too light only
     /// after its grace period.
     fn weigh(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::edge::{Edge, Kind, Placed, Vertex, edges};
+use crate::edge::{Edge, Placed, SegmentKind, Vertex, edges};
 use crate::path::{self, Candidate, Combined};
 use crate::segment::Segment;
 
@@ -68,11 +68,11 @@ type Groups<'a, K> = BTreeMap<(K, usize), Vec<Edge<'a>>>;
 struct Graph<'a> {
     dst: Vertex,
     /// Edges from the source, by kind and end.
-    first: Groups<'a, (Kind, Vertex)>,
+    first: Groups<'a, (SegmentKind, Vertex)>,
     /// Core segments, by start, then by end.
     middle: HashMap<Vertex, Groups<'a, Vertex>>,
     /// Edges to the destination, by start, then by kind.
-    last: HashMap<Vertex, Groups<'a, Kind>>,
+    last: HashMap<Vertex, Groups<'a, SegmentKind>>,
     most_links: usize,
 }
 
@@ -86,7 +86,11 @@ impl<'a> Graph<'a> {
             most_links: 0,
         };
         let Segments { up, core, down } = segments;
-        for (kind, list) in [(Kind::Up, up), (Kind::Core, core), (Kind::Down, down)] {
+        for (kind, list) in [
+            (SegmentKind::Up, up),
+            (SegmentKind::Core, core),
+            (SegmentKind::Down, down),
+        ] {
             let edges = edges(kind, list);
             let longest = edges.iter().map(|placed| placed.edge.links()).max();
             graph.most_links += longest.unwrap_or(0);
@@ -99,7 +103,7 @@ impl<'a> Graph<'a> {
                 if to == dst {
                     let last = graph.last.entry(from).or_default();
                     last.entry((kind, links)).or_default().push(edge);
-                } else if kind == Kind::Core {
+                } else if kind == SegmentKind::Core {
                     let middle = graph.middle.entry(from).or_default();
                     middle.entry((to, links)).or_default().push(edge);
                 }
@@ -124,13 +128,13 @@ impl<'a> Graph<'a> {
             for last in self.last(via, kind, links - near) {
                 join(&[first, last], work, &mut found);
             }
-            let cores = self.middle.get(&via).filter(|_| kind == Kind::Up);
+            let cores = self.middle.get(&via).filter(|_| kind == SegmentKind::Up);
             for (&(then, between), middle) in cores.into_iter().flatten() {
                 let Some(rest) = (links - near).checked_sub(between) else {
                     continue;
                 };
                 *work = work.saturating_sub(1);
-                for last in self.last(then, Kind::Core, rest) {
+                for last in self.last(then, SegmentKind::Core, rest) {
                     join(&[first, middle, last], work, &mut found);
                 }
             }
@@ -140,9 +144,14 @@ impl<'a> Graph<'a> {
 
     /// The edges with this number of links from `via` to the destination that may follow an edge of
     /// `kind`.
-    fn last(&self, via: Vertex, kind: Kind, links: usize) -> impl Iterator<Item = &Vec<Edge<'a>>> {
+    fn last(
+        &self,
+        via: Vertex,
+        kind: SegmentKind,
+        links: usize,
+    ) -> impl Iterator<Item = &Vec<Edge<'a>>> {
         let groups = self.last.get(&via);
-        let after = [Kind::Core, Kind::Down].into_iter();
+        let after = [SegmentKind::Core, SegmentKind::Down].into_iter();
         after
             .filter(move |&next| next > kind)
             .filter_map(move |next| groups?.get(&(next, links)))

@@ -11,7 +11,7 @@ use crate::segment::{Entry, Segment};
 
 /// The role of a segment in a path. A path has at most one segment of each kind, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum SegmentKind {
     Up,
     Core,
     Down,
@@ -28,7 +28,7 @@ pub(crate) enum Vertex {
 /// The part of a segment from the AS at `cut` to its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edge<'a> {
-    pub kind: Kind,
+    pub kind: SegmentKind,
     pub segment: &'a Segment,
     /// Index of the first AS of the segment that the path uses.
     pub cut: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Used<'a> {
 }
 
 /// All edges of the segments of a kind.
-pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
+pub(crate) fn edges(kind: SegmentKind, segments: &[Segment]) -> Vec<Placed<'_>> {
     let mut edges = Vec::new();
     for segment in segments {
         let mut add = |cut, peer| {
@@ -70,7 +70,7 @@ pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
             edges.push(edge.placed());
         };
         let last = segment.entries.len() - 1;
-        if kind == Kind::Core {
+        if kind == SegmentKind::Core {
             // Core segments have neither shortcuts nor peering links. A segment of one AS has no
             // links.
             if last > 0 {
@@ -92,7 +92,7 @@ pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
 
 impl<'a> Edge<'a> {
     fn placed(self) -> Placed<'a> {
-        let down = self.kind == Kind::Down;
+        let down = self.kind == SegmentKind::Down;
         let end = Vertex::As(self.segment.last());
         let entry = &self.segment.entries[self.cut];
         let other = match self.peer {
@@ -124,7 +124,7 @@ impl<'a> Edge<'a> {
 
     /// The number of links. A peering link belongs to the segment that it leads to.
     pub fn links(&self) -> usize {
-        let peering = self.peer.is_some() && self.kind == Kind::Down;
+        let peering = self.peer.is_some() && self.kind == SegmentKind::Down;
         self.segment.entries.len() - 1 - self.cut + usize::from(peering)
     }
 
@@ -169,7 +169,7 @@ impl<'a> Edge<'a> {
             let ids = used.interfaces.into_iter().flatten();
             into.extend(ids.map(|id| Interface { isd_as, id }));
         }
-        if self.kind != Kind::Down {
+        if self.kind != SegmentKind::Down {
             into[start..].reverse();
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Edge<'a> {
     /// `calculateBeta`).
     pub fn beta(&self) -> u16 {
         let first = match self.kind {
-            Kind::Down => self.cut,
+            SegmentKind::Down => self.cut,
             _ => self.segment.entries.len() - 1,
         };
         let at_peer = self.peer.is_some() && first == self.cut;

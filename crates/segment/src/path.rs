@@ -4,7 +4,7 @@ use hawser_packet::path::InfoField;
 use hawser_path::{Interface, Metadata, Path};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::edge::{Edge, Kind};
+use crate::edge::{Edge, SegmentKind};
 use crate::info;
 use crate::segment::Entry;
 
@@ -36,7 +36,7 @@ pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Opti
     let mut entries: Vec<&Entry> = Vec::new();
     let mut mtu = u16::MAX;
     for (edge, shift) in candidate.edges.iter().zip([12, 6, 0]) {
-        let cons_dir = edge.kind == Kind::Down;
+        let cons_dir = edge.kind == SegmentKind::Down;
         let info = InfoField {
             cons_dir,
             peer: edge.peer.is_some(),

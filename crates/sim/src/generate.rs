@@ -56,20 +56,20 @@ pub fn generate(ases: usize, seed: u64) -> String {
 }
 
 /// The properties of a kind of link: rates in Mbit/s, and least and largest delay in ms.
-struct Kind {
+struct LinkClass {
     rates: &'static [u32],
     delay: (usize, usize),
 }
 
-const CORE: Kind = Kind {
+const CORE: LinkClass = LinkClass {
     rates: &[1000, 2500, 5000, 10_000],
     delay: (5, 40),
 };
-const PROVIDER: Kind = Kind {
+const PROVIDER: LinkClass = LinkClass {
     rates: &[200, 500, 1000],
     delay: (2, 10),
 };
-const CUSTOMER: Kind = Kind {
+const CUSTOMER: LinkClass = LinkClass {
     rates: &[20, 50, 100, 200],
     delay: (1, 5),
 };
@@ -123,7 +123,7 @@ impl Maker {
     }
 
     /// Adds links from at most `count` of these parents down to an AS.
-    fn below(&mut self, parents: &[String], child: &str, count: usize, kind: &Kind) {
+    fn below(&mut self, parents: &[String], child: &str, count: usize, kind: &LinkClass) {
         let mut parents: Vec<&String> = parents.iter().collect();
         self.rng.shuffle(&mut parents);
         for parent in parents.into_iter().take(count) {
@@ -132,7 +132,7 @@ impl Maker {
     }
 
     /// Adds a link between a random one of `these` and another of `those`.
-    fn between(&mut self, these: &[String], those: &[String], is: &str, kind: &Kind) {
+    fn between(&mut self, these: &[String], those: &[String], is: &str, kind: &LinkClass) {
         let one = self.rng.choice(these).cloned();
         let other = self.rng.choice(those).cloned();
         if let Some((one, other)) = one.zip(other).filter(|(one, other)| one != other) {
@@ -140,7 +140,7 @@ impl Maker {
         }
     }
 
-    fn link(&mut self, a: &str, b: &str, is: &str, kind: &Kind) {
+    fn link(&mut self, a: &str, b: &str, is: &str, kind: &LinkClass) {
         let rate = kind.rates[self.rng.usize(..kind.rates.len())];
         let (least, most) = kind.delay;
         let delay = self.rng.usize(least..=most);

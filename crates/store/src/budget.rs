@@ -104,13 +104,13 @@ impl Drop for Taken {
 #[derive(Debug)]
 struct Pool {
     total: usize,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     /// Notified when an amount is released or a job leaves.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     used: usize,
     /// The amount that each job uses.
     jobs: HashMap<u64, usize>,
@@ -126,7 +126,7 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,12 +52,12 @@ pub struct News {
 pub struct Watch<R> {
     files: Arc<Files>,
     ranges: Arc<R>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     /// The states of the files for which the ranges were hashed, or will be.
     stamps: Vec<Option<Stamp>>,
     /// Ranges whose file changed since they were hashed.
@@ -83,10 +83,10 @@ struct Suspect {
 impl<R: Ranges> Watch<R> {
     /// Watches `files`, which are all verified; `stamps` were taken before that.
     pub fn new(files: Arc<Files>, ranges: Arc<R>, stamps: Stamps) -> Self {
-        let state = State {
+        let state = WatchState {
             suspects: vec![Suspect::default(); stamps.0.len()],
             stamps: stamps.0,
-            ..State::default()
+            ..WatchState::default()
         };
         Self {
             files,
@@ -285,7 +285,7 @@ impl<R: Ranges> Watch<R> {
         overlapping(&*self.ranges, &self.files.layout().entries[entry].bytes())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

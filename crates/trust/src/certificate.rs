@@ -18,7 +18,7 @@ use crate::oid;
 
 /// The type of a certificate (SCION CP-PKI, section "Certificate types").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CertificateKind {
     /// Signs sensitive updates of a TRC.
     SensitiveVoting,
     /// Signs regular updates of a TRC.
@@ -61,7 +61,7 @@ impl From<X509Validity> for Validity {
     }
 }
 
-/// A certificate that conforms to the rules of its [`Kind`]. Its signature has not been checked.
+/// A certificate that conforms to the rules of its [`CertificateKind`]. Its signature has not been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     raw: Vec<u8>,
@@ -70,7 +70,7 @@ pub struct Certificate {
     hash: &'static Hash,
     signature: Vec<u8>,
     pub(crate) tbs: TbsCertificate,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CertificateKind,
     isd_as: Option<IsdAsn>,
     pub(crate) key: PublicKey,
     key_id: Vec<u8>,
@@ -127,7 +127,10 @@ impl Certificate {
         }
         let (kind, key_id, authority) = classify(&tbs)?;
         let (isd_as, issuer) = (isd_as(&tbs.subject)?, isd_as(&tbs.issuer)?);
-        let voting = matches!(kind, Kind::SensitiveVoting | Kind::RegularVoting);
+        let voting = matches!(
+            kind,
+            CertificateKind::SensitiveVoting | CertificateKind::RegularVoting
+        );
         if !voting && (isd_as.is_none() || issuer.is_none()) {
             return Err("its subject or its issuer has no ISD-AS".into());
         }
@@ -177,7 +180,7 @@ impl Certificate {
 }
 
 /// A certificate's kind, its key identifier and its issuer's.
-type Profile = (Kind, Vec<u8>, Option<Vec<u8>>);
+type Profile = (CertificateKind, Vec<u8>, Option<Vec<u8>>);
 
 /// Determines the profile of a certificate, and checks the rules of its kind (SCION CP-PKI, section
 /// "Certificate format").
@@ -189,15 +192,15 @@ fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
     let purposes = purposes.map_or_else(Vec::new, |(_, purposes)| purposes.0);
     let has = |purpose| purposes.contains(&purpose);
     let kind = if has(oid::ID_KP_SENSITIVE) {
-        Kind::SensitiveVoting
+        CertificateKind::SensitiveVoting
     } else if has(oid::ID_KP_REGULAR) {
-        Kind::RegularVoting
+        CertificateKind::RegularVoting
     } else if has(oid::ID_KP_ROOT) {
-        Kind::Root
+        CertificateKind::Root
     } else if signs_certificates {
-        Kind::Ca
+        CertificateKind::Ca
     } else if signs_messages {
-        Kind::As
+        CertificateKind::As
     } else {
         return Err("it is for no purpose of a control plane".into());
     };
@@ -219,17 +222,17 @@ fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
         _ => false,
     };
     let fits = match kind {
-        Kind::SensitiveVoting | Kind::RegularVoting => {
+        CertificateKind::SensitiveVoting | CertificateKind::RegularVoting => {
             let signs = signs_certificates || signs_messages;
             let both = has(oid::ID_KP_SENSITIVE) && has(oid::ID_KP_REGULAR);
             own && has(oid::ID_KP_TIME_STAMPING) && !is_ca && !signs && !both
         }
-        Kind::Root => own && authority_of(1) && signs_certificates && !signs_messages,
-        Kind::Ca => authority.is_some() && authority_of(0) && !signs_messages,
-        Kind::As => authority.is_some() && !is_ca && has(oid::ID_KP_TIME_STAMPING),
+        CertificateKind::Root => own && authority_of(1) && signs_certificates && !signs_messages,
+        CertificateKind::Ca => authority.is_some() && authority_of(0) && !signs_messages,
+        CertificateKind::As => authority.is_some() && !is_ca && has(oid::ID_KP_TIME_STAMPING),
     };
     let serves = has(oid::ID_KP_SERVER_AUTH) || has(oid::ID_KP_CLIENT_AUTH);
-    if !fits || (kind != Kind::As && serves) {
+    if !fits || (kind != CertificateKind::As && serves) {
         return Err("its key usages, constraints or key identifiers do not fit its kind".into());
     }
     Ok((kind, key_id, authority))

@@ -2,7 +2,7 @@
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::{Certificate, Kind, Validity};
+use crate::certificate::{Certificate, CertificateKind, Validity};
 use crate::error::{ParseError, Reason};
 use crate::pem;
 use crate::trc::Trc;
@@ -43,9 +43,9 @@ impl Chain {
     fn new(r#as: &[u8], ca: &[u8]) -> Result<Self, Reason> {
         let [r#as, ca] = [Certificate::from_der(r#as)?, Certificate::from_der(ca)?];
         let isd_as = r#as.isd_as().ok_or("the AS certificate has no ISD-AS")?;
-        let broken = if r#as.kind != Kind::As {
+        let broken = if r#as.kind != CertificateKind::As {
             "the first certificate is not an AS's"
-        } else if ca.kind != Kind::Ca {
+        } else if ca.kind != CertificateKind::Ca {
             "the second certificate is not a CA's"
         } else if !ca.validity().covers(&r#as.validity()) {
             "the CA's certificate is not valid as long as the AS's"
@@ -83,7 +83,7 @@ impl Chain {
     pub fn is_rooted_in(&self, trc: &Trc) -> bool {
         trc.id().isd == self.isd_as.isd().to_u16()
             && trc
-                .certificates_of(Kind::Root)
+                .certificates_of(CertificateKind::Root)
                 .any(|root| self.ca.is_issued_by(root))
     }
 }

@@ -20,7 +20,7 @@ use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::time::{Time, Validity};
 
-use crate::certificate::Kind;
+use crate::certificate::CertificateKind;
 use crate::error::SignError;
 use crate::key::Key;
 use crate::oid;
@@ -40,7 +40,7 @@ impl Holder {
     /// Creates a key and a certificate for it with the common name `name`, valid during `validity`
     /// (Unix seconds) and signed by `issuer`, or self-signed if that is `None`.
     pub fn make(
-        kind: Kind,
+        kind: CertificateKind,
         isd_as: IsdAsn,
         name: &str,
         validity: RangeInclusive<u64>,
@@ -124,13 +124,13 @@ fn key_id(key: &Key) -> der::Result<OctetString> {
 }
 
 /// SCION CP-PKI, section "Certificate format".
-fn extensions(kind: Kind, key: &Key, issuer: &Key) -> der::Result<Vec<Extension>> {
+fn extensions(kind: CertificateKind, key: &Key, issuer: &Key) -> der::Result<Vec<Extension>> {
     let (usage, purposes, path_len) = match kind {
-        Kind::SensitiveVoting => (None, vec![oid::ID_KP_SENSITIVE], None),
-        Kind::RegularVoting => (None, vec![oid::ID_KP_REGULAR], None),
-        Kind::Root => (Some(KeyUsages::KeyCertSign), vec![oid::ID_KP_ROOT], Some(1)),
-        Kind::Ca => (Some(KeyUsages::KeyCertSign), Vec::new(), Some(0)),
-        Kind::As => (
+        CertificateKind::SensitiveVoting => (None, vec![oid::ID_KP_SENSITIVE], None),
+        CertificateKind::RegularVoting => (None, vec![oid::ID_KP_REGULAR], None),
+        CertificateKind::Root => (Some(KeyUsages::KeyCertSign), vec![oid::ID_KP_ROOT], Some(1)),
+        CertificateKind::Ca => (Some(KeyUsages::KeyCertSign), Vec::new(), Some(0)),
+        CertificateKind::As => (
             Some(KeyUsages::DigitalSignature),
             vec![oid::ID_KP_SERVER_AUTH, oid::ID_KP_CLIENT_AUTH],
             None,
@@ -140,7 +140,7 @@ fn extensions(kind: Kind, key: &Key, issuer: &Key) -> der::Result<Vec<Extension>
     if let Some(usage) = usage {
         extensions.push(extension(&KeyUsage(usage.into()), true)?);
     }
-    if kind != Kind::Ca {
+    if kind != CertificateKind::Ca {
         let purposes = [purposes, vec![oid::ID_KP_TIME_STAMPING]].concat();
         extensions.push(extension(&ExtendedKeyUsage(purposes), false)?);
     }
@@ -153,7 +153,7 @@ fn extensions(kind: Kind, key: &Key, issuer: &Key) -> der::Result<Vec<Extension>
     }
     let id = SubjectKeyIdentifier(key_id(key)?);
     extensions.push(extension(&id, false)?);
-    if matches!(kind, Kind::Ca | Kind::As) {
+    if matches!(kind, CertificateKind::Ca | CertificateKind::As) {
         let authority = AuthorityKeyIdentifier {
             key_identifier: Some(key_id(issuer)?),
             ..AuthorityKeyIdentifier::default()

@@ -6,7 +6,7 @@ use std::{fmt, fs, io};
 use der::{Decode, Encode};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::{Certificate, Kind, Validity};
+use crate::certificate::{Certificate, CertificateKind, Validity};
 use crate::chain::Chain;
 use crate::error::SignError;
 use crate::issue::Holder;
@@ -101,7 +101,7 @@ impl Issuer {
             let later = best.as_ref().is_none_or(|(best, _)| {
                 best.validity().not_after < certificate.validity().not_after
             });
-            if certificate.kind == Kind::Ca && certificate.key.point == point && later {
+            if certificate.kind == CertificateKind::Ca && certificate.key.point == point && later {
                 best = Some((certificate, der));
             }
         }
@@ -160,7 +160,13 @@ impl Issuer {
             return Err(IssueError::Expired(own));
         }
         let name = format!("{isd_as} AS Certificate");
-        let made = Holder::make(Kind::As, isd_as, &name, from..=until, Some(&self.holder));
+        let made = Holder::make(
+            CertificateKind::As,
+            isd_as,
+            &name,
+            from..=until,
+            Some(&self.holder),
+        );
         let encode = |holder: &Holder| {
             let mut text = pem::encode("CERTIFICATE", &holder.certificate.to_der()?)?;
             text += &pem::encode("CERTIFICATE", &self.holder.certificate.to_der()?)?;
@@ -183,7 +189,10 @@ impl Issuer {
         let rooted = store.newest(self.isd_as.isd().to_u16()).is_some_and(|trc| {
             let ca = self.holder.certificate.to_der();
             let ca = ca.ok().and_then(|der| Certificate::from_der(&der).ok());
-            ca.is_some_and(|ca| trc.certificates_of(Kind::Root).any(|r| ca.is_issued_by(r)))
+            ca.is_some_and(|ca| {
+                trc.certificates_of(CertificateKind::Root)
+                    .any(|r| ca.is_issued_by(r))
+            })
         });
         if !rooted {
             return Err(IssueError::NoTrc {

@@ -23,7 +23,7 @@ mod trc_verify;
 mod update;
 mod write;
 
-pub use self::certificate::{Certificate, Kind, Validity};
+pub use self::certificate::{Certificate, CertificateKind, Validity};
 pub use self::chain::Chain;
 pub use self::error::{ParseError, SignError};
 pub use self::issuer::{IssueError, Issuer};

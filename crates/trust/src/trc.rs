@@ -10,7 +10,7 @@ use sciparse::identifier::asn::Asn;
 use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::{Certificate, Kind, Validity, text};
+use crate::certificate::{Certificate, CertificateKind, Validity, text};
 use crate::cms::Signed;
 use crate::error::{ParseError, Reason};
 use crate::pem;
@@ -182,13 +182,16 @@ impl Trc {
                 return Err("it has no core or no authoritative ASes, or names one twice");
             }
         }
-        for kind in [Kind::SensitiveVoting, Kind::RegularVoting] {
+        for kind in [
+            CertificateKind::SensitiveVoting,
+            CertificateKind::RegularVoting,
+        ] {
             if self.certificates_of(kind).count() < content.quorum {
                 return Err("its quorum is larger than the number of its voters");
             }
         }
         for (at, certificate) in self.certificates.iter().enumerate() {
-            if matches!(certificate.kind, Kind::Ca | Kind::As) {
+            if matches!(certificate.kind, CertificateKind::Ca | CertificateKind::As) {
                 return Err("it has a certificate that is neither a voter's nor a root");
             }
             let other_isd = |ia: IsdAsn| ia.isd().to_u16() != isd;
@@ -231,7 +234,7 @@ impl Trc {
     }
 
     /// The certificates of a kind.
-    pub fn certificates_of(&self, kind: Kind) -> impl Iterator<Item = &Certificate> {
+    pub fn certificates_of(&self, kind: CertificateKind) -> impl Iterator<Item = &Certificate> {
         let all = self.certificates.iter();
         all.filter(move |certificate| certificate.kind == kind)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::certificate::{Certificate, Kind};
+use crate::certificate::{Certificate, CertificateKind};
 use crate::trc::{Trc, TrcId};
 
 /// The reason why a TRC cannot be verified.
@@ -68,9 +68,9 @@ impl Trc {
         let voters: Option<Vec<_>> = voters.collect();
         let voters = voters.ok_or(self.broken("a vote is of no certificate"))?;
         let all = |kind| voters.iter().all(|voter| voter.kind == kind);
-        let renewed_roots = if all(Kind::RegularVoting) {
+        let renewed_roots = if all(CertificateKind::RegularVoting) {
             self.check_regular(before, &voters)?
-        } else if all(Kind::SensitiveVoting) {
+        } else if all(CertificateKind::SensitiveVoting) {
             Vec::new()
         } else {
             return Err(self.broken("its votes are not all regular or all sensitive"));
@@ -87,8 +87,8 @@ impl Trc {
     }
 
     fn voters(&self) -> impl Iterator<Item = &Certificate> {
-        self.certificates_of(Kind::SensitiveVoting)
-            .chain(self.certificates_of(Kind::RegularVoting))
+        self.certificates_of(CertificateKind::SensitiveVoting)
+            .chain(self.certificates_of(CertificateKind::RegularVoting))
     }
 
     /// Checks the rules of a regular update. Returns the renewed roots of `before`, which must sign
@@ -106,7 +106,11 @@ impl Trc {
             return Err(self.broken("a regular update changes the quorum or the ASes"));
         }
         let mut roots = Vec::new();
-        for kind in [Kind::SensitiveVoting, Kind::RegularVoting, Kind::Root] {
+        for kind in [
+            CertificateKind::SensitiveVoting,
+            CertificateKind::RegularVoting,
+            CertificateKind::Root,
+        ] {
             let count = |trc: &Self| trc.certificates_of(kind).count();
             if count(self) != count(before) {
                 return Err(self.broken("a regular update adds or removes a certificate"));
@@ -120,9 +124,9 @@ impl Trc {
                     continue;
                 }
                 match kind {
-                    Kind::Root => roots.push(old),
-                    Kind::RegularVoting if voters.contains(&old) => {}
-                    Kind::RegularVoting => {
+                    CertificateKind::Root => roots.push(old),
+                    CertificateKind::RegularVoting if voters.contains(&old) => {}
+                    CertificateKind::RegularVoting => {
                         return Err(self.broken("a renewed voter does not vote for it"));
                     }
                     _ => return Err(self.broken("a regular update changes a sensitive voter")),

@@ -9,7 +9,7 @@ use der::asn1::{Any, GeneralizedTime};
 use der::{Decode, Encode, Tag};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::{Certificate, Kind};
+use crate::certificate::{Certificate, CertificateKind};
 use crate::cms;
 use crate::error::SignError;
 use crate::issue::Holder;
@@ -84,7 +84,7 @@ fn voters(trc: &Trc, folders: &[PathBuf]) -> Result<Vec<Voter>, IssueError> {
         }
         let ders = read(&voting, "crt", certificate)?;
         let places = trc.certificates.iter().enumerate();
-        for (at, wanted) in places.filter(|(_, c)| c.kind == Kind::SensitiveVoting) {
+        for (at, wanted) in places.filter(|(_, c)| c.kind == CertificateKind::SensitiveVoting) {
             if ders.iter().any(|der| der == wanted.to_der()) {
                 let at = u32::try_from(at).unwrap_or(u32::MAX);
                 voters.push((at, holder(wanted, &key)?));

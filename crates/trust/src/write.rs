@@ -10,7 +10,7 @@ use der::asn1::{Any, GeneralizedTime};
 use der::{Encode, Tag};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::Kind;
+use crate::certificate::CertificateKind;
 use crate::cms;
 use crate::error::SignError;
 use crate::issue::Holder;
@@ -164,17 +164,21 @@ impl Isd {
         };
         for role in &self.all {
             if role.voting {
-                voters.push(make(role, Kind::RegularVoting, None)?);
-                voters.push(make(role, Kind::SensitiveVoting, None)?);
+                voters.push(make(role, CertificateKind::RegularVoting, None)?);
+                voters.push(make(role, CertificateKind::SensitiveVoting, None)?);
             }
             if role.issuing {
-                let root = make(role, Kind::Root, None)?;
-                authorities.insert(role.isd_as, make(role, Kind::Ca, Some(&root))?);
+                let root = make(role, CertificateKind::Root, None)?;
+                authorities.insert(role.isd_as, make(role, CertificateKind::Ca, Some(&root))?);
                 roots.push(root);
             }
         }
         for role in &self.all {
-            make(role, Kind::As, Some(self.issuer(role, &authorities)?))?;
+            make(
+                role,
+                CertificateKind::As,
+                Some(self.issuer(role, &authorities)?),
+            )?;
         }
         self.trc(from, &voters, &roots)
             .map_err(|source| WriteError::Sign {
@@ -234,30 +238,30 @@ impl Isd {
 /// certificate is written with that of its issuer after it.
 fn make(
     isd_as: IsdAsn,
-    kind: Kind,
+    kind: CertificateKind,
     from: u64,
     issuer: Option<&Holder>,
     crypto: &Path,
 ) -> Result<Holder, WriteError> {
     let (what, lifetime) = match kind {
-        Kind::SensitiveVoting => ("Sensitive Voting Certificate", ROOT_LIFETIME),
-        Kind::RegularVoting => ("Regular Voting Certificate", ROOT_LIFETIME),
-        Kind::Root => ("Root Certificate", ROOT_LIFETIME),
-        Kind::Ca => ("CA Certificate", CA_LIFETIME),
-        Kind::As => ("AS Certificate", AS_LIFETIME),
+        CertificateKind::SensitiveVoting => ("Sensitive Voting Certificate", ROOT_LIFETIME),
+        CertificateKind::RegularVoting => ("Regular Voting Certificate", ROOT_LIFETIME),
+        CertificateKind::Root => ("Root Certificate", ROOT_LIFETIME),
+        CertificateKind::Ca => ("CA Certificate", CA_LIFETIME),
+        CertificateKind::As => ("AS Certificate", AS_LIFETIME),
     };
     let (folder, extension, key) = match kind {
-        Kind::SensitiveVoting => ("voting", "sensitive.crt", "sensitive-voting.key"),
-        Kind::RegularVoting => ("voting", "regular.crt", "regular-voting.key"),
-        Kind::Root => ("ca", "root.crt", "cp-root.key"),
-        Kind::Ca => ("ca", "ca.crt", "cp-ca.key"),
-        Kind::As => ("as", "pem", "cp-as.key"),
+        CertificateKind::SensitiveVoting => ("voting", "sensitive.crt", "sensitive-voting.key"),
+        CertificateKind::RegularVoting => ("voting", "regular.crt", "regular-voting.key"),
+        CertificateKind::Root => ("ca", "root.crt", "cp-root.key"),
+        CertificateKind::Ca => ("ca", "ca.crt", "cp-ca.key"),
+        CertificateKind::As => ("as", "pem", "cp-as.key"),
     };
     let name = format!("{isd_as} {what}");
     let make = || {
         let holder = Holder::make(kind, isd_as, &name, from..=from + lifetime, issuer)?;
         let mut text = pem::encode("CERTIFICATE", &holder.certificate.to_der()?)?;
-        if let Some(issuer) = issuer.filter(|_| kind == Kind::As) {
+        if let Some(issuer) = issuer.filter(|_| kind == CertificateKind::As) {
             text += &pem::encode("CERTIFICATE", &issuer.certificate.to_der()?)?;
         }
         Ok((holder, text))

@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_trust::{Chain, Kind, SegmentVerifyError, Store, Trc, TrcVerifyError};
+use hawser_trust::{CertificateKind, Chain, SegmentVerifyError, Store, Trc, TrcVerifyError};
 use proptest::prelude::*;
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
@@ -78,7 +78,11 @@ fn the_base_trc_is_read_and_verified() {
     assert_eq!(content.description, "Testcrypto TRC for ISD 1");
     assert_eq!(content.quorum, 1);
     assert!(trc.validity().contains(NOW));
-    for kind in [Kind::SensitiveVoting, Kind::RegularVoting, Kind::Root] {
+    for kind in [
+        CertificateKind::SensitiveVoting,
+        CertificateKind::RegularVoting,
+        CertificateKind::Root,
+    ] {
         assert_eq!(trc.certificates_of(kind).count(), 1);
     }
     trc.verify_base().unwrap();

@@ -23,13 +23,13 @@ const UDP_CHECKSUM: usize = 6;
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     ip: Ip<'a>,
-    checksum: State,
+    checksum: ChecksumState,
     large: Option<Large>,
 }
 
 /// What the kernel did about the checksum of TCP or UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ChecksumState {
     /// It is in the packet; nobody verified it.
     Complete,
     /// It is in the packet, and correct.
@@ -67,10 +67,10 @@ impl<'a> Packet<'a> {
                 if start < ip.header_len || start + offset + 2 > ip.bytes.len() {
                     return Err(Malformed::Checksum);
                 }
-                State::Partial { start, offset }
+                ChecksumState::Partial { start, offset }
             }
-            flags if flags & DATA_VALID != 0 => State::Valid,
-            _ => State::Complete,
+            flags if flags & DATA_VALID != 0 => ChecksumState::Valid,
+            _ => ChecksumState::Complete,
         };
         let large = Large::parse(vnet, &ip, checksum)?;
         Ok(Self {
@@ -121,12 +121,12 @@ impl<'a> Packet<'a> {
         let segment = &self.ip.bytes[self.ip.header_len..];
         let (header, payload) = segment.split_at(tcp::header_len(segment)?);
         let is_usable = match self.checksum {
-            State::Valid => true,
-            State::Partial { start, offset } => {
+            ChecksumState::Valid => true,
+            ChecksumState::Partial { start, offset } => {
                 start == self.ip.header_len && offset == tcp::CHECKSUM
             }
             // A segment gets a new checksum at the other end, which must not make it valid.
-            State::Complete => (self.ip)
+            ChecksumState::Complete => (self.ip)
                 .pseudo_header(ip::TCP, segment.len() as u16)
                 .add_bytes(segment)
                 .is_valid(),
@@ -149,14 +149,14 @@ impl<'a> Packet<'a> {
         let bytes = self.ip.bytes;
         match (self.large, self.checksum) {
             (Some(large), _) => self.cut(large, scratch),
-            (None, State::Partial { start, offset }) => {
+            (None, ChecksumState::Partial { start, offset }) => {
                 scratch.clear();
                 scratch.extend_from_slice(bytes);
                 let checksum = Checksum::default().add_bytes(&bytes[start..]).finish();
                 scratch[start + offset..][..2].copy_from_slice(&checksum);
                 scratch.chunks(bytes.len())
             }
-            (None, State::Complete | State::Valid) => bytes.chunks(bytes.len()),
+            (None, ChecksumState::Complete | ChecksumState::Valid) => bytes.chunks(bytes.len()),
         }
     }
 
@@ -197,7 +197,11 @@ impl<'a> Packet<'a> {
 }
 
 impl Large {
-    fn parse(vnet: VnetHeader, ip: &Ip<'_>, checksum: State) -> Result<Option<Self>, Malformed> {
+    fn parse(
+        vnet: VnetHeader,
+        ip: &Ip<'_>,
+        checksum: ChecksumState,
+    ) -> Result<Option<Self>, Malformed> {
         let protocol = match vnet.gso_type & !GSO_ECN {
             GSO_NONE => return Ok(None),
             GSO_TCPV4 if !ip.is_v6 => ip::TCP,
@@ -205,7 +209,7 @@ impl Large {
             GSO_UDP_L4 => ip::UDP,
             _ => return Err(Malformed::Offload),
         };
-        let State::Partial { start, offset } = checksum else {
+        let ChecksumState::Partial { start, offset } = checksum else {
             return Err(Malformed::Offload);
         };
         let upper = &ip.bytes[start..];

@@ -44,7 +44,7 @@ pub struct Entry {
     /// What else is carried of it, if anything is.
     pub attributes: Option<Box<Attributes>>,
     /// The kind, with what only that kind has.
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 impl Entry {
@@ -59,8 +59,8 @@ impl Entry {
     #[must_use]
     pub const fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size, .. } => size,
-            Kind::Directory | Kind::Link { .. } => 0,
+            EntryKind::File { size, .. } => size,
+            EntryKind::Directory | EntryKind::Link { .. } => 0,
         }
     }
 }
@@ -89,7 +89,7 @@ pub struct Modified {
 
 /// The kind of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file.
     File {
         /// Length in bytes, holes included.
@@ -106,7 +106,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl EntryKind {
     /// The number of extents.
     pub(crate) const fn extents(&self) -> usize {
         match self {
@@ -267,7 +267,7 @@ impl Manifest {
             hash,
         };
         for (index, entry) in manifest.entries.iter().enumerate() {
-            let Kind::File { extents, .. } = &entry.kind else {
+            let EntryKind::File { extents, .. } = &entry.kind else {
                 continue;
             };
             for extent in extents {

@@ -15,7 +15,7 @@ use rustix::fs::Advice;
 use thiserror::Error;
 
 use self::skips::Skips;
-use super::manifest::{Entry, Extent, Kind, Manifest, ManifestError, Modified, Piece};
+use super::manifest::{Entry, EntryKind, Extent, Manifest, ManifestError, Modified, Piece};
 use super::scan::{Roots, Scan};
 use super::skip::{self, SkipReason, Skipped};
 use super::tree::{self, ChainingValue, RANGE};
@@ -111,7 +111,7 @@ impl Source {
             mode: 0o644,
             modified: Modified::default(),
             attributes: None,
-            kind: Kind::File {
+            kind: EntryKind::File {
                 size: length,
                 extents,
             },

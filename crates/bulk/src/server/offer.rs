@@ -17,11 +17,11 @@ pub(super) struct Offer(Option<Offered>);
 
 struct Offered {
     code: Code,
-    state: Mutex<State>,
+    state: Mutex<OfferState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum OfferState {
     /// Nobody has shown the code. So many were wrong.
     Open { wrong: u8 },
     /// The host with this key knows the code: it alone may begin its transfer, as often as it takes.
@@ -42,7 +42,7 @@ enum Judged {
     },
 }
 
-impl State {
+impl OfferState {
     /// Checks that the host with `key` may show a code.
     fn check(self, key: PeerKey) -> Result<(), Refusal> {
         let no = |text: &str| Err(Refusal(ErrorCode::KEY, text.to_owned()));
@@ -90,11 +90,11 @@ impl Offer {
     pub(super) fn new(code: Option<Code>) -> Self {
         Self(code.map(|code| Offered {
             code,
-            state: Mutex::new(State::Open { wrong: 0 }),
+            state: Mutex::new(OfferState::Open { wrong: 0 }),
         }))
     }
 
-    fn state(&self) -> Option<MutexGuard<'_, State>> {
+    fn state(&self) -> Option<MutexGuard<'_, OfferState>> {
         let offered = self.0.as_ref()?;
         Some(offered.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -102,14 +102,14 @@ impl Offer {
     /// Whether the host with `key` knew the code, and may begin a transfer.
     pub(super) fn is_taken_by(&self, key: &PeerKey) -> bool {
         let state = self.state();
-        state.is_some_and(|state| matches!(&*state, State::Taken(agreed) if agreed == key))
+        state.is_some_and(|state| matches!(&*state, OfferState::Taken(agreed) if agreed == key))
     }
 
     /// Whether the host with `key` knew the code: its sessions may go on.
     pub(super) fn is_known(&self, key: &PeerKey) -> bool {
         self.state().is_some_and(|state| match &*state {
-            State::Taken(agreed) | State::Complete(agreed) => agreed == key,
-            State::Open { .. } | State::Ended { .. } => false,
+            OfferState::Taken(agreed) | OfferState::Complete(agreed) => agreed == key,
+            OfferState::Open { .. } | OfferState::Ended { .. } => false,
         })
     }
 
@@ -118,9 +118,9 @@ impl Offer {
         let Some(mut state) = self.state() else {
             return false;
         };
-        let is_new = *state == State::Ended { reported: false };
+        let is_new = *state == OfferState::Ended { reported: false };
         if is_new {
-            *state = State::Ended { reported: true };
+            *state = OfferState::Ended { reported: true };
         }
         is_new
     }
@@ -128,9 +128,9 @@ impl Offer {
     /// Takes in that a transfer of the host with `key` is complete.
     pub(super) fn complete(&self, key: PeerKey) {
         if let Some(mut state) = self.state()
-            && *state == State::Taken(key)
+            && *state == OfferState::Taken(key)
         {
-            *state = State::Complete(key);
+            *state = OfferState::Complete(key);
         }
     }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Guarded;
-use crate::nftables::{Chain, Family, Field, Hook, Kind, Rejection, Rule, Set, Statement, Table};
+use crate::nftables::{
+    Chain, ChainKind, Family, Field, Hook, Rejection, Rule, Set, Statement, Table,
+};
 use crate::prefixes;
 use crate::redirect::RedirectError;
 
@@ -92,6 +94,6 @@ fn chain<const N: usize>(
         rule.push(Statement::Reject(Rejection::Prohibited));
         rules.push(rule);
     }
-    let kind = Kind::LateFilter;
+    let kind = ChainKind::LateFilter;
     Chain { kind, hook, rules }
 }

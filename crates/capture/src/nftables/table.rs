@@ -29,14 +29,14 @@ pub(crate) struct Interval {
 /// A chain of rules that the kernel applies at a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chain {
-    pub kind: Kind,
+    pub kind: ChainKind,
     pub hook: Hook,
     pub rules: Vec<Rule>,
 }
 
 /// What a chain is for. A table never changes the kind or the hook of a chain of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChainKind {
     /// Address translation: applied to the first packet of each connection.
     Nat,
     /// The same, before other chains: the first translation counts.
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     LateFilter,
 }
 
-impl Kind {
+impl ChainKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Nat | Self::FirstNat => "nat",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::RedirectError;
-use crate::nftables::{Chain, Family, Field, Hook, Kind, Rejection, Set, Statement, Table};
+use crate::nftables::{Chain, ChainKind, Family, Field, Hook, Rejection, Set, Statement, Table};
 use crate::prefixes;
 use crate::wanted::{Gateway, Manner, Scope, Wanted};
 
@@ -76,7 +76,7 @@ fn listeners(wanted: &Wanted) -> Chain {
             Statement::Reject(Rejection::Reset),
         ]
     }));
-    let (kind, hook) = (Kind::LateFilter, Hook::Input);
+    let (kind, hook) = (ChainKind::LateFilter, Hook::Input);
     Chain { kind, hook, rules }
 }
 
@@ -101,8 +101,8 @@ fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) 
     // What is captured of some programs is not left to a table that captures that of all. The kernel
     // cannot change the priority of a chain, so each has a name.
     let (name, kind) = match wanted.scope {
-        Scope::Host => ("output", Kind::Nat),
-        Scope::Group { .. } | Scope::Class(_) => ("chosen", Kind::FirstNat),
+        Scope::Host => ("output", ChainKind::Nat),
+        Scope::Group { .. } | Scope::Class(_) => ("chosen", ChainKind::FirstNat),
     };
     let mut rules = vec![vec![Statement::Mark(wanted.mark), Statement::Return]];
     let users = wanted.exempt_users.iter();
@@ -140,8 +140,8 @@ fn output(wanted: &Wanted, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) 
 fn prerouting(gateway: &Gateway, sets: &BTreeMap<&str, Set>) -> (&'static str, Chain) {
     // The kernel cannot change the kind of a chain, so each has a name.
     let (name, kind) = match gateway.manner {
-        Manner::Redirect => ("forwarded", Kind::Nat),
-        Manner::Transparent { .. } => ("transparent", Kind::Filter),
+        Manner::Redirect => ("forwarded", ChainKind::Nat),
+        Manner::Transparent { .. } => ("transparent", ChainKind::Filter),
     };
     let mut rules = vec![vec![Statement::ToThisHost, Statement::Return]];
     for family in FAMILIES {

@@ -214,14 +214,14 @@ impl Model {
         chains.sort_by_key(|chain| chain.priority);
         for rule in chains.into_iter().flat_map(|chain| &chain.rules) {
             match self.apply_rule(rule, packet) {
-                Verdict::Next => {}
-                Verdict::Done(outcome) => return outcome,
+                RuleVerdict::Next => {}
+                RuleVerdict::Done(outcome) => return outcome,
             }
         }
         Outcome::Untouched
     }
 
-    fn apply_rule(&self, rule: &[Expression], packet: &Packet) -> Verdict {
+    fn apply_rule(&self, rule: &[Expression], packet: &Packet) -> RuleVerdict {
         let mut register = Vec::new();
         let mut outcome = Outcome::Untouched;
         for (name, data) in rule {
@@ -255,7 +255,7 @@ impl Model {
                     let group = packet.groups.get(value(3) as usize);
                     match group {
                         Some(group) => register = group.to_ne_bytes().to_vec(),
-                        None => return Verdict::Next,
+                        None => return RuleVerdict::Next,
                     }
                 }
                 "fib" => {
@@ -306,12 +306,12 @@ impl Model {
                         other => panic!("rejection {other}"),
                     };
                     assert!(!reset || packet.protocol == 6);
-                    return Verdict::Done(Outcome::Rejected { reset });
+                    return RuleVerdict::Done(Outcome::Rejected { reset });
                 }
                 "cmp" => {
                     assert_eq!(value(2), 0);
                     if map(&data[&3])[&1] != register {
-                        return Verdict::Next;
+                        return RuleVerdict::Next;
                     }
                 }
                 "lookup" => {
@@ -320,18 +320,18 @@ impl Model {
                     let mut before = set.elements.iter().rev();
                     match before.find(|(key, _)| *key <= register) {
                         Some((_, false)) => {}
-                        _ => return Verdict::Next,
+                        _ => return RuleVerdict::Next,
                     }
                 }
                 "immediate" if value(1) == 0 => {
                     let verdict = map(&map(&data[&2])[&2]);
                     assert!([-5, 1].contains(&(number(&verdict[&1]) as i32)));
-                    return Verdict::Done(outcome);
+                    return RuleVerdict::Done(outcome);
                 }
                 "immediate" => register = map(&data[&2])[&1].clone(),
                 "redir" => {
                     let port = u16::from_be_bytes(register[..].try_into().unwrap());
-                    return Verdict::Done(Outcome::Redirected { port });
+                    return RuleVerdict::Done(Outcome::Redirected { port });
                 }
                 "tproxy" => {
                     let family = if packet.destination.is_ipv4() { 2 } else { 10 };
@@ -342,11 +342,11 @@ impl Model {
                 other => panic!("expression {other}"),
             }
         }
-        Verdict::Next
+        RuleVerdict::Next
     }
 }
 
-enum Verdict {
+enum RuleVerdict {
     /// The rule does not match.
     Next,
     Done(Outcome),

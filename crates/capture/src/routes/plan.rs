@@ -21,7 +21,7 @@ const BEHIND: u32 = 2;
 
 /// Routes and rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct State {
+pub(super) struct TableState {
     pub routes: BTreeSet<Route>,
     pub rules: BTreeSet<Rule>,
 }
@@ -37,7 +37,7 @@ pub(super) enum Change {
     RemoveRule(Rule),
 }
 
-impl State {
+impl TableState {
     /// What is to be in the kernel.
     pub fn wanted(routes: &Routes) -> Result<Self, RoutesError> {
         routes.check()?;
@@ -125,7 +125,11 @@ fn same_family(one: &IpNet, other: &IpNet) -> bool {
 
 /// The changes that turn what is ours in `found` into `wanted`, in order: no packet is led to a
 /// table before its routes are there, or after they are gone.
-pub(super) fn plan(table: u32, wanted: &State, found: &State) -> Result<Vec<Change>, RoutesError> {
+pub(super) fn plan(
+    table: u32,
+    wanted: &TableState,
+    found: &TableState,
+) -> Result<Vec<Change>, RoutesError> {
     let (ours, foreign): (Vec<_>, Vec<_>) = found
         .routes
         .iter()

@@ -3,7 +3,7 @@
 use hawser_kernel::namespace::{NetNs, is_privileged};
 
 use crate::dropping_chains;
-use crate::nftables::{Chain, Hook, Kind, Ownership, Socket, Table, replacement};
+use crate::nftables::{Chain, ChainKind, Hook, Ownership, Socket, Table, replacement};
 
 #[test]
 fn chains_that_drop_arriving_packets_are_found() {
@@ -15,7 +15,7 @@ fn chains_that_drop_arriving_packets_are_found() {
     let job = move || {
         assert_eq!(dropping_chains().unwrap(), []);
         // A chain that accepts.
-        let (kind, hook) = (Kind::LateFilter, Hook::Input);
+        let (kind, hook) = (ChainKind::LateFilter, Hook::Input);
         let rules = Vec::new();
         let table = Table {
             chains: [("open", Chain { kind, hook, rules })].into(),

@@ -16,7 +16,7 @@ use hawser_topology::{QuantityError, parse_duration};
 use tokio::task::JoinSet;
 
 use self::fresh::Fresh;
-use self::report::{Answer, Report, State, Statistics};
+use self::report::{Answer, ReplyState, Report, Statistics};
 use super::address::{HostAddr, host_address};
 use super::choose::{self, ChoiceArgs};
 use super::network::HostArgs;
@@ -197,12 +197,12 @@ impl Run<'_> {
             }
         };
         let state = if reply.rtt > self.args.timeout {
-            State::AfterTimeout
+            ReplyState::AfterTimeout
         } else if self.highest.is_some_and(|highest| number < highest) {
-            State::OutOfOrder
+            ReplyState::OutOfOrder
         } else {
             self.highest = Some(number);
-            State::Success
+            ReplyState::Success
         };
         let from = HostAddr {
             isd_as: reply.from.isd_as,

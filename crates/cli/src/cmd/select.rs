@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_path::{Carbon, Kind, STRATEGIES, Select, SelectError};
+use hawser_path::{Carbon, STRATEGIES, Select, SelectError, StrategyKind};
 
 use super::files;
 use crate::failure::Failure;
@@ -108,7 +108,7 @@ pub fn ranking(text: &str) -> Result<Select, String> {
     ))
 }
 
-fn kinds(picks: bool) -> impl Iterator<Item = &'static Kind> {
+fn kinds(picks: bool) -> impl Iterator<Item = &'static StrategyKind> {
     STRATEGIES.iter().filter(move |kind| kind.picks() == picks)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Bbr, State, TOLERATED};
+use super::{Bbr, BbrState, TOLERATED};
 use crate::delivery::Loss;
 use crate::round::grown;
 
@@ -25,7 +25,7 @@ pub(super) struct Losses {
 /// What losses changed, in case they turn out to be spurious (5.5.11).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {
-    pub(super) state: State,
+    pub(super) state: BbrState,
     pub(super) short_bw: f64,
     pub(super) short_window: u64,
     pub(super) long_window: u64,
@@ -77,10 +77,10 @@ impl Bbr {
         self.short_bw = self.short_bw.max(undo.short_bw);
         self.short_window = self.short_window.max(undo.short_window);
         self.long_window = self.long_window.max(undo.long_window);
-        if self.state != State::ProbeRtt && self.state != undo.state {
+        if self.state != BbrState::ProbeRtt && self.state != undo.state {
             match undo.state {
-                State::Startup => self.enter(State::Startup),
-                State::Up => self.start_up(),
+                BbrState::Startup => self.enter(BbrState::Startup),
+                BbrState::Up => self.start_up(),
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, KEPT, State};
+use super::{Bbr, BbrState, KEPT};
 use crate::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).
@@ -128,7 +128,10 @@ impl Bbr {
 
     /// Lowers the short-term bounds after a round of congestion (5.5.10.3).
     pub(super) fn lower_bounds(&mut self) {
-        if matches!(self.state, State::Startup | State::Refill | State::Up) {
+        if matches!(
+            self.state,
+            BbrState::Startup | BbrState::Refill | BbrState::Up
+        ) {
             return;
         }
         let losses = &self.losses;
@@ -136,7 +139,7 @@ impl Bbr {
         let many = self.is_too_much(losses.bytes, delivered + losses.bytes);
         // Until packets are acknowledged that were sent while cruising, the queue is one's own, and
         // the rate that of Down.
-        let cruised = self.state == State::Cruise && self.round >= self.cruise_round + 2;
+        let cruised = self.state == BbrState::Cruise && self.round >= self.cruise_round + 2;
         if losses.bytes == 0 || !(many || losses.grown && cruised) {
             return;
         }
@@ -189,15 +192,16 @@ impl Bbr {
             self.full_bw_reached = true;
             self.full_bw_now = true;
         }
-        if self.state == State::Startup && self.full_bw_reached {
-            self.enter(State::Drain);
+        if self.state == BbrState::Startup && self.full_bw_reached {
+            self.enter(BbrState::Drain);
             self.drain_round = self.round;
         }
     }
 
     pub(super) fn check_drain_done(&mut self, now: Instant) {
         let done = || self.in_flight <= self.target(1.0);
-        if self.state == State::Drain && (done() || self.round > self.drain_round + DRAIN_ROUNDS) {
+        if self.state == BbrState::Drain && (done() || self.round > self.drain_round + DRAIN_ROUNDS)
+        {
             self.start_down(now);
         }
     }
@@ -224,7 +228,7 @@ impl Bbr {
 
     /// Enters, works and leaves ProbeRTT (5.3.4.3).
     pub(super) fn check_probe_rtt(&mut self, now: Instant, sample: &Sample) {
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             if self.probe_rtt_done.is_none() && self.in_flight <= self.probe_rtt_window() {
                 self.probe_rtt_done = Some(now + PROBE_RTT_TIME);
                 self.probe_rtt_round_done = false;
@@ -237,7 +241,7 @@ impl Bbr {
             }
         } else if self.probe_rtt_expired && !self.idle_restart {
             self.window_before_probe_rtt = self.window;
-            self.enter(State::ProbeRtt);
+            self.enter(BbrState::ProbeRtt);
             self.probe_rtt_done = None;
             self.stopping = true;
             self.start_round();
@@ -260,9 +264,9 @@ impl Bbr {
         self.reset_short_term();
         if self.full_bw_reached {
             self.start_down(now);
-            self.enter(State::Cruise);
+            self.enter(BbrState::Cruise);
         } else {
-            self.enter(State::Startup);
+            self.enter(BbrState::Startup);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, KEPT, State, TOLERATED};
+use super::{Bbr, BbrState, KEPT, TOLERATED};
 use crate::delivery::{Loss, Sample};
 use crate::round::grown;
 
@@ -24,14 +24,14 @@ impl Bbr {
         let bounded = self.limited && self.window >= self.long_window;
         self.adapt_long_term(sample, bounded);
         match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(now) => self.start_refill(),
-            State::Down if self.is_time_to_cruise() => self.enter(State::Cruise),
-            State::Refill if self.round_start => {
+            BbrState::Down | BbrState::Cruise if self.is_time_to_probe(now) => self.start_refill(),
+            BbrState::Down if self.is_time_to_cruise() => self.enter(BbrState::Cruise),
+            BbrState::Refill if self.round_start => {
                 self.probing = true;
                 self.start_up();
                 self.full_bw = sample.rate.unwrap_or_default();
             }
-            State::Up => self.go_down_when_full(now, sample, bounded),
+            BbrState::Up => self.go_down_when_full(now, sample, bounded),
             _ => {}
         }
     }
@@ -42,8 +42,8 @@ impl Bbr {
             self.probing = false;
             self.stopping = false;
             let cycle = match self.state {
-                State::Startup | State::Drain => false,
-                State::ProbeRtt => self.share == 1.0,
+                BbrState::Startup | BbrState::Drain => false,
+                BbrState::ProbeRtt => self.share == 1.0,
                 _ => true,
             };
             if cycle && !sample.app_limited {
@@ -55,7 +55,7 @@ impl Bbr {
             return;
         };
         self.long_window = bound.max(sample.in_flight_then);
-        if self.state == State::Up && bounded {
+        if self.state == BbrState::Up && bounded {
             self.raise_long_term(sample);
         }
     }
@@ -106,7 +106,7 @@ impl Bbr {
         self.up_acked = 0;
         self.stopping = false;
         self.start_round();
-        self.enter(State::Refill);
+        self.enter(BbrState::Refill);
     }
 
     /// Probes at once: the path is full enough.
@@ -121,7 +121,7 @@ impl Bbr {
         self.stopping = false;
         self.start_round();
         self.reset_full_bandwidth();
-        self.enter(State::Up);
+        self.enter(BbrState::Up);
         self.raise_slope();
     }
 
@@ -137,7 +137,7 @@ impl Bbr {
         self.cycle_at = now;
         self.stopping = true;
         self.start_round();
-        self.enter(State::Down);
+        self.enter(BbrState::Down);
     }
 
     /// A probe has lost too much: `loss` is the packet at which that was so (5.5.10.2).
@@ -151,7 +151,7 @@ impl Bbr {
             let target = self.holds(self.bw, 1.0).min(self.window) as f64;
             self.long_window = (before as f64 + more).max(KEPT * target) as u64;
         }
-        if self.state == State::Up {
+        if self.state == BbrState::Up {
             self.start_down(now);
         }
     }

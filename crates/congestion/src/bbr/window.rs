@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, HEADROOM, LEAST, SPREAD, State};
+use super::{Bbr, BbrState, HEADROOM, LEAST, SPREAD};
 use crate::delivery::Sample;
 use crate::quantum::quantum;
 
@@ -23,7 +23,7 @@ impl Bbr {
     pub(super) fn with_batches(&self, window: u64) -> u64 {
         let batches = 3 * quantum(self.pacing_rate, self.mtu);
         let more = match self.state {
-            State::Up => 2 * self.mtu,
+            BbrState::Up => 2 * self.mtu,
             _ => 0,
         };
         window.max(batches).max(self.least()) + more
@@ -46,13 +46,13 @@ impl Bbr {
             self.window = grown;
         }
         self.window = self.window.max(self.least());
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.window = self.window.min(self.probe_rtt_window());
         }
         let bound = match self.state {
-            State::Startup | State::Drain => u64::MAX,
-            State::ProbeRtt | State::Cruise => self.with_headroom(),
-            State::Down | State::Refill | State::Up => self.long_window,
+            BbrState::Startup | BbrState::Drain => u64::MAX,
+            BbrState::ProbeRtt | BbrState::Cruise => self.with_headroom(),
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.long_window,
         };
         let bound = bound.min(self.short_window).max(self.least());
         self.window = self.window.min(bound);
@@ -64,8 +64,8 @@ impl Bbr {
     /// that the part of each falls faster than their number grows.
     fn bound_gain(&self) -> f64 {
         match self.state {
-            State::Startup | State::Drain | State::ProbeRtt => self.window_gain,
-            State::Up if self.free > 0.0 => self.window_gain,
+            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => self.window_gain,
+            BbrState::Up if self.free > 0.0 => self.window_gain,
             _ => self
                 .window_gain
                 .min(1.0 + (self.window_gain - 1.0) / self.share.powi(2)),
@@ -74,7 +74,10 @@ impl Bbr {
 
     /// Spreads a window that the long-term bound limits over the round trip while probing.
     fn spread(&mut self) {
-        if self.state == State::Up && self.long_window().is_some() && self.min_rtt < Duration::MAX {
+        if self.state == BbrState::Up
+            && self.long_window().is_some()
+            && self.min_rtt < Duration::MAX
+        {
             let round = self.min_rtt.as_secs_f64().max(1e-6);
             let spread = SPREAD * self.window as f64 / round;
             self.pacing_rate = self.pacing_rate.min(spread);

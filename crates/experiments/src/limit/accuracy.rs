@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::bed::{Bed, far};
 use super::count::Counter;
-use super::load::{Kind, Load};
+use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Traffic, Way};
 use super::tool::Set;
 use crate::error::ExperimentError;
@@ -50,9 +50,9 @@ impl Case {
             _ => ip.full_datagram(),
         };
         let kind = match traffic {
-            Traffic::Tcp => Kind::Tcp,
-            _ if limit > FAST => Kind::UdpSegmented { length },
-            _ => Kind::Udp {
+            Traffic::Tcp => LoadKind::Tcp,
+            _ if limit > FAST => LoadKind::UdpSegmented { length },
+            _ => LoadKind::Udp {
                 length,
                 rate: Some(2 * limit),
             },

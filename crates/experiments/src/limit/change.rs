@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::bed::Bed;
 use super::links::{addresses, used};
-use super::load::{Kind, Load};
+use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Way};
 use super::table::{ChangeRow, extremes};
 use super::tool::Set;
@@ -32,7 +32,7 @@ pub fn measure(
 ) -> Result<ChangeRow, ExperimentError> {
     let all = addresses(links);
     let mut set = Set::new(tool, &all, LIMIT)?;
-    let kind = Kind::Udp {
+    let kind = LoadKind::Udp {
         length: LENGTH,
         rate: Some(LIMIT / 2 * LENGTH as u64 / FRAME),
     };

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use super::bed::{Bed, USED, far};
-use super::load::{Kind, Load};
+use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Traffic, Way};
 use super::tool::Set;
 use crate::error::ExperimentError;
@@ -49,9 +49,9 @@ pub fn throughput(
     time: Duration,
 ) -> Result<f64, ExperimentError> {
     let kind = match traffic {
-        Traffic::Tcp => Kind::Tcp,
-        Traffic::UdpSegmented => Kind::UdpSegmented { length: LENGTH },
-        _ => Kind::Udp {
+        Traffic::Tcp => LoadKind::Tcp,
+        Traffic::UdpSegmented => LoadKind::UdpSegmented { length: LENGTH },
+        _ => LoadKind::Udp {
             length: LENGTH,
             rate: None,
         },

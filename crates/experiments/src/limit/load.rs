@@ -27,7 +27,7 @@ const SEGMENTS: usize = 44;
 
 /// What is sent, by what.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum LoadKind {
     /// Datagrams of `length` bytes, at `rate` bit/s of payload, or as fast as it goes.
     Udp { length: usize, rate: Option<u64> },
     /// The same, several at once, as fast as it goes.
@@ -66,7 +66,7 @@ impl Load {
         way: Way,
         ip: IpVersion,
         link: u8,
-        kind: Kind,
+        kind: LoadKind,
     ) -> Result<Self, ExperimentError> {
         let (from, to) = bed.sides(way);
         let (source, target) = ends(ip, way, link);
@@ -77,7 +77,7 @@ impl Load {
         let [end, last] = stop.clone();
         let (sent, received) = (Arc::clone(&tally), Arc::clone(&tally));
         let (sender, receiver) = match kind {
-            Kind::Tcp => {
+            LoadKind::Tcp => {
                 let listener = inside(to, || TcpListener::bind(target)).during(step)?;
                 let target = listener.local_addr().during(step)?;
                 let output = inside(from, || connect(source, target)).during(step)?;
@@ -89,7 +89,7 @@ impl Load {
                     thread::spawn(move || receive_stream(&input, &last, &received)),
                 )
             }
-            Kind::Udp { length, .. } | Kind::UdpSegmented { length } => {
+            LoadKind::Udp { length, .. } | LoadKind::UdpSegmented { length } => {
                 let input = inside(to, || UdpSocket::bind(target)).during(step)?;
                 let target = input.local_addr().during(step)?;
                 let output = inside(from, || {
@@ -102,7 +102,7 @@ impl Load {
                 input.set_read_timeout(Some(TURN)).during(step)?;
                 inside(to, || set_receive_buffer(&input, BUFFER)).during(step)?;
                 let (bytes, rate) = match kind {
-                    Kind::Udp { rate, .. } => {
+                    LoadKind::Udp { rate, .. } => {
                         if way == Way::Ingress && rate.is_some() {
                             // Between namespaces packets that wait are still charged to the socket
                             // that sent them, and it would wait, too. From another machine nothing

@@ -6,7 +6,7 @@ use hawser_limit::Limit;
 
 use super::bed::{Bed, far};
 use super::count::Counter;
-use super::load::{Kind, Load};
+use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Way};
 use super::table::{PointRow, mean};
 use super::tool::Set;
@@ -58,7 +58,7 @@ impl Point {
             offered,
         } = self;
         let set = Set::new(tool, &[far(ip, 0)], LIMIT)?;
-        let kind = Kind::Udp {
+        let kind = LoadKind::Udp {
             length: datagram,
             rate: Some(offered),
         };

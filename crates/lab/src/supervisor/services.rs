@@ -21,7 +21,7 @@ use crate::logs::LOG_FILE;
 use crate::process::{Handle, ProcessId};
 use crate::protocol::History;
 use crate::report::{PROGRAM, StartError, log_end};
-use crate::state::{AsState, Service, Settings, State};
+use crate::state::{AsState, LabState, Service, Settings};
 use crate::{live, reap};
 
 /// Longest time from the start of all services until the last one answers.
@@ -68,7 +68,7 @@ impl Services {
     pub fn spawn(
         dir: &LabDir,
         settings: &Settings,
-        state: &mut State,
+        state: &mut LabState,
         namespaces: &[NetNs],
         starter: &Starter,
     ) -> Result<Self, Box<dyn Error>> {
@@ -112,7 +112,7 @@ impl Services {
         owner: usize,
         dir: &LabDir,
         namespaces: &[NetNs],
-        state: &mut State,
+        state: &mut LabState,
     ) -> Result<(), Box<dyn Error>> {
         let as_ = &mut state.ases[owner];
         as_.emulates = true;
@@ -153,7 +153,7 @@ impl Services {
 
     /// Reaps the processes that have ended, and restarts the services that are due. Returns whether
     /// `state` has changed.
-    pub fn tend(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<bool> {
+    pub fn tend(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<bool> {
         self.reap()?;
         let now = Instant::now();
         let mut changed = false;
@@ -187,7 +187,7 @@ impl Services {
         owner: usize,
         service: Service,
         namespaces: &[NetNs],
-        state: &mut State,
+        state: &mut LabState,
     ) -> Result<(), String> {
         let wanted = |s: &&mut Slot| s.owner == owner && s.service == service;
         let Some(service) = self.slots.iter_mut().find(wanted) else {
@@ -256,7 +256,7 @@ impl Slot {
     }
 
     /// Starts the process, and enters it in `state`.
-    fn start(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<()> {
+    fn start(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<()> {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
         let child = start(command, &self.log, &namespaces[self.owner])?;

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::dir::LabDir;
 use crate::reap::{self, Certainty};
-use crate::state::State;
+use crate::state::LabState;
 
 /// Clears up after a failed start if the command that would do so has ended.
 pub(super) fn clear_up(dir: &LabDir) {
@@ -14,7 +14,7 @@ pub(super) fn clear_up(dir: &LabDir) {
 }
 
 /// Ends all processes of the lab except this one.
-pub(super) fn end_services(state: &State, certainty: Certainty) -> io::Result<()> {
+pub(super) fn end_services(state: &LabState, certainty: Certainty) -> io::Result<()> {
     reap::clear(&state.namespaces(), certainty)?;
     reap::end(&reap::open(state.services())?)
 }
@@ -52,7 +52,7 @@ mod tests {
         let as_dir = dir.path().join("as");
         std::fs::create_dir_all(&as_dir).unwrap();
         let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
-        let mut state = State::new(&plan, &Settings::default(), false).unwrap();
+        let mut state = LabState::new(&plan, &Settings::default(), false).unwrap();
         let ns = NetNs::create().unwrap();
         state.ases[0].net_ns = Some(ns.id().unwrap());
         dir.write_state(&state).unwrap();

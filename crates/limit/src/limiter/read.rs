@@ -8,7 +8,7 @@ use crate::limit::{Counters, Direction, Owner, Remote};
 use crate::outcome::Outcome;
 use crate::plan;
 use crate::shape::Shape;
-use crate::state::{DEFAULT_CLASS, Host, State, direction_of};
+use crate::state::{DEFAULT_CLASS, Host, KernelState, direction_of};
 use crate::wire::decode::{Lists, classes};
 
 impl Limiter {
@@ -107,7 +107,7 @@ impl Limiter {
 /// The limits that the state of a device has.
 pub(super) fn readings(
     device: &str,
-    state: &State,
+    state: &KernelState,
     counters: &BTreeMap<(Host, u16), Counters>,
 ) -> Result<Vec<LimitReading>, LimitError> {
     let incomplete = || LimitError::Incomplete(device.to_owned());
@@ -163,7 +163,7 @@ mod tests {
             index: 7,
             mtu: 1500,
         };
-        let mut state = State::default();
+        let mut state = KernelState::default();
         let changes = plan(device, &wanted, &state, false).unwrap();
         state.apply_all(&changes);
         VISITS.set(0);

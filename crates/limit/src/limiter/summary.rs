@@ -1,7 +1,7 @@
 //! How many limits a change touches.
 
 use crate::change::Change;
-use crate::state::{Host, State};
+use crate::state::{Host, KernelState};
 
 /// How many limits, each of one direction, were added, changed and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ pub struct Summary {
 
 impl Summary {
     /// What `changes` do to `found`.
-    pub(super) fn of(changes: &[Change], found: &State) -> Self {
+    pub(super) fn of(changes: &[Change], found: &KernelState) -> Self {
         let mut summary = Self {
             requests: changes.len(),
             ..Self::default()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layout::Layout;
 use crate::limit::{Direction, Remote};
-use crate::state::{HOST_CAPACITY, Host, IFBS, LAST_CLASS, Root, State, Then, direction_of};
+use crate::state::{HOST_CAPACITY, Host, IFBS, KernelState, LAST_CLASS, Root, Then, direction_of};
 
 /// The class of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 pub(super) fn places(
     direction: Direction,
     links: &BTreeSet<Remote>,
-    found: &State,
+    found: &KernelState,
 ) -> Option<BTreeMap<Remote, Place>> {
     let mut places = BTreeMap::new();
     let mut taken = BTreeSet::new();
@@ -62,7 +62,7 @@ fn hosts(direction: Direction) -> impl Iterator<Item = Host> {
 }
 
 /// The place that a link has.
-pub(super) fn place(direction: Direction, link: Remote, found: &State) -> Option<Place> {
+pub(super) fn place(direction: Direction, link: Remote, found: &KernelState) -> Option<Place> {
     let of_host = |host| {
         let shaper = found.shapers.get(&host)?;
         let class = Layout::class(direction, link, &shaper.filters)?;
@@ -78,7 +78,7 @@ thread_local! {
 }
 
 /// The places that links have, as far as filters and classes are complete.
-pub(crate) fn known(direction: Direction, found: &State) -> Vec<(Remote, Place)> {
+pub(crate) fn known(direction: Direction, found: &KernelState) -> Vec<(Remote, Place)> {
     let mut known = Vec::new();
     for host in hosts(direction) {
         let Some(shaper) = found.shapers.get(&host) else {

@@ -13,7 +13,7 @@ const DEVICE: Device<'static> = Device {
     mtu: 1500,
 };
 
-fn planned(wanted: &DeviceLimits, found: &State) -> Vec<Change> {
+fn planned(wanted: &DeviceLimits, found: &KernelState) -> Vec<Change> {
     plan(DEVICE, wanted, found, true).unwrap()
 }
 
@@ -103,7 +103,7 @@ fn search(filters: &Filters, spot: Spot, bytes: &[u8]) -> Option<Then> {
 }
 
 /// The rate and queue with which a packet of `direction` is sent on; `None` if it is not limited.
-fn limit_of(state: &State, direction: Direction, packet: &Packet) -> Option<(u64, u32)> {
+fn limit_of(state: &KernelState, direction: Direction, packet: &Packet) -> Option<(u64, u32)> {
     let class = |host, minor| {
         let shaper: &Shaper = state.shapers.get(&host)?;
         assert_eq!(shaper.root, Root::Htb);
@@ -226,7 +226,7 @@ fn some_packet() -> impl Strategy<Value = Packet> {
 }
 
 /// States: before hawser, with others' disciplines, and after any changes, made in part.
-fn some_state() -> impl Strategy<Value = State> {
+fn some_state() -> impl Strategy<Value = KernelState> {
     let root = prop_oneof![
         3 => Just(Root::Free),
         1 => Just(Root::Foreign { kind: "pfifo".to_owned(), handle: 0x8001_0000 }),
@@ -235,9 +235,9 @@ fn some_state() -> impl Strategy<Value = State> {
         prop::option::of(any::<bool>().prop_map(|foreign_filters| Ingress { foreign_filters }));
     let steps = prop::collection::vec((some_wanted(), any::<Index>()), 0..4);
     (root, ingress, steps).prop_map(|(root, ingress, steps)| {
-        let mut state = State {
+        let mut state = KernelState {
             ingress,
-            ..State::default()
+            ..KernelState::default()
         };
         let device = Shaper {
             root,
@@ -344,10 +344,10 @@ proptest! {
         steps in prop::collection::vec((some_wanted(), any::<Index>()), 0..4),
     ) {
         let device = Shaper { root: root.clone(), ..Shaper::default() };
-        let start = State {
+        let start = KernelState {
             ingress,
             shapers: BTreeMap::from([(Host::Device, device)]),
-            ..State::default()
+            ..KernelState::default()
         };
         let mut state = start.clone();
         for (mut wanted, part) in steps {
@@ -384,9 +384,9 @@ fn a_foreign_root_is_in_the_way_unless_it_may_be_replaced() {
         },
         ..Shaper::default()
     };
-    let found = State {
+    let found = KernelState {
         shapers: BTreeMap::from([(Host::Device, device)]),
-        ..State::default()
+        ..KernelState::default()
     };
     let limit = Limit::new(1_000_000);
     let mut wanted = DeviceLimits::default();
@@ -416,7 +416,7 @@ fn many_links_are_shared_out_among_ifbs() {
         let limit = Limit::new(8_000 + 8 * u64::from(i));
         wanted.links.insert(v4(i), Limits::both(limit));
     }
-    let mut state = State::default();
+    let mut state = KernelState::default();
     for change in planned(&wanted, &state) {
         state.apply(&change).unwrap();
     }
@@ -453,7 +453,7 @@ fn many_links_are_shared_out_among_ifbs() {
             .links
             .insert(v4(i), Limits::both(Limit::new(8_000)));
     }
-    let error = plan(DEVICE, &too_many, &State::default(), false).unwrap_err();
+    let error = plan(DEVICE, &too_many, &KernelState::default(), false).unwrap_err();
     assert_eq!(
         error.to_string(),
         "eth0 cannot have limits of 16385 links: at most 16384"

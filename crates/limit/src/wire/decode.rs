@@ -14,8 +14,8 @@ use crate::htb::Class;
 use crate::layout::{is_own, is_own_table};
 use crate::limit::Counters;
 use crate::state::{
-    Filter, Filters, ForeignFilter, Host, Ifb, Ingress, Point, ROOT_TABLE, Root, Shaper, Spot,
-    State, Then,
+    Filter, Filters, ForeignFilter, Host, Ifb, Ingress, KernelState, Point, ROOT_TABLE, Root,
+    Shaper, Spot, Then,
 };
 
 /// Message types of rtnetlink(7).
@@ -88,7 +88,7 @@ pub(crate) struct Lists {
 
 /// The state of a device, and the counters of its classes.
 pub(crate) struct Reading {
-    pub state: State,
+    pub state: KernelState,
     pub indices: Indices,
     pub mtu: u32,
     pub counters: BTreeMap<(Host, u16), Counters>,
@@ -171,7 +171,7 @@ impl Lists {
             .device(device)
             .ok_or_else(|| LimitError::NoDevice(device.to_owned()))?;
         let mut reading = Reading {
-            state: State::default(),
+            state: KernelState::default(),
             indices: Indices {
                 device: link.index,
                 ifbs: BTreeMap::new(),

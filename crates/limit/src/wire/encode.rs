@@ -9,7 +9,7 @@ use super::u32_filter::{class, handle, is_root_table, write_node, write_table};
 use crate::change::Change;
 use crate::htb;
 use crate::layout::{Version, version};
-use crate::state::{DEFAULT_CLASS, Host, Point, ROOT_TABLE, Spot, State, Then};
+use crate::state::{DEFAULT_CLASS, Host, KernelState, Point, ROOT_TABLE, Spot, Then};
 
 /// Message types of rtnetlink(7).
 const NEW_LINK: u16 = 16;
@@ -118,7 +118,7 @@ pub(crate) fn request(
     change: &Change,
     device: &str,
     indices: &Indices,
-    before: &State,
+    before: &KernelState,
 ) -> RawRequest {
     let new = NLM_F_CREATE | NLM_F_EXCL;
     match *change {
@@ -249,7 +249,7 @@ pub(crate) fn remove_link(index: u32) -> RawRequest {
 }
 
 /// The kernel's number of a filter.
-fn node(before: &State, point: Point, spot: Spot, number: u16) -> u32 {
+fn node(before: &KernelState, point: Point, spot: Spot, number: u16) -> u32 {
     let table = match spot.table {
         ROOT_TABLE => {
             let filters = before.filters(point);

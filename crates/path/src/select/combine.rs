@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::candidate::RANKS;
-use super::kind::{Kind, Picker, Rule};
+use super::kind::{Picker, Rule, StrategyKind};
 use super::strategies::{Disjoint, STRATEGIES, shortest};
 use crate::Carbon;
 use crate::text::serde_as_text;
@@ -22,7 +22,7 @@ use crate::text::serde_as_text;
 /// Two are equal when they are printed alike; their [`Carbon`] tables are not compared.
 #[derive(Debug, Clone)]
 pub struct Select {
-    pub(super) ranks: Vec<&'static Kind>,
+    pub(super) ranks: Vec<&'static StrategyKind>,
     pub(super) picker: Option<Arc<dyn Picker>>,
     pub(super) carbon: Arc<Carbon>,
 }
@@ -57,7 +57,7 @@ pub enum SelectError {
 }
 
 impl Select {
-    fn new(ranks: Vec<&'static Kind>, picker: Option<Arc<dyn Picker>>) -> Self {
+    fn new(ranks: Vec<&'static StrategyKind>, picker: Option<Arc<dyn Picker>>) -> Self {
         Self {
             ranks,
             picker,
@@ -100,7 +100,8 @@ impl FromStr for Select {
     type Err = SelectError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (mut ranks, mut pickers): (Vec<&Kind>, Vec<Arc<dyn Picker>>) = Default::default();
+        let (mut ranks, mut pickers): (Vec<&StrategyKind>, Vec<Arc<dyn Picker>>) =
+            Default::default();
         for text in text.split(',').map(str::trim) {
             let (name, argument) = match text.split_once(':') {
                 Some((name, argument)) => (name, Some(argument)),

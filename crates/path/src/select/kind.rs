@@ -9,7 +9,7 @@ use crate::{Carbon, Interface, Reason};
 /// A kind of strategy: an entry of [`STRATEGIES`](super::STRATEGIES). It either ranks paths or
 /// picks a set of them.
 #[derive(Debug)]
-pub struct Kind {
+pub struct StrategyKind {
     /// Its name, which stands before the colon.
     pub name: &'static str,
     /// The argument that may follow the name: `[:K|:any]`; empty if there is none.
@@ -58,7 +58,7 @@ pub(super) struct Pick {
     pub shares: Option<Vec<f64>>,
 }
 
-impl Kind {
+impl StrategyKind {
     /// A kind of strategy without an argument.
     pub(super) const fn new(name: &'static str, about: &'static str, rule: Rule) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Kind {
 }
 
 /// Printed as it is written: `spread:N%`.
-impl fmt::Display for Kind {
+impl fmt::Display for StrategyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.name, self.argument)
     }

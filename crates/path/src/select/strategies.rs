@@ -10,10 +10,10 @@ pub(super) mod shortest;
 mod spread;
 
 pub(super) use self::disjoint::Disjoint;
-use super::kind::Kind;
+use super::kind::StrategyKind;
 
 /// All strategies that a [`Select`](super::Select) can name, in the order in which help lists them.
-pub static STRATEGIES: [Kind; 7] = [
+pub static STRATEGIES: [StrategyKind; 7] = [
     shortest::KIND,
     latency::KIND,
     bandwidth::KIND,

@@ -17,7 +17,7 @@ use noq_proto::{
     ConnectionError, ConnectionHandle, PathId, PathStats, TransportError, TransportErrorCode,
 };
 
-use self::state::{After, Cause, State};
+use self::state::{After, Cause, ConnectionState};
 pub(crate) use self::streams::StreamFault;
 use super::{Driver, Received, lock};
 use crate::close::{DISPLACED, DISPLACED_REASON, NO_CODE};
@@ -27,7 +27,7 @@ use crate::close::{DISPLACED, DISPLACED_REASON, NO_CODE};
 pub(crate) struct Connection {
     driver: Arc<Driver>,
     handle: ConnectionHandle,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
         quic: noq_proto::Connection,
         flow: FlowId,
     ) -> Arc<Self> {
-        let state = Mutex::new(State::new(&driver, quic, flow));
+        let state = Mutex::new(ConnectionState::new(&driver, quic, flow));
         Arc::new(Self {
             driver,
             handle,
@@ -45,12 +45,17 @@ impl Connection {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         lock(&self.state)
     }
 
     /// Does `work`, then everything that follows from it: packets out, events, timers.
-    fn update<T>(&self, now: Instant, cause: Cause, work: impl FnOnce(&mut State) -> T) -> T {
+    fn update<T>(
+        &self,
+        now: Instant,
+        cause: Cause,
+        work: impl FnOnce(&mut ConnectionState) -> T,
+    ) -> T {
         let panicked = Panicked(self);
         let mut state = self.lock();
         let result = work(&mut state);

@@ -15,7 +15,7 @@ const MULTIPOINT: u8 = 0x01;
 /// The state of a session, as a system announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     AdminDown = 0,
     Down = 1,
     Init = 2,
@@ -27,7 +27,7 @@ pub(crate) enum State {
 pub(crate) struct Control {
     /// Why the session last went down (RFC 5880, section 4.1).
     pub diagnostic: u8,
-    pub state: State,
+    pub state: SessionState,
     /// The poll bit, which requests a packet with the final bit.
     pub poll: bool,
     /// The final bit, which answers a poll.
@@ -50,10 +50,10 @@ impl Control {
         let control = Self {
             diagnostic: bytes[0] & 0x1f,
             state: match flags >> 6 {
-                0 => State::AdminDown,
-                1 => State::Down,
-                2 => State::Init,
-                _ => State::Up,
+                0 => SessionState::AdminDown,
+                1 => SessionState::Down,
+                2 => SessionState::Init,
+                _ => SessionState::Up,
             },
             poll: flags & POLL != 0,
             last: flags & FINAL != 0,
@@ -68,7 +68,8 @@ impl Control {
             && flags & (AUTHENTICATED | DEMAND | MULTIPOINT) == 0
             && control.detect_mult != 0
             && control.mine != 0
-            && (control.yours != 0 || matches!(control.state, State::AdminDown | State::Down));
+            && (control.yours != 0
+                || matches!(control.state, SessionState::AdminDown | SessionState::Down));
         acceptable.then_some(control)
     }
 
@@ -103,7 +104,7 @@ mod tests {
 
     const PLAIN: Control = Control {
         diagnostic: 0,
-        state: State::Up,
+        state: SessionState::Up,
         poll: false,
         last: false,
         detect_mult: 3,
@@ -135,7 +136,7 @@ mod tests {
         let up_without_remote = Control { yours: 0, ..PLAIN };
         assert_eq!(Control::parse(&up_without_remote.to_bytes()), None);
         let down = Control {
-            state: State::Down,
+            state: SessionState::Down,
             ..up_without_remote
         };
         assert_eq!(Control::parse(&down.to_bytes()), Some(down));

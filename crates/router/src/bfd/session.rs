@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_topology::Bfd;
 
-use super::packet::{Control, State};
+use super::packet::{Control, SessionState};
 
 /// Shortest interval to announce while the session is down (RFC 5880, section 6.8.3).
 const SLOW: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub(crate) struct Session {
     config: Bfd,
     random: fastrand::Rng,
     discriminator: u32,
-    state: State,
+    state: SessionState,
     diagnostic: u8,
     /// The last non-zero Your Discriminator received: this session's, or that of the router's
     /// previous run.
@@ -67,7 +67,7 @@ impl Session {
             },
             discriminator: random.u32(1..),
             random,
-            state: State::Down,
+            state: SessionState::Down,
             diagnostic: 0,
             known_as: 0,
             remote: 0,
@@ -82,7 +82,7 @@ impl Session {
     }
 
     pub fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.state == SessionState::Up
     }
 
     /// Whether `packet` belongs to this session. While the session is up, the packet's Your
@@ -105,8 +105,8 @@ impl Session {
             self.known_as = packet.yours;
             // An Init for another session shows that the neighbour sends, but not that it receives:
             // only an Up that follows this session's Init does.
-            if state == State::Init && !self.is_up() && packet.yours != self.discriminator {
-                state = State::Down;
+            if state == SessionState::Init && !self.is_up() && packet.yours != self.discriminator {
+                state = SessionState::Down;
             }
         }
         self.remote = packet.mine;
@@ -115,7 +115,7 @@ impl Session {
         // A system whose session is down announces at least a second (RFC 5880, section 6.8.3).
         // scionproto's router may announce less, and restarts its interval when it leaves Down:
         // with a multiplier of 1 its next packet would always be late.
-        if packet.state == State::Down {
+        if packet.state == SessionState::Down {
             interval = interval.max(SLOW);
         }
         self.detection = (u32::from(packet.detect_mult) * interval).min(LONGEST_DETECTION);
@@ -125,14 +125,14 @@ impl Session {
             self.is_urgent = true;
         }
         let next = match (self.state, state) {
-            (_, State::AdminDown) => State::Down,
-            (State::Down, State::Down) => State::Init,
-            (State::Down, State::Init) => State::Up,
-            (State::Init, State::Init | State::Up) => State::Up,
-            (State::Up, State::Down) => State::Down,
+            (_, SessionState::AdminDown) => SessionState::Down,
+            (SessionState::Down, SessionState::Down) => SessionState::Init,
+            (SessionState::Down, SessionState::Init) => SessionState::Up,
+            (SessionState::Init, SessionState::Init | SessionState::Up) => SessionState::Up,
+            (SessionState::Up, SessionState::Down) => SessionState::Down,
             (state, _) => state,
         };
-        if next == State::Down && self.state != next {
+        if next == SessionState::Down && self.state != next {
             self.diagnostic = NEIGHBOUR_DOWN;
         }
         self.set_state(next)
@@ -157,7 +157,7 @@ impl Session {
         self.expires = None;
         (self.remote, self.remote_min_rx) = (0, Duration::ZERO);
         self.diagnostic = TIME_EXPIRED;
-        self.set_state(State::Down)
+        self.set_state(SessionState::Down)
     }
 
     /// Whether a packet must be sent.
@@ -211,12 +211,12 @@ impl Session {
     /// (Init), not only once both ends do (Up); that brings links up a second earlier.
     fn desired_min_tx(&self) -> Duration {
         match self.state {
-            State::Down | State::AdminDown => self.config.desired_min_tx.max(SLOW),
-            State::Init | State::Up => self.config.desired_min_tx,
+            SessionState::Down | SessionState::AdminDown => self.config.desired_min_tx.max(SLOW),
+            SessionState::Init | SessionState::Up => self.config.desired_min_tx,
         }
     }
 
-    fn set_state(&mut self, next: State) -> bool {
+    fn set_state(&mut self, next: SessionState) -> bool {
         let changed = self.state != next;
         self.state = next;
         self.is_urgent |= changed;

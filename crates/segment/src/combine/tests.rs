@@ -239,9 +239,9 @@ fn the_number_of_combinations_tried_is_bounded() {
 /// Every sequence of one to three edges from `src` to `dst`, sorted and without duplicates.
 fn naive(segments: &Segments, src: IsdAsn, dst: IsdAsn) -> Vec<Vec<Interface>> {
     let all = [
-        edges(Kind::Up, &segments.up),
-        edges(Kind::Core, &segments.core),
-        edges(Kind::Down, &segments.down),
+        edges(SegmentKind::Up, &segments.up),
+        edges(SegmentKind::Core, &segments.core),
+        edges(SegmentKind::Down, &segments.down),
     ]
     .concat();
     let mut open: Vec<(Vertex, Vec<Edge>)> = vec![(Vertex::As(src), Vec::new())];

@@ -20,19 +20,19 @@ pub(super) struct Listed {
     pub literal: Option<PathBuf>,
     /// Bytes; 0 for a link.
     pub length: u64,
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 impl Listed {
     /// Whether it is a file that has bytes.
     pub fn has_content(&self) -> bool {
-        matches!(self.kind, Kind::Content) && self.length > 0
+        matches!(self.kind, EntryKind::Content) && self.length > 0
     }
 }
 
 /// What an entry is (BEP 47, `attr`).
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     Content,
     /// Zeros that align the next file.
     Padding,
@@ -65,9 +65,9 @@ fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
     let (path, original) = safe_path(&elements)?;
     let literal = original.as_ref().and_then(|_| name::literal(&elements));
     let kind = if padding || path.iter().any(|part| part.contains(BITCOMET_PADDING)) {
-        Kind::Padding
+        EntryKind::Padding
     } else {
-        link_target(entry, attr)?.map_or(Kind::Content, Kind::Link)
+        link_target(entry, attr)?.map_or(EntryKind::Content, EntryKind::Link)
     };
     // Links take no bytes, whatever they say.
     let length = match attr.contains(&b'l') {

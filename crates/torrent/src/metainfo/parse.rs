@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use super::bencode::{self, Dict, Value};
 use super::error::MetainfoError;
-use super::listed::{self, Kind, Listed};
+use super::listed::{self, EntryKind, Listed};
 use super::places::{Places, link_text};
 use super::torrent::{
     File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH, Metainfo,
@@ -118,7 +118,7 @@ fn single_file(info: &Dict<'_>, name: &str, raw_name: &[u8]) -> Result<Listed, M
         original: is_changed.then(|| name::shown(raw_name)),
         literal: name::literal(&[raw_name]).filter(|_| is_changed),
         length: listed::length(info, "info.length", || name::printable(raw_name))?,
-        kind: Kind::Content,
+        kind: EntryKind::Content,
     })
 }
 
@@ -131,16 +131,16 @@ fn placed(name: &str, mut listed: Vec<Listed>, multi_file: bool) -> (Vec<File>, 
     for (file, target) in listed.into_iter().zip(targets) {
         let path = root.join(file.path.iter().collect::<PathBuf>());
         match file.kind {
-            Kind::Link(_) => links.push(Link {
+            EntryKind::Link(_) => links.push(Link {
                 target: target.map(|target| link_text(&file.path, &target).into()),
                 path,
             }),
-            Kind::Content | Kind::Padding => files.push(File {
+            EntryKind::Content | EntryKind::Padding => files.push(File {
                 path,
                 original: file.original,
                 literal: file.literal,
                 length: file.length,
-                padding: matches!(file.kind, Kind::Padding),
+                padding: matches!(file.kind, EntryKind::Padding),
             }),
         }
     }

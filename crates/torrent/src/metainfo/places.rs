@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::listed::{Kind, Listed};
+use super::listed::{EntryKind, Listed};
 use super::name::Numbered;
 
 /// Most links followed to one target, as on Linux (path_resolution(7)).
@@ -45,7 +45,7 @@ impl Places {
             .iter()
             .map(|file| {
                 let (_, folders) = file.path.split_last()?;
-                (!matches!(file.kind, Kind::Padding)).then(|| places.folder(folders))
+                (!matches!(file.kind, EntryKind::Padding)).then(|| places.folder(folders))
             })
             .collect();
         let mut displaced = Vec::new();
@@ -107,7 +107,7 @@ impl Places {
             Lookup::Unknown => {}
         }
         let Listed { path, kind, .. } = &listed[link];
-        let Kind::Link(target) = kind else {
+        let EntryKind::Link(target) = kind else {
             return None;
         };
         if passed >= MAX_LINKS || target.is_empty() {
@@ -180,10 +180,10 @@ impl Places {
 
 impl Node {
     /// That of a file or link at position `index` of the list.
-    fn of(kind: &Kind, index: usize) -> Self {
+    fn of(kind: &EntryKind, index: usize) -> Self {
         match kind {
-            Kind::Link(_) => Self::Link(index),
-            Kind::Content | Kind::Padding => Self::File,
+            EntryKind::Link(_) => Self::Link(index),
+            EntryKind::Content | EntryKind::Padding => Self::File,
         }
     }
 }
@@ -229,8 +229,8 @@ mod tests {
             kind,
         };
         let entries = entries.iter().map(|entry| match entry.split_once(" -> ") {
-            Some((from, to)) => listed(path(from), Kind::Link(path(to))),
-            None => listed(path(entry), Kind::Content),
+            Some((from, to)) => listed(path(from), EntryKind::Link(path(to))),
+            None => listed(path(entry), EntryKind::Content),
         });
         let mut entries: Vec<Listed> = entries.collect();
         let places = Places::assign(&mut entries);

@@ -13,7 +13,7 @@ use super::faults::Faults;
 use super::place::Place;
 use super::progress::{Progress, ranges};
 use super::taking::Taking;
-use crate::content::manifest::{Entry, Kind, Manifest};
+use crate::content::manifest::{Entry, EntryKind, Manifest};
 
 /// A regular file is at the name of the entry.
 pub(super) const THERE: u8 = 1;
@@ -114,7 +114,7 @@ impl Disk {
 
     /// The parts of a file between its extents, which read as zeros.
     pub(super) fn holes(&self, entry: usize) -> Vec<Range<u64>> {
-        let Kind::File { size, extents } = &self.entry(entry).kind else {
+        let EntryKind::File { size, extents } = &self.entry(entry).kind else {
             return Vec::new();
         };
         let mut holes = Vec::new();

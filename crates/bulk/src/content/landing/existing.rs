@@ -13,7 +13,7 @@ use std::sync::mpsc::sync_channel;
 use hawser_store::StoreError;
 
 use super::disk::{Disk, FITS, SKIPPED, THERE, lock};
-use super::progress::State;
+use super::progress::RangeState;
 use crate::content::manifest::Piece;
 use crate::content::tree::{self, ChainingValue, RANGE};
 
@@ -95,7 +95,7 @@ impl Disk {
     fn read_range(&self, positions: Range<u64>, bytes: &mut [u8]) -> Result<bool, StoreError> {
         let start = positions.start;
         let pieces: Vec<Piece> = self.manifest.pieces(positions).collect();
-        let is_there = |pieces: &[Piece]| self.find(pieces) != State::Missing;
+        let is_there = |pieces: &[Piece]| self.find(pieces) != RangeState::Missing;
         // Without reading anything.
         if !pieces.chunk_by(same_file).all(is_there) {
             return Ok(false);
@@ -103,14 +103,14 @@ impl Disk {
         for pieces in pieces.chunk_by(same_file) {
             let entry = pieces[0].entry;
             let read = match self.find(pieces) {
-                State::Missing => return Ok(false),
-                State::InBase => match self.final_file(entry) {
+                RangeState::Missing => return Ok(false),
+                RangeState::InBase => match self.final_file(entry) {
                     Ok(Some(file)) => read(&file, pieces, start, bytes),
                     // One that cannot be read is replaced.
                     Ok(None) | Err(StoreError::Io { .. }) => return Ok(false),
                     Err(error) => return self.fault(entry, error).map(|()| false),
                 },
-                State::InPart => match self.known(entry) {
+                RangeState::InPart => match self.known(entry) {
                     Some(progress) => {
                         let mut progress = lock(&progress);
                         match self.part_file(entry, &mut progress) {
@@ -135,14 +135,14 @@ impl Disk {
     }
 
     /// Where pieces of one file in one range were when the landing was prepared.
-    fn find(&self, pieces: &[Piece]) -> State {
+    fn find(&self, pieces: &[Piece]) -> RangeState {
         let entry = pieces[0].entry;
         match self.known(entry) {
-            _ if self.is(entry, SKIPPED) => State::Missing,
+            _ if self.is(entry, SKIPPED) => RangeState::Missing,
             Some(progress) => lock(&progress).find(pieces),
             // All of the file is in this range.
-            None if self.is(entry, FITS) => State::InBase,
-            None => State::Missing,
+            None if self.is(entry, FITS) => RangeState::InBase,
+            None => RangeState::Missing,
         }
     }
 

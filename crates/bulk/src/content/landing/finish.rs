@@ -10,9 +10,9 @@ use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
 use rustix::io::Errno;
 
 use super::disk::{DONE, Disk, FITS, SKIPPED};
-use super::progress::{Part, Progress, State};
+use super::progress::{Part, Progress, RangeState};
 use super::survey::is_zero;
-use crate::content::manifest::{Kind, Piece};
+use crate::content::manifest::{EntryKind, Piece};
 use crate::content::tree;
 
 impl Disk {
@@ -24,7 +24,7 @@ impl Disk {
     ) -> Result<(), StoreError> {
         let folder = self.place.folder_of(entry)?;
         let part = self.place.part_name_of(entry);
-        let is_base_right = progress.ranges_in(State::InPart).next().is_none();
+        let is_base_right = progress.ranges_in(RangeState::InPart).next().is_none();
         if is_base_right && self.is(entry, FITS) {
             if !matches!(progress.part, Part::Absent) {
                 folder.remove(&part)?;
@@ -35,7 +35,7 @@ impl Disk {
             };
         }
         let failed = |error| StoreError::io("write", &self.place.path_of(entry), error);
-        let kept: Vec<u64> = progress.ranges_in(State::InBase).collect();
+        let kept: Vec<u64> = progress.ranges_in(RangeState::InBase).collect();
         let file = self.part_file(entry, progress)?;
         if !kept.is_empty() {
             let base = self.final_file(entry)?.ok_or_else(|| self.removed(entry))?;
@@ -65,12 +65,12 @@ impl Disk {
             let completed = match &self.entry(entry).kind {
                 _ if self.entry(entry).hard_link().is_some() => Ok(()),
                 // One that cannot be opened is replaced.
-                Kind::File { .. } if self.is(entry, FITS) => self
+                EntryKind::File { .. } if self.is(entry, FITS) => self
                     .keep_whole(entry)
                     .or_else(|_| self.create_whole(entry, |_| Ok(()))),
-                Kind::File { .. } => self.create_whole(entry, |_| Ok(())),
-                Kind::Link { target } => self.link(entry, target),
-                Kind::Directory => Ok(()),
+                EntryKind::File { .. } => self.create_whole(entry, |_| Ok(())),
+                EntryKind::Link { target } => self.link(entry, target),
+                EntryKind::Directory => Ok(()),
             };
             if let Err(error) = completed {
                 self.fault(entry, error)?;
@@ -85,7 +85,7 @@ impl Disk {
             }
         }
         for entry in (0..entries).rev().filter(|entry| !self.is_over(*entry)) {
-            if matches!(self.entry(entry).kind, Kind::Directory)
+            if matches!(self.entry(entry).kind, EntryKind::Directory)
                 && let Err(error) = self.finish_directory(entry)
             {
                 self.fault(entry, error)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use hawser_store::{Folder, Found};
 
 use super::disk::Disk;
-use crate::content::manifest::{ACCESS_ACL, Attributes, DEFAULT_ACL, Kind};
+use crate::content::manifest::{ACCESS_ACL, Attributes, DEFAULT_ACL, EntryKind};
 use crate::content::scan::set_id_bits;
 use crate::protocol::Choices;
 
@@ -79,7 +79,7 @@ impl Disk {
             self.taking.stripped.fetch_add(1, Ordering::Relaxed);
         }
         match self.entry(entry).kind {
-            Kind::Link { .. } => 0,
+            EntryKind::Link { .. } => 0,
             _ => set_id_bits(&taken),
         }
     }

@@ -10,7 +10,7 @@ use hawser_store::{Folder, FoundKind, Handles, StoreError};
 use super::LandingError;
 use super::part_name::part_name;
 use super::unfinished::Unfinished;
-use crate::content::manifest::{Kind, Manifest};
+use crate::content::manifest::{EntryKind, Manifest};
 
 /// The folder that entries are written to, and the folders in it.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Place {
         };
         let found = folder.find(name)?.map(|found| found.kind);
         if let Some(top) = renamed
-            && matches!(top.kind, Kind::Directory)
+            && matches!(top.kind, EntryKind::Directory)
             && matches!(found, None | Some(FoundKind::Folder))
         {
             let unfinished = Unfinished::new(name, sender, &top.path);
@@ -78,7 +78,7 @@ impl Place {
         }
         match (found, renamed.map(|top| &top.kind)) {
             (Some(FoundKind::Folder), _) => Ok(place(folder.folder(name.as_ref())?, None)),
-            (None, Some(_)) | (Some(_), Some(Kind::File { .. } | Kind::Link { .. })) => {
+            (None, Some(_)) | (Some(_), Some(EntryKind::File { .. } | EntryKind::Link { .. })) => {
                 Ok(place(folder, Some(name)))
             }
             (None, None) => Ok(place(create_all(folder, name.as_ref())?, None)),

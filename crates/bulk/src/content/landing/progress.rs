@@ -12,7 +12,7 @@ pub(super) struct Progress {
     /// Its first range.
     first: u64,
     /// By range from the first one.
-    states: Vec<State>,
+    states: Vec<RangeState>,
     /// Ranges that are missing.
     missing: usize,
     /// The part file.
@@ -25,7 +25,7 @@ pub(super) struct Progress {
 
 /// A range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RangeState {
     /// It has to be sent.
     Missing,
     /// It is in the part file.
@@ -52,7 +52,7 @@ impl Progress {
         let count = (ranges.end - ranges.start) as usize;
         Self {
             first: ranges.start,
-            states: vec![State::Missing; count],
+            states: vec![RangeState::Missing; count],
             missing: count,
             part: Part::Absent,
             resumed: Vec::new(),
@@ -61,15 +61,15 @@ impl Progress {
     }
 
     /// The state of a range of the file.
-    pub fn state(&self, range: u64) -> State {
+    pub fn state(&self, range: u64) -> RangeState {
         self.states[(range - self.first) as usize]
     }
 
     /// Sets the state of a range of the file.
-    pub fn set(&mut self, range: u64, state: State) {
+    pub fn set(&mut self, range: u64, state: RangeState) {
         let old = std::mem::replace(&mut self.states[(range - self.first) as usize], state);
-        self.missing += usize::from(state == State::Missing);
-        self.missing -= usize::from(old == State::Missing);
+        self.missing += usize::from(state == RangeState::Missing);
+        self.missing -= usize::from(old == RangeState::Missing);
     }
 
     /// Whether no range is missing.
@@ -78,7 +78,7 @@ impl Progress {
     }
 
     /// The ranges in a state.
-    pub fn ranges_in(&self, state: State) -> impl Iterator<Item = u64> + '_ {
+    pub fn ranges_in(&self, state: RangeState) -> impl Iterator<Item = u64> + '_ {
         let all = self.states.iter().enumerate();
         all.filter(move |(_, found)| **found == state)
             .map(|(index, _)| self.first + index as u64)
@@ -86,7 +86,7 @@ impl Progress {
 
     /// Where pieces of the file in one range were when the landing was prepared: all of them in the
     /// part file, or all in the file at the name.
-    pub fn find(&self, pieces: &[Piece]) -> State {
+    pub fn find(&self, pieces: &[Piece]) -> RangeState {
         let in_part = |piece: &Piece| {
             let after = self.resumed.partition_point(|data| data.end < piece.end());
             let data = self.resumed.get(after);
@@ -94,9 +94,9 @@ impl Progress {
         };
         let in_base = |piece: &Piece| self.base.is_some_and(|length| piece.end() <= length);
         match () {
-            () if pieces.iter().all(in_part) => State::InPart,
-            () if pieces.iter().all(in_base) => State::InBase,
-            () => State::Missing,
+            () if pieces.iter().all(in_part) => RangeState::InPart,
+            () if pieces.iter().all(in_base) => RangeState::InBase,
+            () => RangeState::Missing,
         }
     }
 }

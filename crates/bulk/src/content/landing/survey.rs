@@ -16,7 +16,7 @@ use super::faults::Faults;
 use super::place::Place;
 use super::taking::Taking;
 use super::{Existing, LandingError, LandingOptions};
-use crate::content::manifest::{Kind, Manifest};
+use crate::content::manifest::{EntryKind, Manifest};
 use crate::content::scan::extents;
 use crate::content::skip::SkipReason;
 
@@ -52,7 +52,7 @@ impl Disk {
             }
             let is_in_new = parent.is_some_and(|parent| is_new[parent]);
             let surveyed = match disk.entry(entry).kind {
-                Kind::Directory => disk.create_directory(entry).map(|new| is_new[entry] = new),
+                EntryKind::Directory => disk.create_directory(entry).map(|new| is_new[entry] = new),
                 _ if is_in_new => disk.survey(entry, None, room.block, &mut needed),
                 _ => match disk.look_up(entry) {
                     Ok(Some(found)) if disk.stays(entry, found, options.existing) => {
@@ -147,14 +147,14 @@ impl Disk {
         if matches!(found.kind, FoundKind::Folder | FoundKind::Other) {
             let path = self.place.path_of(entry);
             return Err(match kind {
-                Kind::Link { target } => StoreError::NotTheLink {
+                EntryKind::Link { target } => StoreError::NotTheLink {
                     path,
                     target: target.clone(),
                 },
                 _ => StoreError::NotAFile(path),
             });
         }
-        let Kind::File { size, .. } = kind else {
+        let EntryKind::File { size, .. } = kind else {
             return Ok(Some(found));
         };
         if found.kind == FoundKind::File && self.entry(entry).hard_link().is_none() {
@@ -191,7 +191,7 @@ impl Disk {
     /// The bytes on disk that a file takes, if it is not there already.
     fn takes(&self, entry: usize, found: Option<Found>, block: u64) -> u64 {
         match &self.entry(entry).kind {
-            Kind::File { extents, .. } if found.is_none() || !self.is(entry, FITS) => {
+            EntryKind::File { extents, .. } if found.is_none() || !self.is(entry, FITS) => {
                 let blocks = extents.iter().map(|extent| extent.length.div_ceil(block));
                 blocks.sum::<u64>().saturating_mul(block)
             }

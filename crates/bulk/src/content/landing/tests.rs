@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::content::manifest::{Kind, PART_SUFFIX};
+use crate::content::manifest::{EntryKind, PART_SUFFIX};
 use crate::content::tree::RANGE;
 use crate::content::{ScanOptions, Source, scan};
 

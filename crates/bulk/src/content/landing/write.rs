@@ -10,7 +10,7 @@ use hawser_store::{Folder, StoreError, set_status};
 
 use super::disk::{DONE, Disk, FITS, STALE, lock};
 use super::existing::same_file;
-use super::progress::{Part, Progress, State};
+use super::progress::{Part, Progress, RangeState};
 use crate::content::manifest::Piece;
 use crate::content::tree;
 
@@ -78,9 +78,9 @@ impl Disk {
             Some(content) => {
                 let progress = self.progress(entry, &content);
                 let mut progress = lock(&progress);
-                if progress.state(range) == State::Missing {
+                if progress.state(range) == RangeState::Missing {
                     match progress.find(pieces) {
-                        State::Missing => return Err(self.removed(entry)),
+                        RangeState::Missing => return Err(self.removed(entry)),
                         place => progress.set(range, place),
                     }
                 }
@@ -181,7 +181,7 @@ impl Disk {
             |action| move |error| StoreError::io(action, &self.place.path_of(entry), error);
         let progress = self.progress(entry, content);
         let mut progress = lock(&progress);
-        if progress.state(verified.range) == State::Missing {
+        if progress.state(verified.range) == RangeState::Missing {
             // The range is here because something in it differs, perhaps in another file.
             let is_there = matches!(progress.part, Part::Absent)
                 && self.is(entry, FITS)
@@ -191,11 +191,11 @@ impl Disk {
                     Ok(None) | Err(_) => false,
                 };
             if is_there {
-                progress.set(verified.range, State::InBase);
+                progress.set(verified.range, RangeState::InBase);
             } else {
                 let file = self.part_file(entry, &mut progress)?;
                 verified.write_to(file, pieces).map_err(failed("write"))?;
-                progress.set(verified.range, State::InPart);
+                progress.set(verified.range, RangeState::InPart);
             }
         }
         self.finish_if_complete(entry, &mut progress)

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use blake3::Hasher;
 
 use super::{
-    ACCESS_ACL, Attributes, DEFAULT_ACL, Directories, Entry, Kind, MAX_EXTENTS, MODE, Manifest,
-    ManifestError, PART_SUFFIX, USER_ATTRIBUTE, containing,
+    ACCESS_ACL, Attributes, DEFAULT_ACL, Directories, Entry, EntryKind, MAX_EXTENTS, MODE,
+    Manifest, ManifestError, PART_SUFFIX, USER_ATTRIBUTE, containing,
 };
 use crate::protocol::MAX_VARINT;
 
@@ -139,16 +139,15 @@ impl ManifestBuilder {
         }
         if let Some(of) = entry.hard_link() {
             let is_file = |entry: &Entry| {
-                matches!(entry.kind, Kind::File { .. }) && entry.hard_link().is_none()
+                matches!(entry.kind, EntryKind::File { .. }) && entry.hard_link().is_none()
             };
-            let is_empty =
-                |kind: &Kind| matches!(kind, Kind::File { extents, .. } if extents.is_empty());
+            let is_empty = |kind: &EntryKind| matches!(kind, EntryKind::File { extents, .. } if extents.is_empty());
             if !self.entries.get(of).is_some_and(is_file) || !is_empty(&entry.kind) {
                 return Err(ManifestError::HardLink(entry.path));
             }
         }
         match &entry.kind {
-            Kind::File { size, extents } => {
+            EntryKind::File { size, extents } => {
                 let sum = self.size.checked_add(*size);
                 let Some(sum) = sum.filter(|sum| *sum <= MAX_VARINT) else {
                     return Err(ManifestError::Size(entry.path));
@@ -168,11 +167,11 @@ impl ManifestBuilder {
                     return Err(ManifestError::Extents(entry.path));
                 }
             }
-            Kind::Directory => {
+            EntryKind::Directory => {
                 let index = self.entries.len() as u32;
                 self.directories.insert(entry.path.clone(), index);
             }
-            Kind::Link { target } => {
+            EntryKind::Link { target } => {
                 if !stays_within(&entry.path, target) {
                     let target = target.clone();
                     return Err(ManifestError::LeadsOut {
@@ -194,10 +193,10 @@ impl ManifestBuilder {
 fn memory(entry: &Entry) -> u64 {
     let path = entry.path.as_os_str().len() + ALLOCATION;
     let kind = match &entry.kind {
-        Kind::File { extents, .. } => size_of_val(extents.as_slice()) + ALLOCATION,
+        EntryKind::File { extents, .. } => size_of_val(extents.as_slice()) + ALLOCATION,
         // Its path is kept a second time.
-        Kind::Directory => 2 * (size_of::<(PathBuf, u32)>() + path),
-        Kind::Link { target } => target.as_os_str().len() + ALLOCATION,
+        EntryKind::Directory => 2 * (size_of::<(PathBuf, u32)>() + path),
+        EntryKind::Link { target } => target.as_os_str().len() + ALLOCATION,
     };
     let attributes = entry.attributes.as_deref().map_or(0, |attributes| {
         let extended = attributes.extended.iter();

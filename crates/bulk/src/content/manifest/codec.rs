@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::{Attributes, Entry, Extent, Kind, ManifestError, Modified};
+use super::{Attributes, Entry, EntryKind, Extent, ManifestError, Modified};
 use crate::protocol::{DecodeError, Reader, Writer};
 
 const FILE: u8 = 1;
@@ -25,16 +25,16 @@ impl Entry {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut out = Writer::new(out);
         out.u8(match self.kind {
-            Kind::File { .. } => FILE,
-            Kind::Directory => DIRECTORY,
-            Kind::Link { .. } => LINK,
+            EntryKind::File { .. } => FILE,
+            EntryKind::Directory => DIRECTORY,
+            EntryKind::Link { .. } => LINK,
         });
         out.bytes(self.path.as_os_str().as_bytes());
         out.varint(self.mode.into());
         out.i64(self.modified.seconds);
         out.u32(self.modified.nanoseconds);
         match &self.kind {
-            Kind::File { size, extents } => {
+            EntryKind::File { size, extents } => {
                 out.varint(*size);
                 out.varint(extents.len() as u64);
                 let mut end = 0;
@@ -44,8 +44,8 @@ impl Entry {
                     end = extent.end();
                 }
             }
-            Kind::Directory => {}
-            Kind::Link { target } => out.bytes(target.as_os_str().as_bytes()),
+            EntryKind::Directory => {}
+            EntryKind::Link { target } => out.bytes(target.as_os_str().as_bytes()),
         }
         let Some(attributes) = self.attributes.as_deref() else {
             return out.varint(0);
@@ -98,10 +98,10 @@ impl Entry {
                 let Some(extents) = extents(&mut rest)? else {
                     return Err(ManifestError::Extents(path));
                 };
-                Kind::File { size, extents }
+                EntryKind::File { size, extents }
             }
-            DIRECTORY => Kind::Directory,
-            LINK => Kind::Link {
+            DIRECTORY => EntryKind::Directory,
+            LINK => EntryKind::Link {
                 target: path_of(rest.bytes()?),
             },
             _ => return Err(DecodeError::Invalid("kind").into()),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::protocol::MAX_MESSAGE;
 
-fn entry(path: &str, kind: Kind) -> Entry {
+fn entry(path: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path.into(),
         mode: 0o644,
@@ -27,16 +27,16 @@ fn file(path: &str, extents: &[(u64, u64)]) -> Entry {
         })
         .collect();
     let size = extents.last().map_or(0, |last| last.end());
-    entry(path, Kind::File { size, extents })
+    entry(path, EntryKind::File { size, extents })
 }
 
 fn directory(path: &str) -> Entry {
-    entry(path, Kind::Directory)
+    entry(path, EntryKind::Directory)
 }
 
 fn link(path: &str, target: &str) -> Entry {
     let target = target.into();
-    entry(path, Kind::Link { target })
+    entry(path, EntryKind::Link { target })
 }
 
 /// Attributes that are carried.
@@ -120,7 +120,7 @@ fn received(entries: &[Entry]) -> Result<Manifest, ManifestError> {
     for entry in entries {
         hasher.update(&encoded(entry));
         builder.push(&encoded(entry))?;
-        if let Kind::File { extents, .. } = &entry.kind {
+        if let EntryKind::File { extents, .. } = &entry.kind {
             length += extents.iter().map(|extent| extent.length).sum::<u64>();
         }
     }
@@ -145,9 +145,9 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         runs.into_iter().map(place).collect()
     });
     let kind = prop_oneof![
-        (0u64..1 << 62, extents).prop_map(|(size, extents)| Kind::File { size, extents }),
-        Just(Kind::Directory),
-        any_path().prop_map(|target| Kind::Link { target }),
+        (0u64..1 << 62, extents).prop_map(|(size, extents)| EntryKind::File { size, extents }),
+        Just(EntryKind::Directory),
+        any_path().prop_map(|target| EntryKind::Link { target }),
     ];
     let modified = (any::<i64>(), any::<u32>());
     (any_path(), any::<u32>(), modified, any_attributes(), kind).prop_map(
@@ -226,7 +226,7 @@ proptest! {
         for piece in manifest.pieces(start..start + length) {
             prop_assert_eq!(piece.position, at);
             prop_assert!(piece.length > 0);
-            let Kind::File { extents, .. } = &manifest.entries()[piece.entry].kind else {
+            let EntryKind::File { extents, .. } = &manifest.entries()[piece.entry].kind else {
                 panic!("{piece:?} is in no file");
             };
             let holds = |extent: &Extent| extent.offset <= piece.offset && piece.end() <= extent.end();
@@ -367,7 +367,7 @@ fn a_path_is_there_once() {
 #[test]
 fn sizes_extents_modes_and_times_are_checked() {
     let sized = |size, extents: &[(u64, u64)]| match file("f", extents).kind {
-        Kind::File { extents, .. } => entry("f", Kind::File { size, extents }),
+        EntryKind::File { extents, .. } => entry("f", EntryKind::File { size, extents }),
         _ => unreachable!(),
     };
     let refused = |entry: Entry| received(&[entry]).unwrap_err();
@@ -511,7 +511,7 @@ proptest! {
         let root = dir.path().join("1/2/3/root");
         std::fs::create_dir_all(root.join("d/d/d")).unwrap();
         for entry in &entries {
-            if let Kind::Link { target } = &entry.kind {
+            if let EntryKind::Link { target } = &entry.kind {
                 std::os::unix::fs::symlink(target, root.join(&entry.path)).unwrap();
             }
         }

@@ -9,7 +9,7 @@ use hawser_store::{Folder, Found, FoundKind, StoreError};
 use super::extents::extents;
 use super::metadata::{Missing, Sent};
 use super::roots::Roots;
-use crate::content::manifest::{Entry, Extent, Kind, Modified};
+use crate::content::manifest::{Entry, EntryKind, Extent, Modified};
 use crate::protocol::Choices;
 
 impl Roots {
@@ -45,7 +45,7 @@ fn look_up(
     if found.kind != FoundKind::File {
         return Ok(None);
     }
-    let kind = Kind::File {
+    let kind = EntryKind::File {
         size: found.length,
         extents: extents_of(folder, name, found)?,
     };
@@ -97,7 +97,12 @@ fn check_empty(folder: &Folder, name: &OsStr) -> Result<(), StoreError> {
 }
 
 /// The entry of what was found at a name.
-pub(super) fn entry(path: PathBuf, found: Found, (mode, attributes): Sent, kind: Kind) -> Entry {
+pub(super) fn entry(
+    path: PathBuf,
+    found: Found,
+    (mode, attributes): Sent,
+    kind: EntryKind,
+) -> Entry {
     let (seconds, nanoseconds) = found.modified;
     let modified = Modified {
         seconds,

@@ -8,7 +8,7 @@ use hawser_store::{Extended, Folder, Found, FoundKind, StoreError};
 
 use super::{Metadata, Warning};
 use crate::content::manifest::{
-    ACCESS_ACL, Attributes, DEFAULT_ACL, Entry, Kind, MODE, USER_ATTRIBUTE,
+    ACCESS_ACL, Attributes, DEFAULT_ACL, Entry, EntryKind, MODE, USER_ATTRIBUTE,
 };
 use crate::protocol::Choices;
 
@@ -43,7 +43,7 @@ impl Links {
     /// Makes the entry for a file that is to be entry `index` a hard link, if another name of the file
     /// was an entry before.
     pub fn name(&mut self, found: Found, index: usize, entry: &mut Entry) {
-        let Kind::File { extents, .. } = &mut entry.kind else {
+        let EntryKind::File { extents, .. } = &mut entry.kind else {
             return;
         };
         if found.links < 2 {

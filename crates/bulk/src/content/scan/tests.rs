@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use tempfile::TempDir;
 
 use super::*;
-use crate::content::manifest::{Kind, PART_SUFFIX};
+use crate::content::manifest::{EntryKind, PART_SUFFIX};
 use crate::content::{Source, SourceError};
 
 /// A folder with files, a link, and a directory.
@@ -79,7 +79,7 @@ fn named_links_are_followed_and_others_stay() {
     let scan = scan_of(&["to-data", "to-z"].map(|name| dir.path().join(name)));
     assert_eq!(paths(&scan)[..2], ["to-data", "to-data/a"]);
     assert_eq!(paths(&scan).last(), Some(&"to-z"));
-    let target = Kind::Link {
+    let target = EntryKind::Link {
         target: "../a".into(),
     };
     assert!(
@@ -302,7 +302,7 @@ fn holes_are_not_content() {
     file.write_all_at(&[1; 100], 3 << 20).unwrap();
     file.write_all_at(&[2; 5000], 7 << 20).unwrap();
     let scan = scan_of(&[path]);
-    let Kind::File { size, extents } = &scan.manifest.entries()[0].kind else {
+    let EntryKind::File { size, extents } = &scan.manifest.entries()[0].kind else {
         panic!("it is a file");
     };
     assert_eq!(*size, 10 << 20);

@@ -11,7 +11,7 @@ use super::metadata::{Links, Missing};
 use super::roots::{Names, Roots};
 use super::{Scan, ScanError, ScanOptions, Unreadable, Warning};
 use crate::content::manifest::{
-    Entry, Kind, MAX_PATH, Manifest, ManifestError, is_part_name, stays_within,
+    Entry, EntryKind, MAX_PATH, Manifest, ManifestError, is_part_name, stays_within,
 };
 use crate::protocol::Choices;
 
@@ -59,7 +59,7 @@ impl Walk {
             Some(_) => match folder.find(".".as_ref())? {
                 Some(found) => {
                     let mode = self.missing.of(&folder, (".".as_ref(), found), 0, carry)?;
-                    let top = entry(prefix.clone(), found, mode, Kind::Directory);
+                    let top = entry(prefix.clone(), found, mode, EntryKind::Directory);
                     self.entries.push(top);
                     Some(first)
                 }
@@ -77,7 +77,7 @@ impl Walk {
         }) = stack.pop()
         {
             let index = self.entries.len();
-            let is_directory = entry.kind == Kind::Directory;
+            let is_directory = entry.kind == EntryKind::Directory;
             let path = entry.path.clone();
             self.name_link(found, &mut entry);
             self.entries.push(entry);
@@ -242,9 +242,9 @@ impl Walk {
                 self.warnings.push(Warning::Unfinished(real()));
                 return None;
             }
-            FoundKind::Folder => Kind::Directory,
+            FoundKind::Folder => EntryKind::Directory,
             FoundKind::Link => match folder.target(name) {
-                Ok(target) if stays_within(&path, &target) => Kind::Link { target },
+                Ok(target) if stays_within(&path, &target) => EntryKind::Link { target },
                 Ok(target) => {
                     self.warnings.push(Warning::LeadsOut {
                         path: real(),
@@ -262,7 +262,7 @@ impl Walk {
                     trouble = Some(error);
                     Vec::new()
                 });
-                Kind::File {
+                EntryKind::File {
                     size: found.length,
                     extents,
                 }

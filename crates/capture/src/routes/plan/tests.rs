@@ -10,8 +10,8 @@ use super::*;
 const TABLE: u32 = 4857;
 
 /// What the kernel does with a change.
-fn apply(state: &mut State, change: &Change) {
-    let at = |state: &State, route: &Route| {
+fn apply(state: &mut TableState, change: &Change) {
+    let at = |state: &TableState, route: &Route| {
         let mut routes = state.routes.iter().cloned();
         routes.find(|other| other.destination == route.destination && other.table == route.table)
     };
@@ -87,7 +87,7 @@ fn routes() -> impl Strategy<Value = Routes> {
 }
 
 /// Anything that may be in the kernel: ours, foreign, and in other tables.
-fn found() -> impl Strategy<Value = State> {
+fn found() -> impl Strategy<Value = TableState> {
     let protocol = prop_oneof![Just(PROTOCOL), Just(4)];
     let table = prop_oneof![Just(TABLE), Just(254)];
     let route = (prefix(), protocol.clone(), table.clone(), 2..4_u32).prop_map(
@@ -134,7 +134,7 @@ fn found() -> impl Strategy<Value = State> {
                 routes.push(route);
             }
         }
-        State {
+        TableState {
             routes: routes.into_iter().collect(),
             rules,
         }
@@ -142,7 +142,7 @@ fn found() -> impl Strategy<Value = State> {
 }
 
 /// The routes and rules that are not ours.
-fn foreign(state: &State) -> State {
+fn foreign(state: &TableState) -> TableState {
     let ours = |table: u32, protocol: u8| table == TABLE && protocol == PROTOCOL;
     let mut rest = state.clone();
     rest.routes.retain(|one| !ours(one.table, one.protocol));
@@ -156,7 +156,7 @@ proptest! {
         routes in routes(),
         found in found(),
     ) {
-        let wanted = State::wanted(&routes).unwrap();
+        let wanted = TableState::wanted(&routes).unwrap();
         let changes = match plan(TABLE, &wanted, &found) {
             Ok(changes) => changes,
             Err(RoutesError::Foreign { destination, table }) => {
@@ -181,7 +181,7 @@ proptest! {
         prop_assert_eq!(plan(TABLE, &wanted, &state).unwrap(), []);
 
         // Reset leaves exactly what is foreign.
-        for change in plan(TABLE, &State::default(), &state).unwrap() {
+        for change in plan(TABLE, &TableState::default(), &state).unwrap() {
             apply(&mut state, &change);
         }
         prop_assert_eq!(state, foreign(&found));
@@ -195,7 +195,7 @@ fn one_rule_for_each_family_with_routes() {
         Routes::new(TABLE, 9, 7, Target::Device(Device::new(2, prefixes)))
     };
     let count = |routes: &Routes| {
-        let state = State::wanted(routes).unwrap();
+        let state = TableState::wanted(routes).unwrap();
         (state.routes.len(), state.rules.len())
     };
     assert_eq!(count(&device(&[])), (0, 0));
@@ -208,7 +208,7 @@ fn one_rule_for_each_family_with_routes() {
 fn the_systems_tables_are_refused() {
     let error = |table, priority, mark| {
         let routes = Routes::new(table, priority, mark, Target::Listener);
-        State::wanted(&routes).unwrap_err().to_string()
+        TableState::wanted(&routes).unwrap_err().to_string()
     };
     for (table, priority) in [(0, 9), (253, 9), (254, 9), (255, 9), (100, 0)] {
         let expected = format!(

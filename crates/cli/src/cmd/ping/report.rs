@@ -29,19 +29,19 @@ pub struct Answer {
     pub scmp_seq: u32,
     /// The round-trip time, in milliseconds.
     pub round_trip_time: f64,
-    pub state: State,
+    pub state: ReplyState,
 }
 
 /// When a reply arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ReplyState {
     Success,
     AfterTimeout,
     OutOfOrder,
 }
 
-impl State {
+impl ReplyState {
     /// The remark after a reply, in the report for people.
     pub fn remark(self) -> &'static str {
         match self {

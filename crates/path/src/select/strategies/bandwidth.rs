@@ -2,11 +2,11 @@
 
 use crate::Carbon;
 use crate::select::candidate::{Candidate, Rank};
-use crate::select::kind::{Kind, Rule};
+use crate::select::kind::{Rule, StrategyKind};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     by: "bandwidth",
-    ..Kind::new(
+    ..StrategyKind::new(
         "bandwidth",
         "the highest rate, measured or else the lowest announced on the path",
         Rule::Rank(rank),

@@ -2,12 +2,12 @@
 
 use crate::carbon::{Carbon, is_amount};
 use crate::select::candidate::{Candidate, Part, Rank};
-use crate::select::kind::{Kind, Rule};
+use crate::select::kind::{Rule, StrategyKind};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     by: "carbon",
     by_carbon: true,
-    ..Kind::new(
+    ..StrategyKind::new(
         "carbon",
         "the lowest sum of CO2 per GB over the ASes on the path",
         Rule::Rank(rank),

@@ -6,14 +6,14 @@ mod search;
 use std::sync::Arc;
 
 use crate::select::candidate::Candidate;
-use crate::select::kind::{Kind, Pick, Picker, Rule};
+use crate::select::kind::{Pick, Picker, Rule, StrategyKind};
 use crate::text::number;
 use crate::{Interface, Overlap, Path, Reason};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     argument: "[:K|:any]",
     remedy: "disjoint, disjoint:2 or disjoint:any",
-    ..Kind::new(
+    ..StrategyKind::new(
         "disjoint",
         "paths that share no interface; with K, then further ones that share up to K interfaces \
          with those taken (a link has two); with any, then all others",

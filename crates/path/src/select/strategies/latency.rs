@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::Carbon;
 use crate::select::candidate::{Candidate, Rank};
-use crate::select::kind::{Kind, Rule};
+use crate::select::kind::{Rule, StrategyKind};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     by: "latency",
-    ..Kind::new(
+    ..StrategyKind::new(
         "latency",
         "the lowest one-way delay, measured or else announced",
         Rule::Rank(rank),

@@ -2,11 +2,11 @@
 
 use crate::Carbon;
 use crate::select::candidate::{Candidate, Rank};
-use crate::select::kind::{Kind, Rule};
+use crate::select::kind::{Rule, StrategyKind};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     by: "MTU",
-    ..Kind::new("mtu", "the largest packets", Rule::Rank(rank))
+    ..StrategyKind::new("mtu", "the largest packets", Rule::Rank(rank))
 };
 
 fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {

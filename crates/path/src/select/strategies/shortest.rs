@@ -2,12 +2,12 @@
 
 use crate::Carbon;
 use crate::select::candidate::{Candidate, Rank, hops};
-use crate::select::kind::{Kind, Rule};
+use crate::select::kind::{Rule, StrategyKind};
 
-pub(in crate::select) const KIND: Kind = Kind {
+pub(in crate::select) const KIND: StrategyKind = StrategyKind {
     by: "length",
     by_hops: true,
-    ..Kind::new("shortest", "the fewest hops", Rule::Rank(rank))
+    ..StrategyKind::new("shortest", "the fewest hops", Rule::Rank(rank))
 };
 
 pub(in crate::select) fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::select::candidate::{Candidate, Cost};
-use crate::select::kind::{Kind, Pick, Picker, Rule};
+use crate::select::kind::{Pick, Picker, Rule, StrategyKind};
 use crate::text::number;
 use crate::{Path, Reason};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: StrategyKind = StrategyKind {
     argument: ":N%",
     remedy: "spread:40%, with 1 to 100",
-    ..Kind::new(
+    ..StrategyKind::new(
         "spread",
         "as few paths as allow that no AS between the ends carries more than N % of the bytes; \
          each path keeps to its share, so a slow one slows the others",

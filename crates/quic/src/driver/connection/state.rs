@@ -36,7 +36,7 @@ const LONGEST_BATCH: Duration = Duration::from_micros(500);
 const RETRANSMITTED: Duration = Duration::from_millis(300);
 
 /// What the lock of a connection protects.
-pub(super) struct State {
+pub(super) struct ConnectionState {
     pub(super) quic: noq_proto::Connection,
     sender: LaneSender,
     /// `None` once it is forgotten, because no lane uses it.
@@ -100,7 +100,7 @@ pub(super) struct After {
     pub(super) woken: Vec<Waker>,
 }
 
-impl State {
+impl ConnectionState {
     pub(super) fn new(driver: &Driver, quic: noq_proto::Connection, flow: FlowId) -> Self {
         let now = Instant::now();
         Self {

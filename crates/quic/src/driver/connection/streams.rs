@@ -8,7 +8,7 @@ use noq_proto::{ConnectionError, Dir, FinishError, StreamId, VarInt, WriteError}
 use tokio::io::ReadBuf;
 
 use super::Connection;
-use super::state::{Cause, State};
+use super::state::{Cause, ConnectionState};
 use crate::close::NO_CODE;
 use crate::driver::buffer::{End, StreamBuffer};
 
@@ -93,7 +93,7 @@ impl Connection {
         take: impl FnOnce(&mut StreamBuffer) -> Option<(usize, T)>,
     ) -> Poll<Result<Option<T>, StreamFault>> {
         let mut state = self.lock();
-        let State { streams, error, .. } = &mut *state;
+        let ConnectionState { streams, error, .. } = &mut *state;
         let Some(stream) = streams.get_mut(&id) else {
             return Poll::Ready(Err(StreamFault::Finished));
         };

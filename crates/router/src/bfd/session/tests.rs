@@ -115,13 +115,13 @@ fn a_neighbour_in_admin_down_takes_the_session_down() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
-    packet.state = State::AdminDown;
+    packet.state = SessionState::AdminDown;
     assert!(pair.ends[0].receive(&packet, pair.now));
     assert!(!pair.ends[0].is_up());
     let packet = pair.ends[0].take(pair.now).unwrap();
     assert_eq!(
         (packet.state, packet.diagnostic),
-        (State::Down, NEIGHBOUR_DOWN)
+        (SessionState::Down, NEIGHBOUR_DOWN)
     );
 }
 
@@ -130,7 +130,7 @@ fn packets_for_another_session_are_ignored() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
-    packet.state = State::Down;
+    packet.state = SessionState::Down;
     packet.yours ^= 1;
     assert!(!pair.ends[0].receive(&packet, pair.now));
     assert!(pair.ends[0].is_up());

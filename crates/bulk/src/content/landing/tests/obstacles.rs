@@ -125,7 +125,7 @@ fn a_disk_that_is_too_small_is_refused_before_anything_is_sent() {
         mode: 0o644,
         modified: Modified::default(),
         attributes: None,
-        kind: Kind::File {
+        kind: EntryKind::File {
             size: 1 << 60,
             extents: vec![extent],
         },

@@ -49,11 +49,11 @@ fn lands_as_an_ordinary_user() {
             modified: crate::content::Modified::default(),
             attributes: None,
             kind: match is_file {
-                true => Kind::File {
+                true => EntryKind::File {
                     size: content(name).unwrap_or(0),
                     extents: extents.into_iter().collect(),
                 },
-                false => Kind::Directory,
+                false => EntryKind::Directory,
             },
         }
     });

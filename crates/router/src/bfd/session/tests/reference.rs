@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hawser_topology::Bfd;
 
-use super::super::super::packet::{Control, State};
+use super::super::super::packet::{Control, SessionState};
 
 const SLOW: Duration = Duration::from_secs(1);
 /// The detection time until the first packet arrives.
@@ -17,7 +17,7 @@ pub(super) struct Reference {
     config: Bfd,
     random: fastrand::Rng,
     discriminator: u32,
-    state: State,
+    state: SessionState,
     remote: u32,
     remote_min_rx: Duration,
     desired_min_tx: Duration,
@@ -33,7 +33,7 @@ impl Reference {
             config,
             discriminator: random.u32(1..),
             random,
-            state: State::Down,
+            state: SessionState::Down,
             remote: 0,
             remote_min_rx: Duration::ZERO,
             desired_min_tx: SLOW,
@@ -43,7 +43,7 @@ impl Reference {
     }
 
     pub fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.state == SessionState::Up
     }
 
     pub fn receive(&mut self, packet: &Control, now: Instant) {
@@ -60,14 +60,14 @@ impl Reference {
         let before = self.state;
         self.state = match (before, packet.state) {
             // Only an administrator ends this state.
-            (_, State::AdminDown) | (State::AdminDown, _) => State::AdminDown,
-            (State::Down, State::Down) => State::Init,
-            (State::Down | State::Init, State::Init) => State::Up,
-            (State::Init, State::Up) => State::Up,
-            (State::Up, State::Down) => State::Down,
+            (_, SessionState::AdminDown) | (SessionState::AdminDown, _) => SessionState::AdminDown,
+            (SessionState::Down, SessionState::Down) => SessionState::Init,
+            (SessionState::Down | SessionState::Init, SessionState::Init) => SessionState::Up,
+            (SessionState::Init, SessionState::Up) => SessionState::Up,
+            (SessionState::Up, SessionState::Down) => SessionState::Down,
             (state, _) => state,
         };
-        if before == State::Down && self.state != State::Down {
+        if before == SessionState::Down && self.state != SessionState::Down {
             self.desired_min_tx = self.config.desired_min_tx;
             self.send_at = now + self.pause();
         }
@@ -79,10 +79,10 @@ impl Reference {
         }
         self.expires = now + UNARMED;
         self.remote = 0;
-        if matches!(self.state, State::Init | State::Up) {
-            self.state = State::Down;
+        if matches!(self.state, SessionState::Init | SessionState::Up) {
+            self.state = SessionState::Down;
         }
-        if self.state == State::Down {
+        if self.state == SessionState::Down {
             self.desired_min_tx = SLOW;
         }
     }

@@ -254,7 +254,11 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 fn control() -> impl Strategy<Value = Control> {
-    let state = prop_oneof![Just(State::Down), Just(State::Init), Just(State::Up)];
+    let state = prop_oneof![
+        Just(SessionState::Down),
+        Just(SessionState::Init),
+        Just(SessionState::Up)
+    ];
     (state, 1u8..5, 1u32.., 1u32.., 0u64..400, 0u64..400).prop_map(
         |(state, detect_mult, mine, yours, tx, rx)| Control {
             diagnostic: 0,
