@@ -6,11 +6,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hawser_congestion::CongestionState;
 use hawser_endhost::{Path, ScionAddr};
 use hawser_keys::PeerKey;
 use hawser_path::Fingerprint;
 use noq_proto::{ConnectionError, StreamId};
+use thiserror::Error;
 
 use self::inner::Inner;
 use crate::close::CloseReason;
@@ -44,6 +46,24 @@ pub struct Stats {
     pub mtu: u16,
     /// What data takes that arrived and was not read, in bytes of memory.
     pub held: u64,
+}
+
+/// Why a datagram is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DatagramError {
+    /// It does not fit into a packet.
+    #[error("the datagram is too large: the path takes {max} bytes")]
+    TooLarge {
+        /// The largest datagram now, in bytes.
+        max: usize,
+    },
+    /// This endpoint or the peer's does not take datagrams.
+    #[error("datagrams are not enabled at both ends")]
+    Unsupported,
+    /// The connection is closed.
+    #[error("the connection is closed")]
+    Closed,
 }
 
 impl Connection {
@@ -118,6 +138,26 @@ impl Connection {
             SendStream::new(id, Arc::clone(connection)),
             RecvStream::new(id, Arc::clone(connection)),
         ))
+    }
+
+    /// Sends a datagram: at most once, in any order, or not at all. It waits for congestion control;
+    /// older ones that still wait are dropped when there are more bytes of them than
+    /// [`Config::datagrams`](crate::Config::datagrams).
+    ///
+    /// # Errors
+    /// [`DatagramError`] when it is too large, or one of the ends takes none.
+    pub fn send_datagram(&self, bytes: Bytes) -> Result<(), DatagramError> {
+        self.0.quic.send_datagram(bytes)
+    }
+
+    /// Waits for the next datagram. Those that arrived before the application
+    /// [knew](Self::set_known) the peer are dropped. Cancel safe.
+    ///
+    /// # Errors
+    /// Why the connection is closed.
+    pub async fn read_datagram(&self) -> Result<Bytes, CloseReason> {
+        let read = poll_fn(|cx| self.0.quic.poll_datagram(cx)).await;
+        read.map_err(|error| self.0.reason(&error))
     }
 
     /// Counters and estimates.

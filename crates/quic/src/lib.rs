@@ -25,7 +25,7 @@ mod transport;
 pub use hawser_congestion::{Algorithm, Congestion, CongestionReason, CongestionState};
 
 pub use self::close::{CloseReason, DISPLACED, NO_CODE, TOO_FRAGMENTED};
-pub use self::connection::{Connection, Stats};
+pub use self::connection::{Connection, DatagramError, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};
 pub use self::stream::{RecvStream, SendStream, StreamError};
 pub use self::tls::AnyPeer;

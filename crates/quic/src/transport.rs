@@ -50,6 +50,9 @@ pub struct Config {
     /// however small its congestion window is; 1 MiB by default. What it takes can no longer be sent
     /// over another connection.
     pub least_send_window: u64,
+    /// Bytes of datagrams (RFC 9221) that may wait to be read, and as many to be sent; the oldest are
+    /// dropped for new ones. `None` by default: the peer may not send any.
+    pub datagrams: Option<usize>,
 }
 
 impl Default for Config {
@@ -65,6 +68,7 @@ impl Default for Config {
                 .min(7),
             congestion: Congestion::Auto,
             least_send_window: 1 << 20,
+            datagrams: None,
         }
     }
 }
@@ -93,7 +97,8 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         // The driver adapts the connection's window, which bounds what all its streams hold.
         .stream_receive_window(window(driver::LARGEST))
         .receive_window(window(driver::LEAST))
-        .datagram_receive_buffer_size(None)
+        .datagram_receive_buffer_size(config.datagrams)
+        .datagram_send_buffer_size(config.datagrams.unwrap_or_default())
         // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that requests them
         // without checking that it fits: after a lost handshake packet it panics.
         .ack_frequency_config(None);

@@ -3,6 +3,8 @@
 
 #[path = "connection/copies.rs"]
 mod copies;
+#[path = "connection/datagrams.rs"]
+mod datagrams;
 #[path = "connection/forged.rs"]
 mod forged;
 #[path = "connection/identity.rs"]

@@ -1,5 +1,6 @@
 //! One connection: its protocol state behind a lock, and the tasks that use it.
 
+mod datagrams;
 mod state;
 mod streams;
 

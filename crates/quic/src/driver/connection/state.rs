@@ -267,6 +267,13 @@ impl ConnectionState {
             }
             Event::ConnectionLost { reason } => self.end(reason),
             Event::Stream(event) => self.on_stream(event),
+            Event::DatagramReceived => {
+                if self.unknown.is_some() {
+                    // Nothing accounts for what an unknown peer sends in this manner.
+                    while self.quic.datagrams().recv().is_some() {}
+                }
+                self.woken.append(&mut self.waiting);
+            }
             // Nothing here waits for these.
             _ => {}
         }
