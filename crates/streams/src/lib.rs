@@ -313,6 +313,17 @@ impl Streams {
         })
     }
 
+    /// Whether the peer has received everything of this side's direction, up to its end; `None` if the
+    /// stream is gone, as those are whose both directions have arrived.
+    pub fn is_delivered(&self, id: StreamId) -> Option<bool> {
+        Some(self.streams.get(&id)?.send.is_complete())
+    }
+
+    /// Whether everything of the peer's direction has arrived, up to its end; `None` if the stream is gone.
+    pub fn has_arrived(&self, id: StreamId) -> Option<bool> {
+        Some(self.streams.get(&id)?.receive.has_all())
+    }
+
     /// Bytes sent over each path, with those that were sent again.
     pub fn sent(&self) -> impl Iterator<Item = (PathKey, u64)> {
         self.paths.sent()
