@@ -320,7 +320,10 @@ impl Session {
                 };
                 PathEvent::new(path.quic.fingerprint(), PathChange::Added, reason, text)
             };
-            let first = state.paths.values().map(event).collect();
+            let first = match self.end_reason() {
+                Some(_) => VecDeque::new(),
+                None => state.paths.values().map(event).collect(),
+            };
             (first, self.0.events.subscribe())
         });
         PathEvents::new(self.clone(), first, later)

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 pub(crate) use self::dial::{DialError, Server};
 use super::path::{Greeted, PathEnd, PathNews, run as run_path};
 use super::{End, Session};
+use crate::MAX_PATHS;
 use crate::addr::addr;
 use crate::connect::ConnectError;
 use crate::connection::Connection;
@@ -86,7 +87,12 @@ impl Client {
                 Some(_) => Select::shortest(),
                 None => Select::disjoint(),
             },
-            subflows: wanted.paths,
+            // What a selector takes is bounded by `choices`: the paths that work, and those that fail and
+            // are tried beside them.
+            subflows: match wanted.selector {
+                Some(_) => MAX_PATHS,
+                None => wanted.paths,
+            },
             policy: wanted.policy.as_ref().map(|policy| policy.0.clone()),
             // Blocks are shared out by which path delivers first: no path has to be weighed.
             sensing: false,

@@ -1,5 +1,6 @@
 //! The tasks of a path: frames and messages between a session and a QUIC connection.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -105,10 +106,12 @@ pub(crate) async fn run(
         quic.close(code::PATH, "too many paths");
         return None;
     }
+    // It is dropped after the connection is closed: its streams would be reset before.
+    let mut carrying = pin!(carry(&session, path));
     let fault = {
         let watching = watch(&session, key, &quic, subflow, news.as_ref());
         tokio::select! {
-            fault = carry(&session, path) => Some(fault),
+            fault = &mut carrying => Some(fault),
             () = watching => None,
             _ = session.ended() => None,
         }
