@@ -7,7 +7,6 @@ mod control;
 mod destinations;
 mod ended;
 mod lane;
-mod meter;
 mod node;
 mod packets;
 mod plane;
@@ -45,12 +44,12 @@ pub use self::packets::Captured;
 use self::packets::{Capture, Find, Packets};
 pub(crate) use self::report::now_ms;
 pub use self::report::{
-    CarrierReport, DecisionReport, Failover, Failovers, MeasuredReport, PathReport, PathState,
-    SessionReport, StreamsReport,
+    CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
+    StreamsReport,
 };
 use self::server::Server;
 use crate::address::Block;
-use crate::choice::{CarrierChoice, CarrierKind};
+use crate::choice::CarrierKind;
 use crate::handover::{Handed, HandoverReceiver};
 use crate::holder::Served;
 use crate::link::{Found, Link, ToCarrier, ToHolder};
@@ -120,7 +119,7 @@ pub struct CarrierOptions {
     /// Which paths are used.
     pub paths: PathOptions,
     /// What carries the connections of programs. Other hosts may use either carrier.
-    pub carrier: CarrierChoice,
+    pub carrier: CarrierKind,
     /// How datagrams are sealed.
     pub cipher: Cipher,
     /// Where connections of programs go; `None` if this host only serves.
@@ -211,13 +210,9 @@ impl Carrier {
         let packets = Packets::new(Arc::clone(&captured), options.served.clone());
         let queue = match (attachment.queue, options.carrier) {
             (Ok(queue), _) => Some(queue),
-            (Err(reason), CarrierChoice::Always(CarrierKind::Mptcp)) => {
-                return Err(CarrierError::NoMptcp(reason));
-            }
-            (Err(reason), choice) => {
-                if choice == CarrierChoice::Auto {
-                    tracing::warn!("connections go by QUIC: {reason}");
-                }
+            (Err(reason), CarrierKind::Mptcp) => return Err(CarrierError::NoMptcp(reason)),
+            (Err(reason), CarrierKind::Quic) => {
+                tracing::info!("other hosts cannot connect by MPTCP: {reason}");
                 None
             }
         };
@@ -235,7 +230,7 @@ impl Carrier {
             own: attachment.own,
             queue,
             packets,
-            choice: options.carrier,
+            carrier: options.carrier,
             served: options.served.clone(),
             holder: attachment.link.sender(),
         })?;
@@ -248,9 +243,6 @@ impl Carrier {
         let (reporter, reports) = mpsc::unbounded_channel();
         node.tell(ToHolder::Forward(options.forwards));
         node.tell(ToHolder::Serve(options.served));
-        if options.carrier == CarrierChoice::Auto {
-            node.tell(ToHolder::Measure);
-        }
         let clients = Clients::new(node.clone());
         Ok(Self {
             node,
@@ -341,7 +333,6 @@ impl Carrier {
                         self.ready.send_replace(true);
                     }
                     Some(ToCarrier::Down) => return Ok(()),
-                    Some(ToCarrier::Carried(carried)) => self.clients.measure(&carried),
                     Some(ToCarrier::InUse(peers)) => self.clients.in_use(&peers),
                     None => return Err(CarrierError::HolderEnded),
                 },

@@ -60,7 +60,7 @@ pub use self::service::{
 use self::subflows::Subflows;
 use crate::address::Block;
 use crate::carrier::Attachment;
-use crate::choice::{CarrierChoice, CarrierKind};
+use crate::choice::CarrierKind;
 use crate::handover::{self, HandoverReceiver, HandoverSender};
 use crate::link::Link;
 
@@ -180,21 +180,17 @@ enum Mptcp {
 }
 
 impl Mptcp {
-    /// Sets up the namespace, if the choice is not against it.
-    fn set_up(own: Block, choice: CarrierChoice, relays: &Relays) -> Result<Self, HolderError> {
-        if choice == CarrierChoice::Always(CarrierKind::Quic) {
-            return Ok(Self::Unused(
-                "it was brought up with --carrier quic".to_owned(),
-            ));
-        }
+    /// Sets up the namespace. With QUIC as the carrier of this host's programs, other hosts may still
+    /// connect by MPTCP if the kernel has it.
+    fn set_up(own: Block, carrier: CarrierKind, relays: &Relays) -> Result<Self, HolderError> {
         let network = Network::create(own);
         let used = network.and_then(|network| {
             let subflows = Subflows::start(&network, relays.clone())?;
             Ok(Self::Used(network, subflows))
         });
-        match (used, choice) {
+        match (used, carrier) {
             (Ok(used), _) => Ok(used),
-            (Err(error), CarrierChoice::Auto) => Ok(Self::Unused(error.to_string())),
+            (Err(error), CarrierKind::Quic) => Ok(Self::Unused(error.to_string())),
             // Captured packets need a TUN device as well.
             (Err(error @ HolderError::Tun(_)), _) => Err(error),
             (Err(error), _) => Err(HolderError::NoMptcp(Box::new(error))),
@@ -229,15 +225,15 @@ struct Inner {
 }
 
 impl Holder {
-    /// Sets up the captures for the host with `key`, and the namespace for MPTCP, if that is among
-    /// what `carrier` chooses. Must be called inside a tokio runtime.
+    /// Sets up the captures for the host with `key`, and the namespace for MPTCP. Without MPTCP in the
+    /// kernel there is none, unless `carrier` is MPTCP. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`HolderError`]; nothing is left in the kernel then.
     pub fn create(
         key: PeerKey,
         options: &CaptureOptions,
-        carrier: CarrierChoice,
+        carrier: CarrierKind,
     ) -> Result<Self, HolderError> {
         let tag = fastrand::u64(..);
         let own = Block::of(&key, tag);

@@ -73,8 +73,6 @@ pub enum ToHolder {
         /// Where to connect to.
         found: Found,
     },
-    /// Send [`ToCarrier::Carried`] from now on.
-    Measure,
     /// A connection has ended that the carrier had.
     StreamEnded {
         /// Whether it was set up before.
@@ -125,9 +123,6 @@ pub enum ToCarrier {
     Captured(Result<(), String>),
     /// The shim is taken down: end.
     Down,
-    /// Payload bytes that MPTCP has carried so far between programs of this host and each other host,
-    /// in both directions; every second.
-    Carried(Vec<(Ipv6Addr, u64)>),
     /// The other hosts to which programs of this one have connections by MPTCP; every half minute.
     InUse(Vec<Ipv6Addr>),
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hawser_keys::Allowed;
 use hawser_shim::carrier::{Carrier, CarrierOptions, Trust};
-use hawser_shim::choice::{CarrierChoice, CarrierKind};
+use hawser_shim::choice::CarrierKind;
 use hawser_shim::holder::{CaptureOptions, Holder, Served};
 
 use self::explain::Explanation;
@@ -28,8 +28,8 @@ use crate::out::errln;
 /// keeps connections without a program (`net.ipv4.tcp_fin_timeout`).
 const DELIVERED: Duration = Duration::from_secs(60);
 
-/// What carries the connections.
-const CARRIER: CarrierChoice = CarrierChoice::Always(CarrierKind::Mptcp);
+/// What carries the connections: after the end of the command the kernel delivers what it has sent.
+const CARRIER: CarrierKind = CarrierKind::Mptcp;
 
 #[derive(clap::Args)]
 pub struct RunArgs {

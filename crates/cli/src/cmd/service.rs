@@ -18,7 +18,7 @@ use hawser_endhost::responder;
 use hawser_keys::PeerKey;
 use hawser_perf::plain::{self, Plain};
 use hawser_router::{Options, Router, Signals};
-use hawser_shim::choice::CarrierChoice;
+use hawser_shim::choice::CarrierKind;
 use hawser_topology::{AsDir, AsTopology};
 use tokio::signal::unix::Signal;
 
@@ -88,7 +88,7 @@ pub enum InternalCommand {
     ShimHolder {
         name: ShimName,
         key: PeerKey,
-        carrier: CarrierChoice,
+        carrier: CarrierKind,
         /// Where captured connections arrive; 0 for any port
         port: u16,
     },

@@ -29,6 +29,12 @@ fn wrong_flags_of_a_shim_are_wrong_use() {
         wrong(&up("--serve-network", value), &["10.1.0.0/16"]);
     }
     wrong(&up("--proxy-protocol", "v3"), &["v1 or v2"]);
+    // Earlier versions had it.
+    wrong(
+        &up("--carrier", "auto"),
+        &["--carrier", "write quic", "mptcp"],
+    );
+    wrong(&up("--carrier", "tcp"), &["--carrier", "quic", "mptcp"]);
     for name in ["", "a/b", "../x"] {
         wrong(&up("--name", name), &["letters, digits and dashes"]);
     }

@@ -12,7 +12,7 @@ mod weigh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::patience::Patience;
@@ -35,7 +35,6 @@ use super::beside::Beside;
 use super::clients::Usage;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
-use super::meter::Meter;
 use super::node::Node;
 use super::report::{Failovers, Lost, SessionReport};
 use super::streams::{self, Connections, Instance};
@@ -45,7 +44,7 @@ use super::{Channel, INBOX, Inbox};
 use crate::PLAIN_IP_PORT;
 use crate::address::{Block, SLOTS, Slot};
 use crate::budget::Permit;
-use crate::choice::{CarrierKind, CarrierSet, Measured};
+use crate::choice::{CarrierKind, CarrierSet};
 use crate::handover::Handed;
 use crate::link::{Role, ToHolder};
 use crate::slots::{Published, Slots};
@@ -73,8 +72,6 @@ pub(crate) enum Request {
     Carry(Handed, Permit),
     /// Which paths may be used, from now on.
     Policy(Option<Policy>),
-    /// How many bytes MPTCP has carried between programs of this host and each peer.
-    Measure(Vec<(Ipv6Addr, u64)>),
     /// The peers with which programs of this host have connections by MPTCP.
     InUse(Vec<Ipv6Addr>),
     /// Answered with what there is to see.
@@ -144,8 +141,6 @@ pub(crate) struct ClientSession {
     waiting: Vec<Answer>,
     /// The carriers of both sides, once the peer has said which it has.
     carriers: Option<CarrierSet>,
-    measured: Arc<Mutex<Measured>>,
-    meter: Meter,
     usage: Arc<Usage>,
     /// Packets of the session, as of the last tick.
     packets: u64,
@@ -164,17 +159,15 @@ pub(crate) struct ClientSession {
 }
 
 impl ClientSession {
-    /// Which carrier was how fast is added to `measured`, and when the session was used to `usage`.
-    /// Must be called inside a tokio runtime.
+    /// When the session was used is added to `usage`. Must be called inside a tokio runtime.
     pub(crate) fn new(
         node: Node,
         target: Target,
         mut options: PathOptions,
-        measured: Arc<Mutex<Measured>>,
         usage: Arc<Usage>,
     ) -> Self {
         // Streams judge a path for each block.
-        if node.carriers().has(CarrierKind::Mptcp) {
+        if node.carrier() == CarrierKind::Mptcp {
             options.most_lag = Some(MOST_LAG);
             options.most_loss = Some(MOST_LOSS);
         }
@@ -206,8 +199,6 @@ impl ClientSession {
             events: mpsc::unbounded_channel(),
             waiting: Vec::new(),
             carriers: None,
-            measured,
-            meter: Meter::default(),
             usage,
             packets: 0,
             load: Load::default(),
@@ -308,7 +299,6 @@ impl ClientSession {
                 });
             }
             Request::Policy(policy) => self.dialer.paths.set_policy(policy),
-            Request::Measure(carried) => self.measure(&carried),
             Request::InUse(peers) => self.in_use(&peers),
             Request::Report(answer) => {
                 let _ = answer.send(self.report());

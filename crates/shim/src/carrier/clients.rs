@@ -4,11 +4,11 @@ mod usage;
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_manager::PathOptions;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 pub(super) use self::usage::Usage;
@@ -16,13 +16,13 @@ use super::client::{ClientSession, GOODBYE, Request};
 use super::destinations::Target;
 use super::node::Node;
 use super::report::SessionReport;
-use crate::choice::Measured;
 
 /// The sessions that this host has opened, by the host at their other end.
 pub(super) struct Clients {
     node: Node,
     all: HashMap<Target, Client>,
-    lasting: HashMap<Target, Lasting>,
+    /// Held by the session with a host as long as it lives: the next one has the same addresses.
+    turns: HashMap<Target, Arc<Mutex<()>>>,
     tasks: JoinSet<()>,
 }
 
@@ -33,21 +33,12 @@ struct Client {
     usage: Arc<Usage>,
 }
 
-/// What the sessions with a host have in common, one after the other.
-#[derive(Default)]
-struct Lasting {
-    /// How fast carriers were.
-    measured: Arc<Mutex<Measured>>,
-    /// Held by a session as long as it lives: the next one has the same addresses.
-    turn: Arc<tokio::sync::Mutex<()>>,
-}
-
 impl Clients {
     pub(super) fn new(node: Node) -> Self {
         Self {
             node,
             all: HashMap::new(),
-            lasting: HashMap::new(),
+            turns: HashMap::new(),
             tasks: JoinSet::new(),
         }
     }
@@ -84,16 +75,14 @@ impl Clients {
         let (requests, received) = mpsc::unbounded_channel();
         // The receiver is here.
         let _ = requests.send(request);
-        let lasting = self.lasting.entry(target.clone()).or_default();
         let usage = Arc::new(Usage::new(Instant::now()));
         let session = ClientSession::new(
             self.node.clone(),
             target.clone(),
             options,
-            Arc::clone(&lasting.measured),
             Arc::clone(&usage),
         );
-        let turn = Arc::clone(&lasting.turn);
+        let turn = Arc::clone(self.turns.entry(target.clone()).or_default());
         self.tasks.spawn(async move {
             let _turn = turn.lock_owned().await;
             session.run(received).await;
@@ -110,14 +99,6 @@ impl Clients {
                 // Those that have ended are removed later.
                 let _ = client.requests.send(Request::Policy(options.policy));
             }
-        }
-    }
-
-    /// Informs the sessions of what MPTCP has carried to each peer.
-    pub(super) fn measure(&self, carried: &[(Ipv6Addr, u64)]) {
-        for client in self.all.values() {
-            // Those that have ended are removed later.
-            let _ = client.requests.send(Request::Measure(carried.to_vec()));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::{Allowed, Identity, Known, PeerKey, ServerKeyError};
@@ -20,7 +20,7 @@ use super::underlay::{PlainIp, Underlay};
 use super::{CarrierError, PlainIpOptions};
 use crate::address::Block;
 use crate::budget::Budget;
-use crate::choice::{CarrierChoice, CarrierKind, CarrierSet};
+use crate::choice::{CarrierKind, CarrierSet};
 use crate::holder::Served;
 use crate::link::ToHolder;
 
@@ -60,11 +60,10 @@ struct Inner {
     /// The largest MTU of a lane so far, in bytes.
     mtu: AtomicU32,
     holder: UnboundedSender<ToHolder>,
-    choice: CarrierChoice,
+    carrier: CarrierKind,
     carriers: CarrierSet,
     served: Served,
     budget: Budget,
-    began: Instant,
 }
 
 /// The side of a connection.
@@ -89,7 +88,8 @@ pub(crate) struct NewNode {
     pub own: Block,
     /// `None` without MPTCP.
     pub queue: Option<Queue>,
-    pub choice: CarrierChoice,
+    /// What carries the connections of this host's programs.
+    pub carrier: CarrierKind,
     pub served: Served,
     pub packets: Packets,
     pub holder: UnboundedSender<ToHolder>,
@@ -129,11 +129,10 @@ impl Node {
             cipher: new.cipher,
             mtu: AtomicU32::new(0),
             holder: new.holder,
-            choice: new.choice,
+            carrier: new.carrier,
             carriers,
             served: new.served,
             budget: Budget::of_process(),
-            began: Instant::now(),
         })))
     }
 
@@ -158,17 +157,12 @@ impl Node {
         self.0.tag
     }
 
-    /// What may carry the connections of this host's programs.
-    pub(crate) fn choice(&self) -> CarrierChoice {
-        self.0.choice
+    /// What carries the connections of this host's programs.
+    pub(crate) fn carrier(&self) -> CarrierKind {
+        self.0.carrier
     }
 
-    /// How long this process has been up.
-    pub(crate) fn uptime(&self) -> Duration {
-        self.0.began.elapsed()
-    }
-
-    /// The carriers that this host has.
+    /// The carriers that this host has, for those of other hosts.
     pub(crate) fn carriers(&self) -> CarrierSet {
         self.0.carriers
     }

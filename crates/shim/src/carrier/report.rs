@@ -34,14 +34,12 @@ pub struct SessionReport {
     pub role: Role,
     /// The other host's address as this one's kernel sees it.
     pub address: Option<Ipv6Addr>,
-    /// The carrier of its connections, or `auto`.
+    /// What may carry its connections.
     pub carrier: String,
     /// Its connections that are streams; the others are the holder's. In the status of a shim they
     /// are among all others.
     #[serde(default, skip_serializing_if = "StreamsReport::is_empty")]
     pub streams: StreamsReport,
-    /// The rate of each carrier that counts for `auto`, in bytes/s.
-    pub measured: MeasuredReport,
     /// The paths in use, by slot.
     pub paths: Vec<PathReport>,
     /// The interfaces that several of these paths share, on the side that dials: there the session
@@ -79,15 +77,6 @@ impl StreamsReport {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// How fast carriers were.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct MeasuredReport {
-    /// MPTCP.
-    pub mptcp: Option<f64>,
-    /// QUIC.
-    pub quic: Option<f64>,
 }
 
 /// A path in use.

@@ -18,7 +18,7 @@ use self::revoked::Followed;
 use super::control::Control;
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use super::node::{Node, Side};
-use super::report::{self, Failovers, Lost, MeasuredReport, PathReport, SessionReport};
+use super::report::{self, Failovers, Lost, PathReport, SessionReport};
 use super::streams::{self, Accepted, Connections};
 use super::table::SlotTable;
 use super::underlay::{PlainIp, Underlay};
@@ -172,7 +172,7 @@ impl Server {
         let refusal = match &keys {
             _ if open.carriers.intersection(carriers).is_empty() => Some(refusal(
                 RefusalCode::CARRIER,
-                "its shim carries no connections by MPTCP: use --carrier quic or auto",
+                "its shim carries no connections by MPTCP: use --carrier quic",
             )),
             None => Some(refusal(
                 RefusalCode::PROTOCOL,
@@ -415,7 +415,6 @@ impl Session {
             address: Some(address),
             carrier: session.carriers.to_string(),
             streams: session.connections.report(address, Role::Server),
-            measured: MeasuredReport::default(),
             paths: lanes
                 .map(|lane| PathReport::of(lane, None, sent(lane.key)))
                 .collect(),

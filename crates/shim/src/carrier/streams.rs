@@ -63,8 +63,6 @@ struct State {
     users: HashMap<StreamId, Arc<User>>,
     /// Where streams go that the peer opens.
     opened: mpsc::UnboundedSender<Stream>,
-    /// Bytes that the streams carried whose users are gone.
-    carried: u64,
 }
 
 /// The user of a stream.
@@ -96,7 +94,6 @@ impl SharedStreams {
                 paths: HashMap::new(),
                 users: HashMap::new(),
                 opened,
-                carried: 0,
             }),
             lacking: Arc::clone(&lacking),
         });
@@ -243,17 +240,6 @@ impl SharedStreams {
         })
     }
 
-    /// Bytes of programs carried so far, in both directions.
-    pub(crate) fn carried(&self) -> u64 {
-        self.with(|state| {
-            let users = state.users.iter();
-            state.carried
-                + users
-                    .map(|(id, user)| state.carried_by(*id, user))
-                    .sum::<u64>()
-        })
-    }
-
     /// Bytes that were sent again over another path, because they were late.
     pub(crate) fn repeated(&self) -> u64 {
         self.with(|state| state.streams.repeated())
@@ -270,16 +256,6 @@ impl SharedStreams {
 }
 
 impl State {
-    /// Bytes that a stream has carried: those that the peer has acknowledged, and those that were
-    /// read.
-    fn carried_by(&self, id: StreamId, user: &User) -> u64 {
-        let transferred = self.streams.transferred(id);
-        // What is gone was acknowledged as a whole, or reset.
-        let written = user.written.load(Ordering::Relaxed);
-        let sent = transferred.map_or(written, |transferred| transferred.sent);
-        sent + user.read.load(Ordering::Relaxed)
-    }
-
     fn wake(&self, id: StreamId, wake: impl FnOnce(&User)) {
         if let Some(user) = self.users.get(&id) {
             wake(user);
@@ -425,7 +401,6 @@ impl Stream {
             return;
         }
         self.streams.with(|state| {
-            state.carried += state.carried_by(self.id, &self.user);
             state.users.remove(&self.id);
             if let Some(status) = status {
                 state.streams.reset(self.id, status.to_u8());

@@ -33,8 +33,6 @@ const VACATED: Duration = Duration::from_secs(1);
 const RECONNECTED: Duration = Duration::from_secs(60);
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Interval at which the carrier is informed of what MPTCP carries.
-const MEASURED: Duration = Duration::from_secs(1);
 /// Interval at which the carrier is informed of which hosts there are connections to: much less than
 /// the time after which it ends an unused session.
 const USED: Duration = Duration::from_secs(30);
@@ -330,7 +328,6 @@ impl Carriers {
                     let _ = waiting.send(self.take(found));
                 }
             }
-            ToHolder::Measure => self.measure(),
             ToHolder::StreamEnded {
                 was_set_up,
                 failure,
@@ -409,27 +406,6 @@ impl Carriers {
                 tick.tick().await;
                 let peers = relays.peers();
                 if carrier.send(ToCarrier::InUse(peers)).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-
-    /// Informs the carrier of what MPTCP carries, until it ends.
-    fn measure(&self) {
-        let Some(carrier) = self.state().carrier.clone() else {
-            return;
-        };
-        let relays = self.0.relays.clone();
-        tokio::spawn(async move {
-            let mut tick = tokio::time::interval(MEASURED);
-            loop {
-                tick.tick().await;
-                if carrier
-                    .requests
-                    .send(ToCarrier::Carried(relays.carried()))
-                    .is_err()
-                {
                     return;
                 }
             }

@@ -328,20 +328,6 @@ impl Relays {
         }
     }
 
-    /// Payload bytes that programs of this host have exchanged with each other host.
-    pub(super) fn carried(&self) -> Vec<(Ipv6Addr, u64)> {
-        let state = &mut *self.state();
-        for entry in state.all.values_mut() {
-            // Without an answer of the kernel its bytes count later, or not at all.
-            let _ = entry.count(&mut state.totals);
-        }
-        let totals = state.totals.iter();
-        let clients = totals.filter(|((_, role), _)| *role == Role::Client);
-        clients
-            .map(|((peer, _), totals)| (*peer, totals.sent_bytes + totals.received_bytes))
-            .collect()
-    }
-
     pub(super) fn report(&self, attached: bool) -> HolderReport {
         let mut guard = self.state();
         let state = &mut *guard;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::address::Block;
-use crate::carrier::{Failover, Failovers, MeasuredReport, PathState, StreamsReport};
+use crate::carrier::{Failover, Failovers, PathState, StreamsReport};
 use crate::choice::CarrierKind;
 use crate::holder::{SessionTotals, SubflowState};
 use crate::link::Role;
@@ -101,7 +101,6 @@ fn carrier(uptime_ms: u64, bytes: u64) -> CarrierReport {
             address: Some(address()),
             carrier: "mptcp".into(),
             streams: StreamsReport::default(),
-            measured: MeasuredReport::default(),
             paths: vec![path(8, 2, bytes), path(9, 1, bytes)],
             shared: Vec::new(),
             lost: Vec::new(),

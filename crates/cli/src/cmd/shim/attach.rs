@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use hawser_kernel::rpc::RpcError;
 use hawser_keys::PeerKey;
 use hawser_shim::carrier::Attachment;
-use hawser_shim::choice::CarrierChoice;
+use hawser_shim::choice::CarrierKind;
 use hawser_shim::holder::{self, AttachError, AttachOptions};
 
 use super::place::ShimName;
@@ -18,7 +18,7 @@ use crate::failure::{Doing, Failure};
 pub(super) fn attach(
     name: &ShimName,
     key: PeerKey,
-    carrier: CarrierChoice,
+    carrier: CarrierKind,
     options: &AttachOptions,
 ) -> Result<(Attachment, bool), Failure> {
     match holder::attach(&name.holder(), key, options) {
@@ -35,7 +35,7 @@ pub(super) fn attach(
 fn start_holder(
     name: &ShimName,
     key: PeerKey,
-    carrier: CarrierChoice,
+    carrier: CarrierKind,
     port: u16,
 ) -> Result<(), Failure> {
     let mut command = Command::new(process::program()?);

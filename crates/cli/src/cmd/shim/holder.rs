@@ -3,7 +3,7 @@
 use std::mem;
 
 use hawser_keys::PeerKey;
-use hawser_shim::choice::CarrierChoice;
+use hawser_shim::choice::CarrierKind;
 use hawser_shim::holder::{CaptureOptions, Holder, run_service};
 
 use super::place::ShimName;
@@ -13,12 +13,7 @@ use crate::out::outln;
 
 /// Holds the connections of the shim with this name until it is requested to end. Captured ones arrive
 /// at `port`, or at any if it is 0. Prints a line once it can be reached.
-pub fn run(
-    name: &ShimName,
-    key: PeerKey,
-    carrier: CarrierChoice,
-    port: u16,
-) -> Result<(), Failure> {
+pub fn run(name: &ShimName, key: PeerKey, carrier: CarrierKind, port: u16) -> Result<(), Failure> {
     process::raise_file_limit();
     let requester = process::runtime()?.block_on(async {
         let options = CaptureOptions {

@@ -7,7 +7,7 @@ use std::pin::pin;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_service::{READY, notify};
 use hawser_shim::carrier::{Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
-use hawser_shim::choice::CarrierChoice;
+use hawser_shim::choice::CarrierKind;
 use hawser_shim::holder::{self, AttachOptions, FailMode};
 use hawser_shim::map::Entry;
 use hawser_shim::{DEFAULT_PORT, PLAIN_IP_PORT};
@@ -36,8 +36,8 @@ pub struct UpArgs {
     #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway::parse)]
     gateway: Vec<Entry>,
     /// What carries the connections of this host's programs; other hosts may use either
-    #[arg(long, default_value = "mptcp", value_parser = carrier())]
-    carrier: CarrierChoice,
+    #[arg(long, default_value_t, value_parser = carrier())]
+    carrier: CarrierKind,
     /// What becomes of mapped destinations if the shim dies without being taken down: `closed` rejects
     /// connections and packets to them until the shim is up again or taken down, `open` lets them leave
     /// over IP
@@ -84,24 +84,23 @@ fn plain_ip(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// The values of `--carrier`, and what help says about each.
-const CARRIERS: [(&str, &str); 3] = [
-    (
-        "mptcp",
-        "the kernel's MPTCP: connections live on when the shim is killed and started again",
-    ),
+const CARRIERS: [(&str, &str); 2] = [
     (
         "quic",
         "a stream over several QUIC connections: no MPTCP is needed",
     ),
     (
-        "auto",
-        "what was measured to be faster to the destination, beginning with mptcp",
+        "mptcp",
+        "the kernel's MPTCP: connections live on when the shim is killed and started again",
     ),
 ];
 
-fn carrier() -> impl TypedValueParser<Value = CarrierChoice> {
+fn carrier() -> impl TypedValueParser<Value = CarrierKind> {
     let names = CARRIERS.map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<CarrierChoice>())
+    // Its error says what to write in place of what earlier versions had.
+    let earlier = PossibleValue::new("auto").hide(true);
+    PossibleValuesParser::new(names.into_iter().chain([earlier]))
+        .try_map(|name| name.parse::<CarrierKind>())
 }
 
 /// The values of `--fail`.

@@ -21,6 +21,10 @@ pub const SERVER: &str = "1-ff00:0:111";
 /// Destinations of programs that are mapped to the server's host.
 pub const MAPPED: [&str; 2] = ["10.99.0.1", "fd99::1"];
 
+/// The carrier of most tests: what the kernels do with subflows, and that connections outlive a carrier,
+/// is theirs. Servers are brought up without, and take either.
+pub const MPTCP: [&str; 2] = ["--carrier", "mptcp"];
+
 /// Four links between two ASes.
 const TOPOLOGY: &str = r#"
 ASes:
@@ -232,9 +236,15 @@ impl Bed {
 
     /// Brings the shim of an AS up.
     pub fn up(&self, isd_as: &str, flags: &[&str]) -> Carrier {
+        self.start(isd_as, &[], flags)
+    }
+
+    /// The same, with a command that runs it.
+    fn start(&self, isd_as: &str, before: &[&str], flags: &[&str]) -> Carrier {
         let (name, key) = (self.name(isd_as), self.path(&format!("{isd_as}.key")));
         let args = [&["up", "--json", "--key", &key], flags].concat();
-        let mut command = self.lab.exec(isd_as, &self.args(&name, &args));
+        let args = [before, &self.args(&name, &args)].concat();
+        let mut command = self.lab.exec(isd_as, &args);
         command.env("XDG_CONFIG_HOME", self.folder.path());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -255,8 +265,21 @@ impl Bed {
         self.up(SERVER, &[&["--allow-any", "--file", &none], flags].concat())
     }
 
-    /// Brings the client's shim up, which knows `server`.
+    /// Brings the server's shim up on a host whose kernel has no MPTCP, for any client.
+    pub fn serve_without_mptcp(&self, flags: &[&str]) -> Carrier {
+        let none = self.path("none.toml");
+        let flags = [&["--allow-any", "--file", &none], flags].concat();
+        let hide = "mount -t tmpfs none /proc/sys/net; exec \"$@\"";
+        self.start(SERVER, &["unshare", "-m", "sh", "-ec", hide, "sh"], &flags)
+    }
+
+    /// Brings the client's shim up, which knows `server`, with MPTCP as the carrier.
     pub fn use_shim(&self, server: &Carrier, flags: &[&str]) -> Carrier {
+        self.use_carrier(server, &[&MPTCP, flags].concat())
+    }
+
+    /// Brings the client's shim up, which knows `server`, with the carrier that `flags` name.
+    pub fn use_carrier(&self, server: &Carrier, flags: &[&str]) -> Carrier {
         let map = self.map(MAPPED.map(|ip| (ip, server.address.as_str())));
         let known = ["--file", &map, "--server-key", &server.key];
         self.up(CLIENT, &[&known[..], &["--paths", "4"], flags].concat())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_kernel::namespace::NetNs;
 
-use super::bed::{Bed, CLIENT, Host, SERVER, accept, finish, read_all};
+use super::bed::{Bed, CLIENT, Host, MPTCP, SERVER, accept, finish, read_all};
 use super::{Transfer, carrying};
 use crate::support::eventually;
 
@@ -122,7 +122,7 @@ fn hosts_behind_gateways_reach_each_other() {
     let server = bed.serve(&served);
     let entry = format!("10.202.0.0/16={}", server.address);
     let none = bed.path("none.toml");
-    let flags = ["--file", &none, "--server-key", &server.key];
+    let flags = [&MPTCP[..], &["--file", &none, "--server-key", &server.key]].concat();
     let paths = ["--paths", "4", "--gateway", &entry];
     let client = bed.up(CLIENT, &[&flags[..], &paths].concat());
 

@@ -22,7 +22,7 @@ fn streams_outlive_paths_and_end_with_the_carrier() {
         return;
     };
     let server = bed.serve(&["--serve", "all"]);
-    let client = bed.use_shim(&server, QUIC);
+    let client = bed.use_carrier(&server, QUIC);
 
     // A path dies.
     let transfer = Transfer::new(&bed);
@@ -55,7 +55,7 @@ fn streams_outlive_paths_and_end_with_the_carrier() {
     } = Transfer::new(&bed);
     client.kill();
     assert!(!matches!((&program).read(&mut [0]), Ok(1..)));
-    let client = bed.use_shim(&server, QUIC);
+    let client = bed.use_carrier(&server, QUIC);
     Transfer::new(&bed).run(|_| {});
     assert!(!matches!((&served).read(&mut [0]), Ok(1..)));
 
@@ -82,7 +82,7 @@ fn servers_and_programs_meet_by_quic_as_without_a_shim() {
     let serve = port.to_string();
     let serve = ["--serve", &serve, "--proxy-protocol", "v1"];
     let server = bed.serve(&serve);
-    let _client = bed.use_shim(&server, QUIC);
+    let _client = bed.use_carrier(&server, QUIC);
 
     let connect = |port: u16| bed.client.connect(&format!("{}:{port}", MAPPED[0]));
     // The server speaks first; the program ends its direction, and receives still.
@@ -129,13 +129,12 @@ fn servers_and_programs_meet_by_quic_as_without_a_shim() {
 }
 
 #[test]
-fn the_carrier_is_what_both_sides_have() {
-    let Some(bed) = Bed::new("shim-quic-auto") else {
+fn a_host_without_mptcp_refuses_it_and_takes_the_default() {
+    let Some(bed) = Bed::new("shim-quic-only") else {
         return;
     };
-    // The server has no MPTCP.
-    let server = bed.serve(&["--serve", "all", "--carrier", "quic"]);
-    let client = bed.use_shim(&server, &["--carrier", "mptcp"]);
+    let server = bed.serve_without_mptcp(&["--serve", "all"]);
+    let client = bed.use_shim(&server, &[]);
     let stream = bed.client.connect(&format!("{}:9", MAPPED[0]));
     assert!((&stream).read(&mut [0]).is_err());
     eventually("the reason is shown", || {
@@ -145,7 +144,7 @@ fn the_carrier_is_what_both_sides_have() {
             .any(|text| text.contains("use --carrier quic"))
     });
     client.kill();
-    let client = bed.use_shim(&server, &["--carrier", "auto"]);
+    let client = bed.use_carrier(&server, &[]);
     Transfer::new(&bed).run(|_| {
         eventually("QUIC carries", || carriers(&bed) == ["quic"]);
     });

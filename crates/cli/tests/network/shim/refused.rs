@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::process::{Command, Output};
 
-use super::bed::{Bed, CLIENT, MAPPED, SERVER};
+use super::bed::{Bed, CLIENT, MAPPED, MPTCP, SERVER};
 use crate::support::eventually;
 
 /// Asserts a failure with the exit code, whose one line has these words.
@@ -73,10 +73,10 @@ fn a_shim_that_cannot_work_says_why_and_leaves_nothing() {
     // What the kernel lacks.
     let output = bed.fail(&hide("/dev/net"), &[]);
     refused(&output, 1, &["/dev/net/tun", "modprobe tun"]);
-    let output = bed.fail(&hide("/proc/sys/net"), &[]);
+    let output = bed.fail(&hide("/proc/sys/net"), &MPTCP);
     refused(&output, 1, &["MPTCP", "use Linux 6.6 or later"]);
     let read_only = "mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys";
-    let output = bed.fail(read_only, &[]);
+    let output = bed.fail(read_only, &MPTCP);
     refused(&output, 1, &["/proc/sys/net/mptcp/enabled", "writable"]);
     let output = bed.fail("mount -t tmpfs -o ro none /run", &[]);
     refused(&output, 1, &["/run/hawser/shim"]);

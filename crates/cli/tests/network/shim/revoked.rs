@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::bed::{Bed, CLIENT, MAPPED, SERVER, accept};
+use super::bed::{Bed, CLIENT, MAPPED, MPTCP, SERVER, accept};
 use crate::support::eventually;
 
 impl Bed {
@@ -54,7 +54,7 @@ fn revoke(carrier: &str, refusal: &str) {
     };
     let none = bed.path("none.toml");
     let server = bed.up(SERVER, &["--serve", "all", "--file", &none]);
-    let client = bed.use_shim(&server, &["--carrier", carrier]);
+    let client = bed.use_carrier(&server, &["--carrier", carrier]);
     let own = format!("{} site A\n", client.key);
     bed.write_keys("allowed_keys", &own);
     let (program, service) = bed.pair();
@@ -99,7 +99,7 @@ fn connections_end_with_what_else_they_need() {
     let known = format!("{} {}\n", server.address, server.key);
     bed.write_keys("known_hosts", &known);
     let map = bed.map(MAPPED.map(|ip| (ip, server.address.as_str())));
-    let _client = bed.up(CLIENT, &["--file", &map]);
+    let _client = bed.up(CLIENT, &[&MPTCP[..], &["--file", &map]].concat());
     let (program, service) = bed.pair();
     bed.write_keys("known_hosts", "");
     assert_reset(&program, &service, &bed);

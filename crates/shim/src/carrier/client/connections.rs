@@ -1,17 +1,17 @@
 //! What carries the connections of a session, how fast, and what there is to see of it.
 
 use std::net::Ipv6Addr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::{ClientSession, Connect};
 use crate::carrier::lane::LaneKey;
-use crate::carrier::report::{DecisionReport, MeasuredReport, PathReport, SessionReport};
+use crate::carrier::report::{DecisionReport, PathReport, SessionReport};
 use crate::carrier::streams::{self, Instance};
 use crate::carrier::table::SlotTable;
-use crate::choice::{CarrierChoice, CarrierKind};
+use crate::choice::CarrierKind;
 use crate::link::Role;
 use hawser_streams::Side;
 
@@ -21,50 +21,32 @@ impl ClientSession {
         let Some((_, table)) = self.known.as_ref().filter(|_| !self.open.is_empty()) else {
             return;
         };
-        let choice = self.node.choice();
-        let carriers = match (choice, self.carriers) {
-            // A peer that does not have it refuses.
-            (CarrierChoice::Always(_), None) => choice.among(self.node.carriers()),
-            (_, Some(carriers)) => choice.among(carriers),
-            (CarrierChoice::Auto, None) => return,
-        };
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let carrier = self.node.carrier();
+        // Until the peer has said which it has: one that does not have this one refuses.
+        let carriers = self.carriers.unwrap_or(self.node.carriers());
         for waiting in self.waiting.drain(..) {
-            let chosen = measured.choose(carriers, self.node.uptime());
-            waiting.give(match chosen {
-                Some(CarrierKind::Mptcp) => Ok(Connect::Mptcp(table.peer)),
-                Some(CarrierKind::Quic) => Ok(Connect::Quic(table.peer)),
-                None => Err(format!("--carrier {choice} cannot be used here")),
+            waiting.give(match carrier {
+                _ if !carriers.has(carrier) => {
+                    Err(format!("--carrier {carrier} cannot be used here"))
+                }
+                CarrierKind::Mptcp => Ok(Connect::Mptcp(table.peer)),
+                CarrierKind::Quic => Ok(Connect::Quic(table.peer)),
             });
         }
     }
 
     /// Sends the frames of streams over a lane's connection.
     pub(super) fn carry_over(&self, key: LaneKey) {
-        let choice = self.node.choice().among(self.node.carriers());
-        if let Some(one) = self
-            .open
-            .get(&key)
-            .filter(|_| choice.has(CarrierKind::Quic))
-        {
+        if self.node.carrier() != CarrierKind::Quic {
+            return;
+        }
+        if let Some(one) = self.open.get(&key) {
             let (lane, connection) = (Arc::clone(&one.lane), one.connection.clone());
             tokio::spawn(streams::open_path(
                 Arc::clone(&self.streams),
                 lane,
                 connection,
             ));
-        }
-    }
-
-    /// Records how fast each carrier was since the last call.
-    pub(super) fn measure(&mut self, carried: &[(Ipv6Addr, u64)]) {
-        let address = self.known.as_ref().map(|(_, table)| table.peer.address(0));
-        let mut peers = carried.iter().filter(|(peer, _)| Some(*peer) == address);
-        let mptcp = peers.next().map_or(0, |(_, bytes)| *bytes);
-        let (quic, now) = (self.streams.streams.carried(), self.node.uptime());
-        if let Some(interval) = self.meter.read(mptcp, quic, now) {
-            let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
-            measured.observe(interval.mptcp, interval.quic, interval.span, now);
         }
     }
 
@@ -95,18 +77,13 @@ impl ClientSession {
         let streams = address.map(|address| self.connections.report(address, Role::Client));
         let mut streams = streams.unwrap_or_default();
         streams.totals.reinjected_bytes = self.streams.streams.repeated();
-        let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         SessionReport {
             peer: self.peer.to_string(),
             key: self.known.as_ref().map(|(key, _)| key.to_string()),
             role: Role::Client,
             address,
-            carrier: self.node.choice().among(self.node.carriers()).to_string(),
+            carrier: self.node.carrier().to_string(),
             streams,
-            measured: MeasuredReport {
-                mptcp: measured.rate(CarrierKind::Mptcp),
-                quic: measured.rate(CarrierKind::Quic),
-            },
             paths: paths.collect(),
             shared: self.shared().into_keys().collect(),
             lost: self.lost.to_reports(),

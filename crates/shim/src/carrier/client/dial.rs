@@ -18,6 +18,7 @@ use crate::address::Block;
 use crate::carrier::control::Control;
 use crate::carrier::node::{Node, Side};
 use crate::carrier::underlay::Underlay;
+use crate::choice::CarrierSet;
 use crate::link::Role;
 use crate::protocol::{Message, Open, RefusalCode};
 
@@ -192,7 +193,7 @@ impl ClientSession {
             tag: self.node.tag() ^ self.tag,
             slot,
             epoch,
-            carriers: self.node.choice().among(self.node.carriers()),
+            carriers: CarrierSet::of(self.node.carrier()),
         };
         lane.send(Message::Open(open));
         if let Ok(largest) = underlay.largest(peer, &path) {

@@ -54,10 +54,7 @@ impl ClientSession {
             match request {
                 Request::Connect(answer) => answer.give(Err(reason.to_owned())),
                 Request::Carry(handed, _) => handed.refuse(),
-                Request::Measure(_)
-                | Request::InUse(_)
-                | Request::Report(_)
-                | Request::Policy(_) => {}
+                Request::InUse(_) | Request::Report(_) | Request::Policy(_) => {}
             }
         }
     }

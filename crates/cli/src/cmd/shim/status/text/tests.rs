@@ -41,7 +41,7 @@ fn status() -> StatusReport {
     let session = |role: &str, peer: &str| {
         json!({
             "peer": peer, "key": "SHA256:AbCdEfGhIjKlMn", "role": role, "address": "fd00::",
-            "carrier": "mptcp", "measured": {}, "paths": [path(1, "up"), path(2, "doubtful")],
+            "carrier": "mptcp", "paths": [path(1, "up"), path(2, "doubtful")],
             "failovers": { "count": 2, "latest": {
                 "at_ms": NOW - 75_000, "slot": 2, "fingerprint": "77777777",
                 "reason": "nothing comes back over it",
