@@ -1,6 +1,5 @@
 //! The carrier: moves packets between the TUN device of the [holder](crate::holder) and SCION lanes.
 
-mod beside;
 mod client;
 mod clients;
 mod control;
@@ -32,7 +31,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::client::{Answer, Connect, Request};
+use self::client::{Answer, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
@@ -54,6 +53,7 @@ use crate::handover::{Handed, HandoverReceiver};
 use crate::holder::Served;
 use crate::link::{Found, Link, ToCarrier, ToHolder};
 use crate::protocol::Message;
+use crate::session::Connect;
 
 /// Interval at which the map's file is looked at.
 const FOLLOWED: Duration = Duration::from_millis(500);

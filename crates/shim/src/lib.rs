@@ -22,7 +22,7 @@ mod liveness;
 pub mod map;
 mod packets;
 pub mod protocol;
-mod slots;
+mod session;
 pub mod status;
 
 /// The UDP port of a shim, unless its host's entry in the map names another one. It is in the range

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 pub(super) use self::usage::Usage;
-use super::client::{ClientSession, GOODBYE, Request};
+use super::client::{ClientDriver, GOODBYE, Request};
 use super::destinations::Target;
 use super::node::Node;
 use super::report::SessionReport;
@@ -76,7 +76,7 @@ impl Clients {
         // The receiver is here.
         let _ = requests.send(request);
         let usage = Arc::new(Usage::new(Instant::now()));
-        let session = ClientSession::new(
+        let session = ClientDriver::new(
             self.node.clone(),
             target.clone(),
             options,

@@ -23,10 +23,7 @@ use crate::liveness::{Judgement, Liveness};
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
 use crate::protocol::segment::SAVED;
 use crate::protocol::{Bound, Kind, Message};
-
-/// A lane, as this process numbers them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct LaneKey(pub u64);
+pub(crate) use crate::session::LaneKey;
 
 /// What happens to a lane.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use crate::address::Block;
 use crate::choice::CarrierSet;
 use crate::link::{Role, ToHolder};
 use crate::protocol::{Message, Open, RefusalCode, Status};
-use crate::slots::Published;
+use crate::session::Published;
 
 /// Longest wait for the first message of a connection, without the time in which this process did not
 /// run.

@@ -1,6 +1,6 @@
 //! Answers to those who ask where connections go.
 
-use super::Connect;
+use crate::session::Connect;
 
 /// What is done with the answer.
 type Give = Box<dyn FnOnce(Result<Connect, String>) + Send + Sync>;

@@ -5,40 +5,10 @@ use std::collections::BTreeMap;
 
 use hawser_path::{Fingerprint, Interface, Path};
 
-use super::{ClientSession, OpenLane, Use};
-
-impl ClientSession {
-    /// The interfaces that several of the paths in use share.
-    pub(super) fn shared(&self) -> BTreeMap<Interface, [Fingerprint; 2]> {
-        let is_used = |one: &&OpenLane| {
-            matches!(one.of, Use::Path(_)) && one.closes.is_none() && !one.stalled
-        };
-        let used = self.open.values().filter(is_used);
-        shared(used.map(|one| one.path.info()))
-    }
-
-    /// Warns of interfaces that are shared, once of each.
-    pub(super) fn warn_of_shared(&mut self) {
-        let mut new: BTreeMap<[Fingerprint; 2], Vec<String>> = BTreeMap::new();
-        for (interface, paths) in self.shared() {
-            if self.warned.insert(interface) {
-                new.entry(paths).or_default().push(interface.to_string());
-            }
-        }
-        for ([one, other], interfaces) in new {
-            tracing::warn!(
-                "to {}: paths {} and {} share {}: where that is full, the session gets two shares",
-                self.peer,
-                one.short(),
-                other.short(),
-                interfaces.join(", "),
-            );
-        }
-    }
-}
-
 /// The interfaces that are on several paths, and the first two of these.
-fn shared<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeMap<Interface, [Fingerprint; 2]> {
+pub(super) fn shared<'a>(
+    paths: impl Iterator<Item = &'a Path>,
+) -> BTreeMap<Interface, [Fingerprint; 2]> {
     let paths: Vec<&Path> = paths.collect();
     let mut shared = BTreeMap::new();
     for (index, one) in paths.iter().enumerate() {

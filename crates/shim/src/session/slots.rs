@@ -7,7 +7,7 @@ use crate::protocol::Epoch;
 
 /// The slots of a session. `L` names a lane.
 #[derive(Debug)]
-pub struct Slots<L>([Entry<L>; SLOTS as usize]);
+pub(super) struct Slots<L>([Entry<L>; SLOTS as usize]);
 
 #[derive(Debug)]
 struct Entry<L> {
@@ -17,7 +17,7 @@ struct Entry<L> {
 
 impl<L: Copy + PartialEq> Slots<L> {
     /// Slots without lanes.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(std::array::from_fn(|_| Entry {
             lane: None,
             epoch: Epoch::default(),
@@ -25,7 +25,7 @@ impl<L: Copy + PartialEq> Slots<L> {
     }
 
     /// Puts `lane` under the first slot that has none; `None` when all have one.
-    pub fn take(&mut self, lane: L) -> Option<(Slot, Epoch)> {
+    pub(super) fn take(&mut self, lane: L) -> Option<(Slot, Epoch)> {
         let free = self.0.iter().position(|slot| slot.lane.is_none())?;
         let entry = &mut self.0[free];
         entry.lane = Some(lane);
@@ -34,31 +34,41 @@ impl<L: Copy + PartialEq> Slots<L> {
     }
 
     /// Whether `lane` has a slot.
-    pub fn has(&self, lane: L) -> bool {
+    pub(super) fn has(&self, lane: L) -> bool {
         self.0.iter().any(|slot| slot.lane == Some(lane))
     }
 
     /// The slot of `lane`, if it has one.
-    pub fn of(&self, lane: L) -> Option<Slot> {
+    pub(super) fn of(&self, lane: L) -> Option<Slot> {
         let slot = self.0.iter().position(|slot| slot.lane == Some(lane))?;
         Some(slot as Slot + 1)
     }
 
+    /// Puts `lane` under the slot of `former`, if that has one.
+    pub(super) fn replace(&mut self, former: L, lane: L) -> Option<(Slot, Epoch)> {
+        let slot = self.of(former)?;
+        let entry = &mut self.0[usize::from(slot) - 1];
+        entry.lane = Some(lane);
+        entry.epoch = entry.epoch.next();
+        Some((slot, entry.epoch))
+    }
+
     /// Takes `lane` from its slot, if it has one.
-    pub fn lose(&mut self, lane: L) -> Option<Slot> {
+    pub(super) fn lose(&mut self, lane: L) -> Option<(Slot, Epoch)> {
         let slot = self.of(lane)?;
-        self.0[usize::from(slot) - 1].lane = None;
-        Some(slot)
+        let entry = &mut self.0[usize::from(slot) - 1];
+        entry.lane = None;
+        Some((slot, entry.epoch))
     }
 
     /// The lane under `slot`, if `epoch` is the latest.
-    pub fn lane(&self, slot: Slot, epoch: Epoch) -> Option<L> {
+    pub(super) fn lane(&self, slot: Slot, epoch: Epoch) -> Option<L> {
         let entry = self.0.get(usize::from(slot).checked_sub(1)?)?;
         entry.lane.filter(|_| entry.epoch == epoch)
     }
 
     /// The slots that have a lane.
-    pub fn live(&self) -> BTreeSet<Slot> {
+    pub(super) fn live(&self) -> BTreeSet<Slot> {
         let slots = (1..=SLOTS).zip(&self.0);
         let live = slots.filter(|(_, entry)| entry.lane.is_some());
         live.map(|(slot, _)| slot).collect()
@@ -67,13 +77,13 @@ impl<L: Copy + PartialEq> Slots<L> {
 
 /// The slots of a session that the kernel's subflows may use, as the holder has them.
 #[derive(Debug, Default)]
-pub struct Published(BTreeSet<Slot>);
+pub(crate) struct Published(BTreeSet<Slot>);
 
 impl Published {
     /// The slots that are live now, if the holder has others. It learns also that none is: when the last
     /// one that was live is the first to be live again, the subflow over it may have ended at the other
     /// host, or wait long to send again.
-    pub fn update(&mut self, live: BTreeSet<Slot>) -> Option<Vec<Slot>> {
+    pub(crate) fn update(&mut self, live: BTreeSet<Slot>) -> Option<Vec<Slot>> {
         if live == self.0 {
             return None;
         }
@@ -82,7 +92,7 @@ impl Published {
     }
 
     /// The slots that the holder has.
-    pub fn all(&self) -> Vec<Slot> {
+    pub(crate) fn all(&self) -> Vec<Slot> {
         self.0.iter().copied().collect()
     }
 }
@@ -97,7 +107,7 @@ mod tests {
         let first = slots.take('a').unwrap();
         assert_eq!((first.0, slots.take('b').unwrap().0), (1, 2));
         assert_eq!(slots.live(), [1, 2].into());
-        assert_eq!((slots.lose('a'), slots.lose('a')), (Some(1), None));
+        assert_eq!((slots.lose('a'), slots.lose('a')), (Some(first), None));
         assert_eq!(slots.live(), [2].into());
         let again = slots.take('c').unwrap();
         assert_eq!(again, (1, first.1.next()));
@@ -112,14 +122,26 @@ mod tests {
         for lane in 0..i32::from(SLOTS) {
             assert!(slots.take(lane).is_some());
         }
-        assert_eq!(slots.lose(3), Some(4));
+        assert_eq!(slots.lose(3).map(|(slot, _)| slot), Some(4));
         assert_eq!(slots.take(100).map(|(slot, _)| slot), Some(4));
         assert!(!slots.has(3) && slots.has(100));
         assert_eq!(slots.take(3), None);
-        assert_eq!(slots.lose(5), Some(6));
+        assert_eq!(slots.lose(5).map(|(slot, _)| slot), Some(6));
         assert_eq!(slots.take(3).map(|(slot, _)| slot), Some(6));
         assert!(slots.has(3));
         assert_eq!((slots.of(3), slots.of(5)), (Some(6), None));
+    }
+
+    #[test]
+    fn a_slot_passes_to_the_lane_that_replaces_its_own() {
+        let mut slots = Slots::new();
+        slots.take('a').unwrap();
+        let (slot, epoch) = slots.take('b').unwrap();
+        slots.lose('a');
+        // Though an earlier one is free.
+        assert_eq!(slots.replace('b', 'c'), Some((slot, epoch.next())));
+        assert!(!slots.has('b') && slots.has('c'));
+        assert_eq!(slots.replace('b', 'd'), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// The lane over plain IP of a session that this host opens.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct PlainIpDialer {
     /// Where the other host may listen, if it has not said.
     guess: SocketAddr,
     announced: Option<SocketAddr>,
@@ -24,7 +24,7 @@ enum State {
     Busy,
 }
 
-impl Beside {
+impl PlainIpDialer {
     /// A lane to a host that may listen at `guess`.
     pub(super) fn new(guess: SocketAddr) -> Self {
         Self {
@@ -86,26 +86,26 @@ mod tests {
             ["192.0.2.1:1", "192.0.2.2:2"].map(|text| text.parse::<SocketAddr>().unwrap());
         let began = Instant::now();
         let at = |millis| began + Duration::from_millis(millis);
-        let mut beside = Beside::new(guess);
-        assert_eq!(beside.dial(false, at(0)), None);
-        assert_eq!(beside.dial(true, at(0)), Some(guess));
-        assert!(beside.is_hopeful());
-        assert_eq!(beside.dial(true, at(1)), None);
-        beside.lost(at(2));
-        assert!(!beside.is_hopeful());
-        assert_eq!(beside.dial(true, at(1000)), None);
+        let mut plain_ip = PlainIpDialer::new(guess);
+        assert_eq!(plain_ip.dial(false, at(0)), None);
+        assert_eq!(plain_ip.dial(true, at(0)), Some(guess));
+        assert!(plain_ip.is_hopeful());
+        assert_eq!(plain_ip.dial(true, at(1)), None);
+        plain_ip.lost(at(2));
+        assert!(!plain_ip.is_hopeful());
+        assert_eq!(plain_ip.dial(true, at(1000)), None);
         // Another address is not to blame.
-        beside.announce(announced);
-        assert_eq!(beside.dial(false, at(1000)), Some(announced));
-        beside.lost(at(1000));
-        beside.announce(announced);
-        assert_eq!(beside.dial(false, at(2999)), None);
-        assert_eq!(beside.dial(false, at(3000)), Some(announced));
-        beside.connected(announced);
-        beside.lost(at(4000));
-        assert_eq!(beside.dial(false, at(4999)), None);
-        assert_eq!(beside.dial(false, at(5000)), Some(announced));
-        (0..40).for_each(|_| beside.lost(at(5000)));
-        assert_eq!(beside.dial(false, at(65_000)), Some(announced));
+        plain_ip.announce(announced);
+        assert_eq!(plain_ip.dial(false, at(1000)), Some(announced));
+        plain_ip.lost(at(1000));
+        plain_ip.announce(announced);
+        assert_eq!(plain_ip.dial(false, at(2999)), None);
+        assert_eq!(plain_ip.dial(false, at(3000)), Some(announced));
+        plain_ip.connected(announced);
+        plain_ip.lost(at(4000));
+        assert_eq!(plain_ip.dial(false, at(4999)), None);
+        assert_eq!(plain_ip.dial(false, at(5000)), Some(announced));
+        (0..40).for_each(|_| plain_ip.lost(at(5000)));
+        assert_eq!(plain_ip.dial(false, at(65_000)), Some(announced));
     }
 }
