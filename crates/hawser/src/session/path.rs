@@ -92,31 +92,41 @@ impl From<FrameFault> for Fault {
     }
 }
 
-/// Carries a session over a path until the path or the session ends, and closes the path. Reports to
-/// `news` if the path is a subflow of a path manager here. Returns why the path has ended; `None` if the
-/// session has.
-pub(crate) async fn run(
+/// Uses a path for a session from now on. The returned future carries the session over it until the path
+/// or the session ends, and closes the path. Reports to `news` if the path is a subflow of a path manager
+/// here. Returns why the path has ended; `None` if the session has.
+pub(crate) fn run(
     session: Session,
     path: Greeted,
     subflow: Option<SubflowId>,
     news: Option<Sender<PathNews>>,
+) -> impl Future<Output = Option<PathEnd>> + Send + 'static {
+    // At once: the path manager may close others for it.
+    let is_added = session.add_path(path.key, &path.quic, subflow);
+    async move {
+        if !is_added {
+            path.quic.close(code::PATH, "too many paths");
+            return None;
+        }
+        run_added(&session, path, subflow, news.as_ref()).await
+    }
+}
+
+async fn run_added(
+    session: &Session,
+    path: Greeted,
+    subflow: Option<SubflowId>,
+    news: Option<&Sender<PathNews>>,
 ) -> Option<PathEnd> {
     let (key, quic) = (path.key, path.quic.clone());
-    if !session.add_path(key, &quic, subflow) {
-        quic.close(code::PATH, "too many paths");
-        return None;
-    }
     // It is dropped after the connection is closed: its streams would be reset before.
-    let mut carrying = pin!(carry(&session, path));
-    let fault = {
-        let watching = watch(&session, key, &quic, subflow, news.as_ref());
-        tokio::select! {
-            fault = &mut carrying => Some(fault),
-            () = watching => None,
-            _ = session.ended() => None,
-        }
+    let mut carrying = pin!(carry(session, path));
+    let fault = tokio::select! {
+        fault = &mut carrying => Some(fault),
+        () = watch(session, key, &quic, subflow, news) => None,
+        _ = session.ended() => None,
     };
-    let end = fault.and_then(|fault| conclude(&session, fault));
+    let end = fault.and_then(|fault| conclude(session, fault));
     if let Some(end) = session.end_reason() {
         quic.close(end.code(), &end.to_string());
         session.remove_path(key, "");

@@ -1,5 +1,8 @@
 //! Which paths are used.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
 use hawser::{Path, PathChange, PathEvents, PathReason, PathStatus, Policy};
 
 use super::*;
@@ -85,4 +88,74 @@ async fn no_connection_where_the_policy_allows_no_path() {
         .await
         .unwrap_err();
     assert!(refused.to_string().contains("selector"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_ranks_and_denies() {
+    let mut pair = Pair::new(3).await;
+    // Which of the client's interfaces is denied; those with greater numbers are preferred.
+    let denied = Arc::new(AtomicUsize::new(0));
+    let selector = {
+        let denied = Arc::clone(&denied);
+        move |offered: &[Path]| {
+            let id = |path: &Path| path.interfaces()[0].id;
+            let denied = denied.load(Ordering::SeqCst);
+            let mut paths: Vec<_> = offered
+                .iter()
+                .filter(|one| usize::from(id(one)) != denied)
+                .collect();
+            paths.sort_by_key(|path| std::cmp::Reverse(id(path)));
+            paths.into_iter().map(Path::fingerprint).collect()
+        }
+    };
+    let by_id = pair
+        .client
+        .paths(pair.listener.local_addr().isd_as)
+        .await
+        .unwrap();
+    let path = |id: u16| {
+        let path = by_id.iter().find(|path| path.interfaces()[0].id == id);
+        path.unwrap().fingerprint()
+    };
+    let connect = pair.connect().paths(1).selector(selector);
+    let (there, here) = tokio::join!(connect, pair.listener.accept());
+    let (there, _here) = (there.unwrap(), here.unwrap());
+    let mut events = there.events();
+    assert_eq!(next(&mut events, PathChange::Added).await.path, path(5));
+    // The next in rank takes the place of one that fails, and gives it back.
+    pair.net.links[2].conduct.down.store(true, Ordering::SeqCst);
+    // In either order: the network withdraws the path as well.
+    let (mut lost, mut added) = (None, None);
+    let both = async {
+        while lost.is_none() || added.is_none() {
+            let event = events.next().await.unwrap();
+            println!("{event}");
+            match event.change {
+                PathChange::Lost => lost = Some(event.path),
+                PathChange::Added => added = Some(event.path),
+                _ => {}
+            }
+        }
+    };
+    tokio::time::timeout(LONGEST, both).await.unwrap();
+    assert_eq!((lost, added), (Some(path(5)), Some(path(3))));
+    pair.net.links[2]
+        .conduct
+        .down
+        .store(false, Ordering::SeqCst);
+    assert_eq!(next(&mut events, PathChange::Added).await.path, path(5));
+    let removed = next(&mut events, PathChange::Removed).await;
+    assert_eq!(
+        (removed.path, removed.reason),
+        (path(3), PathReason::Selector)
+    );
+    // It is asked again when the policy changes.
+    denied.store(5, Ordering::SeqCst);
+    there.set_policy(None);
+    let removed = next(&mut events, PathChange::Removed).await;
+    assert_eq!(
+        (removed.path, removed.reason),
+        (path(5), PathReason::Selector)
+    );
+    assert_eq!(next(&mut events, PathChange::Added).await.path, path(3));
 }
