@@ -269,7 +269,7 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
 
     /// Removes a lane. The other side learns of it over the other lanes: its own path may be dead.
     pub(super) fn remove(&mut self, key: LaneKey) {
-        let Some((_, placed)) = self.lanes.remove(key) else {
+        let Some(placed) = self.lanes.remove(key) else {
             return;
         };
         self.actions.push(Action::Close(key));

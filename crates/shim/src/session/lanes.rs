@@ -159,10 +159,10 @@ impl<P: AsRef<Path>> Lanes<P> {
         Some(placed)
     }
 
-    /// Removes a lane. Returns the slot that it was under, too.
-    pub(super) fn remove(&mut self, key: LaneKey) -> Option<(Lane<P>, Option<(Slot, Epoch)>)> {
-        let lane = self.all.remove(&key)?;
-        Some((lane, self.slots.lose(key)))
+    /// Removes a lane, if it is there. Returns the slot that it was under.
+    pub(super) fn remove(&mut self, key: LaneKey) -> Option<Option<(Slot, Epoch)>> {
+        self.all.remove(&key)?;
+        Some(self.slots.lose(key))
     }
 
     /// The slot of a lane.
