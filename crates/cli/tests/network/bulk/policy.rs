@@ -11,7 +11,8 @@ fn a_file_of_a_policy_that_changes_moves_a_transfer_that_runs() {
     let bed = Bed { lab, folder };
     let mut bytes = vec![0; 8 << 20];
     fastrand::fill(&mut bytes);
-    fs::write(bed.path("data"), &bytes).unwrap();
+    fs::create_dir(bed.path("data")).unwrap();
+    fs::write(bed.path("data/file"), &bytes).unwrap();
     bed.set_rate("20mbit");
     let policy = bed.path("policy.yml");
     let only = |denied: u8| {
@@ -39,5 +40,5 @@ fn a_file_of_a_policy_that_changes_moves_a_transfer_that_runs() {
         .iter()
         .filter(|path| path["bytes"].as_u64() > Some(1 << 20));
     assert_eq!(used.count(), 2, "{report}");
-    assert!(fs::read(bed.path("in/data")).unwrap() == bytes);
+    bed.assert_received();
 }
