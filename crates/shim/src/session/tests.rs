@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use CarrierKind::{Mptcp, Quic};
 use hawser_keys::PeerKey;
+use hawser_path::Select;
 
 use super::world::{KEY, MS, World, guess, path};
 use super::*;
@@ -425,7 +426,11 @@ fn mptcp_does_not_use_a_lossy_lane_until_probes_have_shown_that_it_is_better() {
 
 #[test]
 fn paths_that_share_an_interface_are_warned_of_once() {
-    let mut world = World::new(Quic, false);
+    let paths = PathOptions {
+        select: Select::shortest(),
+        ..PathOptions::default()
+    };
+    let mut world = World::choosing(Quic, false, paths);
     world.offer(&[path(&[1, 5, 9]), path(&[2, 5, 8]), path(&[3, 3, 3])]);
     world.settle();
     world.connect_all();

@@ -68,13 +68,17 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(carrier: CarrierKind, plain_ip: bool) -> Self {
+        Self::choosing(carrier, plain_ip, PathOptions::default())
+    }
+
+    pub(super) fn choosing(carrier: CarrierKind, plain_ip: bool, paths: PathOptions) -> Self {
         let settings = Settings {
             peer: "1-ff00:0:99,192.0.2.1:31800".parse().unwrap(),
             tag: 7,
             carrier,
             carriers: CarrierSet(3),
             plain_ip: plain_ip.then(guess),
-            paths: PathOptions::default(),
+            paths,
         };
         let now = Instant::now();
         Self {
