@@ -181,12 +181,16 @@ fn get(lab: &TestLab, isd_as: &str, files: &Files, peer: &str, more: &[&str]) ->
 
 /// Bytes that the seeder's router has sent on each link.
 fn sent(lab: &TestLab) -> Vec<u64> {
-    let status = lab.status();
-    let links = status["links"].as_array().unwrap();
-    links
-        .iter()
-        .map(|link| link["b"]["counters"]["tx_bytes"].as_u64().unwrap())
-        .collect()
+    let mut sent = None;
+    // A busy router may not say its counters in time.
+    eventually("all routers say their counters", || {
+        let status = lab.status();
+        let links = status["links"].as_array().unwrap().iter();
+        let counted = links.map(|link| link["b"]["counters"]["tx_bytes"].as_u64());
+        sent = counted.collect::<Option<Vec<u64>>>();
+        sent.is_some()
+    });
+    sent.unwrap()
 }
 
 #[test]
