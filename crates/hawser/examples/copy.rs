@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hawser::{Connection, Host};
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -35,6 +35,9 @@ async fn serve(host: Host, file: Arc<str>) -> Result<(), AnyError> {
             let mut file = File::open(&*file).await?;
             connection.write_u64(file.metadata().await?.len()).await?;
             copy(&mut file, &mut connection).await?;
+            connection.shutdown().await?;
+            // Until the other side has all, and ends.
+            copy(&mut connection, &mut sink()).await?;
             connection.close().await?;
             Ok::<_, AnyError>(())
         });
