@@ -213,8 +213,8 @@ impl Connect {
         self
     }
 
-    /// Trusts any server, as long as it shows the same key over all paths: who is on the first path that
-    /// works can act as the server.
+    /// Trusts any server, as long as it shows the same key over all paths. An attacker on the first path
+    /// that works can act as the server.
     ///
     /// ```no_run
     /// # fn example(connect: hawser::Connect) {

@@ -110,7 +110,7 @@ impl Identity {
             .map_err(|error| IdentityError::Text(error.to_string()))
     }
 
-    /// The private key in PEM. Who has it can act as this host.
+    /// The private key in PEM. Anybody who has it can act as this host.
     ///
     /// ```
     /// assert!(hawser::Identity::generate()?.to_pem().starts_with("-----BEGIN PRIVATE KEY-----"));

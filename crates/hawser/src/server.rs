@@ -123,7 +123,7 @@ async fn refuse(quic: &Quic, mut send: SendStream, refusal: Refusal) {
     quic.close(code::PATH, &refusal.to_string());
 }
 
-/// Hands a session over to who accepts it once its stream has begun, and forgets it when it ends.
+/// Gives a session to the caller of `accept` once its stream has begun, and removes it when it ends.
 async fn hand_over(server: Arc<Server>, id: SessionId, session: Session) {
     tokio::select! {
         () = session.opened() => {

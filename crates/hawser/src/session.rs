@@ -44,7 +44,7 @@ const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(25);
 const RETRY: Duration = Duration::from_secs(3);
 /// Interval at which it is looked whether any path works.
 const OUTAGE_TICK: Duration = Duration::from_millis(250);
-/// Most events that wait for each of those who read them.
+/// Most events that wait for one reader.
 const MAX_EVENTS: usize = 256;
 /// Most messages that wait to be received.
 const MAX_MESSAGES: usize = 256;

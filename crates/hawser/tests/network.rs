@@ -67,7 +67,7 @@ impl Pair {
             .collect()
     }
 
-    /// Lets each link carry so many bytes a second.
+    /// Sets the rate of each link in bytes per second.
     fn limit(&self, rate: u64) {
         for link in &self.net.links {
             link.conduct.queue.store(100_000, Ordering::SeqCst);

@@ -96,7 +96,8 @@ pub fn run(
     done: &str,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let options = client.options()?;
+    let policy = SharedPolicy::new(policy::read(&client.policy)?);
+    let options = client.options(&policy)?;
     for job in &jobs {
         // Before a code is spent.
         if let Request::Fetch { destination, .. } = &job.request {
@@ -131,8 +132,7 @@ pub fn run(
             ));
         }
         let mut interrupted = pin!(process::interrupted()?);
-        let shared = options.policy.clone().unwrap_or_default();
-        let mut followed = pin!(policy::follow(&client.policy, &shared));
+        let mut followed = pin!(policy::follow(&client.policy, &policy));
         let mut failed = Vec::new();
         let mut partly = Vec::new();
         let mut running = places.len();
@@ -290,15 +290,15 @@ pub struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The options of the transfer.
-    pub fn options(&self) -> Result<TransferOptions, Failure> {
+    /// The options of a transfer that follows this policy.
+    pub fn options(&self, policy: &SharedPolicy) -> Result<TransferOptions, Failure> {
         Ok(TransferOptions {
             paths: PathOptions {
                 select: self.select.read()?,
                 subflows: self.select.most(),
                 ..PathOptions::default()
             },
-            policy: Some(SharedPolicy::new(policy::read(&self.policy)?)),
+            policy: Some(policy.clone()),
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
             wants: self.files.wants()?,

@@ -66,7 +66,8 @@ pub async fn follow(args: &PolicyArgs, policy: &SharedPolicy) -> Infallible {
     };
     let mut looks = interval(FOLLOW_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = Stamp::of(file);
+    // The first look reads it again: it may have changed since the command read it.
+    let mut seen = None;
     loop {
         looks.tick().await;
         let found = Stamp::of(file);
@@ -130,6 +131,26 @@ mod tests {
             sequence: None,
         };
         read(&args).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changed_before_it_is_followed_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.yml");
+        std::fs::write(&file, "one: {acl: ['- 2', '+']}").unwrap();
+        let args = PolicyArgs {
+            policy: Some(file.to_str().unwrap().to_owned()),
+            acl: Vec::new(),
+            sequence: None,
+        };
+        let policy = SharedPolicy::new(read(&args).unwrap());
+        std::fs::write(&file, "one: {acl: ['- 3', '+']}").unwrap();
+        let (_, mut changes) = policy.follow();
+        tokio::select! {
+            changed = changes.next() => assert_eq!(changed, read(&args).unwrap()),
+            never = follow(&args, &policy) => match never {},
+            () = tokio::time::sleep(Duration::from_secs(60)) => panic!("it was not seen"),
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
     pub selector: Option<Arc<dyn PathSelector>>,
 }
 
-/// Who waits for the first path.
+/// Receives the connection once the first path is connected, or the error.
 pub(crate) type First = oneshot::Sender<Result<Connection, ConnectError>>;
 
 pub(crate) struct Client {
@@ -94,7 +94,7 @@ impl Client {
                 None => wanted.paths,
             },
             policy: wanted.policy.as_ref().map(|policy| policy.0.clone()),
-            // Blocks are shared out by which path delivers first: no path has to be weighed.
+            // Each block goes over the path that delivers it first, so paths need not be weighed.
             sensing: false,
             ..PathOptions::default()
         };

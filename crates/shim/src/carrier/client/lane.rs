@@ -82,7 +82,7 @@ impl Streaming {
 
 /// Streams of this process, that the other side has not seen.
 fn new_instance() -> Arc<Instance> {
-    // The other side opens none.
+    // It stays empty: the other side opens none.
     let (opened, _) = mpsc::unbounded_channel();
     let number = fastrand::u64(..);
     Arc::new(Instance::new(StreamSide::Opens, number, opened))
@@ -110,6 +110,7 @@ impl ClientDriver {
             let block = Block::of(&key, self.target.tag());
             self.node.plane().session(block, Role::Client)
         }));
+        // `SealedLane` bounds what waits.
         let (messages, outgoing) = mpsc::unbounded_channel();
         let lane = self.node.plane().add(
             underlay.lanes().sender(),
