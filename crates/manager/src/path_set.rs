@@ -105,8 +105,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.judge();
     }
 
-    /// Sets which of the offered paths may be used at all. Subflows over denied paths are closed at
-    /// once.
+    /// Sets which paths may be used at all. Subflows over denied paths are closed at once, also those
+    /// over paths that are no longer offered.
     pub fn set_policy(&mut self, policy: Option<Policy>) {
         self.changed = true;
         self.options.policy = policy;
@@ -460,11 +460,16 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Applies the policy and runs the selection again.
     fn judge(&mut self) {
+        let policy = self.options.policy.as_ref();
         let offered = self.entries.values().filter(|entry| entry.offered);
         let offered: Vec<P> = offered.map(|entry| entry.path.clone()).collect();
-        let mut denied = denied(self.options.policy.as_ref(), &offered);
-        for (path, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.offered) {
-            entry.denied = denied.remove(path);
+        let mut denied_paths = denied(policy, &offered);
+        for (path, entry) in &mut self.entries {
+            entry.denied = match entry.offered {
+                true => denied_paths.remove(path),
+                // It is no alternative to those that are offered.
+                false => denied(policy, std::slice::from_ref(&entry.path)).remove(path),
+            };
             let Some(reason) = &entry.denied else {
                 continue;
             };

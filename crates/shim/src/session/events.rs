@@ -56,10 +56,9 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
         if self.is_over() {
             return;
         }
-        // The path manager judges neither what it wants closed nor paths that are not offered any more.
-        let denied = self.lanes.denied(policy.as_ref());
         self.paths.set_policy(policy);
-        for (lane, origin) in denied {
+        // The path manager does not judge again what it has ordered to close.
+        for (lane, origin) in self.lanes.closing() {
             if let LaneOrigin::Path(subflow) = origin {
                 self.paths.closed(subflow);
             }

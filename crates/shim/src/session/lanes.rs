@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_manager::SubflowId;
-use hawser_path::{Path, Policy};
+use hawser_path::Path;
 
 use super::hold::Hold;
 use super::slots::{Published, Slots};
@@ -124,15 +124,10 @@ impl<P: AsRef<Path>> Lanes<P> {
         due.map(|(key, _)| *key).collect()
     }
 
-    /// Those whose paths `policy` denies by themselves, and those that are to be closed anyway.
-    pub(super) fn denied(&self, policy: Option<&Policy>) -> Vec<(LaneKey, LaneOrigin)> {
-        let is_denied = |lane: &Lane<P>| {
-            let judged = policy.map(|policy| policy.filter(std::slice::from_ref(&lane.path)));
-            lane.is_over_path() && judged.is_some_and(|judged| judged.iter().any(Result::is_err))
-        };
-        let all = self.all.iter();
-        let denied = all.filter(|(_, lane)| lane.closes.is_some() || is_denied(lane));
-        denied.map(|(key, lane)| (*key, lane.origin)).collect()
+    /// Those that are to be closed once they are replaced.
+    pub(super) fn closing(&self) -> Vec<(LaneKey, LaneOrigin)> {
+        let closing = self.all.iter().filter(|(_, lane)| lane.closes.is_some());
+        closing.map(|(key, lane)| (*key, lane.origin)).collect()
     }
 
     /// The lane that gives its slot up for one over a path that is connected now: one that is to be
