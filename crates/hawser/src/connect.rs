@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use hawser_keys::{Known, PeerKey};
 use ring::rand::{SecureRandom, SystemRandom};
-use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::MAX_PATHS;
 use crate::addr::{Addr, scion_addr};
 use crate::connection::Connection;
-use crate::host::{Host, PathsError, paths_error};
+use crate::error::ConnectError;
+use crate::host::{Host, paths_error};
 use crate::policy::Policy;
 use crate::selector::PathSelector;
 use crate::session::client::{Client, Server, Wanted};
@@ -46,102 +46,17 @@ pub struct Connect {
     any_key: bool,
 }
 
-/// Why a connection could not be set up.
-///
-/// ```no_run
-/// # async fn example(host: hawser::Host, addr: hawser::Addr) {
-/// match host.connect(addr).await {
-///     Err(hawser::ConnectError::UnknownServerKey { key, .. }) => {
-///         eprintln!("if {key} is the server's key, give it with `server_key`");
-///     }
-///     Err(error) => eprintln!("{error}"),
-///     Ok(connection) => drop(connection),
-/// }
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// There are no paths to its AS.
-    #[error(transparent)]
-    Paths(#[from] PathsError),
-    /// The policy or the selector allows none of the paths, or no packet can be sent over them.
-    #[error("no path to {addr} can be used: {reason}")]
-    NoPathAllowed {
-        /// The server.
-        addr: Addr,
-        /// Why the first one cannot.
-        reason: String,
-    },
-    /// The server's key is not known here.
-    #[error(
-        "the key of {addr} is {key}, which is not known here: if that is the key its owner names, give it with `server_key`, or add a line for it to {file}",
-        file = file.display()
-    )]
-    UnknownServerKey {
-        /// The server.
-        addr: Addr,
-        /// The key that it shows.
-        key: PeerKey,
-        /// The file that has no line for it.
-        file: PathBuf,
-    },
-    /// The server shows another key than the one that is known, or another one over one path than over
-    /// others.
-    #[error("{addr} shows the key {key}, not the known one (possible man-in-the-middle)")]
-    WrongServerKey {
-        /// The server.
-        addr: Addr,
-        /// The key that it shows.
-        key: PeerKey,
-    },
-    /// The user's file of known keys cannot be used, or there is no folder for it.
-    #[error("{0}")]
-    KeysFile(String),
-    /// The server does not allow this host's key.
-    #[error("{addr} does not allow this host's key, {key}")]
-    KeyRefused {
-        /// The server.
-        addr: Addr,
-        /// The key of this host.
-        key: PeerKey,
-    },
-    /// The server does not accept the connection.
-    #[error("{addr} refuses the connection: {reason}")]
-    Refused {
-        /// The server.
-        addr: Addr,
-        /// Why.
-        reason: String,
-    },
-    /// No path works, or no server of this protocol is there.
-    #[error("{reason}")]
-    Unreachable {
-        /// The server.
-        addr: Addr,
-        /// What happened over the latest path.
-        reason: String,
-    },
-    /// Nothing was answered within 20 s.
-    #[error("no connection to {addr} within 20 s")]
-    TimedOut {
-        /// The server.
-        addr: Addr,
-    },
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers")]
-    Random,
-}
-
-impl ConnectError {
-    pub(crate) fn is_of_keys(&self) -> bool {
-        matches!(
-            self,
-            Self::UnknownServerKey { .. }
-                | Self::WrongServerKey { .. }
-                | Self::KeysFile(_)
-                | Self::KeyRefused { .. }
-        )
+impl Host {
+    /// Connects to the program at `addr`, once the returned [`Connect`] is awaited.
+    ///
+    /// ```no_run
+    /// # async fn example(host: hawser::Host) -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = "1-ff00:0:110,10.0.0.1:31000".parse()?;
+    /// let connection = host.connect(server).paths(2).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn connect(&self, addr: Addr) -> Connect {
+        Connect::new(self.clone(), addr)
     }
 }
 

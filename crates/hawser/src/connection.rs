@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hawser_keys::PeerKey;
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::addr::{Addr, addr};
 use crate::datagrams::Datagrams;
-use crate::event::PathEvents;
+use crate::error::CloseError;
+use crate::events::PathEvents;
 use crate::policy::Policy;
-use crate::session::{End, Session};
+use crate::session::{Session, User};
 use crate::stats::PathStats;
 
 /// How long closing waits at most until the peer was informed over all paths.
@@ -51,43 +51,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Connection(Arc<User>);
 
-/// What the clones of a connection share.
-#[derive(Debug)]
-pub(crate) struct User(pub(crate) Session);
-
-impl Drop for User {
-    fn drop(&mut self) {
-        self.0.end(End::Dropped);
-    }
-}
-
-/// Why [`Connection::close`] cannot say that the peer has received everything.
-///
-/// ```no_run
-/// # async fn example(connection: hawser::Connection) {
-/// if let Err(error) = connection.close().await {
-///     eprintln!("the peer may lack the end: {error}");
-/// }
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum CloseError {
-    /// The peer closed or dropped the connection before it had received everything.
-    #[error("the peer closed the connection before it had received everything")]
-    Peer,
-    /// The connection has ended for another reason.
-    #[error("the connection had ended before: {0}")]
-    Lost(String),
-}
-
 impl Connection {
     pub(crate) fn new(session: Session) -> Self {
-        Self(Arc::new(User(session)))
+        Self(Arc::new(User::new(session)))
     }
 
     fn session(&self) -> &Session {
-        &self.0.0
+        self.0.session()
     }
 
     /// The peer's address: the server's, or the one from which the client's first path came.
@@ -144,7 +114,8 @@ impl Connection {
     /// # }
     /// ```
     pub fn events(&self) -> PathEvents {
-        self.session().subscribe()
+        let (first, later) = self.session().subscribe();
+        PathEvents::new(self.session().clone(), first, later)
     }
 
     /// What each path in use carries.

@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use thiserror::Error;
 
 use crate::MAX_DATAGRAM;
-use crate::connection::User;
+use crate::error::{ReceiveError, SendError};
+use crate::session::User;
 
 /// Unreliable messages over the paths of a [`Connection`](crate::Connection): each arrives once or not at
 /// all, in any order. A message goes over the path in use with the shortest round-trip time; it is not
@@ -25,48 +25,6 @@ use crate::connection::User;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Datagrams(Arc<User>);
-
-/// Why a message is not sent.
-///
-/// ```no_run
-/// # fn example(datagrams: hawser::Datagrams) {
-/// let error = datagrams.send(&[0; hawser::MAX_DATAGRAM + 1]).unwrap_err();
-/// assert_eq!(error, hawser::SendError::TooLarge { size: 1025 });
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// It is larger than [`MAX_DATAGRAM`].
-    #[error("a message of {size} bytes: at most {MAX_DATAGRAM} can be sent")]
-    TooLarge {
-        /// Its size, in bytes.
-        size: usize,
-    },
-    /// No path works now.
-    #[error("no path works now")]
-    NoPath,
-    /// The connection has ended.
-    #[error("the connection has ended")]
-    Ended,
-}
-
-/// Why no message can be received.
-///
-/// ```no_run
-/// # async fn example(datagrams: hawser::Datagrams) {
-/// while let Ok(message) = datagrams.receive().await {
-///     println!("{} bytes", message.len());
-/// }
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReceiveError {
-    /// The connection has ended, and all messages that arrived were received.
-    #[error("the connection has ended")]
-    Ended,
-}
 
 impl Datagrams {
     pub(crate) fn new(user: Arc<User>) -> Self {
@@ -89,7 +47,9 @@ impl Datagrams {
         if size > MAX_DATAGRAM {
             return Err(SendError::TooLarge { size });
         }
-        self.0.0.send_message(Bytes::copy_from_slice(message))
+        self.0
+            .session()
+            .send_message(Bytes::copy_from_slice(message))
     }
 
     /// The next message. Up to 256 wait to be received; beyond, the oldest are dropped. Cancel safe.
@@ -103,7 +63,7 @@ impl Datagrams {
     /// # Errors
     /// [`ReceiveError::Ended`].
     pub async fn receive(&self) -> Result<Vec<u8>, ReceiveError> {
-        let message = poll_fn(|cx| self.0.0.poll_message(cx)).await;
+        let message = poll_fn(|cx| self.0.session().poll_message(cx)).await;
         message.map(Vec::from).ok_or(ReceiveError::Ended)
     }
 }

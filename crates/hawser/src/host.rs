@@ -11,9 +11,7 @@ use hawser_quic::{Config, Endpoint};
 use thiserror::Error;
 
 use crate::addr::{Addr, IsdAs, addr, isd_as, isd_asn};
-use crate::connect::Connect;
 use crate::identity::{Identity, IdentityError};
-use crate::listener::Bind;
 use crate::path::{Path, PathStatus};
 use crate::wire::ALPN;
 
@@ -295,29 +293,5 @@ impl Host {
         let usable = usable.iter().cloned();
         let usable = usable.map(|path| Path::new(path, PathStatus::Usable));
         Ok(usable.chain(others).collect())
-    }
-
-    /// Connects to the program at `addr`, once the returned [`Connect`] is awaited.
-    ///
-    /// ```no_run
-    /// # async fn example(host: hawser::Host) -> Result<(), Box<dyn std::error::Error>> {
-    /// let server = "1-ff00:0:110,10.0.0.1:31000".parse()?;
-    /// let connection = host.connect(server).paths(2).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn connect(&self, addr: Addr) -> Connect {
-        Connect::new(self.clone(), addr)
-    }
-
-    /// Accepts connections of others, once the returned [`Bind`] is awaited.
-    ///
-    /// ```no_run
-    /// # async fn example(host: hawser::Host) -> Result<(), Box<dyn std::error::Error>> {
-    /// let client = "SHA256:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8".parse()?;
-    /// let mut listener = host.bind().allow(client).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn bind(&self) -> Bind {
-        Bind::new(self.clone())
     }
 }

@@ -88,7 +88,9 @@ mod addr;
 mod connect;
 mod connection;
 mod datagrams;
+mod error;
 mod event;
+mod events;
 #[cfg(test)]
 mod fuzz;
 mod host;
@@ -108,10 +110,12 @@ pub use hawser_keys::{PeerKey, PeerKeyError};
 pub use hawser_path::{Fingerprint, FingerprintParseError};
 
 pub use self::addr::{Addr, AddrParseError, Interface, IsdAs, IsdAsParseError};
-pub use self::connect::{Connect, ConnectError};
-pub use self::connection::{CloseError, Connection, ReadHalf, WriteHalf};
-pub use self::datagrams::{Datagrams, ReceiveError, SendError};
-pub use self::event::{PathChange, PathEvent, PathEvents, PathReason};
+pub use self::connect::Connect;
+pub use self::connection::{Connection, ReadHalf, WriteHalf};
+pub use self::datagrams::Datagrams;
+pub use self::error::{CloseError, ConnectError, ReceiveError, SendError};
+pub use self::event::{PathChange, PathEvent, PathReason};
+pub use self::events::PathEvents;
 pub use self::host::{BootstrapError, Host, HostOptions, PathsError};
 pub use self::identity::{Identity, IdentityError};
 pub use self::listener::{Bind, BindError, Listener};

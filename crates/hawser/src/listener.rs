@@ -65,6 +65,20 @@ pub enum BindError {
     KeysFile(String),
 }
 
+impl Host {
+    /// Accepts connections of others, once the returned [`Bind`] is awaited.
+    ///
+    /// ```no_run
+    /// # async fn example(host: hawser::Host) -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = "SHA256:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8".parse()?;
+    /// let mut listener = host.bind().allow(client).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn bind(&self) -> Bind {
+        Bind::new(self.clone())
+    }
+}
+
 impl Bind {
     pub(crate) fn new(host: Host) -> Self {
         Self {

@@ -12,6 +12,7 @@ mod end;
 mod health;
 pub(crate) mod path;
 mod stream;
+mod user;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -30,7 +31,8 @@ use tokio::time::MissedTickBehavior;
 
 pub(crate) use self::end::{End, FrameFault};
 use self::health::Outage;
-use crate::event::{PathChange, PathEvent, PathEvents, PathReason};
+pub(crate) use self::user::User;
+use crate::event::{PathChange, PathEvent, PathReason};
 use crate::policy::Policy;
 use crate::stats::{PathState, PathStats};
 use crate::wire::OPENING;
@@ -310,9 +312,9 @@ impl Session {
         self.with(|_| drop(self.0.events.send(event)));
     }
 
-    /// What happens to the paths from now on, and which there are.
-    pub(crate) fn subscribe(&self) -> PathEvents {
-        let (first, later) = self.with(|state| {
+    /// Which paths there are, and what happens to them from now on.
+    pub(crate) fn subscribe(&self) -> (VecDeque<PathEvent>, broadcast::Receiver<PathEvent>) {
+        self.with(|state| {
             let event = |path: &PathEntry| {
                 let (reason, text) = match path.subflow {
                     Some(_) => (PathReason::Chosen, "in use"),
@@ -325,8 +327,7 @@ impl Session {
                 None => state.paths.values().map(event).collect(),
             };
             (first, self.0.events.subscribe())
-        });
-        PathEvents::new(self.clone(), first, later)
+        })
     }
 
     pub(crate) fn stats(&self) -> Vec<PathStats> {

@@ -8,7 +8,7 @@ use hawser_keys::{Allowed, Known, PeerKey, ServerKeyError};
 use tokio::task::spawn_blocking;
 
 use crate::addr::addr;
-use crate::connect::ConnectError;
+use crate::error::ConnectError;
 
 /// Which key the server of one connection may show. All its paths must show the same one.
 #[derive(Debug, Clone)]

@@ -8,8 +8,7 @@ use hawser_quic::DatagramError;
 use hawser_streams::Read;
 
 use super::{End, MAX_MESSAGES, STREAM, Session, State};
-use crate::connection::CloseError;
-use crate::datagrams::SendError;
+use crate::error::{CloseError, SendError};
 use crate::wire::{OPENING, code};
 
 /// Most bytes read at once.

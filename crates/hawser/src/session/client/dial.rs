@@ -12,7 +12,7 @@ use hawser_quic::{CloseReason, ConnectError as QuicError, Connection as Quic, En
 use hawser_session::Remote;
 
 use crate::addr::addr;
-use crate::connect::ConnectError;
+use crate::error::ConnectError;
 use crate::event::PathReason;
 use crate::selector::Choice;
 use crate::session::path::{Greeted, path_end, read_first};
