@@ -5,6 +5,7 @@ mod course;
 mod link;
 mod server;
 mod shim;
+mod shim_pair;
 pub mod tcp;
 
 use std::fs::File;
@@ -21,7 +22,8 @@ use tokio::process::Child;
 
 pub use self::carry::Carried;
 pub use self::server::Server;
-pub use self::shim::{Shim, ShimOptions, ShimPath};
+pub use self::shim::ShimPath;
+pub use self::shim_pair::ShimPair;
 pub use self::tcp::{Flows, has_congestion_control};
 use crate::error::{During, ExperimentError};
 use crate::scratch;

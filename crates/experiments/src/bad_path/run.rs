@@ -2,8 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use crate::run::Load;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
 use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Series, Table};
-use crate::stage::{Shim, ShimOptions, Stage};
+use crate::stage::{ShimPair, Stage};
 
 /// Delay of the links in each direction.
 const DELAY: Duration = Duration::from_millis(5);
@@ -37,8 +36,6 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// A run that takes this many times longer than over the good paths has failed, after `GRACE`.
 const SLOWEST: u32 = 10;
 const GRACE: Duration = Duration::from_secs(30);
-/// Where the program finds the receiver through the shim: an address that nobody has (RFC 5737).
-const MAPPED: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// The receiving program's port.
 const PORT: u16 = 5001;
 
@@ -229,7 +226,7 @@ struct Runner<'a> {
     receiver: IsdAsn,
 }
 
-impl<'a> Runner<'a> {
+impl Runner<'_> {
     /// One run, with its servers.
     async fn record(
         &self,
@@ -313,44 +310,16 @@ impl<'a> Runner<'a> {
     /// A TCP program that sends for the time of a run.
     async fn through_shim(&self, carrier: &str) -> Result<(Samples, f64), ExperimentError> {
         let listen = SocketAddr::new(self.stage.address(self.receiver)?, PORT);
-        let map = self.folder.join("map.toml");
-        let to = (self.receiver, listen.ip());
-        let text = format!("[destinations]\n\"{MAPPED}\" = \"{},{}\"\n", to.0, to.1);
-        fs::write(&map, text).during("writing a map")?;
-        let empty = self.folder.join("empty.toml");
-        fs::write(&empty, "").during("writing a map")?;
-        let served = format!("{PORT}={listen}");
-        let serving = ["--allow-any", "--serve", &served];
-        let server = self.shim(self.receiver, &empty, &serving).await?;
-        let sending = ["--any-server", "--carrier", carrier];
-        let client = self.shim(self.sender, &map, &sending).await?;
-        let addresses = (listen, Some(SocketAddr::new(MAPPED, PORT)));
+        let args = ["--any-server", "--carrier", carrier].map(str::to_owned);
+        let ends = (self.sender, self.receiver);
+        let shims = self.stage.shims_up(ends, self.folder, &[PORT], args.into());
+        let shims = shims.await?;
+        let addresses = (listen, Some(SocketAddr::new(ShimPair::MAPPED, PORT)));
         let time = SETTLED + self.bad_path.time;
-        let sent = self
-            .stage
-            .plain_tcp_to((self.sender, self.receiver), addresses, time);
+        let sent = self.stage.plain_tcp_to(ends, addresses, time);
         let samples = sent.await?;
-        client.down().await?;
-        server.down().await?;
+        shims.down().await?;
         Ok((samples, time.as_secs_f64()))
-    }
-
-    /// Brings the shim of a host up.
-    async fn shim(
-        &self,
-        isd_as: IsdAsn,
-        map: &Path,
-        args: &[&str],
-    ) -> Result<Shim<'a>, ExperimentError> {
-        let options = ShimOptions {
-            isd_as,
-            map,
-            key: &self
-                .folder
-                .join(format!("{}.key", isd_as.to_string().replace(':', "-"))),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        };
-        self.stage.shim_up(&options).await
     }
 }
 

@@ -1,9 +1,9 @@
 //! What carries the bytes.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::papers::{Spread, shila};
+use crate::shape::Choice;
 
 /// What carries the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,9 +19,6 @@ pub enum MptcpCarrier {
 }
 
 impl MptcpCarrier {
-    /// All carriers.
-    pub const ALL: [Self; 4] = [Self::Mptcp, Self::Streams, Self::Quic, Self::Tcp];
-
     /// Whether it can use this number of paths.
     pub fn takes(self, paths: u8) -> bool {
         self != Self::Tcp || paths == 1
@@ -64,31 +61,18 @@ impl fmt::Display for MptcpCarrier {
     }
 }
 
-impl FromStr for MptcpCarrier {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|one| one.to_string() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(|one| one.to_string());
-            format!(
-                "there is no carrier {text:?}: there are {}",
-                names.join(", ")
-            )
-        })
-    }
+impl Choice for MptcpCarrier {
+    const WHAT: &'static str = "carrier";
+    const ALL: &'static [Self] = &[Self::Mptcp, Self::Streams, Self::Quic, Self::Tcp];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
-    fn names_are_read_back() {
-        for carrier in MptcpCarrier::ALL {
-            assert_eq!(carrier.to_string().parse(), Ok(carrier));
-        }
-        let error = "udp".parse::<MptcpCarrier>().unwrap_err();
-        assert!(error.contains("mptcp, shim-quic, quic, tcp"), "{error}");
+    fn names_are_read_back_and_others_are_refused() {
+        assert_named::<MptcpCarrier>();
     }
 }

@@ -1,14 +1,18 @@
-//! The figure of a [`MptcpTable`]: goodput by the number of paths, as on slide 46 of 002 with the values
+//! The figure: goodput by the number of paths, as on slide 46 of 002 with the values
 //! of slide 47, and the time in which connections are set up.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::carrier::MptcpCarrier;
-use super::table::{Connection, MptcpRow, MptcpTable, SetUpRow};
+use super::case::Connection;
+use super::rows::{MptcpRow, by_quic, ceiling, deviation, mean};
+use super::run::{Mptcp, set_up_rows};
+use super::set_up::SetUpRow;
 use crate::bulk::chart::{svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY, PALE};
+use crate::shape::{Choice, Results};
 
 /// Size of the picture; width of the chart, and heights of the heading and of the part below, in
 /// pixels.
@@ -32,21 +36,25 @@ const PAPER: (i32, i32) = (2, 4);
 /// Space above the largest value, as a factor.
 const ROOM: f64 = 1.08;
 
-/// Draws the figure; returns an SVG document.
+/// Draws the figure of what `about` says, of that many runs; returns an SVG document.
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
-pub fn draw(table: &MptcpTable) -> Result<String, ExperimentError> {
+pub(super) fn draw(
+    about: &str,
+    repeat: u16,
+    results: &Results<Mptcp>,
+) -> Result<String, ExperimentError> {
+    let all: Vec<MptcpRow<'_>> = results.rows().flat_map(|(_, rows)| rows).collect();
     svg(SIZE, |area| {
         let (heading, rest) = area.split_vertically(HEADING);
         let (above, below) = rest.split_vertically(SIZE.1 - HEADING - BELOW);
         let (left, right) = above.split_horizontally(CHART);
-        let title = table.experiment;
-        text(&heading, (66, 18), (18, BLACK), HPos::Left, title)?;
-        text(&heading, (66, 42), (12, GREY), HPos::Left, &table.about)?;
-        chart(table, &left)?;
-        legend(table, &right)?;
-        set_up(&table.set_up, &below)
+        text(&heading, (66, 18), (18, BLACK), HPos::Left, "mptcp")?;
+        text(&heading, (66, 42), (12, GREY), HPos::Left, about)?;
+        chart(&all, &left)?;
+        legend(&all, repeat, &right)?;
+        set_up(&set_up_rows(results), &below)
     })
 }
 
@@ -60,34 +68,47 @@ fn colour(carrier: MptcpCarrier) -> RGBColor {
 }
 
 /// The rows of a carrier that were measured, and whether there are any.
-fn rows(table: &MptcpTable, carrier: MptcpCarrier) -> impl Iterator<Item = &MptcpRow> + Clone {
-    let rows = table.rows.iter();
-    rows.filter(move |row| row.carrier == carrier && row.mean_mbit.is_some())
+fn rows<'a, 'b>(
+    all: &'a [MptcpRow<'b>],
+    carrier: MptcpCarrier,
+) -> impl Iterator<Item = &'a MptcpRow<'b>> + Clone {
+    let rows = all.iter();
+    rows.filter(move |row| row.case.carrier == carrier && mean(row).is_some())
 }
 
 /// The carriers that were measured.
-fn measured(table: &MptcpTable) -> impl Iterator<Item = MptcpCarrier> {
-    let all = MptcpCarrier::ALL.into_iter();
-    all.filter(|carrier| rows(table, *carrier).next().is_some())
+fn measured(all: &[MptcpRow<'_>]) -> impl Iterator<Item = MptcpCarrier> {
+    let carriers = MptcpCarrier::ALL.iter().copied();
+    carriers.filter(|carrier| rows(all, *carrier).next().is_some())
+}
+
+/// The paper's goodput and its deviation, in Mbit/s.
+fn paper(row: &MptcpRow<'_>) -> Option<(f64, f64)> {
+    let paper = row.case.carrier.paper(row.case.paths)?;
+    Some(paper[0])
 }
 
 /// Numbers of paths, with a value for each.
 type Points = Vec<(f64, f64)>;
 
-fn points(table: &MptcpTable, carrier: MptcpCarrier, of: fn(&MptcpRow) -> Option<f64>) -> Points {
-    let rows = rows(table, carrier);
-    rows.filter_map(|row| Some((f64::from(row.paths), of(row)?)))
+fn points(
+    all: &[MptcpRow<'_>],
+    carrier: MptcpCarrier,
+    of: impl Fn(&MptcpRow<'_>) -> Option<f64>,
+) -> Points {
+    let rows = rows(all, carrier);
+    rows.filter_map(|row| Some((f64::from(row.case.paths), of(row)?)))
         .collect()
 }
 
-fn chart(table: &MptcpTable, area: &Area<'_>) -> Drawn {
-    let values = table.rows.iter().flat_map(|row| {
-        let paper = row.paper_mbit.map(|(mean, deviation)| mean + deviation);
-        let most = Some(row.mean_mbit? + row.deviation_mbit?);
-        Some([most, row.ceiling_mbit, paper])
+fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
+    let values = all.iter().flat_map(|row| {
+        let paper = paper(row).map(|(mean, deviation)| mean + deviation);
+        let most = Some(mean(row)? + deviation(row)?);
+        Some([most, ceiling(row), paper])
     });
     let top = values.flatten().flatten().fold(1.0, f64::max) * ROOM;
-    let paths = table.rows.iter().map(|row| row.paths).max().unwrap_or(1);
+    let paths = all.iter().map(|row| row.case.paths).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(area)
         .margin_left(8)
         .margin_right(16)
@@ -111,12 +132,12 @@ fn chart(table: &MptcpTable, area: &Area<'_>) -> Drawn {
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;
-    for carrier in measured(table) {
+    for carrier in measured(all) {
         let colour = colour(carrier);
-        let ceilings = points(table, carrier, |row| row.ceiling_mbit);
+        let ceilings = points(all, carrier, ceiling);
         let style = GREY.stroke_width(1);
         chart.draw_series(DashedLineSeries::new(ceilings, CEILING.0, CEILING.1, style))?;
-        let papers = points(table, carrier, |row| Some(row.paper_mbit?.0));
+        let papers = points(all, carrier, |row| Some(paper(row)?.0));
         let style = colour.stroke_width(2);
         chart.draw_series(DashedLineSeries::new(
             papers.clone(),
@@ -126,17 +147,18 @@ fn chart(table: &MptcpTable, area: &Area<'_>) -> Drawn {
         ))?;
         let circle = |at| Circle::new(at, 4, colour.stroke_width(1));
         chart.draw_series(papers.into_iter().map(circle))?;
-        let means = points(table, carrier, |row| row.mean_mbit);
+        let means = points(all, carrier, mean);
         chart.draw_series(LineSeries::new(means.clone(), colour.stroke_width(2)))?;
         chart.draw_series(
             means
                 .into_iter()
                 .map(|at| Circle::new(at, 3, colour.filled())),
         )?;
-        for row in rows(table, carrier) {
-            let (mean, deviation) = (row.mean_mbit.unwrap_or(0.0), row.deviation_mbit);
-            let deviation = deviation.unwrap_or(0.0);
-            let at = f64::from(row.paths);
+        for row in rows(all, carrier) {
+            let (Some(mean), Some(deviation)) = (mean(row), deviation(row)) else {
+                continue;
+            };
+            let at = f64::from(row.case.paths);
             let ends = [mean - deviation, mean + deviation].map(|value| (at, value));
             chart.draw_series([PathElement::new(ends.to_vec(), colour.stroke_width(1))])?;
             chart.draw_series(ends.into_iter().map(|end| {
@@ -148,16 +170,17 @@ fn chart(table: &MptcpTable, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-fn legend(table: &MptcpTable, area: &Area<'_>) -> Drawn {
+fn legend(all: &[MptcpRow<'_>], repeat: u16, area: &Area<'_>) -> Drawn {
     let mut y = ROW;
     let line = |y: i32, style: ShapeStyle, name: &str| -> Drawn {
         area.draw(&PathElement::new([(4, y), (28, y)], style))?;
         text(area, (TEXT, y), (13, BLACK), HPos::Left, name)
     };
-    for carrier in measured(table) {
+    for carrier in measured(all) {
         line(y, colour(carrier).stroke_width(2), carrier.about())?;
         y += ROW;
-        let ratios = rows(table, carrier).filter_map(|row| Some((row.paths, row.by_quic?)));
+        let ratio = |row: &MptcpRow<'_>| by_quic(row, row.case.paths);
+        let ratios = rows(all, carrier).filter_map(|row| Some((row.case.paths, ratio(row)?)));
         if carrier != MptcpCarrier::Quic {
             for (paths, ratio) in ratios {
                 let over = match paths {
@@ -170,7 +193,7 @@ fn legend(table: &MptcpTable, area: &Area<'_>) -> Drawn {
             }
         }
     }
-    let runs = match table.repeat {
+    let runs = match repeat {
         1 => "the only run".to_owned(),
         runs => format!("means of {runs} runs, bars: deviation"),
     };
@@ -230,62 +253,50 @@ fn set_up(rows: &[SetUpRow], area: &Area<'_>) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mptcp::table::Measured;
+    use crate::mptcp::testing::series;
     use crate::plot::check::{assert_palette, assert_texts_fit};
 
-    fn table() -> MptcpTable {
-        let runs = |mbit: f64| -> Vec<Measured> {
-            let run = |turn: u16| Measured {
-                turn,
-                goodput: mbit + f64::from(turn) / 4.0,
-                throughput: mbit * 1.2,
-                ceiling: mbit * 1.04,
-            };
-            (1..=10).map(run).collect()
-        };
-        let rows = [1, 2, 4, 6, 8].into_iter().flat_map(|paths| {
-            let carriers = MptcpCarrier::ALL.into_iter();
+    const ABOUT: &str =
+        "002, Performance evaluation: in SCIONLab there; links of 20 Mbit/s and 20 ms here";
+
+    fn results() -> Results<Mptcp> {
+        let mut all = Vec::new();
+        for paths in [1, 2, 4, 6, 8] {
             let mbit = f64::from(paths) * 16.5;
-            carriers
-                .filter(move |carrier| carrier.takes(paths))
-                .map(move |carrier| match (carrier, paths) {
-                    (MptcpCarrier::Mptcp, 6) => {
-                        let why = Some("the shim used 5 of 6 paths".to_owned());
-                        MptcpRow::new((carrier, paths), &[], [&[], &[]], why)
-                    }
-                    _ => {
-                        let quic = runs(mbit + 1.0);
-                        MptcpRow::new((carrier, paths), &runs(mbit), [&quic, &quic], None)
-                    }
-                })
-        });
-        let set_up = |carrier, connection, plain| {
-            SetUpRow::new((carrier, connection), vec![41.0, 62.0, 250.0], plain)
-        };
-        MptcpTable {
-            experiment: "mptcp",
-            about:
-                "002, Performance evaluation: in SCIONLab there; links of 20 Mbit/s and 20 ms here"
-                    .to_owned(),
-            rate_mbit: 20.0,
-            round_trip_ms: 20.0,
-            seconds: 30.0,
-            repeat: 10,
-            rows: rows.collect(),
-            headers: Vec::new(),
-            set_up: vec![
-                set_up(MptcpCarrier::Mptcp, Connection::First, Some(40.0)),
-                set_up(MptcpCarrier::Mptcp, Connection::Later, Some(40.0)),
-                set_up(MptcpCarrier::Streams, Connection::First, Some(40.0)),
-                set_up(MptcpCarrier::Streams, Connection::Later, Some(40.0)),
-                set_up(MptcpCarrier::Tcp, Connection::Later, None),
-            ],
+            for &carrier in MptcpCarrier::ALL {
+                let mbit = match carrier {
+                    MptcpCarrier::Quic => mbit + 1.0,
+                    _ => mbit,
+                };
+                let goodputs: Vec<f64> =
+                    (1..=10).map(|turn| mbit + f64::from(turn) / 4.0).collect();
+                let mut one = series(carrier, paths, &goodputs);
+                if (carrier, paths) == (MptcpCarrier::Mptcp, 6) {
+                    one.runs.clear();
+                    one.failure = Some("the shim used 5 of 6 paths".to_owned());
+                }
+                let connections: &[Connection] = match carrier {
+                    MptcpCarrier::Quic => &[],
+                    MptcpCarrier::Tcp => &[Connection::Later],
+                    _ => &[Connection::First, Connection::Later],
+                };
+                for run in &mut one.runs {
+                    let plain = f64::from(u8::from(carrier != MptcpCarrier::Tcp)) * 22.0;
+                    let times = |&which| [(which, 30.0), (which, 40.0 + plain), (which, 250.0)];
+                    run.set_up = connections.iter().flat_map(times).collect();
+                }
+                if carrier.takes(paths) {
+                    all.push(one);
+                }
+            }
         }
+        let places = vec![((), all)];
+        Results { places }
     }
 
     #[test]
     fn everything_measured_is_drawn_and_fits() {
-        let svg = draw(&table()).unwrap();
+        let svg = draw(ABOUT, 10, &results()).unwrap();
         assert_texts_fit(&svg, SIZE);
         assert_palette(&svg);
         for carrier in MptcpCarrier::ALL {
@@ -300,15 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_runs_is_drawn() {
-        let mut table = table();
-        table.set_up.clear();
-        table.rows = vec![MptcpRow::new(
-            (MptcpCarrier::Mptcp, 8),
-            &[],
-            [&[], &[]],
-            Some("it needs root".into()),
-        )];
-        assert_texts_fit(&draw(&table).unwrap(), SIZE);
+    fn what_has_no_runs_is_drawn() {
+        let mut only = series(MptcpCarrier::Mptcp, 8, &[]);
+        only.failure = Some("it needs root".into());
+        let places = vec![((), vec![only])];
+        assert_texts_fit(&draw(ABOUT, 1, &Results { places }).unwrap(), SIZE);
     }
 }

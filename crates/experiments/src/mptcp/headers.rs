@@ -1,18 +1,16 @@
 //! The bytes of a full packet, by what they are for.
 
-use serde::Serialize;
-
 use super::carrier::MptcpCarrier;
 use crate::ceiling::{
     ETHERNET, MPTCP_HEADER, PathCost, QUIC_HEADERS, SCION_HEADERS, SHIM_HEADERS, TCP_HEADERS,
     UNDERLAY,
 };
+use crate::shape::{Columns, Format};
 
 /// The bytes of a full frame of one carrier on a link.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HeaderRow {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct HeaderRow {
     /// The carrier.
-    #[serde(serialize_with = "super::table::as_text")]
     pub carrier: MptcpCarrier,
     /// The frame, as limits count it.
     pub frame: usize,
@@ -37,7 +35,7 @@ pub struct HeaderRow {
 
 impl HeaderRow {
     /// The frame of a carrier with this cost; `path` is the length of the path.
-    pub(super) fn new(carrier: MptcpCarrier, cost: &PathCost, path: usize) -> Self {
+    pub fn new(carrier: MptcpCarrier, cost: &PathCost, path: usize) -> Self {
         let (frame, payload) = (cost.frame as usize, cost.payload as usize);
         let (underlay, scion, path, seal, tcp) = match carrier {
             MptcpCarrier::Mptcp => {
@@ -67,6 +65,27 @@ impl HeaderRow {
             overhead_without_path: share(frame - payload - path),
         }
     }
+}
+
+pub(super) fn columns() -> Columns<HeaderRow> {
+    use Format::{Name, Number, Percent};
+    let carrier = |row: &HeaderRow| row.carrier.to_string();
+    Columns::new()
+        .both("carrier", "carrier", Name, carrier)
+        .both("frame", "frame", Number(0), |row| row.frame)
+        .both("underlay", "underlay", Number(0), |row| row.underlay)
+        .both("scion", "scion", Number(0), |row| row.scion)
+        .both("path", "path", Number(0), |row| row.path)
+        .both("seal", "seal", Number(0), |row| row.seal)
+        .both("tcp", "tcp", Number(0), |row| row.tcp)
+        .both("payload", "payload", Number(0), |row| row.payload)
+        .both("overhead", "overhead", Percent(1), |row| row.overhead)
+        .both(
+            "overhead_without_path",
+            "without the path",
+            Percent(1),
+            |row| row.overhead_without_path,
+        )
 }
 
 #[cfg(test)]

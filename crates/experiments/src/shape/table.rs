@@ -248,7 +248,11 @@ impl Section {
 }
 
 impl fmt::Display for Section {
+    /// Prints nothing without rows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
         let widths = self.widths();
         let line = |cells: &[&str], only_names: bool, more: &str| {
             let padded = cells.iter().zip(&self.titles).zip(&widths);
