@@ -44,8 +44,8 @@ pub enum Status {
     Unknown(String),
 }
 
-/// Probes `paths` to other ASes, all at once, and waits for answers no longer than `timeout`. The
-/// results are in the order of the paths. A path inside an AS has no router and counts as alive.
+/// Probes `paths` to other ASes, all at once, and waits for answers no longer than `timeout`. What is not
+/// answered within a second is sent again. The results are in the order of the paths. A path inside an AS has no router and counts as alive.
 ///
 /// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
@@ -106,7 +106,8 @@ async fn status(requests: &Requests, path: &Path, end: End, timeout: Duration) -
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
         packet
     };
-    match requests.ask(headers.next_hop, timeout, request).await {
+    let answered = requests.ask_until_answered(headers.next_hop, timeout, request);
+    match answered.await {
         Ok((answer, rtt)) => match answer.router {
             Some((isd_as, _)) if isd_as == expected => Status::Alive(rtt),
             Some((isd_as, interface)) => {

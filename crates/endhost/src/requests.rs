@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hawser_packet::{Body, Quote, ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
@@ -21,6 +23,9 @@ use crate::path::Path;
 use crate::responder;
 use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket, source_address};
 use crate::sync::lock;
+
+/// First wait until a request that is not answered is sent again.
+const RESEND: Duration = Duration::from_secs(1);
 
 /// Sends SCMP requests and waits for their answers; many may be in flight at once.
 pub struct Requests {
@@ -189,6 +194,33 @@ impl Requests {
             Ok(Ok((Err(error), _))) => Err(RequestError::Scmp(error)),
             // The receiving task ends only with the socket.
             Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(timeout)),
+        }
+    }
+}
+
+impl Requests {
+    /// Asks as [`ask`](Self::ask) does, and sends another request while none is answered: after
+    /// [`RESEND`], then after twice as long each time. A packet may be lost, as where a router has many to
+    /// answer at once. The answer to any of the requests counts.
+    pub(crate) async fn ask_until_answered(
+        &self,
+        next_hop: SocketAddr,
+        timeout: Duration,
+        packet: impl Fn(u16, u16) -> Vec<u8>,
+    ) -> Result<(Answer, Duration), RequestError> {
+        let end = tokio::time::Instant::now() + timeout;
+        let mut requests = FuturesUnordered::new();
+        let mut wait = RESEND;
+        loop {
+            let now = tokio::time::Instant::now();
+            requests.push(self.ask(next_hop, end.saturating_duration_since(now), &packet));
+            tokio::select! {
+                Some(answer) = requests.next() => return answer.map_err(|error| match error {
+                    RequestError::TimedOut(_) => RequestError::TimedOut(timeout),
+                    error => error,
+                }),
+                () = tokio::time::sleep(wait), if now + wait < end => wait *= 2,
+            }
         }
     }
 }

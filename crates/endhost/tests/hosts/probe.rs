@@ -1,6 +1,7 @@
 //! Traceroute and probes, against routers that answer, stay silent or refuse.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
@@ -203,6 +204,22 @@ async fn probes_find_which_paths_work() {
             (_, other) => panic!("{interface}: {other:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_lost_probe_does_not_make_a_path_dead() {
+    let lost = AtomicUsize::new(0);
+    let conduct = move |_| match lost.fetch_add(1, Ordering::Relaxed) {
+        0 | 1 => Conduct::Silent,
+        _ => Conduct::Answers,
+    };
+    let routers = Routers::start(conduct).await;
+    let daemon = daemon(&routers, &[7]).await;
+    let host = daemon.endhost().await;
+    let paths = host.paths(isd_as(B)).await.unwrap();
+    let probes = probe(&host, &paths, Duration::from_secs(20)).await;
+    let status = &probes[0].status;
+    assert!(matches!(status, Status::Alive(_)), "{status:?}");
 }
 
 #[tokio::test]
