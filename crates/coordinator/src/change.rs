@@ -1,9 +1,9 @@
 //! The record of changes.
 
+use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Direction;
 use crate::link::LinkId;
 use crate::user::Role;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_limit::{EnforceError, Enforcer, Limit, NamedLink, Remote};
 use hawser_topology::IsdAsn;
-use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::coordinator::Coordinator;
-use crate::link::{FailedLinks, LinkUsage};
+use crate::link::LinkId;
 use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.
@@ -18,27 +18,6 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// First and longest wait after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Why limits are not in force, as one line.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct EnforceError(pub String);
-
-/// What brings limits into force, as the kernel does.
-pub trait Enforcer: Send + Sync {
-    /// Has exactly these links limited. Returns those for which that failed: they keep no other from
-    /// its limits.
-    ///
-    /// # Errors
-    /// [`EnforceError`] when no link can be limited; what was in force then stays as far as possible.
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError>;
-
-    /// What the links carried.
-    ///
-    /// # Errors
-    /// [`EnforceError`] when the counters cannot be read.
-    fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError>;
-}
-
 /// Keeps what the coordinator has for an attachment point on this machine in force, and reports the
 /// counters each second. Never ends.
 ///
@@ -47,14 +26,18 @@ pub trait Enforcer: Send + Sync {
 pub async fn enforce_locally(
     coordinator: Coordinator,
     attachment_point: IsdAsn,
-    enforcer: Arc<dyn Enforcer>,
+    enforcer: Arc<dyn Enforcer<LinkId>>,
 ) {
     let keep = keep_in_force(&coordinator, attachment_point, &enforcer);
     let sample = sample(&coordinator, attachment_point, &enforcer);
     tokio::join!(keep, sample);
 }
 
-async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer>) {
+async fn keep_in_force(
+    coordinator: &Coordinator,
+    at: IsdAsn,
+    enforcer: &Arc<dyn Enforcer<LinkId>>,
+) {
     // What ran before this process did may be in force no longer.
     let forgetting = coordinator.clone();
     let _ = tokio::task::spawn_blocking(move || forgetting.forget_deployed(at)).await;
@@ -66,7 +49,8 @@ async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn
         let state = coordinator.state();
         let version = state.host(at).map(|host| host.version);
         if version != enforced || Instant::now() >= again {
-            let wanted = state.enforced(at);
+            let links = state.enforced(at).into_iter();
+            let wanted: Vec<_> = links.map(named).collect();
             let result = blocking(enforcer, move |enforcer| enforcer.enforce(&wanted)).await;
             let wait = match &result {
                 Ok(failed) if failed.is_empty() => {
@@ -89,7 +73,8 @@ async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn
                 }
                 (Ok(_), None) => Ok(()),
                 (Err(error), _) => {
-                    coordinator.report_failure(at, version.unwrap_or_default(), &error.0);
+                    let reason = error.to_string();
+                    coordinator.report_failure(at, version.unwrap_or_default(), &reason);
                     Ok(())
                 }
             });
@@ -112,7 +97,7 @@ async fn keep_in_force(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn
     }
 }
 
-async fn sample(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer>) {
+async fn sample(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer<LinkId>>) {
     let mut ticks = interval(SAMPLE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -125,12 +110,27 @@ async fn sample(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforc
 }
 
 async fn blocking<T: Send + 'static>(
-    enforcer: &Arc<dyn Enforcer>,
-    call: impl FnOnce(&dyn Enforcer) -> Result<T, EnforceError> + Send + 'static,
+    enforcer: &Arc<dyn Enforcer<LinkId>>,
+    call: impl FnOnce(&dyn Enforcer<LinkId>) -> Result<T, EnforceError> + Send + 'static,
 ) -> Result<T, EnforceError> {
     let enforcer = Arc::clone(enforcer);
     let ended = tokio::task::spawn_blocking(move || call(&*enforcer)).await;
-    ended.unwrap_or_else(|error| Err(EnforceError(error.to_string())))
+    ended.unwrap_or_else(|error| Err(EnforceError::new(error)))
+}
+
+fn named(link: EnforcedLink) -> NamedLink<LinkId> {
+    NamedLink {
+        name: link.link,
+        remote: Remote {
+            address: link.ip,
+            port: link.port,
+        },
+        device: link.device,
+        limits: hawser_limit::Limits {
+            egress: link.limits.egress.map(Limit::new),
+            ingress: link.limits.ingress.map(Limit::new),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!   [`Link`], [`CoreLink`], [`User`].
 //! - [`Coordinator`]: reads and changes the state; what it has confirmed is on disk.
 //! - [`allows`]: who may do what. Pure.
-//! - [`Enforcer`], [`enforce_locally`]: brings the limits of this machine's links into force.
+//! - [`enforce_locally`]: has an [`Enforcer`](hawser_limit::Enforcer) bring the limits of this machine's links into force.
 //! - [`Configurations`]: the archives of the ASes, and the segments of their network.
 //! - [`Change`]: the record of each change.
 
@@ -23,16 +23,18 @@ mod state;
 mod store;
 mod user;
 
+pub use hawser_limit::{Direction, LinkCounters};
+
 pub use self::access::{Action, Actor, Denied, allows};
 pub use self::change::{Change, ChangeKind, ChangePage};
 pub use self::configuration::{Access, ConfigurationError, Configurations, Tagged};
 pub use self::coordinator::{
     Coordinator, NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs, Removed,
 };
-pub use self::enforce::{EnforceError, Enforcer, enforce_locally};
+pub use self::enforce::enforce_locally;
 pub use self::error::{ChangeError, OpenError};
 pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};
-pub use self::limits::{Counters, Direction, LimitError, Limits, MAX_LIMIT, MIN_LIMIT};
+pub use self::limits::{LimitError, Limits, MAX_LIMIT, MIN_LIMIT};
 pub use self::link::{CoreLink, FailedLinks, Link, LinkEnd, LinkId, LinkUsage};
 pub use self::state::{EnforcedLink, State};
 pub use self::store::SCHEMA;

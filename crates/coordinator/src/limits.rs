@@ -1,7 +1,6 @@
-//! Limits of links, and what the links carry.
+//! Limits of links.
 
-use std::fmt;
-
+use hawser_limit::Direction;
 use hawser_topology::format_rate;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -10,36 +9,6 @@ use thiserror::Error;
 pub const MIN_LIMIT: u64 = 8_000;
 /// Highest limit: 100 Gbit/s.
 pub const MAX_LIMIT: u64 = 100_000_000_000;
-
-/// A direction, as the attachment point of a link sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// To the user AS.
-    Egress,
-    /// From the user AS.
-    Ingress,
-}
-
-impl Direction {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
-
-    /// As in requests and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Egress => "egress",
-            Self::Ingress => "ingress",
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Why a rate is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -153,20 +122,6 @@ impl Limits {
         }
         Ok(())
     }
-}
-
-/// What a link carried in one direction, since its limit was set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Counters {
-    /// Bytes that passed.
-    pub bytes: u64,
-    /// Packets that passed.
-    pub packets: u64,
-    /// Packets that were dropped.
-    pub drops: u64,
-    /// Bytes that wait now.
-    pub backlog: u64,
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Links.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{Counters, Direction, Limits};
+use crate::limits::Limits;
 
 /// The number of a link; never given again. Links to user ASes and those between attachment points
 /// share the numbers.
@@ -81,29 +80,7 @@ pub struct CoreLink {
 }
 
 /// Links whose limits are not in force, each with the reason as one line.
-pub type FailedLinks = BTreeMap<LinkId, String>;
+pub type FailedLinks = hawser_limit::FailedLinks<LinkId>;
 
-/// The counters of a link; `None` in a direction that is not limited, and so not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkUsage {
-    /// The link.
-    pub link: LinkId,
-    /// To the user AS.
-    #[serde(default)]
-    pub egress: Option<Counters>,
-    /// From the user AS.
-    #[serde(default)]
-    pub ingress: Option<Counters>,
-}
-
-impl LinkUsage {
-    /// Those of a direction.
-    #[must_use]
-    pub const fn of(&self, direction: Direction) -> Option<Counters> {
-        match direction {
-            Direction::Egress => self.egress,
-            Direction::Ingress => self.ingress,
-        }
-    }
-}
+/// What a link carried to the user AS (egress) and from it (ingress).
+pub type LinkUsage = hawser_limit::LinkUsage<LinkId>;

@@ -10,6 +10,9 @@
 //! requests over netlink. The kernel is the only memory: which class a link has is read back from its
 //! filters. What fails on one device is that device's failure alone.
 //!
+//! An [`Enforcer`] limits links that have names, and counts what they carried: [`KernelEnforcer`] by the
+//! kernel, for everything that keeps limits in force while it runs.
+//!
 //! HTB counts a packet that is segmented later (GSO, TSO) with the headers of all its segments, but
 //! queues and sends it as one packet. A queue drops a packet that is larger than the whole queue.
 //!
@@ -17,8 +20,10 @@
 
 mod change;
 mod device;
+mod enforcer;
 mod error;
 mod htb;
+mod kernel_enforcer;
 mod layout;
 mod limit;
 mod limiter;
@@ -33,7 +38,9 @@ mod text;
 mod wire;
 
 pub use self::device::{DeviceError, Routes};
+pub use self::enforcer::{EnforceError, Enforcer, FailedLinks, LinkCounters, LinkUsage, NamedLink};
 pub use self::error::LimitError;
+pub use self::kernel_enforcer::{KernelEnforcer, Scope};
 pub use self::limit::{Counters, DeviceLimits, Direction, Limit, Limits, Owner, Remote};
 pub use self::limiter::{LimitReading, Limiter, Plan, Summary};
 pub use self::outcome::Outcome;

@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// A limit on the traffic in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
@@ -136,7 +138,8 @@ impl DeviceLimits {
 }
 
 /// The direction of traffic, as this host sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Sent.
     Egress,
@@ -144,12 +147,23 @@ pub enum Direction {
     Ingress,
 }
 
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Direction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
+
+    /// As in requests and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Egress => "egress",
             Self::Ingress => "ingress",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

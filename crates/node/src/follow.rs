@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_bundle::{Bundle, Coordinator, LARGEST_ARCHIVE};
 use hawser_control::Publication;
+use hawser_limit::{Enforcer, LinkUsage};
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
@@ -16,7 +17,6 @@ use crate::backoff::Backoff;
 use crate::error::FetchError;
 use crate::event::Event;
 use crate::http::{Ask, Client};
-use crate::limits::{Counters, Limits};
 
 /// How long a coordinator may wait for a change before it answers that there is none.
 const WAIT: Duration = Duration::from_secs(30);
@@ -79,7 +79,7 @@ impl Follower {
         updates: Sender<Update>,
         events: &UnboundedSender<Event>,
         deployed: watch::Receiver<Option<Outcome>>,
-        limits: Option<Arc<dyn Limits>>,
+        limits: Option<Arc<dyn Enforcer<String>>>,
     ) -> Result<Self, FetchError> {
         let Coordinator {
             url,
@@ -332,16 +332,10 @@ async fn report_deployed(
 }
 
 /// Reports what the links carried, once a second.
-async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Limits>) {
+async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Enforcer<String>>) {
     #[derive(Serialize)]
     struct Report {
-        links: Vec<Link>,
-    }
-    #[derive(Serialize)]
-    struct Link {
-        link: u64,
-        egress: Option<Counters>,
-        ingress: Option<Counters>,
+        links: Vec<LinkUsage<u64>>,
     }
     let path = format!("{api}/usage");
     let mut backoff = BACKOFF;
@@ -361,7 +355,7 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Limits>) 
             Err(_) => continue,
         };
         let links = usage.into_iter().filter_map(|usage| {
-            Some(Link {
+            Some(LinkUsage {
                 // A coordinator names links by numbers.
                 link: usage.link.parse().ok()?,
                 egress: usage.egress,

@@ -7,7 +7,9 @@
 //! - [`run`]: runs the services as child processes, restarts those that end, and follows the
 //!   coordinator: changed limits are applied at once and restart nothing; changed files of the
 //!   services restart them. While the coordinator is away, everything goes on.
-//! - [`Limits`]: what limits links, and counts what they carry.
+//!
+//! An [`Enforcer`](hawser_limit::Enforcer) limits the links of an attachment point, and counts what they
+//! carry.
 
 mod backoff;
 mod error;
@@ -15,7 +17,6 @@ mod event;
 mod folder;
 mod follow;
 mod http;
-mod kernel;
 mod limits;
 mod run;
 mod service;
@@ -25,6 +26,4 @@ mod tls;
 pub use self::error::{FetchError, InstallError, NodeError};
 pub use self::event::{Event, ServiceName};
 pub use self::folder::{Folder, Installed};
-pub use self::kernel::KernelLimits;
-pub use self::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 pub use self::run::{Options, run};

@@ -1,68 +1,62 @@
-//! What limits the links of an attachment point.
+//! The links of an attachment point, as they are limited.
 
-use std::collections::BTreeMap;
+use hawser_bundle::{LimitedLink, LinkInfo};
+use hawser_limit::{Limit, Limits, NamedLink, Remote};
 
-use hawser_bundle::LinkInfo;
-use serde::Serialize;
-
-/// The names of links whose limits are not in force, each with the reason.
-pub type FailedLinks = BTreeMap<String, String>;
-
-/// Puts limits into force and counts. The calls may block.
-pub trait Limits: Send + Sync {
-    /// Puts the limits of all links into force: those listed, and no others. Called again with the
-    /// same limits, it changes nothing. Returns the links for which that failed: they keep no other from
-    /// its limits.
-    ///
-    /// # Errors
-    /// When no limits can be put into force.
-    fn apply(&self, links: &LinkInfo) -> Result<FailedLinks, LimitsError>;
-
-    /// What the links carried, by their names in [`LinkInfo`].
-    ///
-    /// # Errors
-    /// When the counters cannot be read.
-    fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError>;
-
-    /// Removes all limits that can be removed.
-    ///
-    /// # Errors
-    /// When some are left.
-    fn reset(&self) -> Result<(), LimitsError>;
+/// The links, under their names in [`LinkInfo`].
+pub(crate) fn named(links: &LinkInfo) -> Vec<NamedLink<String>> {
+    let named = |(name, link): (&String, &LimitedLink)| NamedLink {
+        name: name.clone(),
+        remote: Remote {
+            address: link.ip,
+            port: link.port,
+        },
+        device: link.device.clone(),
+        limits: limits(link),
+    };
+    links.0.iter().map(named).collect()
 }
 
-/// The reason why limits are not in force, or their counters not known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct LimitsError(String);
-
-impl LimitsError {
-    /// An error with a reason in one line.
-    pub fn new(reason: impl std::fmt::Display) -> Self {
-        Self(reason.to_string())
+fn limits(link: &LimitedLink) -> Limits {
+    let limit = |kbit: Option<u64>| {
+        let kbit = kbit.or(link.bandwidth);
+        kbit.map(|kbit| Limit::new(kbit.saturating_mul(1000)))
+    };
+    Limits {
+        egress: limit(link.egress),
+        ingress: limit(link.ingress),
     }
 }
 
-/// What one direction of a link carried since its limit was set up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    /// Bytes of frames.
-    pub bytes: u64,
-    /// Packets.
-    pub packets: u64,
-    /// Packets that were dropped.
-    pub drops: u64,
-    /// Bytes that wait in the queue now.
-    pub backlog: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a link carried. A direction without a limit is not counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkUsage {
-    /// The name of the link in [`LinkInfo`].
-    pub link: String,
-    /// To the neighbour.
-    pub egress: Option<Counters>,
-    /// From the neighbour.
-    pub ingress: Option<Counters>,
+    #[test]
+    fn links_have_their_limits_or_those_of_both_directions() {
+        let mut links = LinkInfo::default();
+        let mut add = |name: &str, port, egress, ingress| {
+            let ip = "127.0.0.1".parse().unwrap();
+            let link = LimitedLink::new(7, ip, Some(port), egress, ingress);
+            links.0.insert(name.to_owned(), link.unwrap());
+        };
+        add("1", 50000, Some(500_000), Some(500_000));
+        add("2", 50001, None, Some(0));
+        let named = named(&links);
+        let remote = |port| Remote {
+            address: "127.0.0.1".parse().unwrap(),
+            port: Some(port),
+        };
+        let both = Limits::both(Limit::new(500_000));
+        assert_eq!((named[0].remote, named[0].limits), (remote(50000), both));
+        let nothing = named[1].limits;
+        assert_eq!(
+            (named[1].name.as_str(), named[1].remote),
+            ("2", remote(50001))
+        );
+        assert_eq!(
+            (nothing.egress, nothing.ingress),
+            (None, Some(Limit::new(0)))
+        );
+    }
 }

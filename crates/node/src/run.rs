@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bundle::{Bundle, Manifest};
+use hawser_limit::{EnforceError, Enforcer, FailedLinks};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -14,7 +15,7 @@ use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
 use crate::follow::{FailedLink, Follower, Outcome, Update};
-use crate::limits::{FailedLinks, Limits, LimitsError};
+use crate::limits::named;
 use crate::services::Services;
 
 /// Waits before limits that could not be put into force are tried again.
@@ -28,7 +29,7 @@ pub struct Options {
     /// The `hawser` program, whose commands `router run` and `control run` are the services.
     pub program: PathBuf,
     /// What limits the links; `None` for an AS whose links are not limited here.
-    pub limits: Option<Arc<dyn Limits>>,
+    pub limits: Option<Arc<dyn Enforcer<String>>>,
 }
 
 /// Runs the AS in `folder` until `stop` completes: its services and its limits, and follows its
@@ -77,7 +78,7 @@ struct InForce {
     /// Whether they are in force, but for those of `failed`.
     is: bool,
     /// The links whose limits are not.
-    failed: FailedLinks,
+    failed: FailedLinks<String>,
     /// When they are set again; `None` if there are none to set.
     again: Option<Instant>,
 }
@@ -215,10 +216,11 @@ impl Node {
         };
         let applied = match self.bundle.link_info() {
             Ok(links) => {
-                let applied = tokio::task::spawn_blocking(move || limits.apply(&links)).await;
-                applied.unwrap_or_else(|panic| Err(LimitsError::new(panic)))
+                let links = named(&links);
+                let applied = tokio::task::spawn_blocking(move || limits.enforce(&links)).await;
+                applied.unwrap_or_else(|panic| Err(EnforceError::new(panic)))
             }
-            Err(error) => Err(LimitsError::new(error)),
+            Err(error) => Err(EnforceError::new(error)),
         };
         match applied {
             Ok(failed) => {
@@ -337,7 +339,7 @@ impl Node {
         }
         if let Some(limits) = self.options.limits.take() {
             let reset = tokio::task::spawn_blocking(move || limits.reset()).await;
-            let reset = reset.unwrap_or_else(|panic| Err(LimitsError::new(panic)));
+            let reset = reset.unwrap_or_else(|panic| Err(EnforceError::new(panic)));
             if let Err(error) = reset {
                 let reason = format!("they are still there: {error}");
                 self.tell(Event::LimitsFailed { reason });

@@ -182,7 +182,7 @@ fn event(at: u64, revision: u64, used: &[Use]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hawser_coordinator::{Counters, LinkId};
+    use hawser_coordinator::{LinkCounters, LinkId};
 
     use super::*;
 
@@ -191,7 +191,7 @@ mod tests {
         let of = |link, direction, rate| Use {
             link: LinkId(link),
             direction,
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
             rate,
         };
         let used = [

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hawser_coordinator::{Counters, Direction, LinkId, LinkUsage, State};
+use hawser_coordinator::{Direction, LinkCounters, LinkId, LinkUsage, State};
 use hawser_topology::IsdAsn;
 
 use crate::history::{History, Series};
@@ -16,14 +16,14 @@ pub(crate) type Reports = BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)>;
 /// What is known of a link in one direction.
 #[derive(Debug, Default)]
 struct Track {
-    counters: Option<(u64, Counters)>,
+    counters: Option<(u64, LinkCounters)>,
     rate: Option<f64>,
     history: History,
 }
 
 impl Track {
     /// Takes in counters of the time `at`.
-    fn observe(&mut self, at: u64, counters: Option<Counters>) {
+    fn observe(&mut self, at: u64, counters: Option<LinkCounters>) {
         let Some(counters) = counters else {
             (self.counters, self.rate) = (None, None);
             return;
@@ -51,7 +51,7 @@ impl Track {
 pub(crate) struct Use {
     pub link: LinkId,
     pub direction: Direction,
-    pub counters: Counters,
+    pub counters: LinkCounters,
     /// Bit/s, if there are two reports.
     pub rate: Option<f64>,
 }
@@ -122,9 +122,9 @@ mod tests {
     fn report(at: u64, bytes: u64) -> Reports {
         let usage = LinkUsage {
             link: LinkId(1),
-            egress: Some(Counters {
+            egress: Some(LinkCounters {
                 bytes,
-                ..Counters::default()
+                ..LinkCounters::default()
             }),
             ingress: None,
         };

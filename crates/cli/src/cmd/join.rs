@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
-use hawser_node::{Event, Folder, KernelLimits, Limits, Options};
+use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
+use hawser_node::{Event, Folder, Options};
 use hawser_topology::{IsdAsn, as_folder};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
@@ -64,8 +65,12 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
     if once {
         return Ok(());
     }
-    let limits: Option<Arc<dyn Limits>> = match current.manifest()?.role {
-        Role::AttachmentPoint => Some(Arc::new(KernelLimits::open()?)),
+    let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
+        Role::AttachmentPoint => {
+            let (limiter, all_others) = (Limiter::open()?, Limits::default());
+            let limits = KernelEnforcer::new(limiter, Scope::OwnDevices, all_others);
+            Some(Arc::new(limits))
+        }
         Role::User => None,
     };
     let options = Options {

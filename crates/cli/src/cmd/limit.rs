@@ -2,7 +2,6 @@
 
 mod apply;
 mod failed;
-mod kernel;
 mod letters;
 mod reset;
 mod serve;

@@ -1,12 +1,13 @@
 use std::fs;
 
 use hawser_bundle::Role as AsRole;
+use hawser_limit::Direction;
 use hawser_topology::{AsTopology, LinkTo};
 use hawser_trust::{Signer, Store};
 
 use super::*;
 use crate::coordinator::{NewAttachmentPoint, NewCoreLink, NewLink, NewUserAs};
-use crate::limits::{Direction, Limits};
+use crate::limits::Limits;
 use crate::link::Link;
 use crate::user::{Role, UserId};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
 use crate::error::ChangeError;
-use crate::limits::{Direction, Limits};
+use crate::limits::Limits;
 use crate::link::{CoreLink, Link, LinkEnd, LinkId};
 use crate::state::State;
 

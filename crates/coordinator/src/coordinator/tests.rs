@@ -1,10 +1,11 @@
 //! Changes of the state, by whom they may be made, and what of them survives.
 
 use hawser_http::{Token, TokenHash};
+use hawser_limit::{Direction, LinkCounters};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::limits::{Counters, Direction, LimitError, Limits};
+use crate::limits::{LimitError, Limits};
 use crate::link::Link;
 use crate::user::{Role, User, UserId};
 
@@ -451,7 +452,7 @@ fn what_machines_report_is_checked() {
     let bed = Bed::new();
     let of = |link| LinkUsage {
         link,
-        egress: Some(Counters::default()),
+        egress: Some(LinkCounters::default()),
         ingress: None,
     };
     bed.coordinator

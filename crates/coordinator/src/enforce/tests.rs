@@ -2,18 +2,18 @@
 
 use std::sync::Mutex;
 
+use hawser_limit::{Direction, LinkCounters};
 use tempfile::tempdir;
 use tokio::sync::watch;
 
 use super::*;
 use crate::access::Actor;
 use crate::coordinator::tests::{attachment_point, network};
-use crate::limits::{Counters, Direction};
-use crate::link::LinkId;
+use crate::link::{FailedLinks, LinkId, LinkUsage};
 
 /// What is in force; each call is answered as told.
 struct Kernel {
-    in_force: watch::Sender<Vec<EnforcedLink>>,
+    in_force: watch::Sender<Vec<NamedLink<LinkId>>>,
     fails: Mutex<Option<String>>,
     failed: Mutex<FailedLinks>,
 }
@@ -29,22 +29,22 @@ impl Kernel {
 
     async fn until(&self, link: LinkId, egress: Option<u64>) {
         let mut in_force = self.in_force.subscribe();
-        let is_it = |links: &Vec<EnforcedLink>| {
+        let is_it = |links: &Vec<NamedLink<LinkId>>| {
             links
                 .iter()
-                .any(|one| one.link == link && one.limits.egress == egress)
+                .any(|one| one.name == link && one.limits.egress == egress.map(Limit::new))
         };
         in_force.wait_for(is_it).await.unwrap();
     }
 }
 
-impl Enforcer for Kernel {
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError> {
+impl Enforcer<LinkId> for Kernel {
+    fn enforce(&self, links: &[NamedLink<LinkId>]) -> Result<FailedLinks, EnforceError> {
         if let Some(reason) = self.fails.lock().unwrap().clone() {
-            return Err(EnforceError(reason));
+            return Err(EnforceError::new(reason));
         }
         let failed = self.failed.lock().unwrap().clone();
-        let links = links.iter().filter(|one| !failed.contains_key(&one.link));
+        let links = links.iter().filter(|one| !failed.contains_key(&one.name));
         self.in_force.send_replace(links.cloned().collect());
         Ok(failed)
     }
@@ -52,14 +52,18 @@ impl Enforcer for Kernel {
     fn usage(&self) -> Result<Vec<LinkUsage>, EnforceError> {
         let links = self.in_force.borrow();
         let usage = links.iter().map(|one| LinkUsage {
-            link: one.link,
-            egress: Some(Counters {
+            link: one.name,
+            egress: Some(LinkCounters {
                 bytes: 1,
-                ..Counters::default()
+                ..LinkCounters::default()
             }),
             ingress: None,
         });
         Ok(usage.collect())
+    }
+
+    fn reset(&self) -> Result<(), EnforceError> {
+        unreachable!("limits outlast the service")
     }
 }
 
@@ -89,7 +93,7 @@ async fn a_limit_that_is_stored_gets_into_force() {
         coordinator.deployed(attachment_point(), version).await,
         Ok(())
     );
-    assert_eq!(kernel.in_force.borrow()[0].limits.egress, Some(2_000_000));
+    assert_eq!(kernel.in_force.borrow()[0].limits.egress, Some(Limit::new(2_000_000)));
 
     *kernel.fails.lock().unwrap() = Some("no permission".into());
     let version = set(&coordinator, link, 3_000_000);

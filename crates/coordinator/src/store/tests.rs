@@ -2,6 +2,7 @@
 
 mod damage;
 
+use hawser_limit::Direction;
 use tempfile::tempdir;
 
 use super::*;
@@ -9,7 +10,6 @@ use crate::access::Actor;
 use crate::change::ChangeKind;
 use crate::coordinator::Coordinator;
 use crate::coordinator::tests::network;
-use crate::limits::Direction;
 
 /// Changes the tables of a closed store.
 fn edit(folder: &Path, change: impl FnOnce(&WriteTransaction)) {

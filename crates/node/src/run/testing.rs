@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser_bundle::{Bundle, Coordinator, LimitedLink, LinkInfo, Manifest, Role};
+use hawser_limit::{EnforceError, Enforcer, FailedLinks, LinkCounters, LinkUsage, NamedLink};
 use hawser_topology::{AsTopology, BorderRouter, IsdAsn};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -17,8 +18,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-
-use crate::limits::{Counters, FailedLinks, Limits, LimitsError, LinkUsage};
 
 pub(crate) const TOKEN: &str = "right";
 
@@ -82,26 +81,26 @@ pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
 /// Limits that are remembered, and fail as often as wanted.
 #[derive(Default)]
 pub(crate) struct FakeLimits {
-    pub applied: Mutex<Vec<LinkInfo>>,
+    pub applied: Mutex<Vec<Vec<NamedLink<String>>>>,
     pub failures: Mutex<u32>,
     /// The links that fail the next time.
-    pub failed: Mutex<FailedLinks>,
+    pub failed: Mutex<FailedLinks<String>>,
     pub resets: Mutex<u32>,
 }
 
-impl Limits for FakeLimits {
-    fn apply(&self, links: &LinkInfo) -> Result<FailedLinks, LimitsError> {
+impl Enforcer<String> for FakeLimits {
+    fn enforce(&self, links: &[NamedLink<String>]) -> Result<FailedLinks<String>, EnforceError> {
         let mut failures = self.failures.lock().unwrap();
         if *failures > 0 {
             *failures -= 1;
-            return Err(LimitsError::new("no permission"));
+            return Err(EnforceError::new("no permission"));
         }
-        self.applied.lock().unwrap().push(links.clone());
+        self.applied.lock().unwrap().push(links.to_vec());
         Ok(std::mem::take(&mut *self.failed.lock().unwrap()))
     }
 
-    fn usage(&self) -> Result<Vec<LinkUsage>, LimitsError> {
-        let egress = Some(Counters {
+    fn usage(&self) -> Result<Vec<LinkUsage<String>>, EnforceError> {
+        let egress = Some(LinkCounters {
             bytes: 1000,
             packets: 1,
             drops: 0,
@@ -115,7 +114,7 @@ impl Limits for FakeLimits {
         }])
     }
 
-    fn reset(&self) -> Result<(), LimitsError> {
+    fn reset(&self) -> Result<(), EnforceError> {
         *self.resets.lock().unwrap() += 1;
         Ok(())
     }

@@ -188,10 +188,10 @@ async fn changed_limits_restart_nothing_and_other_changes_do() {
     assert_eq!(node.pids(), pids);
     let rates = || {
         let applied = node.limits.applied.lock().unwrap();
-        let rates = applied.iter().map(|links| links.0["5"].egress);
-        rates.collect::<Vec<_>>()
+        let rates = applied.iter().map(|links| links[0].limits.egress);
+        rates.map(|limit| limit.unwrap().rate).collect::<Vec<_>>()
     };
-    assert_eq!(rates(), [Some(500), Some(800)]);
+    assert_eq!(rates(), [500_000, 800_000]);
 
     coordinator.set(&limited(followed(3, "b", at, TOKEN), 800_000));
     node.until(changed(3, true)).await;

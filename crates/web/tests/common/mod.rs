@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hawser_coordinator::{
-    Access, Actor, Configurations, Coordinator, Counters, EnforceError, EnforcedLink, Enforcer,
-    FailedLinks, LinkId, LinkUsage, Role, User, enforce_locally,
+    Access, Actor, Configurations, Coordinator, FailedLinks, LinkCounters, LinkId, LinkUsage, Role,
+    User, enforce_locally,
 };
 use hawser_fuzz::{Answered, Description};
 use hawser_http::{Listener, Token};
+use hawser_limit::{EnforceError, Enforcer, NamedLink};
 use hawser_topology::IsdAsn;
 use hawser_web::{App, AppOptions, router, sample};
 use serde_json::{Value, json};
@@ -24,24 +25,25 @@ use tokio::task::JoinSet;
 /// A kernel that does what it is told, on whose links some traffic flows.
 #[derive(Default)]
 pub struct Kernel {
-    pub in_force: watch::Sender<Vec<EnforcedLink>>,
+    pub in_force: watch::Sender<Vec<NamedLink<LinkId>>>,
     carried: Mutex<BTreeMap<LinkId, (u64, f64)>>,
 }
 
 impl Kernel {
     /// Waits until the limit of a link to the user AS is in force.
     pub async fn until(&self, link: u64, egress: Option<u64>) {
-        let is_it = |links: &Vec<EnforcedLink>| {
+        let is_it = |links: &Vec<NamedLink<LinkId>>| {
             let mut links = links.iter();
-            links.any(|one| one.link == LinkId(link) && one.limits.egress == egress)
+            let rate = |one: &NamedLink<LinkId>| one.limits.egress.map(|limit| limit.rate);
+            links.any(|one| one.name == LinkId(link) && rate(one) == egress)
         };
         let mut in_force = self.in_force.subscribe();
         in_force.wait_for(is_it).await.unwrap();
     }
 }
 
-impl Enforcer for Kernel {
-    fn enforce(&self, links: &[EnforcedLink]) -> Result<FailedLinks, EnforceError> {
+impl Enforcer<LinkId> for Kernel {
+    fn enforce(&self, links: &[NamedLink<LinkId>]) -> Result<FailedLinks, EnforceError> {
         self.in_force.send_replace(links.to_vec());
         Ok(FailedLinks::new())
     }
@@ -50,25 +52,29 @@ impl Enforcer for Kernel {
         let mut carried = self.carried.lock().unwrap();
         let links = self.in_force.borrow();
         let usage = links.iter().map(|one| {
-            let (bytes, phase) = carried.entry(one.link).or_insert((0, one.link.0 as f64));
+            let (bytes, phase) = carried.entry(one.name).or_insert((0, one.name.0 as f64));
             *phase += 0.09;
-            let limit = one.limits.egress.unwrap_or(20_000_000) as f64;
+            let limit = one.limits.egress.map_or(20_000_000, |limit| limit.rate) as f64;
             // Some links run into their limit, others do not.
             let share = (0.75 + 0.45 * phase.sin() + 0.1 * (7.3 * *phase).sin()).clamp(0.02, 1.0);
             *bytes += (limit * share / 8.0) as u64;
-            let counters = |bytes: u64| Counters {
+            let counters = |bytes: u64| LinkCounters {
                 bytes,
                 packets: bytes / 1400,
                 drops: bytes / 300_000,
                 backlog: if share > 0.99 { 12_000 } else { 0 },
             };
             LinkUsage {
-                link: one.link,
+                link: one.name,
                 egress: Some(counters(*bytes)),
                 ingress: Some(counters(*bytes / 3)),
             }
         });
         Ok(usage.collect())
+    }
+
+    fn reset(&self) -> Result<(), EnforceError> {
+        unreachable!("limits outlast the service")
     }
 }
 

@@ -7,12 +7,11 @@ use hawser_coordinator::{
     Actor, ChangeError, Coordinator, Limits, NewAttachmentPoint, NewLink, NewUserAs,
     enforce_locally,
 };
-use hawser_limit::Remote;
+use hawser_limit::{KernelEnforcer, Limit, Limiter, Remote, Scope};
 use hawser_limit_file::{LimitsError, Link, LinkFile};
 use hawser_topology::IsdAsn;
 use hawser_web::App;
 
-use super::kernel::Kernel;
 use super::wanted::{ReplaceArgs, topology};
 use crate::cmd::pages::{PagesArgs, state_folder};
 use crate::cmd::process;
@@ -48,7 +47,9 @@ pub struct ServeArgs {
 /// Serves until this process gets SIGINT or SIGTERM. The limits stay in force then.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let default = args.default.and_then(|RateArg(rate)| rate);
-    let kernel = Kernel::open(args.replace.replace, default)?;
+    let default = default.map(Limit::new).map(hawser_limit::Limits::both);
+    let limiter = Limiter::open()?.with_replace(args.replace.replace);
+    let kernel = KernelEnforcer::new(limiter, Scope::AllDevices, default.unwrap_or_default());
     let folder = match &args.state {
         Some(folder) => folder.clone(),
         None => state_folder("limit")?,

@@ -1,0 +1,107 @@
+//! Limits of links that have names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::limit::{Counters, Direction, Limits, Remote};
+
+/// A link to be limited, under a name of type `K`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLink<K> {
+    /// Its name.
+    pub name: K,
+    /// What tells its packets from others.
+    pub remote: Remote,
+    /// The network interface; `None` for that of the route to the address.
+    pub device: Option<String>,
+    /// Its limits.
+    pub limits: Limits,
+}
+
+/// The links whose limits are not in force, each with the reason in one line.
+pub type FailedLinks<K> = BTreeMap<K, String>;
+
+/// What a link carried; `None` in a direction that is not limited, and so not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkUsage<K> {
+    /// The name of the link.
+    pub link: K,
+    /// What was sent.
+    #[serde(default = "Option::default")]
+    pub egress: Option<LinkCounters>,
+    /// What was received.
+    #[serde(default = "Option::default")]
+    pub ingress: Option<LinkCounters>,
+}
+
+impl<K> LinkUsage<K> {
+    /// The counters of a direction.
+    pub fn of(&self, direction: Direction) -> Option<LinkCounters> {
+        match direction {
+            Direction::Egress => self.egress,
+            Direction::Ingress => self.ingress,
+        }
+    }
+}
+
+/// What a link carried in one direction since its limit was set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkCounters {
+    /// Bytes of frames that passed.
+    pub bytes: u64,
+    /// Packets that passed.
+    pub packets: u64,
+    /// Packets that were dropped.
+    pub drops: u64,
+    /// Bytes that wait in the queue now.
+    pub backlog: u64,
+}
+
+impl From<Counters> for LinkCounters {
+    fn from(counters: Counters) -> Self {
+        Self {
+            bytes: counters.bytes,
+            packets: counters.packets,
+            drops: counters.drops.into(),
+            backlog: counters.backlog.into(),
+        }
+    }
+}
+
+/// Why limits are not in force, or their counters not known, in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct EnforceError(String);
+
+impl EnforceError {
+    /// An error with this reason.
+    pub fn new(reason: impl ToString) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+/// What brings limits into force, as the kernel does. The calls may block.
+pub trait Enforcer<K>: Send + Sync {
+    /// Has exactly these links limited. Called again with the same links, it changes nothing. Returns
+    /// those for which that failed: they keep no other from its limits.
+    ///
+    /// # Errors
+    /// When no link can be limited; what was in force then stays as far as possible.
+    fn enforce(&self, links: &[NamedLink<K>]) -> Result<FailedLinks<K>, EnforceError>;
+
+    /// What the links carried.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    fn usage(&self) -> Result<Vec<LinkUsage<K>>, EnforceError>;
+
+    /// Removes all limits that can be removed.
+    ///
+    /// # Errors
+    /// When some are left.
+    fn reset(&self) -> Result<(), EnforceError>;
+}
