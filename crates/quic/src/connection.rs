@@ -46,6 +46,8 @@ pub struct Stats {
     pub mtu: u16,
     /// What data takes that arrived and was not read, in bytes of memory.
     pub held: u64,
+    /// The most that it has taken.
+    pub peak_held: u64,
 }
 
 /// Why a datagram is not sent.
@@ -163,6 +165,7 @@ impl Connection {
     /// Counters and estimates.
     pub fn stats(&self) -> Stats {
         let (all, path) = self.0.quic.stats();
+        let (held, peak_held) = self.0.quic.held();
         Stats {
             rtt: path.rtt,
             congestion: self.0.congestion.get(),
@@ -171,7 +174,8 @@ impl Connection {
             packets_sent: all.sent_packets,
             lost: all.lost_packets,
             mtu: path.current_mtu,
-            held: self.0.quic.held() as u64,
+            held: held as u64,
+            peak_held: peak_held as u64,
         }
     }
 

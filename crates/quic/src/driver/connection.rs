@@ -214,9 +214,10 @@ impl Connection {
         (state.quic.stats(), path)
     }
 
-    /// What unread data takes, in bytes of memory.
-    pub(crate) fn held(&self) -> usize {
-        self.lock().held
+    /// What unread data takes, and the most that it has taken, in bytes of memory.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.held, state.peak_held)
     }
 
     /// Lets the receive window grow.

@@ -59,6 +59,8 @@ pub(super) struct ConnectionState {
     pub(super) window: ReceiveWindow,
     /// What unread data of all streams takes, in bytes of memory.
     pub(super) held: usize,
+    /// The most that it was.
+    pub(super) peak_held: usize,
     /// Its number among the connections whose peers are unknown, with what they know to be held.
     pub(super) unknown: Option<Number>,
     accounted: usize,
@@ -119,6 +121,7 @@ impl ConnectionState {
             opened: VecDeque::new(),
             window: ReceiveWindow::new(now),
             held: 0,
+            peak_held: 0,
             unknown: None,
             accounted: 0,
             send_window: 0,
@@ -320,6 +323,7 @@ impl ConnectionState {
             let _ = chunks.finalize();
         }
         self.held = self.held + stream.held() - held;
+        self.peak_held = self.peak_held.max(self.held);
         if stream.is_readable() {
             self.woken.extend(stream.reader.take());
         }
