@@ -93,7 +93,10 @@ async fn a_limit_that_is_stored_gets_into_force() {
         coordinator.deployed(attachment_point(), version).await,
         Ok(())
     );
-    assert_eq!(kernel.in_force.borrow()[0].limits.egress, Some(Limit::new(2_000_000)));
+    assert_eq!(
+        kernel.in_force.borrow()[0].limits.egress,
+        Some(Limit::new(2_000_000))
+    );
 
     *kernel.fails.lock().unwrap() = Some("no permission".into());
     let version = set(&coordinator, link, 3_000_000);

@@ -21,7 +21,7 @@ use crate::view::{LinkView, LinksView};
 const MAX_WAIT: u64 = 10;
 
 /// Rates to set: absent to leave one as it is, `null` for none.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rates {
     #[serde(default, deserialize_with = "given")]
@@ -35,7 +35,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64
 }
 
 impl Rates {
-    fn list(&self) -> Vec<(Direction, Option<u64>)> {
+    fn list(&self) -> ByDirection {
         let all = [
             (Direction::Egress, self.egress),
             (Direction::Ingress, self.ingress),
@@ -50,10 +50,28 @@ impl Rates {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patch {
-    #[serde(default)]
-    limit: Rates,
-    #[serde(default)]
-    maximum: Rates,
+    #[serde(default, deserialize_with = "some")]
+    limit: Option<Rates>,
+    #[serde(default, deserialize_with = "some")]
+    maximum: Option<Rates>,
+}
+
+/// Rates by direction.
+type ByDirection = Vec<(Direction, Option<u64>)>;
+
+impl Patch {
+    /// Those of the limit and of the maximum. `None` if neither is given, or one has no direction.
+    fn rates(&self) -> Option<[ByDirection; 2]> {
+        let given = [&self.limit, &self.maximum];
+        let rates = given.map(|rates| rates.as_ref().map(Rates::list));
+        let sets_nothing = rates.iter().flatten().any(Vec::is_empty);
+        let is_empty = rates.iter().all(Option::is_none);
+        (!sets_nothing && !is_empty).then(|| rates.map(Option::unwrap_or_default))
+    }
+}
+
+fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rates>, D::Error> {
+    Rates::deserialize(deserializer).map(Some)
 }
 
 fn id(text: &str) -> Result<LinkId, JsonError> {
@@ -130,12 +148,11 @@ pub(crate) async fn set(
     let id = id(&text)?;
     let wait = Query::new(query.as_deref(), &["wait"])?.number("wait")?;
     let patch: Patch = read_json(body, MAX_BODY).await?;
-    let (limit, maximum) = (patch.limit.list(), patch.maximum.list());
-    if limit.is_empty() && maximum.is_empty() {
+    let Some([limit, maximum]) = patch.rates() else {
         return Err(bad(
             "nothing to set: give `limit` or `maximum` with `egress` or `ingress`",
         ));
-    }
+    };
     let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
     let link = change(move || coordinator.set_rates(&actor, id, &maximum, &limit)).await?;
     if let Some(wait) = wait {
@@ -208,13 +225,14 @@ mod tests {
     #[test]
     fn any_body_is_read_or_refused() {
         let valid = [
-            r#"{"limit":{"egress":1000000,"ingress":null},"maximum":{}}"#,
-            r#"{"maximum":{"ingress":0}}"#,
+            r#"{"limit":{"egress":1000000,"ingress":null}}"#,
+            r#"{"maximum":{"ingress":0},"limit":{}}"#,
         ];
         let valid: Vec<_> = valid.iter().map(|text| text.as_bytes().to_vec()).collect();
         fuzz(&valid, |bytes| {
-            if let Ok(patch) = serde_json::from_slice::<Patch>(bytes) {
-                assert!(patch.limit.list().len() + patch.maximum.list().len() <= 4);
+            let patch = serde_json::from_slice::<Patch>(bytes).ok();
+            if let Some(rates) = patch.and_then(|patch| patch.rates()) {
+                assert!((1..=4).contains(&rates.concat().len()));
             }
         });
         let patch: Patch = serde_json::from_slice(&valid[0]).unwrap();
@@ -222,7 +240,8 @@ mod tests {
             (Direction::Egress, Some(1_000_000)),
             (Direction::Ingress, None),
         ];
-        assert_eq!(patch.limit.list(), limits);
-        assert!(patch.maximum.list().is_empty());
+        assert_eq!(patch.rates(), Some([limits.to_vec(), Vec::new()]));
+        let patch: Patch = serde_json::from_slice(&valid[1]).unwrap();
+        assert_eq!(patch.rates(), None);
     }
 }

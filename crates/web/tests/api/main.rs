@@ -120,6 +120,13 @@ async fn a_user_sets_limits_of_own_links_and_they_get_into_force() {
         ),
         (
             "alice",
+            "PATCH /api/v1/links/1",
+            r#"{"limit":{},"maximum":{"egress":9000}}"#,
+            400,
+            "nothing to set",
+        ),
+        (
+            "alice",
             "PATCH /api/v1/links/1?wiat=1",
             LIMIT,
             400,
