@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use hawser_coordinator::{Access, Configurations};
 use hawser_web::{App, AppOptions};
 
-use super::pages::{PagesArgs, state_folder};
+use super::folders;
+use super::pages::PagesArgs;
 use super::process;
 use crate::failure::{Doing, Failure};
 
@@ -35,7 +36,7 @@ pub struct CoordinatorArgs {
 pub fn run(args: &CoordinatorArgs) -> Result<(), Failure> {
     let folder = match &args.state {
         Some(folder) => folder.clone(),
-        None => state_folder("coordinator")?,
+        None => folders::state("coordinator", "--state")?,
     };
     let ca = args.url_ca.as_deref().map(|path| {
         let text = std::fs::read_to_string(path);

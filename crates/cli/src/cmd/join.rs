@@ -16,7 +16,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
 
 use self::report::{Joined, show};
-use super::{files, print, process};
+use super::{files, folders, print, process};
 use crate::failure::{Doing, Failure};
 
 /// How long it is held back that a service ended.
@@ -127,14 +127,5 @@ fn read(path: &Path) -> Result<Bundle, Failure> {
 
 /// The folder of an AS when none is named.
 fn default_dir(isd_as: IsdAsn) -> Result<PathBuf, Failure> {
-    let place = if rustix::process::geteuid().is_root() {
-        PathBuf::from("/var/lib/hawser")
-    } else {
-        let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
-        let data = data.filter(|path| path.is_absolute()).or_else(home);
-        let none = || Failure::usage("no folder for the AS: set HOME, or name one with --dir");
-        data.ok_or_else(none)?.join("hawser")
-    };
-    Ok(place.join("as").join(as_folder(isd_as)))
+    Ok(folders::state("as", "--dir")?.join(as_folder(isd_as)))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use hawser_shim::map::{Destination, MapFile, Target};
 
-use crate::cmd::config;
+use crate::cmd::folders;
 use crate::failure::Failure;
 
 /// The name of the file in the folder of configuration.
@@ -81,7 +81,7 @@ impl MapFileArgs {
         if let Some(path) = &self.file {
             return Ok((path.clone(), true));
         }
-        Ok((config::folder()?.join(FILE), false))
+        Ok((folders::config()?.join(FILE), false))
     }
 
     /// Reads the map. A file that was not named need not exist.

@@ -10,7 +10,7 @@ use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
 
 use super::address::Listen;
-use super::files;
+use super::{files, folders};
 use crate::failure::Failure;
 use crate::out::errln;
 
@@ -72,11 +72,7 @@ impl HostArgs {
 
 /// The folder with what `server` has.
 async fn fetch(server: &Server) -> Result<Result<PathBuf, JoinError>, Failure> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
-    let state = state.filter(|path| path.is_absolute()).or_else(home);
-    let none = || Failure::usage("no folder for what --bootstrap fetches: set HOME");
-    let state = state.ok_or_else(none)?.join("hawser/bootstrap");
+    let state = folders::fetched("bootstrap")?;
     let joined = match hawser_bootstrap::join(server, &state).await {
         Ok(joined) => joined,
         Err(error) => return Ok(Err(error)),

@@ -159,15 +159,3 @@ fn write_token(file: &Path, token: &Token) -> std::io::Result<()> {
     written.sync_all()?;
     fs::rename(&new, file)
 }
-
-/// The folder of a kind of state when none is named: for root in /var/lib, else in the user's own.
-pub fn state_folder(kind: &str) -> Result<PathBuf, Failure> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/hawser").join(kind));
-    }
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
-    let data = data.filter(|path| path.is_absolute()).or_else(home);
-    let none = || Failure::usage("no folder for the state: set HOME, or name one with --state");
-    Ok(data.ok_or_else(none)?.join("hawser").join(kind))
-}

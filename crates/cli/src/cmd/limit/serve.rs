@@ -13,7 +13,8 @@ use hawser_topology::IsdAsn;
 use hawser_web::App;
 
 use super::wanted::{ReplaceArgs, topology};
-use crate::cmd::pages::{PagesArgs, state_folder};
+use crate::cmd::folders;
+use crate::cmd::pages::PagesArgs;
 use crate::cmd::process;
 use crate::cmd::quantity::{RateArg, limit_or_none};
 use crate::failure::{Doing, Failure};
@@ -52,7 +53,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let kernel = KernelEnforcer::new(limiter, Scope::AllDevices, default.unwrap_or_default());
     let folder = match &args.state {
         Some(folder) => folder.clone(),
-        None => state_folder("limit")?,
+        None => folders::state("limit", "--state")?,
     };
     // What is wrong with the file is said before anything is made.
     let links = links(args)?;

@@ -6,7 +6,7 @@ use std::{fs, io};
 use hawser_topology::write_json;
 use serde::{Deserialize, Serialize};
 
-use crate::cmd::config;
+use crate::cmd::folders;
 use crate::failure::{Doing, Failure};
 
 /// The name of the file in which `-b` and `-p` are kept.
@@ -27,7 +27,7 @@ pub struct Settings {
 impl Settings {
     /// Reads them; if nothing was kept, there are none.
     pub fn read() -> Result<Self, Failure> {
-        let path = config::folder()?.join(FILE);
+        let path = folders::config()?.join(FILE);
         match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
                 let path = path.display();
@@ -42,7 +42,7 @@ impl Settings {
 
     /// Keeps them.
     pub fn write(&self) -> Result<(), Failure> {
-        let folder = config::folder()?;
+        let folder = folders::config()?;
         fs::create_dir_all(&folder).doing(format_args!("making {}", folder.display()))?;
         Ok(write_json(&folder.join(FILE), self)?)
     }

@@ -9,7 +9,7 @@ use hawser_topology::{AsTopology, read_json};
 
 use super::failed::Failed;
 use super::settings::Settings;
-use crate::cmd::config;
+use crate::cmd::folders;
 use crate::cmd::quantity::{RateArg, limit_or_none};
 use crate::failure::Failure;
 
@@ -97,7 +97,7 @@ impl WantedArgs {
         if let Some(path) = &settings.links {
             return Ok(Some(path.clone()));
         }
-        let folder = config::folder()?;
+        let folder = folders::config()?;
         let [first, second] = FILES.map(|name| folder.join(name));
         Ok(match second.exists() && !first.exists() {
             true => Some(second),
