@@ -61,8 +61,6 @@ pub(crate) struct NewLane {
     /// Messages of the connection over the same path.
     pub messages: UnboundedSender<Message>,
     pub events: UnboundedSender<(LaneKey, LaneEvent)>,
-    /// The beginning of the times of [`Liveness`].
-    pub began: Instant,
 }
 
 /// Counters of a lane, from the SCION/UDP payload on.
@@ -117,7 +115,8 @@ struct Outgoing {
 }
 
 impl SealedLane {
-    pub(crate) fn new(new: NewLane) -> Self {
+    /// A lane without a path. The times of [`Liveness`] count from when it `began`.
+    pub(crate) fn new(new: NewLane, began: Instant) -> Self {
         let NewLane { keys, .. } = new;
         Self {
             key: new.key,
@@ -125,7 +124,7 @@ impl SealedLane {
             table: new.table,
             liveness: Liveness::default(),
             counters: Counters::default(),
-            began: new.began,
+            began,
             overhead: keys.cipher.overhead(),
             outgoing: Mutex::new(Outgoing {
                 sealer: Sealer::new(keys.cipher, &keys.here),

@@ -172,6 +172,11 @@ impl Node {
         &self.0.served
     }
 
+    /// How this host seals its own datagrams.
+    pub(crate) fn cipher(&self) -> Cipher {
+        self.0.cipher
+    }
+
     /// How many connections of programs and servers this process may have.
     pub(crate) fn budget(&self) -> &Budget {
         &self.0.budget
@@ -221,12 +226,11 @@ impl Node {
     }
 
     /// The keys of the datagrams beside `connection`, on this `side` of it; the side that dials
-    /// chooses the cipher.
+    /// chooses the cipher, which is this host's there.
     pub(crate) fn lane_keys(
         &self,
         connection: &Connection,
         side: Side,
-        cipher: Option<Cipher>,
     ) -> Result<LaneKeys, CloseReason> {
         let client = connection.export_secret(b"EXPORTER-hawser-shim client", b"")?;
         let server = connection.export_secret(b"EXPORTER-hawser-shim server", b"")?;
@@ -235,16 +239,9 @@ impl Node {
             Side::Server => (server, client),
         };
         Ok(LaneKeys {
-            cipher: cipher.unwrap_or(self.0.cipher),
+            cipher: self.0.cipher,
             here,
             there,
         })
-    }
-
-    /// The cipher with this number, if this host takes it: unsealed datagrams only if it does not
-    /// seal its own.
-    pub(crate) fn cipher(&self, number: u8) -> Option<Cipher> {
-        let cipher = Cipher::from_u8(number)?;
-        (cipher != Cipher::Null || self.0.cipher == Cipher::Null).then_some(cipher)
     }
 }

@@ -12,22 +12,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Instant;
 
-use hawser_endhost::ScionAddr;
-use hawser_endhost::lanes::{LaneSender, Lanes};
+use hawser_endhost::lanes::Lanes;
 use hawser_endhost::socket::Socket;
 use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::ended::Watcher;
-use super::lane::{LaneEvent, LaneKey, LaneKeys, NewLane, SealedLane};
+use super::lane::{LaneKey, NewLane, SealedLane};
 use super::packets::Packets;
 use super::table::SlotTable;
 use crate::address::{Block, Slot};
 use crate::link::Role;
 use crate::protocol::datagram::FORMAT;
-use crate::protocol::{Bound, Epoch, Message};
+use crate::protocol::{Bound, Epoch};
 
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.
@@ -129,26 +127,14 @@ impl Plane {
         write(&self.0.sessions).remove(&(table.peer, table.role));
     }
 
-    /// Adds a lane, which sends by `sender`, and whose path is not known yet.
-    pub(crate) fn add(
-        &self,
-        sender: LaneSender,
-        keys: LaneKeys,
-        remote: ScionAddr,
-        table: Arc<SlotTable>,
-        messages: UnboundedSender<Message>,
-        events: UnboundedSender<(LaneKey, LaneEvent)>,
-    ) -> Arc<SealedLane> {
-        let lane = Arc::new(SealedLane::new(NewLane {
-            key: LaneKey(self.0.next_lane.fetch_add(1, Ordering::Relaxed)),
-            keys,
-            remote,
-            table,
-            sender,
-            messages,
-            events,
-            began: self.0.began,
-        }));
+    /// A number that no lane of this process has had.
+    pub(crate) fn next_lane(&self) -> LaneKey {
+        LaneKey(self.0.next_lane.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Adds a lane, whose path is not known yet.
+    pub(crate) fn add(&self, new: NewLane) -> Arc<SealedLane> {
+        let lane = Arc::new(SealedLane::new(new, self.0.began));
         let id = lane.opener().subflow_id();
         write(&self.0.by_id).insert(id, Arc::clone(&lane));
         lane

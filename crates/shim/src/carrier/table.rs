@@ -1,6 +1,5 @@
 //! Which lane carries which slot of a session, as the threads that carry packets see it.
 
-use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use super::packets::Contacts;
 use crate::address::{Block, SLOTS, Slot};
 use crate::link::Role;
 use crate::protocol::{Bound, Epoch};
+use crate::session::Bindings;
 
 /// The slots of one session, and the addresses of its packets.
 pub(crate) struct SlotTable {
@@ -164,9 +164,13 @@ impl SlotTable {
     }
 
     /// The slots that have a lane.
-    pub(crate) fn live(&self) -> BTreeSet<Slot> {
+    pub(crate) fn bindings(&self) -> Bindings {
         let slots = (1..).zip(&self.slots);
-        let live = slots.filter(|(_, entry)| entry.load().is_some());
-        live.map(|(slot, _)| slot).collect()
+        let bound = slots.filter_map(|(slot, entry)| {
+            let binding = entry.load();
+            let binding = binding.as_ref()?;
+            Some((slot, (binding.lane.key, binding.epoch)))
+        });
+        bound.collect()
     }
 }

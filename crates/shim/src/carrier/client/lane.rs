@@ -14,7 +14,7 @@ use super::{ClientDriver, trust};
 use crate::address::Block;
 use crate::address::Slot;
 use crate::carrier::control::Control;
-use crate::carrier::lane::{LaneKey, SealedLane};
+use crate::carrier::lane::{LaneKey, NewLane, SealedLane};
 use crate::carrier::node::Side;
 use crate::carrier::streams::{self, Connections, Instance};
 use crate::carrier::underlay::Underlay;
@@ -98,7 +98,7 @@ impl ClientDriver {
         let connection = control.connection.clone();
         let (Some(path), Ok(keys)) = (
             connection.path(),
-            self.node.lane_keys(&connection, Side::Client, None),
+            self.node.lane_keys(&connection, Side::Client),
         ) else {
             return Err(DialError::Path("the connection has ended".to_owned()));
         };
@@ -112,14 +112,16 @@ impl ClientDriver {
         }));
         // `SealedLane` bounds what waits.
         let (messages, outgoing) = mpsc::unbounded_channel();
-        let lane = self.node.plane().add(
-            underlay.lanes().sender(),
+        let plane = self.node.plane();
+        let lane = plane.add(NewLane {
+            key: plane.next_lane(),
             keys,
-            connection.peer(),
+            remote: connection.peer(),
             table,
+            sender: underlay.lanes().sender(),
             messages,
-            self.inboxes.events.0.clone(),
-        );
+            events: self.inboxes.events.0.clone(),
+        });
         lane.set_rtt(rtt);
         let key = lane.key;
         let driven = DrivenLane {

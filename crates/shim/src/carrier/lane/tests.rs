@@ -47,7 +47,7 @@ impl Bed {
         let (messages, outgoing) = unbounded_channel();
         let (events, happened) = unbounded_channel();
         let [own, peer] = [1, 2].map(|tag| Block::of(&PeerKey([7; 32]), tag));
-        let lane = Arc::new(SealedLane::new(NewLane {
+        let new = NewLane {
             key: LaneKey(number),
             keys: LaneKeys {
                 cipher: Cipher::Aes128Gcm,
@@ -59,8 +59,8 @@ impl Bed {
             sender: self.lanes.sender(),
             messages,
             events,
-            began: Instant::now(),
-        }));
+        };
+        let lane = Arc::new(SealedLane::new(new, Instant::now()));
         Made {
             lane,
             outgoing,

@@ -8,13 +8,11 @@ use hawser_manager::SubflowId;
 use hawser_path::Path;
 
 use super::hold::Hold;
-use super::slots::{Published, Slots};
+use super::slots::Slots;
 use crate::address::Slot;
 use crate::protocol::Epoch;
-
-/// A lane, as this process numbers them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct LaneKey(pub u64);
+use crate::session::lane_key::LaneKey;
+use crate::session::published::Published;
 
 /// Why there is a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use hawser_manager::SubflowId;
 use hawser_path::{Fingerprint, Interface};
 
-use super::{Ending, LaneKey};
+use super::Ending;
 use crate::address::{Block, Slot};
 use crate::protocol::{Epoch, Message};
+use crate::session::lane_key::LaneKey;
 
 /// A request for where connections go, as its driver numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,11 +6,10 @@ use hawser_keys::PeerKey;
 use hawser_manager::Failure;
 use hawser_path::{Path, Policy};
 
-use super::{
-    Action, ClientSession, DialError, Lane, LaneKey, LaneOrigin, RequestId, SessionError, shared,
-};
+use super::{Action, ClientSession, DialError, Lane, LaneOrigin, RequestId, SessionError, shared};
 use crate::address::Slot;
 use crate::protocol::{Epoch, Message};
+use crate::session::lane_key::LaneKey;
 
 /// Why a lane gives its slot up that does not deliver, or is ended as the other side wants.
 const STALLED: &str = "nothing comes back over it";

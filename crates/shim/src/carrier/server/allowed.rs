@@ -1,15 +1,10 @@
-//! Sessions of hosts whose key is no longer allowed.
+//! Which keys are allowed, as the file with them changes.
 
 use std::time::Duration;
 
 use hawser_keys::{Allowed, KeysFileError, PeerKey, Revocations, StillAllowed};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior};
-
-use super::Server;
-use crate::carrier::control::Control;
-use crate::carrier::report;
-use crate::protocol::{Message, RefusalCode};
 
 /// Time between two looks at the file.
 const INTERVAL: Duration = Revocations::<PeerKey>::INTERVAL;
@@ -67,44 +62,5 @@ impl Followed {
             // A panic was reported.
             Err(_) => allowed.given(),
         }
-    }
-}
-
-impl Server {
-    /// Ends the sessions of hosts whose key is no longer allowed.
-    pub(super) fn revoke(&mut self, still: &StillAllowed) {
-        let held = self.sessions.keys().map(|(key, _)| *key);
-        let revoked = self.revocations.look(held, |key| still.contains(key));
-        for key in revoked {
-            self.revoke_key(key);
-        }
-    }
-
-    /// Ends the sessions of the host with this key.
-    fn revoke_key(&mut self, key: PeerKey) {
-        let reason = format!("the key {key} is no longer allowed");
-        let refusal = Message::Refuse {
-            code: RefusalCode::KEY,
-            text: format!("{reason} here"),
-        };
-        let of_key = self.sessions.extract_if(|(of, _), _| *of == key);
-        for (_, session) in of_key {
-            tracing::warn!(peer = %session.peer, "a session was ended: {reason}");
-            session.end(&self.node, &reason, Some(&refusal));
-        }
-        self.lanes.retain(|_, (of, _)| *of != key);
-    }
-
-    /// The refusal of a connection of a host whose key is not allowed.
-    pub(super) fn refuse_key(&mut self, control: &Control) -> Message {
-        let key = control.connection.peer_key();
-        // Its sessions end first: the other host ends them when it learns of this, and they would end as
-        // if it had wanted that.
-        self.revoke_key(key);
-        let text = format!("the key {key} is not allowed here");
-        let peer = report::peer(control.connection.peer());
-        tracing::warn!(peer, "a connection was refused: {text}");
-        let code = RefusalCode::KEY;
-        Message::Refuse { code, text }
     }
 }
