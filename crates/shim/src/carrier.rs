@@ -25,7 +25,6 @@ use hawser_keys::Identity;
 use hawser_manager::PathOptions;
 use hawser_quic::BindError;
 use hawser_seal::Cipher;
-use hawser_tun::Queue;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -41,18 +40,17 @@ pub use self::node::Trust;
 use self::node::{NewNode, Node};
 pub use self::packets::Captured;
 use self::packets::{Capture, Find, Packets};
-pub(crate) use self::report::now_ms;
-pub use self::report::{
+use self::server::Server;
+pub use crate::attachment::Attachment;
+use crate::choice::CarrierKind;
+use crate::handover::{Handed, HandoverReceiver};
+use crate::link::{Found, Link, ToCarrier, ToHolder};
+use crate::protocol::Message;
+pub use crate::report::{
     CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
     StreamsReport,
 };
-use self::server::Server;
-use crate::address::Block;
-use crate::choice::CarrierKind;
-use crate::handover::{Handed, HandoverReceiver};
-use crate::holder::Served;
-use crate::link::{Found, Link, ToCarrier, ToHolder};
-use crate::protocol::Message;
+use crate::served::Served;
 use crate::session::Connect;
 
 /// Interval at which the map's file is looked at.
@@ -137,23 +135,6 @@ pub struct CarrierOptions {
 pub struct PlainIpOptions {
     /// Where other hosts connect to, which is announced to them; `None` if this host only connects.
     pub listen: Option<SocketAddr>,
-}
-
-/// What the holder gives to the carrier.
-pub struct Attachment {
-    /// A queue of the holder's TUN device, or why there is none and no MPTCP.
-    pub queue: Result<Queue, String>,
-    /// A queue of the device to which programs' packets are routed that are not redirected.
-    pub captured: Queue,
-    /// The sockets of programs whose connections are streams.
-    pub handed: HandoverReceiver,
-    /// The addresses of this host.
-    pub own: Block,
-    /// Tells this host's sessions from those of other processes with the same key; the same for all
-    /// carriers of one holder.
-    pub tag: u64,
-    /// The connection to the holder.
-    pub link: Link<ToHolder, ToCarrier>,
 }
 
 /// The sessions of this host.

@@ -16,22 +16,19 @@ mod intake;
 mod network;
 mod opening;
 mod outgoing;
-pub(crate) mod relay;
 mod relays;
 mod report;
-mod serve;
 mod service;
 mod subflows;
 
 use std::io;
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_capture::{RedirectError, RoutesError};
 use hawser_kernel::bind::Refused;
-use hawser_kernel::socket;
 use hawser_keys::PeerKey;
 use hawser_mptcp::{PathManagerError, SettingsError};
 use hawser_tun::{Queue, TunError};
@@ -45,27 +42,21 @@ use self::captures::Captures;
 use self::carrier::Carriers;
 pub use self::device::remove_leftovers;
 pub use self::fail::{FailMode, is_guarded, remove_guard};
-pub(crate) use self::incoming::{IncomingError, connect_server};
 use self::network::Network;
 use self::relays::Relays;
-pub use self::report::{
-    ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport,
-    SubflowState,
-};
-pub use self::serve::{ProxyHeader, Served, ServedPort, ServedPortError};
-pub(crate) use self::serve::{find, is_own};
+pub use self::report::ConnectionEvent;
 pub use self::service::{
     AttachError, AttachOptions, DownError, ServiceError, attach, down, report, run_service,
 };
 use self::subflows::Subflows;
 use crate::address::Block;
-use crate::carrier::Attachment;
+use crate::attachment::Attachment;
 use crate::choice::CarrierKind;
 use crate::handover::{self, HandoverReceiver, HandoverSender};
 use crate::link::Link;
-
-/// The mark (`SO_MARK`) of the holder's own connections, which are not captured: "hwsr".
-pub(crate) const MARK: u32 = 0x6877_7372;
+pub use crate::report::{
+    ConnectionReport, FailureReport, HolderReport, SessionTotals, SubflowReport, SubflowState,
+};
 
 /// How long a program's connection waits for a carrier and a path, and then for the other holder: as long
 /// as TCP tries to connect over IP (Linux: 127 s). Time in which this process did not run is not counted.
@@ -152,17 +143,6 @@ fn port_name(port: u16) -> String {
     match port {
         0 => "any port".to_owned(),
         port => format!("port {port}"),
-    }
-}
-
-/// Has what `socket` sends not be captured.
-///
-/// # Errors
-/// As the system says. Without the right to mark packets nothing is captured either.
-pub(crate) fn mark(socket: impl AsFd) -> io::Result<()> {
-    match socket::set_mark(socket, MARK) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
-        _ => Ok(()),
     }
 }
 

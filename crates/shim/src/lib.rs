@@ -12,6 +12,7 @@
 //! runs again. Those that are streams are in the carrier, and end with it.
 
 pub mod address;
+mod attachment;
 mod budget;
 pub mod carrier;
 pub mod choice;
@@ -20,8 +21,12 @@ pub mod holder;
 pub mod link;
 mod liveness;
 pub mod map;
+mod mark;
 mod packets;
 pub mod protocol;
+mod relay;
+mod report;
+mod served;
 mod session;
 pub mod status;
 

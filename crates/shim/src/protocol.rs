@@ -3,6 +3,7 @@
 pub mod datagram;
 pub mod message;
 pub mod preamble;
+mod role;
 pub mod segment;
 
 #[cfg(test)]
@@ -11,3 +12,4 @@ mod fuzz;
 pub use self::datagram::{Bound, Epoch, Kind};
 pub use self::message::{DecodeError, Framing, Message, Open, RefusalCode};
 pub use self::preamble::{Preamble, PreambleError, Status};
+pub use self::role::Role;

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use self::metrics::metrics;
-use crate::address::Slot;
-use crate::carrier::{CarrierReport, PathReport, SessionReport};
-use crate::holder::{ConnectionReport, FailureReport, HolderReport, SubflowReport};
+pub use crate::report::Totals;
+use crate::report::{
+    CarrierReport, ConnectionReport, FailureReport, HolderReport, PathReport, SessionReport,
+    SubflowReport,
+};
 
 /// The status of a shim. Its fields in JSON are those of `docs/tcp-programs.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,22 +35,6 @@ pub struct StatusReport {
     /// Why no connection by MPTCP gets further subflows at present, if so.
     #[serde(default)]
     pub problem: Option<String>,
-}
-
-/// What the connections of one session have carried since it began, ended ones included.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Connections.
-    pub connections: u64,
-    /// Payload bytes that the other host has acknowledged.
-    pub sent_bytes: u64,
-    /// Payload bytes received.
-    pub received_bytes: u64,
-    /// Payload bytes sent again over another subflow.
-    pub reinjected_bytes: u64,
-    /// Segments that TCP has sent again, by slot. What a subflow sent again between the last reading
-    /// and its end is missing.
-    pub retransmits: BTreeMap<Slot, u64>,
 }
 
 impl StatusReport {
@@ -151,7 +137,7 @@ impl StatusReport {
 
 impl SessionReport {
     /// Whether it is the session with this address and role.
-    fn is(&self, address: std::net::Ipv6Addr, role: crate::link::Role) -> bool {
+    fn is(&self, address: std::net::Ipv6Addr, role: crate::protocol::Role) -> bool {
         self.address == Some(address) && self.role == role
     }
 }

@@ -28,7 +28,7 @@ use super::clients::Usage;
 use super::destinations::Target;
 use super::lane::{LaneEvent, LaneKey};
 use super::node::Node;
-use super::report::{Failovers, Lost, SessionReport};
+use super::report::Lost;
 use super::streams;
 use super::table::SlotTable;
 use super::{Channel, INBOX, Inbox};
@@ -36,6 +36,7 @@ use crate::PLAIN_IP_PORT;
 use crate::budget::Permit;
 use crate::handover::Handed;
 use crate::protocol::Message;
+use crate::report::{Failovers, SessionReport};
 use crate::session::{
     ClientSession, Connected, Ending, HEAD_START, LaneOrigin, RequestId, Settings,
 };

@@ -15,7 +15,7 @@ pub(super) use self::usage::Usage;
 use super::client::{ClientDriver, GOODBYE, Request};
 use super::destinations::Target;
 use super::node::Node;
-use super::report::SessionReport;
+use crate::report::SessionReport;
 
 /// The sessions that this host has opened, by the host at their other end.
 pub(super) struct Clients {

@@ -21,8 +21,8 @@ use super::{CarrierError, PlainIpOptions};
 use crate::address::Block;
 use crate::budget::Budget;
 use crate::choice::{CarrierKind, CarrierSet};
-use crate::holder::Served;
 use crate::link::ToHolder;
+use crate::served::Served;
 
 /// The application protocol of connections (TLS ALPN).
 const ALPN: &[u8] = b"hawser-shim/1";

@@ -16,9 +16,9 @@ use self::relay::{Relay, Replies, Rule};
 use super::lane::{SealedLane, lock};
 use super::table::SlotTable;
 use crate::address::Block;
-use crate::holder::Served;
-use crate::link::Role;
 use crate::packets::{Ends, Received};
+use crate::protocol::Role;
+use crate::served::Served;
 
 /// Most pairs of addresses of a session between which packets may arrive; beyond them it forgets
 /// others.

@@ -23,9 +23,8 @@ use super::lane::{LaneKey, NewLane, SealedLane};
 use super::packets::Packets;
 use super::table::SlotTable;
 use crate::address::{Block, Slot};
-use crate::link::Role;
 use crate::protocol::datagram::FORMAT;
-use crate::protocol::{Bound, Epoch};
+use crate::protocol::{Bound, Epoch, Role};
 
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.

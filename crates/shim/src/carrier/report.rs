@@ -1,183 +1,12 @@
 //! Session status reports.
 
-use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::{Path, ScionAddr, on_plain_ip};
-use hawser_path::{Decision, Fingerprint, Interface};
-use serde::{Deserialize, Serialize};
+use hawser_path::{Decision, Fingerprint};
 
 use super::lane::SealedLane;
-use crate::address::Slot;
-use crate::holder::ConnectionReport;
-use crate::link::Role;
-use crate::status::Totals;
-
-/// What a carrier does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CarrierReport {
-    /// Milliseconds since it began.
-    pub uptime_ms: u64,
-    /// Its sessions.
-    pub sessions: Vec<SessionReport>,
-}
-
-/// A session with another host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionReport {
-    /// The other host's shim: a SCION address.
-    pub peer: String,
-    /// Its key, once a path is connected.
-    pub key: Option<String>,
-    /// This host's side.
-    pub role: Role,
-    /// The other host's address as this one's kernel sees it.
-    pub address: Option<Ipv6Addr>,
-    /// What may carry its connections.
-    pub carrier: String,
-    /// Its connections that are streams; the others are the holder's. In the status of a shim they
-    /// are among all others.
-    #[serde(default, skip_serializing_if = "StreamsReport::is_empty")]
-    pub streams: StreamsReport,
-    /// The paths in use, by slot.
-    pub paths: Vec<PathReport>,
-    /// The interfaces that several of these paths share, on the side that dials: there the session
-    /// gets a share for each of them, as congestion is controlled for each path by itself.
-    #[serde(default)]
-    pub shared: Vec<Interface>,
-    /// What former paths have carried, one entry for each.
-    #[serde(default)]
-    pub lost: Vec<PathReport>,
-    /// How often a path that worked failed under connections.
-    pub failovers: Failovers,
-    /// UDP datagrams and echo requests of the other host's programs that this host could not send on,
-    /// but for ports at which nobody listens.
-    #[serde(default)]
-    pub unsent_packets: u64,
-    /// Which paths are taken, and why; on the side that dials.
-    pub decisions: Vec<DecisionReport>,
-    /// What failed last, on the side that dials.
-    pub error: Option<String>,
-    /// What its connections have carried, as the holder counts.
-    #[serde(default)]
-    pub totals: Option<Totals>,
-}
-
-/// Connections that are streams.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct StreamsReport {
-    /// Those that are open.
-    pub connections: Vec<ConnectionReport>,
-    /// What all so far have carried.
-    pub totals: Totals,
-}
-
-impl StreamsReport {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// A path in use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PathReport {
-    /// A number that no other path of this process has had.
-    pub lane: u64,
-    /// The slot that it is under, if any.
-    pub slot: Option<Slot>,
-    /// The beginning of its fingerprint.
-    pub fingerprint: Option<String>,
-    /// Where the other host is, if the lane is over plain IP: then there is no path.
-    pub plain_ip: Option<SocketAddr>,
-    /// Its interfaces; empty if they are unknown.
-    pub interfaces: Vec<Interface>,
-    /// Whether it delivers.
-    pub state: PathState,
-    /// The round-trip time, in milliseconds.
-    pub rtt_ms: Option<f64>,
-    /// The largest datagram, in bytes of SCION/UDP payload.
-    pub datagram_bytes: usize,
-    /// Bytes of streams sent over its connection, with those that were sent again.
-    pub stream_bytes: u64,
-    /// Bytes sent, from the SCION/UDP payload on.
-    pub sent_bytes: u64,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Packets received.
-    pub received_packets: u64,
-    /// Packets that this host dropped for want of room.
-    pub dropped_packets: u64,
-    /// Packets received and refused: forged, received before, or too old.
-    pub rejected_packets: u64,
-    /// The rate of sent bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub sent_mbit: Option<f64>,
-    /// The rate of received bytes between two readings, in Mbit/s.
-    #[serde(default)]
-    pub received_mbit: Option<f64>,
-    /// Segments that TCP has sent again over the slot since the session began.
-    #[serde(default)]
-    pub retransmits: u64,
-}
-
-/// Whether a path delivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PathState {
-    /// Datagrams get through.
-    Up,
-    /// None has got through yet; segments take the connection beside it.
-    Connecting,
-    /// An answer is overdue.
-    Doubtful,
-}
-
-impl PathState {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Connecting => "connecting",
-            Self::Doubtful => "doubtful",
-        }
-    }
-}
-
-/// A decision about a path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DecisionReport {
-    /// The beginning of the path's fingerprint.
-    pub fingerprint: String,
-    /// `taken`, `waiting` or `left`.
-    pub verdict: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// How often a path that worked failed under connections, which went on over others.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failovers {
-    /// How often, since this process began the session.
-    pub count: u64,
-    /// The latest one.
-    pub latest: Option<Failover>,
-}
-
-/// The failure of a path that worked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failover {
-    /// When: milliseconds since 1970.
-    pub at_ms: u64,
-    /// The slot that the path was under.
-    pub slot: Slot,
-    /// The beginning of the path's fingerprint.
-    pub fingerprint: Option<String>,
-    /// Why.
-    pub reason: String,
-}
+use crate::report::{DecisionReport, Failover, Failovers, PathReport, PathState, now_ms};
 
 impl Failovers {
     /// Counts that `lane` over `path` fails, if it worked and is under a slot. Called before it is
@@ -195,12 +24,6 @@ impl Failovers {
             reason: reason.to_owned(),
         });
     }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The other host's address, as people write it.

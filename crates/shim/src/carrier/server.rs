@@ -19,13 +19,14 @@ use self::greeting::{Greeted, Greeting, greet, refuse};
 use self::session::DrivenSession;
 use super::lane::{LaneEvent, LaneKey};
 use super::node::Node;
-use super::report::{self, SessionReport};
+use super::report;
 use super::streams::Instance;
 use super::underlay::{PlainIp, Underlay};
 use super::{Channel, INBOX, Inbox};
 use crate::address::Block;
-use crate::link::{Role, ToHolder};
-use crate::protocol::Message;
+use crate::link::ToHolder;
+use crate::protocol::{Message, Role};
+use crate::report::SessionReport;
 use crate::session::{
     Opening, Refusal, ServerAction, ServerSession, ServerSessions, ServerSettings, SessionId,
 };

@@ -10,8 +10,7 @@ use arc_swap::ArcSwapOption;
 use super::lane::{LaneKey, SealedLane};
 use super::packets::Contacts;
 use crate::address::{Block, SLOTS, Slot};
-use crate::link::Role;
-use crate::protocol::{Bound, Epoch};
+use crate::protocol::{Bound, Epoch, Role};
 use crate::session::Bindings;
 
 /// The slots of one session, and the addresses of its packets.

@@ -14,7 +14,7 @@ use hawser_quic::{Config, Connection, Endpoint};
 use super::CarrierError;
 use super::lane::{SealedLane, lock};
 use super::plane::Plane;
-use crate::holder::MARK;
+use crate::mark::MARK;
 
 /// The sockets of one kind: for connections and for datagrams. Cloning shares them.
 #[derive(Clone)]

@@ -14,7 +14,8 @@ use tokio::runtime::Handle;
 
 use super::device::CaptureDevice;
 use super::fail::GUARD;
-use super::{FailMode, HolderError, MARK, enclosed};
+use super::{FailMode, HolderError, enclosed};
+use crate::mark::MARK;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;

@@ -16,13 +16,14 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::captures::Captures;
 use super::network::Network;
 use super::relays::{Expected, Relays, Session};
-use super::report::HolderReport;
-use super::serve::{self, Served};
 use super::{CONNECT_TIMEOUT, HolderError, Mptcp, outgoing};
 use crate::address::Slot;
 use crate::budget::Budget;
 use crate::handover::HandoverSender;
-use crate::link::{Found, Link, Role, ToCarrier, ToHolder};
+use crate::link::{Found, Link, ToCarrier, ToHolder};
+use crate::protocol::Role;
+use crate::report::HolderReport;
+use crate::served::{self, Served};
 
 /// How long the carrier may take to end, and then connections.
 const ENDED: Duration = Duration::from_secs(1);
@@ -170,7 +171,7 @@ impl Carriers {
 
     /// Whether other hosts may connect to `destination`.
     pub(super) fn serves(&self, destination: SocketAddr) -> bool {
-        serve::find(&self.0.served.borrow(), destination).is_some()
+        served::find(&self.0.served.borrow(), destination).is_some()
     }
 
     pub(super) fn report(&self) -> HolderReport {

@@ -17,8 +17,9 @@ use ipnet::IpNet;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType};
 
+use super::HolderError;
 use super::network::wait_for_address;
-use super::{HolderError, MARK};
+use crate::mark::MARK;
 
 /// The name of the device; `%d` is the first free number.
 pub(super) const NAME: &str = "hawser%d";

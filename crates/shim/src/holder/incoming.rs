@@ -9,17 +9,14 @@ use std::time::Duration;
 
 use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, State};
-use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carriers;
 use super::relays::{Failed, New};
-use super::serve::{self, Served};
-use super::{intake, opening, relay};
+use super::{intake, opening};
 use crate::address::Block;
-use crate::link::Role;
-use crate::protocol::preamble::{self, PreambleError};
-use crate::protocol::{Preamble, Status};
+use crate::protocol::{Preamble, Role, Status, preamble};
+use crate::relay::{self, IncomingError, connect_server};
 
 /// How long the other side may take to say what it connects to, without the time in which this process
 /// did not run.
@@ -28,55 +25,6 @@ const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 const REJOINED: Duration = Duration::from_secs(10);
 /// Interval at which that is looked at.
 const JOIN_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Why a connection of another host ends.
-#[derive(Debug, Error)]
-pub(crate) enum IncomingError {
-    #[error("it does not come from another shim")]
-    NotAShim,
-    #[error(transparent)]
-    Preamble(#[from] PreambleError),
-    #[error("it does not say what it connects to")]
-    Silent,
-    #[error("{destination} is not served here")]
-    NotServed { destination: SocketAddr },
-    #[error("cannot connect to the server at {server}: {source}")]
-    Server {
-        server: SocketAddr,
-        source: io::Error,
-    },
-    #[error("{destination} is no longer served here")]
-    NoLongerServed { destination: SocketAddr },
-    #[error("it fell back to plain TCP")]
-    PlainTcp,
-    /// What it needs has ended, in words.
-    #[error("{0}")]
-    Ended(String),
-    #[error("it broke: {0}")]
-    Broken(#[from] io::Error),
-}
-
-impl IncomingError {
-    /// What the other side is told, if it waits for that.
-    pub(crate) fn status(&self) -> Option<Status> {
-        match self {
-            Self::NotServed { .. } => Some(Status::NotServed),
-            Self::PlainTcp => Some(Status::FellBack),
-            Self::Server { source, .. } => Some(match source.kind() {
-                io::ErrorKind::ConnectionRefused => Status::Refused,
-                _ => Status::Unreachable,
-            }),
-            _ => None,
-        }
-    }
-
-    fn when(&self) -> Failed {
-        match self {
-            Self::Broken(_) | Self::Ended(_) | Self::NoLongerServed { .. } => Failed::Broken,
-            _ => Failed::SetUp,
-        }
-    }
-}
 
 /// Accepts connections of other holders.
 pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
@@ -113,6 +61,16 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
     intake::accept(listener, budget, take, refuse).await;
 }
 
+/// When the connection failed that ended so.
+fn when(error: &IncomingError) -> Failed {
+    match error {
+        IncomingError::Broken(_)
+        | IncomingError::Ended(_)
+        | IncomingError::NoLongerServed { .. } => Failed::Broken,
+        _ => Failed::SetUp,
+    }
+}
+
 /// The numbers of a connection's subflows.
 fn subflows(stream: &TcpStream) -> Vec<u32> {
     let info = Info::read(stream).into_iter();
@@ -146,7 +104,7 @@ fn fail(carriers: &Carriers, from: &str, ends: Option<Preamble>, error: &Incomin
     let to = ends.map(|ends| format!(", {} to {}", ends.source, ends.destination));
     let text = format!("from {from}{}: {error}", to.unwrap_or_default());
     tracing::info!("a connection failed: {text}");
-    carriers.relays().failed(error.when(), text);
+    carriers.relays().failed(when(error), text);
 }
 
 /// The host that a connection comes from, for messages.
@@ -161,25 +119,6 @@ fn block(from: SocketAddr) -> Option<Block> {
         SocketAddr::V6(address) => Block::split(*address.ip()).map(|(block, _)| block),
         SocketAddr::V4(_) => None,
     }
-}
-
-/// Connects to the server for a program's connection, and sends it the header that it wants.
-///
-/// # Errors
-/// When that is not served, or the server cannot be reached.
-pub(crate) async fn connect_server(
-    served: &Served,
-    ends: &Preamble,
-) -> Result<TcpStream, IncomingError> {
-    let destination = ends.destination;
-    let found = serve::find(served, destination);
-    let (server, header) = found.ok_or(IncomingError::NotServed { destination })?;
-    let failed = |source| IncomingError::Server { server, source };
-    let connection = relay::connect(server).await.map_err(failed)?;
-    if let Some(header) = header {
-        relay::write_all(&connection, &header.encode(ends)).await?;
-    }
-    Ok(connection)
 }
 
 /// Says why, and ends the connection.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::relay;
 use crate::budget::{Budget, Permit};
+use crate::relay;
 
 /// Accepts connections at `listener`, without end: each that the `budget` has room for is given to
 /// `take`, which holds its permit as long as it has descriptors of it; others are reset, after `refuse`

@@ -17,10 +17,10 @@ use tokio::net::TcpStream;
 use super::CONNECT_TIMEOUT;
 use super::network::Network;
 use super::outgoing::OutgoingError;
-use super::relay;
 use super::relays::Relayed;
 use crate::address::Slot;
 use crate::protocol::{Preamble, Status, preamble};
+use crate::relay;
 
 /// Most bytes that are written first: one segment on every path.
 const MAX_FIRST_WRITE: usize = 1000;

@@ -14,8 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use super::carrier::{Carriers, Connect};
 use super::opening::{Opening, Remote};
 use super::relays::{Beginning, End, Failed, New};
-use super::{CONNECT_TIMEOUT, intake, relay, serve};
+use super::{CONNECT_TIMEOUT, intake};
 use crate::protocol::{Preamble, Status};
+use crate::relay;
+use crate::served;
 
 /// Why a captured connection ends.
 #[derive(Debug, Error)]
@@ -132,7 +134,7 @@ async fn connect(
         }
         // A rule of somebody else brought it here, and would again: nothing to an address of this
         // host is captured.
-        Connect::Direct if carriers.is_on_host() && serve::is_own(ends.destination.ip()) => {
+        Connect::Direct if carriers.is_on_host() && served::is_own(ends.destination.ip()) => {
             return Err(OutgoingError::NotCaptured);
         }
         Connect::Direct => return direct(program, ends.destination, carriers, begins).await,

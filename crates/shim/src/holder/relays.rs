@@ -15,15 +15,11 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
 pub(super) use self::connection::{Expected, New, Relayed};
-use super::relay;
-use super::report::{
-    Carried, ConnectionEvent, ConnectionReport, FailureReport, HolderReport, SessionTotals,
-    carried, millis,
-};
-use crate::carrier::now_ms;
+use super::report::{Carried, ConnectionEvent, carried, millis};
 use crate::choice::CarrierKind;
-use crate::link::Role;
-use crate::status::Totals;
+use crate::protocol::Role;
+use crate::relay;
+use crate::report::{ConnectionReport, FailureReport, HolderReport, SessionTotals, Totals, now_ms};
 
 /// Most failures that are remembered.
 const FAILURES: usize = 20;
@@ -482,7 +478,7 @@ impl Drop for Direct {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holder::{SubflowReport, SubflowState};
+    use crate::report::{SubflowReport, SubflowState};
 
     fn carried(sent: u64, retransmits: &[(u32, u32)]) -> Carried {
         let subflows = retransmits.iter().map(|&(id, retransmits)| SubflowReport {

@@ -16,12 +16,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::report::HolderReport;
 use super::{FailMode, Holder, HolderError, Queues};
 use crate::address::Block;
-use crate::carrier::Attachment;
+use crate::attachment::Attachment;
 use crate::handover::{HandoverReceiver, HandoverSender};
 use crate::link::Link;
+use crate::report::HolderReport;
 
 /// The holder, as its users call it.
 const SERVICE: Service = Service {
@@ -142,7 +142,7 @@ pub async fn run_service(
                         }
                     });
                 }
-                Err(error) => super::relay::wait_after(&error).await,
+                Err(error) => crate::relay::wait_after(&error).await,
             },
             Some(requester) = is_down.recv() => return Ok(requester),
         }

@@ -22,7 +22,7 @@ use super::HolderError;
 use super::network::Network;
 use super::relays::Relays;
 use crate::address::{Block, Slot};
-use crate::link::Role;
+use crate::protocol::Role;
 use crate::protocol::segment::PORT;
 
 /// After how long subflows that could not be created are tried again: at first soon, as a connection

@@ -4,7 +4,7 @@ use hawser_fuzz::{fuzz, samples};
 
 use super::segment::{Compact, Header};
 use super::{Bound, Framing, message, segment};
-use crate::link::Role;
+use crate::protocol::Role;
 
 #[test]
 fn any_compact_segment_is_decoded_or_refused() {

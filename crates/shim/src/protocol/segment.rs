@@ -6,7 +6,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::link::Role;
+use crate::protocol::role::Role;
 
 /// The port to which subflows are opened.
 pub const PORT: u16 = 1;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 
-use super::{StatusReport, Totals};
+use super::StatusReport;
 use crate::address::Slot;
-use crate::carrier::{PathState, SessionReport};
-use crate::link::Role;
+use crate::protocol::Role;
+use crate::report::{PathState, SessionReport, Totals};
 
 /// A session's labels: the other host without its port, and this host's side. Sessions with the same
 /// ones are added up.

@@ -1,9 +1,8 @@
 use super::*;
-use crate::address::Block;
-use crate::carrier::{Failover, Failovers, PathState, StreamsReport};
+use crate::address::{Block, Slot};
 use crate::choice::CarrierKind;
-use crate::holder::{SessionTotals, SubflowState};
-use crate::link::Role;
+use crate::protocol::Role;
+use crate::report::{Failover, Failovers, PathState, SessionTotals, StreamsReport, SubflowState};
 
 fn address() -> std::net::Ipv6Addr {
     Block::of(&hawser_keys::PeerKey([7; 32]), 0).address(0)

@@ -6,9 +6,9 @@ use super::ClientDriver;
 use super::dial::{dial, dial_plain_ip};
 use crate::address::Slot;
 use crate::carrier::lane::LaneKey;
-use crate::carrier::report::PathReport;
-use crate::link::{Role, ToHolder};
-use crate::protocol::Epoch;
+use crate::link::ToHolder;
+use crate::protocol::{Epoch, Role};
+use crate::report::PathReport;
 use crate::session::{Action, Ending, Figures, LaneOrigin};
 use hawser_endhost::Path;
 

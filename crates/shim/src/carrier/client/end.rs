@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::ClientDriver;
 use crate::carrier::lane::LaneKey;
-use crate::link::{Role, ToHolder};
-use crate::protocol::{Message, Status};
+use crate::link::ToHolder;
+use crate::protocol::{Message, Role, Status};
 use crate::session::Ending;
 
 /// Longest wait until the other side has noticed the end: more than a round trip on Earth. Over a path

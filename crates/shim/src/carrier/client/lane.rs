@@ -19,8 +19,7 @@ use crate::carrier::node::Side;
 use crate::carrier::streams::{self, Connections, Instance};
 use crate::carrier::underlay::Underlay;
 use crate::choice::{CarrierKind, CarrierSet};
-use crate::link::Role;
-use crate::protocol::{Epoch, Message, Open};
+use crate::protocol::{Epoch, Message, Open, Role};
 use crate::session::{DialError, Figures};
 
 /// A lane of the session, or one that may become one.

@@ -1,8 +1,8 @@
 //! What there is to see of a session.
 
 use super::ClientDriver;
-use crate::carrier::report::{DecisionReport, PathReport, SessionReport};
-use crate::link::Role;
+use crate::protocol::Role;
+use crate::report::{DecisionReport, PathReport, SessionReport};
 
 impl ClientDriver {
     pub(super) fn report(&self) -> SessionReport {

@@ -2,9 +2,8 @@
 
 use hawser_tun::TcpPacket;
 
-use crate::link::Role;
-use crate::protocol::Kind;
 use crate::protocol::segment::Compact;
+use crate::protocol::{Kind, Role};
 
 /// Cuts a packet that the side `sender` sends into segments of at most `room` bytes, header and
 /// payload, each given to `emit` with the kind of its datagram, with a compact header if the packet's

@@ -10,9 +10,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::address::Block;
-use crate::link::Role;
-use crate::protocol::Epoch;
 use crate::protocol::datagram::FORMAT;
+use crate::protocol::{Epoch, Role};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 

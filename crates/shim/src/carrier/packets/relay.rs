@@ -15,10 +15,10 @@ use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
 use crate::carrier::lane::lock;
-use crate::holder::{Served, find, is_own};
 use crate::packets::{
     Datagram, Echo, Ends, Fragments, Problem, Received, UDP, error, icmp_protocol, write,
 };
+use crate::served::{Served, find, is_own};
 
 /// How long a flow without packets is kept: at least two minutes for UDP (RFC 4787, 4.3), one for ICMP
 /// (RFC 5508, 3.2).

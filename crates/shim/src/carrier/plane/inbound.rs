@@ -14,9 +14,8 @@ use hawser_tun::{MergedPacket, Merger};
 
 use super::{Shared, read};
 use crate::carrier::lane::{LaneEvent, SealedLane};
-use crate::link::Role;
 use crate::protocol::segment::Header;
-use crate::protocol::{Bound, Kind};
+use crate::protocol::{Bound, Kind, Role};
 
 /// Receives before what was merged is handed over.
 const ROUNDS: usize = 2;

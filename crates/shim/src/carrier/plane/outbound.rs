@@ -16,8 +16,7 @@ use super::{Shared, read};
 use crate::address::Block;
 use crate::carrier::lane::SealedLane;
 use crate::carrier::table::Binding;
-use crate::link::Role;
-use crate::protocol::Bound;
+use crate::protocol::{Bound, Role};
 
 /// Packets that are read before all lanes are flushed: an acknowledgement must not wait for long.
 const ROUND: usize = 16;

@@ -12,11 +12,12 @@ use crate::address::Slot;
 use crate::carrier::lane::{LaneEvent, LaneKey, NewLane, SealedLane};
 use crate::carrier::node::Node;
 use crate::carrier::plane::Plane;
-use crate::carrier::report::{self, Failovers, Lost, PathReport, SessionReport};
+use crate::carrier::report::{self, Lost};
 use crate::carrier::streams::{self, Accepted, Connections};
 use crate::carrier::table::SlotTable;
-use crate::link::{Role, ToHolder};
-use crate::protocol::{Bound, Epoch, Message, Status};
+use crate::link::ToHolder;
+use crate::protocol::{Bound, Epoch, Message, Role, Status};
+use crate::report::{Failovers, PathReport, SessionReport};
 use crate::session::{Refusal, ServerSession};
 
 /// Where what happens to lanes goes: messages of their connections, and events.

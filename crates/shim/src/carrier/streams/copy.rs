@@ -8,8 +8,8 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 
 use super::{Reset, Stream};
-use crate::holder::relay;
 use crate::protocol::Status;
+use crate::relay;
 
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
 const CHUNK: usize = 128 << 10;

@@ -7,9 +7,10 @@ use hawser_endhost::patience::wait;
 use super::copy::{CopyError, copy_both};
 use super::{Connections, Stream};
 use crate::carrier::node::Node;
-use crate::holder::{IncomingError, connect_server, relay};
 use crate::link::ToHolder;
 use crate::protocol::{Preamble, Status, preamble};
+use crate::relay;
+use crate::relay::{IncomingError, connect_server};
 
 /// How long the other side may take to say what it connects to, without the time in which this process
 /// did not run.

@@ -8,9 +8,9 @@ use super::registry::name;
 use super::{Connections, SharedStreams, Stream};
 use crate::carrier::node::Node;
 use crate::handover::Handed;
-use crate::holder::relay;
 use crate::link::ToHolder;
 use crate::protocol::{Preamble, Status};
+use crate::relay;
 
 /// Carries a connection of a program to the host `peer` until it ends.
 pub(crate) async fn carry(

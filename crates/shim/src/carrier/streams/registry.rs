@@ -7,12 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::{Stream, User};
-use crate::carrier::report::StreamsReport;
 use crate::choice::CarrierKind;
-use crate::holder::ConnectionReport;
-use crate::link::Role;
-use crate::protocol::Preamble;
-use crate::status::Totals;
+use crate::protocol::{Preamble, Role};
+use crate::report::{ConnectionReport, StreamsReport, Totals};
 
 /// The number of the next connection. The holder counts its own from 0.
 static NEXT: AtomicU64 = AtomicU64::new(1 << 48);

@@ -11,9 +11,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::{End, Entry, Relays, Seen, Session, is_half_closed};
-use crate::holder::relay;
 use crate::holder::report::ConnectionEvent;
-use crate::link::Role;
+use crate::protocol::Role;
+use crate::relay;
 
 /// Interval at which it is looked whether a connection has a subflow again.
 const JOIN_INTERVAL: Duration = Duration::from_millis(50);

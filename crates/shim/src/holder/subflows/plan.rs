@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use hawser_mptcp::Token;
 
 use crate::address::{Block, Slot};
-use crate::link::Role;
+use crate::protocol::Role;
 
 /// Interval at which it is asked whether the other side has accepted a subflow, while others wait for that
 /// to be destroyed.

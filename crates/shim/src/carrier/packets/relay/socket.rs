@@ -12,7 +12,7 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::holder::mark;
+use crate::mark::mark;
 
 /// A socket for datagrams to and from `server`.
 pub(super) fn udp(server: SocketAddr) -> io::Result<UdpSocket> {

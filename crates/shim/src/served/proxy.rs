@@ -40,7 +40,7 @@ impl FromStr for ProxyHeader {
 
 impl ProxyHeader {
     /// The header for a connection.
-    pub(in super::super) fn encode(self, ends: &Preamble) -> Vec<u8> {
+    pub(crate) fn encode(self, ends: &Preamble) -> Vec<u8> {
         let (source, destination) = (ends.source, ends.destination);
         match self {
             Self::V1 => v1(source, destination).into_bytes(),

@@ -39,7 +39,7 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// When one of the connections breaks.
-pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
+pub(crate) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -> io::Result<()> {
     copy_bytes(from, to, copied).await?;
     finish(to)
 }
@@ -48,7 +48,7 @@ pub(super) async fn copy(from: &TcpStream, to: &TcpStream, copied: &AtomicU64) -
 ///
 /// # Errors
 /// When the connection is broken.
-pub(super) fn finish(to: &TcpStream) -> io::Result<()> {
+pub(crate) fn finish(to: &TcpStream) -> io::Result<()> {
     match rustix::net::shutdown(to, Shutdown::Write) {
         // The other side has closed already.
         Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
@@ -60,7 +60,7 @@ pub(super) fn finish(to: &TcpStream) -> io::Result<()> {
 ///
 /// # Errors
 /// When one of the connections breaks.
-pub(super) async fn copy_bytes(
+pub(crate) async fn copy_bytes(
     from: &TcpStream,
     to: &TcpStream,
     copied: &AtomicU64,
@@ -145,7 +145,7 @@ fn pass(
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`], or as the system says.
-pub(super) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+pub(crate) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let mut read = 0;
     while read < buffer.len() {
         from.readable().await?;
@@ -163,7 +163,7 @@ pub(super) async fn read_exact(from: &TcpStream, buffer: &mut [u8]) -> io::Resul
 ///
 /// # Errors
 /// As the system says.
-pub(super) async fn discard(from: &TcpStream) -> io::Result<()> {
+pub(crate) async fn discard(from: &TcpStream) -> io::Result<()> {
     loop {
         from.readable().await?;
         match BUFFER.with_borrow_mut(|buffer| from.try_read(buffer)) {
@@ -176,14 +176,14 @@ pub(super) async fn discard(from: &TcpStream) -> io::Result<()> {
 
 /// Whether everything up to the end of the other side's direction has arrived, or the connection has
 /// ended.
-pub(super) fn has_ended(from: &TcpStream) -> bool {
+pub(crate) fn has_ended(from: &TcpStream) -> bool {
     let mut fds = [PollFd::new(from, PollFlags::RDHUP)];
     let at_once = Timespec::default();
     poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether bytes of either direction are still to get through, and none are here to be read.
-pub(super) fn is_incomplete(stream: &TcpStream) -> bool {
+pub(crate) fn is_incomplete(stream: &TcpStream) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     let has_bytes =
         rustix::net::recv(stream, &mut [0][..], flags).is_ok_and(|(bytes, _)| bytes > 0);
@@ -232,7 +232,7 @@ pub(crate) fn reset(stream: &TcpStream) {
 }
 
 /// Waits after accept(2) has failed.
-pub(super) async fn wait_after(error: &io::Error) {
+pub(crate) async fn wait_after(error: &io::Error) {
     tracing::warn!(%error, "cannot accept a connection");
     tokio::time::sleep(PAUSE).await;
 }
@@ -241,12 +241,12 @@ pub(super) async fn wait_after(error: &io::Error) {
 ///
 /// # Errors
 /// As the system says.
-pub(super) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     let socket = match server {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
-    super::mark(&socket)?;
+    crate::mark::mark(&socket)?;
     let connected = tokio::time::timeout(CONNECTED, socket.connect(server)).await;
     let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     sockopt::set_tcp_nodelay(&stream, true)?;
