@@ -1,10 +1,14 @@
 //! The carrier: moves packets between the TUN device of the [holder](crate::holder) and SCION lanes.
 
+mod capture;
 mod client;
 mod clients;
+mod contacts;
 mod control;
 mod destinations;
 mod ended;
+mod error;
+mod inbox;
 mod lane;
 mod node;
 mod packets;
@@ -14,8 +18,8 @@ mod server;
 mod streams;
 mod table;
 mod underlay;
+mod usage;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,29 +27,28 @@ use std::time::{Duration, Instant};
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_keys::Identity;
 use hawser_manager::PathOptions;
-use hawser_quic::BindError;
 use hawser_seal::Cipher;
-use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+pub use self::capture::Captured;
+use self::capture::{Capture, Find};
 use self::client::{Answer, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
 use self::ended::Watcher;
-use self::lane::LaneKey;
+pub use self::error::CarrierError;
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
-pub use self::packets::Captured;
-use self::packets::{Capture, Find, Packets};
+use self::packets::Packets;
 use self::server::Server;
+pub use self::underlay::PlainIpOptions;
 pub use crate::attachment::Attachment;
 use crate::choice::CarrierKind;
 use crate::handover::{Handed, HandoverReceiver};
 use crate::link::{Found, Link, ToCarrier, ToHolder};
-use crate::protocol::Message;
 pub use crate::report::{
     CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
     StreamsReport,
@@ -58,47 +61,6 @@ const FOLLOWED: Duration = Duration::from_millis(500);
 
 /// How much later than its devices the end of the holder may show.
 const HOLDER_ENDS: Duration = Duration::from_secs(1);
-
-/// Both ends of a channel to a session. What bounds it is said where it is used.
-type Channel<T> = (mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>);
-
-/// Both ends of the channel for messages that arrive over the connections of sessions: while it is full,
-/// nothing more is read from them.
-type Inbox = (
-    mpsc::Sender<(LaneKey, Message)>,
-    mpsc::Receiver<(LaneKey, Message)>,
-);
-
-/// Messages in an [`Inbox`], of at most 64 KiB each.
-const INBOX: usize = 64;
-
-/// Why the carrier cannot work.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum CarrierError {
-    /// The socket for connections cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The socket for datagrams cannot be bound, or its threads cannot be started.
-    #[error("cannot open the socket for datagrams: {0}")]
-    Socket(String),
-    /// The thread that reads captured packets cannot be started.
-    #[error("cannot start to read captured packets: {0}")]
-    Packets(#[source] io::Error),
-    /// The holder works without MPTCP, which is wanted.
-    #[error(
-        "the shim's connections are held without MPTCP ({0}): take it down first (`hawser shim down`)"
-    )]
-    NoMptcp(String),
-    /// Something has ended without which it does not work.
-    #[error(
-        "the shim does not work any more: {0}: bring it up again, its connections wait for that"
-    )]
-    Stopped(String),
-    /// The holder has ended.
-    #[error("the holder of the shim's connections has ended: bring the shim up again")]
-    HolderEnded,
-}
 
 /// How the carrier works.
 pub struct CarrierOptions {
@@ -128,13 +90,6 @@ pub struct CarrierOptions {
     pub served: Served,
     /// Which packets come from the device for captured ones.
     pub captured: Captured,
-}
-
-/// How plain IP is used beside SCION.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PlainIpOptions {
-    /// Where other hosts connect to, which is announced to them; `None` if this host only connects.
-    pub listen: Option<SocketAddr>,
 }
 
 /// The sessions of this host.

@@ -20,6 +20,7 @@ pub mod handover;
 pub mod holder;
 pub mod link;
 mod liveness;
+mod lock;
 pub mod map;
 mod mark;
 mod packets;

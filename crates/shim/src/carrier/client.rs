@@ -24,14 +24,13 @@ pub(super) use self::answer::Answer;
 use self::dial::Outcome;
 pub(super) use self::end::GOODBYE;
 use self::lane::{DrivenLane, Streaming};
-use super::clients::Usage;
 use super::destinations::Target;
-use super::lane::{LaneEvent, LaneKey};
+use super::inbox::{Channel, INBOX, Inbox};
+use super::lane::{LaneEvent, LaneKey, LaneTable};
 use super::node::Node;
 use super::report::Lost;
 use super::streams;
-use super::table::SlotTable;
-use super::{Channel, INBOX, Inbox};
+use super::usage::Usage;
 use crate::PLAIN_IP_PORT;
 use crate::budget::Permit;
 use crate::handover::Handed;
@@ -65,7 +64,7 @@ pub(crate) struct ClientDriver {
     dials: Dials<LaneOrigin, Outcome>,
     lanes: BTreeMap<LaneKey, DrivenLane>,
     /// The slots as the threads that carry packets see them, once a path is connected.
-    table: Option<Arc<SlotTable>>,
+    table: Option<Arc<LaneTable>>,
     inboxes: Inboxes,
     /// Those who wait for an answer; there are as many as programs connect at once.
     answers: Answers,

@@ -1,7 +1,5 @@
 //! The sessions that this host opens, and when they end.
 
-mod usage;
-
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -11,10 +9,10 @@ use hawser_manager::PathOptions;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-pub(super) use self::usage::Usage;
 use super::client::{ClientDriver, GOODBYE, Request};
 use super::destinations::Target;
 use super::node::Node;
+use super::usage::Usage;
 use crate::report::SessionReport;
 
 /// The sessions that this host has opened, by the host at their other end.

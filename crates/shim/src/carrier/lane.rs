@@ -7,7 +7,7 @@ mod watched;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
@@ -18,12 +18,16 @@ use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedSender;
 
 use self::watched::Watched;
-use super::table::SlotTable;
+use super::table::{SlotLane, SlotTable};
 use crate::liveness::{Judgement, Liveness};
+use crate::lock::lock;
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
 use crate::protocol::segment::SAVED;
 use crate::protocol::{Bound, Kind, Message};
 pub(crate) use crate::session::LaneKey;
+
+/// The slots of a session with their lanes.
+pub(crate) type LaneTable = SlotTable<SealedLane>;
 
 /// What happens to a lane.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ pub(crate) struct NewLane {
     pub keys: LaneKeys,
     /// The peer's address for datagrams.
     pub remote: ScionAddr,
-    pub table: Arc<SlotTable>,
+    pub table: Arc<LaneTable>,
     pub sender: LaneSender,
     /// Messages of the connection over the same path.
     pub messages: UnboundedSender<Message>,
@@ -78,7 +82,7 @@ pub(crate) struct Counters {
 pub(crate) struct SealedLane {
     pub key: LaneKey,
     pub remote: ScionAddr,
-    pub table: Arc<SlotTable>,
+    pub table: Arc<LaneTable>,
     pub liveness: Liveness,
     pub counters: Counters,
     began: Instant,
@@ -112,6 +116,29 @@ struct Outgoing {
     stride: usize,
     /// Whether the last one is shorter, so that none may follow.
     is_full: bool,
+}
+
+impl SlotLane for SealedLane {
+    fn key(&self) -> LaneKey {
+        self.key
+    }
+
+    fn is_closed(&self) -> bool {
+        Self::is_closed(self)
+    }
+
+    #[inline]
+    fn is_up(&self) -> bool {
+        Self::is_up(self)
+    }
+
+    fn is_doubtful(&self) -> bool {
+        Self::is_doubtful(self)
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        Self::rtt(self)
+    }
 }
 
 impl SealedLane {
@@ -431,7 +458,3 @@ const IPV6_MTU: usize = 1280;
 
 /// Bytes that are sent in one call: what the kernel cuts at once.
 const MAX_BATCH: usize = 64 << 10;
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -13,11 +13,11 @@ use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ended::Watcher;
+use super::error::CarrierError;
 use super::lane::{LaneKeys, SealedLane};
 use super::packets::Packets;
 use super::plane::Plane;
-use super::underlay::{PlainIp, Underlay};
-use super::{CarrierError, PlainIpOptions};
+use super::underlay::{PlainIp, PlainIpOptions, Underlay};
 use crate::address::Block;
 use crate::budget::Budget;
 use crate::choice::{CarrierKind, CarrierSet};

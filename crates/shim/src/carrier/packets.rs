@@ -1,28 +1,22 @@
 //! Packets of programs that are not TCP: over the best path to the host behind their destination, and
 //! from other hosts.
 
-mod capture;
 mod relay;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use hawser_tun::Queue;
 
-pub use self::capture::Captured;
-pub(super) use self::capture::{Capture, Find};
-use self::relay::{Relay, Replies, Rule};
-use super::lane::{SealedLane, lock};
-use super::table::SlotTable;
+use self::relay::Replies;
+pub(super) use self::relay::{Relay, Rule};
+use super::lane::LaneTable;
 use crate::address::Block;
-use crate::packets::{Ends, Received};
+use crate::lock::lock;
+use crate::packets::Received;
 use crate::protocol::Role;
 use crate::served::Served;
-
-/// Most pairs of addresses of a session between which packets may arrive; beyond them it forgets
-/// others.
-const CONTACTS: usize = 4096;
 
 /// What becomes of packets that arrive over sessions.
 pub(crate) struct Packets {
@@ -31,38 +25,6 @@ pub(crate) struct Packets {
     served: Arc<Served>,
     /// The relays of sessions that other hosts opened.
     relays: Mutex<HashMap<Block, Arc<Relay>>>,
-}
-
-/// The pairs of addresses between which programs of this host have sent packets over a session: what
-/// arrives from others is dropped, as nobody has asked for it.
-#[derive(Debug, Default)]
-pub(crate) struct Contacts {
-    ends: Mutex<HashSet<Ends>>,
-    packets: AtomicU64,
-}
-
-impl Contacts {
-    /// Records a packet that is sent.
-    fn add(&self, ends: Ends) {
-        self.packets.fetch_add(1, Ordering::Relaxed);
-        let mut contacts = lock(&self.ends);
-        if contacts.len() >= CONTACTS && !contacts.contains(&ends) {
-            contacts.clear();
-        }
-        contacts.insert(ends);
-    }
-
-    /// Whether it may be the answer to one that was sent.
-    fn has_asked(&self, answer: Ends) -> bool {
-        let has_asked = lock(&self.ends).contains(&answer.reversed());
-        self.packets.fetch_add(has_asked.into(), Ordering::Relaxed);
-        has_asked
-    }
-
-    /// How many packets there were, with the answers.
-    pub(super) fn packets(&self) -> u64 {
-        self.packets.load(Ordering::Relaxed)
-    }
 }
 
 impl Packets {
@@ -75,7 +37,7 @@ impl Packets {
     }
 
     /// Takes a packet that arrived over a session. Must be called inside a tokio runtime.
-    pub(crate) fn receive(&self, session: &Arc<SlotTable>, packet: &[u8]) {
+    pub(crate) fn receive(&self, session: &Arc<LaneTable>, packet: &[u8]) {
         match session.role {
             Role::Client => self.answer(session, packet),
             Role::Server => self.relay(session).take(packet),
@@ -83,7 +45,7 @@ impl Packets {
     }
 
     /// Hands an answer to the kernel, for the program.
-    fn answer(&self, session: &SlotTable, packet: &[u8]) {
+    fn answer(&self, session: &LaneTable, packet: &[u8]) {
         let is_wanted = Received::parse(packet)
             .is_some_and(|received| session.contacts.has_asked(received.ends));
         if is_wanted && let Err(error) = self.queue.try_write_datagram(packet) {
@@ -91,7 +53,7 @@ impl Packets {
         }
     }
 
-    fn relay(&self, session: &Arc<SlotTable>) -> Arc<Relay> {
+    fn relay(&self, session: &Arc<LaneTable>) -> Arc<Relay> {
         let mut relays = lock(&self.relays);
         let relay = relays.entry(session.peer).or_insert_with(|| {
             let rule = Rule::Served(Arc::clone(&self.served));
@@ -101,7 +63,7 @@ impl Packets {
     }
 
     /// Forgets a session that has ended.
-    pub(crate) fn forget(&self, session: &SlotTable) {
+    pub(crate) fn forget(&self, session: &LaneTable) {
         if session.role == Role::Server {
             lock(&self.relays).remove(&session.peer);
         }
@@ -109,7 +71,7 @@ impl Packets {
 }
 
 /// Answers to programs of another host.
-struct ToSession(Arc<SlotTable>);
+struct ToSession(Arc<LaneTable>);
 
 impl Replies for ToSession {
     fn largest(&self) -> usize {
@@ -130,7 +92,7 @@ impl Replies for ToSession {
 }
 
 /// Answers to programs of this host.
-struct ToPrograms(Arc<Queue>);
+pub(super) struct ToPrograms(pub(super) Arc<Queue>);
 
 impl Replies for ToPrograms {
     fn largest(&self) -> usize {

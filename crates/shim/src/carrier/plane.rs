@@ -3,25 +3,23 @@
 
 mod inbound;
 mod outbound;
+mod shared;
 
-use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Instant;
 
 use hawser_endhost::lanes::Lanes;
 use hawser_endhost::socket::Socket;
-use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::shared::{Shared, read, write};
 use super::ended::Watcher;
-use super::lane::{LaneKey, NewLane, SealedLane};
+use super::lane::{LaneKey, LaneTable, NewLane, SealedLane};
 use super::packets::Packets;
-use super::table::SlotTable;
 use crate::address::{Block, Slot};
 use crate::protocol::datagram::FORMAT;
 use crate::protocol::{Bound, Epoch, Role};
@@ -29,23 +27,6 @@ use crate::protocol::{Bound, Epoch, Role};
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.
 pub(crate) struct Plane(Arc<Shared>);
-
-/// What the threads and the sessions share.
-struct Shared {
-    /// `None` without MPTCP.
-    queue: Option<Queue>,
-    packets: Packets,
-    own: Block,
-    /// The sessions by the peer's addresses.
-    sessions: RwLock<HashMap<(Block, Role), Arc<SlotTable>>>,
-    /// The lanes by the id in packets that arrive.
-    by_id: RwLock<HashMap<SubflowId, Arc<SealedLane>>>,
-    next_lane: AtomicU64,
-    began: Instant,
-    watcher: Watcher,
-    /// Readable once the threads are to end.
-    stop: OwnedFd,
-}
 
 impl Plane {
     /// Starts the thread that sends. Must be called inside a tokio runtime.
@@ -101,27 +82,27 @@ impl Plane {
     }
 
     /// The session with these addresses, which is added if it is new.
-    pub(crate) fn session(&self, peer: Block, role: Role) -> Arc<SlotTable> {
+    pub(crate) fn session(&self, peer: Block, role: Role) -> Arc<LaneTable> {
         let mut sessions = write(&self.0.sessions);
         let table = sessions
             .entry((peer, role))
-            .or_insert_with(|| Arc::new(SlotTable::new(role, self.0.own, peer)));
+            .or_insert_with(|| Arc::new(LaneTable::new(role, self.0.own, peer)));
         Arc::clone(table)
     }
 
     /// The session that this host has opened with these addresses, if there is one.
-    pub(crate) fn client_session(&self, peer: Block) -> Option<Arc<SlotTable>> {
+    pub(crate) fn client_session(&self, peer: Block) -> Option<Arc<LaneTable>> {
         let sessions = read(&self.0.sessions);
         sessions.get(&(peer, Role::Client)).map(Arc::clone)
     }
 
     /// Takes a packet that came over a connection.
-    pub(crate) fn receive_packet(&self, session: &Arc<SlotTable>, packet: &[u8]) {
+    pub(crate) fn receive_packet(&self, session: &Arc<LaneTable>, packet: &[u8]) {
         self.0.packets.receive(session, packet);
     }
 
     /// Removes a session.
-    pub(crate) fn remove_session(&self, table: &SlotTable) {
+    pub(crate) fn remove_session(&self, table: &LaneTable) {
         self.0.packets.forget(table);
         write(&self.0.sessions).remove(&(table.peer, table.role));
     }
@@ -148,7 +129,7 @@ impl Plane {
     }
 
     /// Hands a segment that came over a connection to the kernel.
-    pub(crate) fn inject(&self, table: &SlotTable, bound: Bound, segment: &[u8]) {
+    pub(crate) fn inject(&self, table: &LaneTable, bound: Bound, segment: &[u8]) {
         let (source, destination) = table.addresses(bound.slot);
         let mut merger = Merger::new();
         let mut hand_over = |packet: MergedPacket<'_>| self.0.hand_over(packet);
@@ -164,33 +145,4 @@ impl Drop for Plane {
         // It fails only when it was written to very often.
         let _ = rustix::io::write(&self.0.stop, &1u64.to_ne_bytes());
     }
-}
-
-impl Shared {
-    /// Hands a packet to the kernel, which takes or drops it as any packet that is received.
-    #[inline]
-    fn hand_over(&self, packet: MergedPacket<'_>) {
-        let Some(queue) = &self.queue else { return };
-        if let Err(error) = queue.try_write(packet) {
-            tracing::debug!(%error, "the kernel does not take a packet");
-        }
-    }
-
-    fn is_stopped(&self) -> bool {
-        let mut count = [0; 8];
-        // Stays readable for the other threads.
-        let stopped = rustix::io::read(&self.stop, &mut count).is_ok();
-        if stopped {
-            let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        }
-        stopped
-    }
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
 }

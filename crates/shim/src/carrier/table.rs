@@ -7,14 +7,25 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use super::lane::{LaneKey, SealedLane};
-use super::packets::Contacts;
+use super::contacts::Contacts;
 use crate::address::{Block, SLOTS, Slot};
 use crate::protocol::{Bound, Epoch, Role};
-use crate::session::Bindings;
+use crate::session::{Bindings, LaneKey};
+
+/// A lane that may be under a slot.
+pub(crate) trait SlotLane {
+    fn key(&self) -> LaneKey;
+    fn is_closed(&self) -> bool;
+    /// Whether datagrams get through.
+    fn is_up(&self) -> bool;
+    /// Whether an answer is overdue.
+    fn is_doubtful(&self) -> bool;
+    /// The round-trip time, if it was measured.
+    fn rtt(&self) -> Option<Duration>;
+}
 
 /// The slots of one session, and the addresses of its packets.
-pub(crate) struct SlotTable {
+pub(crate) struct SlotTable<L> {
     pub role: Role,
     /// The peer's addresses, as this host's kernel sees them.
     pub peer: Block,
@@ -23,7 +34,7 @@ pub(crate) struct SlotTable {
     /// Packets of the peer's programs that could not be sent to where they go.
     pub unsent: AtomicU64,
     own: Block,
-    slots: [ArcSwapOption<Binding>; SLOTS as usize],
+    slots: [ArcSwapOption<Binding<L>>; SLOTS as usize],
     /// The latest epoch of each slot that has had a lane; [`NEVER`] for others.
     epochs: [AtomicU16; SLOTS as usize],
 }
@@ -32,12 +43,12 @@ pub(crate) struct SlotTable {
 const NEVER: u16 = u16::MAX;
 
 /// A lane under a slot.
-pub(crate) struct Binding {
+pub(crate) struct Binding<L> {
     pub epoch: Epoch,
-    pub lane: Arc<SealedLane>,
+    pub lane: Arc<L>,
 }
 
-impl SlotTable {
+impl<L: SlotLane> SlotTable<L> {
     pub(crate) fn new(role: Role, own: Block, peer: Block) -> Self {
         Self {
             role,
@@ -45,7 +56,7 @@ impl SlotTable {
             contacts: Contacts::default(),
             unsent: AtomicU64::new(0),
             own,
-            slots: Default::default(),
+            slots: std::array::from_fn(|_| ArcSwapOption::empty()),
             epochs: [const { AtomicU16::new(NEVER) }; SLOTS as usize],
         }
     }
@@ -58,25 +69,25 @@ impl SlotTable {
         }
     }
 
-    fn slot(&self, slot: Slot) -> Option<&ArcSwapOption<Binding>> {
+    fn slot(&self, slot: Slot) -> Option<&ArcSwapOption<Binding<L>>> {
         self.slots.get(usize::from(slot).checked_sub(1)?)
     }
 
     /// What is under `slot`.
     #[inline]
-    pub(crate) fn binding(&self, slot: Slot) -> Option<Arc<Binding>> {
+    pub(crate) fn binding(&self, slot: Slot) -> Option<Arc<Binding<L>>> {
         self.slot(slot)?.load_full()
     }
 
     /// What carries the packets of `slot`: what is under it, or the best lane if its own has failed. It
     /// may have the only subflow of a connection that is being set up.
     #[inline]
-    pub(crate) fn carrier(&self, slot: Slot) -> Option<Arc<Binding>> {
+    pub(crate) fn carrier(&self, slot: Slot) -> Option<Arc<Binding<L>>> {
         self.binding(slot).or_else(|| self.substitute(slot))
     }
 
     #[cold]
-    fn substitute(&self, slot: Slot) -> Option<Arc<Binding>> {
+    fn substitute(&self, slot: Slot) -> Option<Arc<Binding<L>>> {
         let epoch = self.epochs.get(usize::from(slot).checked_sub(1)?)?;
         let epoch = u8::try_from(epoch.load(Ordering::Relaxed)).ok()?;
         let (epoch, lane) = (Epoch(epoch), self.best()?);
@@ -84,14 +95,14 @@ impl SlotTable {
     }
 
     /// Puts `lane` under `slot`, unless it is closed.
-    pub(crate) fn bind(&self, slot: Slot, epoch: Epoch, lane: &Arc<SealedLane>) {
+    pub(crate) fn bind(&self, slot: Slot, epoch: Epoch, lane: &Arc<L>) {
         if let Some(entry) = self.slot(slot).filter(|_| !lane.is_closed()) {
             self.epochs[usize::from(slot) - 1].store(epoch.0.into(), Ordering::Relaxed);
             let bound = Arc::clone(lane);
             entry.store(Some(Arc::new(Binding { epoch, lane: bound })));
             // A lane is closed before it is taken from its slots: it may have been meanwhile.
             if lane.is_closed() {
-                self.unbind(lane.key);
+                self.unbind(lane.key());
             }
         }
     }
@@ -99,7 +110,7 @@ impl SlotTable {
     /// Follows the side that dials: puts `lane` under the slot that a packet of the lane names, if
     /// it is later than what is there. Returns whether that is new.
     #[inline]
-    pub(crate) fn learn(&self, bound: Bound, lane: &Arc<SealedLane>) -> bool {
+    pub(crate) fn learn(&self, bound: Bound, lane: &Arc<L>) -> bool {
         let Some(entry) = self.slot(bound.slot) else {
             return false;
         };
@@ -117,10 +128,10 @@ impl SlotTable {
         let mut unbound = Vec::new();
         for (slot, entry) in (1..).zip(&self.slots) {
             let before =
-                entry.rcu(|binding| binding.clone().filter(|binding| binding.lane.key != lane));
+                entry.rcu(|binding| binding.clone().filter(|binding| binding.lane.key() != lane));
             unbound.extend(
                 before
-                    .filter(|binding| binding.lane.key == lane)
+                    .filter(|binding| binding.lane.key() == lane)
                     .map(|binding| (slot, binding.epoch)),
             );
         }
@@ -130,7 +141,7 @@ impl SlotTable {
     /// The first slot that `lane` carries.
     pub(crate) fn bound_of(&self, lane: LaneKey) -> Option<Bound> {
         (1..=SLOTS).find_map(|slot| {
-            let binding = self.binding(slot).filter(|one| one.lane.key == lane)?;
+            let binding = self.binding(slot).filter(|one| one.lane.key() == lane)?;
             Some(Bound {
                 slot,
                 epoch: binding.epoch,
@@ -141,9 +152,9 @@ impl SlotTable {
 
     /// Whether a slot has another lane than `lane`, over which datagrams get through and come back.
     pub(crate) fn has_other(&self, lane: LaneKey) -> bool {
-        let works = |binding: &Binding| {
+        let works = |binding: &Binding<L>| {
             let other = &binding.lane;
-            other.key != lane && other.is_up() && !other.is_doubtful()
+            other.key() != lane && other.is_up() && !other.is_doubtful()
         };
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.load().as_deref().is_some_and(works))
@@ -151,9 +162,9 @@ impl SlotTable {
 
     /// The lane for a packet that is not of a connection: the one with the lowest round-trip time of
     /// those over which datagrams get through and come back, if there are such.
-    pub(crate) fn best(&self) -> Option<Arc<SealedLane>> {
+    pub(crate) fn best(&self) -> Option<Arc<L>> {
         let bindings = self.slots.iter().filter_map(|slot| slot.load_full());
-        let rank = |binding: &Arc<Binding>| {
+        let rank = |binding: &Arc<Binding<L>>| {
             let lane = &binding.lane;
             let rtt = lane.rtt().unwrap_or(Duration::MAX);
             (!lane.is_up(), lane.is_doubtful(), rtt)
@@ -168,7 +179,7 @@ impl SlotTable {
         let bound = slots.filter_map(|(slot, entry)| {
             let binding = entry.load();
             let binding = binding.as_ref()?;
-            Some((slot, (binding.lane.key, binding.epoch)))
+            Some((slot, (binding.lane.key(), binding.epoch)))
         });
         bound.collect()
     }

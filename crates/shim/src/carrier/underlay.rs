@@ -11,9 +11,10 @@ use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr, on_plain_i
 use hawser_kernel::socket;
 use hawser_quic::{Config, Connection, Endpoint};
 
-use super::CarrierError;
-use super::lane::{SealedLane, lock};
+use super::error::CarrierError;
+use super::lane::SealedLane;
 use super::plane::Plane;
+use crate::lock::lock;
 use crate::mark::MARK;
 
 /// The sockets of one kind: for connections and for datagrams. Cloning shares them.
@@ -75,6 +76,13 @@ impl Underlay {
         lane.set_path(self.lanes.open(remote, path)?);
         Ok(())
     }
+}
+
+/// How plain IP is used beside SCION.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainIpOptions {
+    /// Where other hosts connect to, which is announced to them; `None` if this host only connects.
+    pub listen: Option<SocketAddr>,
 }
 
 /// Plain IP beside SCION.

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
-use crate::carrier::lane::lock;
+use crate::lock::lock;
 use crate::packets::{
     Datagram, Echo, Ends, Fragments, Problem, Received, UDP, error, icmp_protocol, write,
 };
@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// Where packets may go.
-pub(super) enum Rule {
+pub(crate) enum Rule {
     /// To what this host serves.
     Served(Arc<Served>),
     /// Anywhere.
@@ -42,7 +42,7 @@ pub(super) enum Rule {
 }
 
 /// Where answers go.
-pub(super) trait Replies: Send + Sync {
+pub(crate) trait Replies: Send + Sync {
     /// Bytes of the largest packet.
     fn largest(&self) -> usize;
     /// Sends packets.
@@ -52,7 +52,7 @@ pub(super) trait Replies: Send + Sync {
 }
 
 /// The relay of one session. Its flows end with it.
-pub(super) struct Relay {
+pub(crate) struct Relay {
     rule: Rule,
     replies: Box<dyn Replies>,
     flows: Mutex<HashMap<Name, Flow>>,
@@ -140,7 +140,7 @@ impl Name {
 }
 
 impl Relay {
-    pub(super) fn new(rule: Rule, replies: Box<dyn Replies>) -> Arc<Self> {
+    pub(crate) fn new(rule: Rule, replies: Box<dyn Replies>) -> Arc<Self> {
         Arc::new(Self {
             rule,
             replies,
@@ -152,7 +152,7 @@ impl Relay {
     }
 
     /// Takes a packet. Must be called inside a tokio runtime.
-    pub(super) fn take(self: &Arc<Self>, packet: &[u8]) {
+    pub(crate) fn take(self: &Arc<Self>, packet: &[u8]) {
         let Some(received) = Received::parse(packet) else {
             return;
         };

@@ -12,7 +12,7 @@ use hawser_kernel::pace::{NAP, Pace};
 use hawser_seal::{SubflowId, subflow_id};
 use hawser_tun::{MergedPacket, Merger};
 
-use super::{Shared, read};
+use super::shared::{Shared, read};
 use crate::carrier::lane::{LaneEvent, SealedLane};
 use crate::protocol::segment::Header;
 use crate::protocol::{Bound, Kind, Role};

@@ -12,7 +12,7 @@ use hawser_kernel::pace::{NAP, Pace};
 use hawser_tun::{Packet, Queue, READ_BUFFER};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Shared, read};
+use super::shared::{Shared, read};
 use crate::address::Block;
 use crate::carrier::lane::SealedLane;
 use crate::carrier::table::Binding;

@@ -9,12 +9,11 @@ use tokio::sync::mpsc;
 
 use super::greeting::Greeted;
 use crate::address::Slot;
-use crate::carrier::lane::{LaneEvent, LaneKey, NewLane, SealedLane};
+use crate::carrier::lane::{LaneEvent, LaneKey, LaneTable, NewLane, SealedLane};
 use crate::carrier::node::Node;
 use crate::carrier::plane::Plane;
 use crate::carrier::report::{self, Lost};
 use crate::carrier::streams::{self, Accepted, Connections};
-use crate::carrier::table::SlotTable;
 use crate::link::ToHolder;
 use crate::protocol::{Bound, Epoch, Message, Role, Status};
 use crate::report::{Failovers, PathReport, SessionReport};
@@ -28,7 +27,7 @@ type Inboxes = (
 
 /// What a session has here.
 pub(super) struct DrivenSession {
-    pub table: Arc<SlotTable>,
+    pub table: Arc<LaneTable>,
     pub lanes: BTreeMap<LaneKey, Arc<SealedLane>>,
     /// The streams that the peer opens, and those of them that are connections.
     pub accepted: Arc<Accepted>,
@@ -38,7 +37,7 @@ pub(super) struct DrivenSession {
 }
 
 impl DrivenSession {
-    pub(super) fn new(table: Arc<SlotTable>) -> Self {
+    pub(super) fn new(table: Arc<LaneTable>) -> Self {
         Self {
             table,
             lanes: BTreeMap::new(),

@@ -7,7 +7,7 @@ use rustix::net::Shutdown;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
-use super::{Reset, Stream};
+use super::shared::{Reset, Stream};
 use crate::protocol::Status;
 use crate::relay;
 

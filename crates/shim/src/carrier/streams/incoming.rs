@@ -5,7 +5,8 @@ use std::time::Duration;
 use hawser_endhost::patience::wait;
 
 use super::copy::{CopyError, copy_both};
-use super::{Connections, Stream};
+use super::registry::Connections;
+use super::shared::Stream;
 use crate::carrier::node::Node;
 use crate::link::ToHolder;
 use crate::protocol::{Preamble, Status, preamble};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{SetOnce, mpsc};
 
-use super::{SharedStreams, Stream};
+use super::shared::{SharedStreams, Stream};
 use crate::protocol::Status;
 use hawser_streams::Side;
 

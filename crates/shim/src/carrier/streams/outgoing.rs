@@ -4,8 +4,8 @@ use hawser_endhost::ScionAddr;
 use tokio::net::TcpStream;
 
 use super::copy::{CopyError, copy_both};
-use super::registry::name;
-use super::{Connections, SharedStreams, Stream};
+use super::registry::{Connections, name};
+use super::shared::{SharedStreams, Stream};
 use crate::carrier::node::Node;
 use crate::handover::Handed;
 use crate::link::ToHolder;

@@ -8,7 +8,8 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use super::{Instance, ReceiveError, Stream};
+use super::instance::Instance;
+use super::shared::{ReceiveError, Stream};
 use crate::carrier::lane::{LaneEvent, SealedLane};
 use hawser_streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
 

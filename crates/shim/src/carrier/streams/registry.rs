@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::{Stream, User};
+use super::shared::{Stream, User};
 use crate::choice::CarrierKind;
 use crate::protocol::{Preamble, Role};
 use crate::report::{ConnectionReport, StreamsReport, Totals};

@@ -14,12 +14,11 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::relay::{Relay, Rule};
-use super::{SealedLane, ToPrograms};
+use super::ended::Watcher;
+use super::lane::{LaneTable, SealedLane};
+use super::node::Node;
+use super::packets::{Relay, Rule, ToPrograms};
 use crate::address::Block;
-use crate::carrier::ended::Watcher;
-use crate::carrier::node::Node;
-use crate::carrier::table::SlotTable;
 use crate::packets::{Problem, Received, TCP, error, reset};
 
 /// Packets that are read before lanes are flushed.
@@ -250,7 +249,7 @@ impl Router {
     }
 
     /// Sends a packet over the best path.
-    fn send(&mut self, session: &SlotTable, received: &Received<'_>, packet: &[u8]) {
+    fn send(&mut self, session: &LaneTable, received: &Received<'_>, packet: &[u8]) {
         let Some(lane) = session.best() else {
             return;
         };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const UNUSED: Duration = Duration::from_secs(600);
 
 /// When a session was used last.
-pub(in crate::carrier) struct Usage(Mutex<Instant>);
+pub(super) struct Usage(Mutex<Instant>);
 
 impl Usage {
     /// Used `now`.
@@ -18,7 +18,7 @@ impl Usage {
     }
 
     /// Records that the session is in use.
-    pub(in crate::carrier) fn touch(&self, now: Instant) {
+    pub(super) fn touch(&self, now: Instant) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
