@@ -3,20 +3,15 @@
 mod capture;
 mod client;
 mod clients;
-mod contacts;
 mod control;
 mod destinations;
-mod ended;
 mod error;
 mod inbox;
 mod lane;
 mod node;
-mod packets;
-mod plane;
 mod report;
 mod server;
 mod streams;
-mod table;
 mod underlay;
 mod usage;
 
@@ -38,17 +33,17 @@ use self::client::{Answer, Request};
 use self::clients::Clients;
 pub use self::destinations::Destinations;
 use self::destinations::{Changes, Target};
-use self::ended::Watcher;
 pub use self::error::CarrierError;
 pub use self::node::Trust;
 use self::node::{NewNode, Node};
-use self::packets::Packets;
 use self::server::Server;
 pub use self::underlay::PlainIpOptions;
 pub use crate::attachment::Attachment;
 use crate::choice::CarrierKind;
+use crate::ended::Watcher;
 use crate::handover::{Handed, HandoverReceiver};
 use crate::link::{Found, Link, ToCarrier, ToHolder};
+use crate::plane::packets::Packets;
 pub use crate::report::{
     CarrierReport, DecisionReport, Failover, Failovers, PathReport, PathState, SessionReport,
     StreamsReport,

@@ -14,12 +14,12 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::ended::Watcher;
-use super::lane::{LaneTable, SealedLane};
 use super::node::Node;
-use super::packets::{Relay, Rule, ToPrograms};
 use crate::address::Block;
+use crate::ended::Watcher;
 use crate::packets::{Problem, Received, TCP, error, reset};
+use crate::plane::lane::{LaneTable, SealedLane};
+use crate::plane::packets::{Relay, Rule, ToPrograms};
 
 /// Packets that are read before lanes are flushed.
 const ROUND: usize = 32;

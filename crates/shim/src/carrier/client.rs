@@ -26,7 +26,6 @@ pub(super) use self::end::GOODBYE;
 use self::lane::{DrivenLane, Streaming};
 use super::destinations::Target;
 use super::inbox::{Channel, INBOX, Inbox};
-use super::lane::{LaneEvent, LaneKey, LaneTable};
 use super::node::Node;
 use super::report::Lost;
 use super::streams;
@@ -34,6 +33,7 @@ use super::usage::Usage;
 use crate::PLAIN_IP_PORT;
 use crate::budget::Permit;
 use crate::handover::Handed;
+use crate::plane::lane::{LaneEvent, LaneKey, LaneTable};
 use crate::protocol::Message;
 use crate::report::{Failovers, SessionReport};
 use crate::session::{

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use super::lane::LaneKey;
+use crate::plane::lane::LaneKey;
 use crate::protocol::Message;
 
 /// Both ends of a channel to a session. What bounds it is said where it is used.

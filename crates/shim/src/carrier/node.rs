@@ -12,16 +12,16 @@ use hawser_seal::Cipher;
 use hawser_tun::Queue;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::ended::Watcher;
 use super::error::CarrierError;
-use super::lane::{LaneKeys, SealedLane};
-use super::packets::Packets;
-use super::plane::Plane;
 use super::underlay::{PlainIp, PlainIpOptions, Underlay};
 use crate::address::Block;
 use crate::budget::Budget;
 use crate::choice::{CarrierKind, CarrierSet};
+use crate::ended::Watcher;
 use crate::link::ToHolder;
+use crate::plane::Plane;
+use crate::plane::lane::{LaneKeys, SealedLane};
+use crate::plane::packets::Packets;
 use crate::served::Served;
 
 /// The application protocol of connections (TLS ALPN).

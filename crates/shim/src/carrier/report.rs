@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hawser_endhost::{Path, ScionAddr, on_plain_ip};
 use hawser_path::{Decision, Fingerprint};
 
-use super::lane::SealedLane;
+use crate::plane::lane::SealedLane;
 use crate::report::{DecisionReport, Failover, Failovers, PathReport, PathState, now_ms};
 
 impl Failovers {

@@ -18,13 +18,13 @@ use self::allowed::Followed;
 use self::greeting::{Greeted, Greeting, greet, refuse};
 use self::session::DrivenSession;
 use super::inbox::{Channel, INBOX, Inbox};
-use super::lane::{LaneEvent, LaneKey};
 use super::node::Node;
 use super::report;
 use super::streams::Instance;
 use super::underlay::{PlainIp, Underlay};
 use crate::address::Block;
 use crate::link::ToHolder;
+use crate::plane::lane::{LaneEvent, LaneKey};
 use crate::protocol::{Message, Role};
 use crate::report::SessionReport;
 use crate::session::{

@@ -12,10 +12,10 @@ use hawser_kernel::socket;
 use hawser_quic::{Config, Connection, Endpoint};
 
 use super::error::CarrierError;
-use super::lane::SealedLane;
-use super::plane::Plane;
 use crate::lock::lock;
 use crate::mark::MARK;
+use crate::plane::Plane;
+use crate::plane::lane::SealedLane;
 
 /// The sockets of one kind: for connections and for datagrams. Cloning shares them.
 #[derive(Clone)]

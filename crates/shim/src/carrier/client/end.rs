@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::ClientDriver;
-use crate::carrier::lane::LaneKey;
 use crate::link::ToHolder;
+use crate::plane::lane::LaneKey;
 use crate::protocol::{Message, Role, Status};
 use crate::session::Ending;
 

@@ -14,11 +14,11 @@ use super::{ClientDriver, trust};
 use crate::address::Block;
 use crate::address::Slot;
 use crate::carrier::control::Control;
-use crate::carrier::lane::{LaneKey, NewLane, SealedLane};
 use crate::carrier::node::Side;
 use crate::carrier::streams::{self, Connections, Instance};
 use crate::carrier::underlay::Underlay;
 use crate::choice::{CarrierKind, CarrierSet};
+use crate::plane::lane::{LaneKey, NewLane, SealedLane};
 use crate::protocol::{Epoch, Message, Open, Role};
 use crate::session::{DialError, Figures};
 

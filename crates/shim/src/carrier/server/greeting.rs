@@ -7,10 +7,10 @@ use hawser_quic::Connection;
 use hawser_seal::Cipher;
 
 use crate::carrier::control::{Control, ControlError};
-use crate::carrier::lane::LaneKeys;
 use crate::carrier::node::{Node, Side};
 use crate::carrier::report;
 use crate::carrier::underlay::Underlay;
+use crate::plane::lane::LaneKeys;
 use crate::protocol::{Message, Open, RefusalCode};
 
 /// Longest wait for the first message of a connection, without the time in which this process did not

@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 
 use super::greeting::Greeted;
 use crate::address::Slot;
-use crate::carrier::lane::{LaneEvent, LaneKey, LaneTable, NewLane, SealedLane};
 use crate::carrier::node::Node;
-use crate::carrier::plane::Plane;
 use crate::carrier::report::{self, Lost};
 use crate::carrier::streams::{self, Accepted, Connections};
 use crate::link::ToHolder;
+use crate::plane::Plane;
+use crate::plane::lane::{LaneEvent, LaneKey, LaneTable, NewLane, SealedLane};
 use crate::protocol::{Bound, Epoch, Message, Role, Status};
 use crate::report::{Failovers, PathReport, SessionReport};
 use crate::session::{Refusal, ServerSession};

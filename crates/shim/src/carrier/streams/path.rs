@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::instance::Instance;
 use super::shared::{ReceiveError, Stream};
-use crate::carrier::lane::{LaneEvent, SealedLane};
+use crate::plane::lane::{LaneEvent, SealedLane};
 use hawser_streams::{Decoder, Estimate, Frame, Losses, Side, Violation};
 
 /// Bytes read at once.

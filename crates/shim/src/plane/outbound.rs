@@ -14,8 +14,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::shared::{Shared, read};
 use crate::address::Block;
-use crate::carrier::lane::SealedLane;
-use crate::carrier::table::Binding;
+use crate::plane::lane::SealedLane;
+use crate::plane::table::Binding;
 use crate::protocol::{Bound, Role};
 
 /// Packets that are read before all lanes are flushed: an acknowledgement must not wait for long.

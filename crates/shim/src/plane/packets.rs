@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use hawser_tun::Queue;
 
 use self::relay::Replies;
-pub(super) use self::relay::{Relay, Rule};
+pub(crate) use self::relay::{Relay, Rule};
 use super::lane::LaneTable;
 use crate::address::Block;
 use crate::lock::lock;
@@ -92,7 +92,7 @@ impl Replies for ToSession {
 }
 
 /// Answers to programs of this host.
-pub(super) struct ToPrograms(pub(super) Arc<Queue>);
+pub(crate) struct ToPrograms(pub(crate) Arc<Queue>);
 
 impl Replies for ToPrograms {
     fn largest(&self) -> usize {

@@ -13,7 +13,7 @@ use hawser_seal::{SubflowId, subflow_id};
 use hawser_tun::{MergedPacket, Merger};
 
 use super::shared::{Shared, read};
-use crate::carrier::lane::{LaneEvent, SealedLane};
+use crate::plane::lane::{LaneEvent, SealedLane};
 use crate::protocol::segment::Header;
 use crate::protocol::{Bound, Kind, Role};
 

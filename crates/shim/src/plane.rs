@@ -1,9 +1,13 @@
 //! The threads that carry packets: one from the TUN queue to lanes, and one for each socket from lanes
 //! to the TUN queue.
 
+pub(crate) mod contacts;
 mod inbound;
+pub(crate) mod lane;
 mod outbound;
+pub(crate) mod packets;
 mod shared;
+pub(crate) mod table;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +20,11 @@ use hawser_endhost::socket::Socket;
 use hawser_tun::{MergedPacket, Merger, Queue};
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::lane::{LaneKey, LaneTable, NewLane, SealedLane};
+use self::packets::Packets;
 use self::shared::{Shared, read, write};
-use super::ended::Watcher;
-use super::lane::{LaneKey, LaneTable, NewLane, SealedLane};
-use super::packets::Packets;
 use crate::address::{Block, Slot};
+use crate::ended::Watcher;
 use crate::protocol::datagram::FORMAT;
 use crate::protocol::{Bound, Epoch, Role};
 

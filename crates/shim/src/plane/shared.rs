@@ -10,9 +10,9 @@ use hawser_seal::SubflowId;
 use hawser_tun::{MergedPacket, Queue};
 
 use crate::address::Block;
-use crate::carrier::ended::Watcher;
-use crate::carrier::lane::{LaneTable, SealedLane};
-use crate::carrier::packets::Packets;
+use crate::ended::Watcher;
+use crate::plane::lane::{LaneTable, SealedLane};
+use crate::plane::packets::Packets;
 use crate::protocol::Role;
 
 /// What the threads and the sessions share.

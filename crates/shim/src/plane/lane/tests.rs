@@ -16,21 +16,21 @@ use crate::protocol::{Epoch, Role};
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A socket for datagrams on plain IP.
-pub(in crate::carrier) struct Bed {
+pub(crate) struct Bed {
     pub host: Endhost,
     lanes: Lanes,
     _receiver: LaneReceiver,
 }
 
 /// A lane, and what it sends over its connection and to its session.
-pub(in crate::carrier) struct Made {
+pub(crate) struct Made {
     pub lane: Arc<SealedLane>,
     pub outgoing: UnboundedReceiver<Message>,
     pub events: UnboundedReceiver<(LaneKey, LaneEvent)>,
 }
 
 impl Bed {
-    pub(in crate::carrier) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let host = Endhost::on_plain_ip(None);
         let socket = Socket::bind_blocking(&host, Some(ANY)).unwrap();
         let (lanes, receiver) = Lanes::new(socket, FORMAT);
@@ -42,7 +42,7 @@ impl Bed {
     }
 
     /// A lane to this socket itself, in a session of its own.
-    pub(in crate::carrier) fn lane(&self, number: u64) -> Made {
+    pub(crate) fn lane(&self, number: u64) -> Made {
         let (messages, outgoing) = unbounded_channel();
         let (events, happened) = unbounded_channel();
         let [own, peer] = [1, 2].map(|tag| Block::of(&PeerKey([7; 32]), tag));

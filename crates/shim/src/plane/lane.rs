@@ -1,0 +1,460 @@
+//! One lane of a session: sealed datagrams over one path, and whether they get through.
+
+mod segments;
+#[cfg(test)]
+pub(crate) mod tests;
+mod watched;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_endhost::lanes::{FlowId, Lane, LaneSender};
+use hawser_seal::{Cipher, Opener, SECRET, Sealer};
+use hawser_tun::TcpPacket;
+use tokio::sync::SetOnce;
+use tokio::sync::mpsc::UnboundedSender;
+
+use self::watched::Watched;
+use super::table::{SlotLane, SlotTable};
+use crate::liveness::{Judgement, Liveness};
+use crate::lock::lock;
+use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
+use crate::protocol::segment::SAVED;
+use crate::protocol::{Bound, Kind, Message};
+pub(crate) use crate::session::LaneKey;
+
+/// The slots of a session with their lanes.
+pub(crate) type LaneTable = SlotTable<SealedLane>;
+
+/// What happens to a lane.
+#[derive(Debug)]
+pub(crate) enum LaneEvent {
+    /// Its first datagram has arrived.
+    Up,
+    /// A slot was put on it by the other side.
+    Bound,
+    /// Nothing comes back over it, and there is no other lane that works.
+    Stalled,
+    /// Something came back over it after all.
+    Recovered,
+    /// The other side no longer has the streams of the process with this number.
+    StreamsLost(u64),
+    /// It cannot be used.
+    Failed(String),
+}
+
+/// The keys of a lane's datagrams.
+pub(crate) struct LaneKeys {
+    pub cipher: Cipher,
+    /// What this side seals with, and what the peer seals with.
+    pub here: [u8; SECRET],
+    pub there: [u8; SECRET],
+}
+
+/// What a lane begins with.
+pub(crate) struct NewLane {
+    pub key: LaneKey,
+    pub keys: LaneKeys,
+    /// The peer's address for datagrams.
+    pub remote: ScionAddr,
+    pub table: Arc<LaneTable>,
+    pub sender: LaneSender,
+    /// Messages of the connection over the same path.
+    pub messages: UnboundedSender<Message>,
+    pub events: UnboundedSender<(LaneKey, LaneEvent)>,
+}
+
+/// Counters of a lane, from the SCION/UDP payload on.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub sent_bytes: AtomicU64,
+    pub sent_packets: AtomicU64,
+    pub received_bytes: AtomicU64,
+    pub received_packets: AtomicU64,
+    /// Packets that this host had no room for.
+    pub dropped: AtomicU64,
+}
+
+/// A lane of a session.
+pub(crate) struct SealedLane {
+    pub key: LaneKey,
+    pub remote: ScionAddr,
+    pub table: Arc<LaneTable>,
+    pub liveness: Liveness,
+    pub counters: Counters,
+    began: Instant,
+    overhead: usize,
+    outgoing: Mutex<Outgoing>,
+    opener: Mutex<Opener>,
+    /// `None` until the port of the peer, or its first datagram, is known.
+    lane: OnceLock<Lane>,
+    /// Bytes of the largest datagram that the path takes.
+    datagram: AtomicUsize,
+    up: AtomicBool,
+    /// The round-trip time in microseconds; 0 until it is measured.
+    rtt: AtomicU64,
+    /// Bounded by what is counted below: of other messages there are a few for each lane of the session.
+    messages: UnboundedSender<Message>,
+    /// Packets and segments in `messages`.
+    waiting: AtomicUsize,
+    events: UnboundedSender<(LaneKey, LaneEvent)>,
+    /// Whether that it is bound, and that it has failed, is on its way to the session.
+    reported: [AtomicBool; 2],
+    /// What is still sent over the connection before it is closed.
+    closed: SetOnce<Option<Message>>,
+}
+
+/// Datagrams that are sealed and wait to be sent in one call.
+struct Outgoing {
+    sealer: Sealer,
+    sender: LaneSender,
+    batch: Vec<u8>,
+    /// Bytes of each datagram in the batch.
+    stride: usize,
+    /// Whether the last one is shorter, so that none may follow.
+    is_full: bool,
+}
+
+impl SlotLane for SealedLane {
+    fn key(&self) -> LaneKey {
+        self.key
+    }
+
+    fn is_closed(&self) -> bool {
+        Self::is_closed(self)
+    }
+
+    #[inline]
+    fn is_up(&self) -> bool {
+        Self::is_up(self)
+    }
+
+    fn is_doubtful(&self) -> bool {
+        Self::is_doubtful(self)
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        Self::rtt(self)
+    }
+}
+
+impl SealedLane {
+    /// A lane without a path. The times of [`Liveness`] count from when it `began`.
+    pub(crate) fn new(new: NewLane, began: Instant) -> Self {
+        let NewLane { keys, .. } = new;
+        Self {
+            key: new.key,
+            remote: new.remote,
+            table: new.table,
+            liveness: Liveness::default(),
+            counters: Counters::default(),
+            began,
+            overhead: keys.cipher.overhead(),
+            outgoing: Mutex::new(Outgoing {
+                sealer: Sealer::new(keys.cipher, &keys.here),
+                sender: new.sender,
+                batch: Vec::new(),
+                stride: 0,
+                is_full: false,
+            }),
+            opener: Mutex::new(Opener::new(keys.cipher, &keys.there)),
+            lane: OnceLock::new(),
+            datagram: AtomicUsize::new(MIN_PAYLOAD.into()),
+            up: AtomicBool::new(false),
+            rtt: AtomicU64::new(0),
+            messages: new.messages,
+            waiting: AtomicUsize::new(0),
+            events: new.events,
+            reported: Default::default(),
+            closed: SetOnce::new(),
+        }
+    }
+
+    /// The time as [`Liveness`] counts it.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn opener(&self) -> MutexGuard<'_, Opener> {
+        lock(&self.opener)
+    }
+
+    pub(crate) fn lane(&self) -> Option<&Lane> {
+        self.lane.get()
+    }
+
+    /// Sets the path; the first one counts.
+    pub(crate) fn set_path(self: &Arc<Self>, path: Lane) {
+        path.attach(Arc::new(Watched(Arc::downgrade(self))));
+        let _ = self.lane.set(path);
+    }
+
+    pub(crate) fn is_over(&self, flow: FlowId) -> bool {
+        self.lane().is_some_and(|lane| lane.flow().id == flow)
+    }
+
+    /// The largest datagram, in bytes.
+    pub(crate) fn datagram(&self) -> usize {
+        self.datagram.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_datagram(&self, bytes: usize) {
+        self.datagram
+            .store(bytes.max(MIN_PAYLOAD.into()), Ordering::Relaxed);
+    }
+
+    /// The round-trip time, if it was measured.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        let micros = self.rtt.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    pub(crate) fn set_rtt(&self, rtt: Duration) {
+        let micros = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX);
+        self.rtt.store(micros, Ordering::Relaxed);
+    }
+
+    /// Whether datagrams get through.
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
+    /// Records that a datagram of `bytes` was received and opened.
+    #[inline]
+    pub(crate) fn on_received(&self, bytes: usize, now: Duration) {
+        self.liveness.received(now);
+        let counters = &self.counters;
+        counters
+            .received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+        counters.received_packets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that datagrams get through.
+    pub(crate) fn set_up(&self) {
+        if !self.up.swap(true, Ordering::AcqRel) {
+            self.report(LaneEvent::Up);
+        }
+    }
+
+    /// Sends a message over the connection beside the lane. If the connection has ended, so does the
+    /// lane.
+    pub(crate) fn send(&self, message: Message) {
+        let _ = self.messages.send(message);
+    }
+
+    /// Ends the lane and its connection.
+    pub(crate) fn close(&self) {
+        // Closed once.
+        let _ = self.closed.set(None);
+    }
+
+    /// The same, after the other side has received `last`, or had time to.
+    pub(crate) fn close_with(&self, last: Message) {
+        let _ = self.closed.set(Some(last));
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get().is_some()
+    }
+
+    /// Waits until the lane is closed.
+    pub(crate) async fn closed(&self) {
+        self.closed.wait().await;
+    }
+
+    /// What is still to be sent over the connection of a lane that is closed.
+    pub(crate) fn last_message(&self) -> Option<Message> {
+        self.closed.get().cloned().flatten()
+    }
+
+    /// Reports to the session, unless it has ended, or has not taken such a report yet: datagrams of
+    /// the other side may cause them as fast as they arrive.
+    pub(crate) fn report(&self, event: LaneEvent) {
+        let reported = match &event {
+            LaneEvent::Bound => Some(&self.reported[0]),
+            // It is handled once.
+            LaneEvent::Failed(_) => Some(&self.reported[1]),
+            _ => None,
+        };
+        if !reported.is_some_and(|reported| reported.swap(true, Ordering::AcqRel)) {
+            let _ = self.events.send((self.key, event));
+        }
+    }
+
+    /// The session looks at which slots it has.
+    pub(crate) fn on_bound_handled(&self) {
+        self.reported[0].store(false, Ordering::Release);
+    }
+
+    /// Whether an answer is overdue.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.liveness.is_doubtful(self.rtt(), self.now())
+    }
+
+    /// Whether the lane delivers.
+    pub(crate) fn judge(&self) -> Judgement {
+        self.liveness.judge(self.rtt(), self.now())
+    }
+
+    /// Queues a TCP packet, cut into segments that the path takes, to be sent by
+    /// [`flush`](Self::flush). Until datagrams get through, it is sent over the connection.
+    pub(crate) fn push_tcp(&self, bound: Bound, packet: &TcpPacket<'_>) {
+        if !self.is_up() {
+            for segment in packet.segments(usize::from(MIN_PAYLOAD) - self.overhead - PREFIX) {
+                let segment = [segment.header(), segment.payload()].concat();
+                self.send_waiting(Message::Segment { bound, segment }, WAITING_SEGMENTS);
+            }
+            return;
+        }
+        let prefix = bound.encode();
+        let mut outgoing = lock(&self.outgoing);
+        let room = self.largest_packet();
+        segments::cut(packet, self.table.role, room, |kind, header, payload| {
+            let size = self.overhead + PREFIX + header.len() + payload.len();
+            outgoing.make_room(self, size);
+            let Outgoing { sealer, batch, .. } = &mut *outgoing;
+            sealer.seal(batch, kind.seal(), false, |out| {
+                out.extend_from_slice(&prefix);
+                out.extend_from_slice(header);
+                out.extend_from_slice(payload);
+            });
+        });
+    }
+
+    /// Bytes of the largest packet that fits a datagram.
+    pub(crate) fn largest_packet(&self) -> usize {
+        self.datagram() - self.overhead - PREFIX
+    }
+
+    /// Queues an IP packet that is not TCP, to be sent by [`flush`](Self::flush). Until datagrams get
+    /// through, or if none has room for it, it is sent over the connection, unless many packets wait
+    /// there already.
+    pub(crate) fn push_packet(&self, packet: &[u8]) {
+        if !self.is_up() || packet.len() > self.largest_packet() {
+            let packet = packet.to_vec();
+            self.send_waiting(Message::Packet { packet }, WAITING_PACKETS);
+            return;
+        }
+        let Some(bound) = self.table.bound_of(self.key) else {
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut outgoing = lock(&self.outgoing);
+        outgoing.make_room(self, self.overhead + PREFIX + packet.len());
+        let Outgoing { sealer, batch, .. } = &mut *outgoing;
+        sealer.seal(batch, Kind::Packet.seal(), false, |out| {
+            out.extend_from_slice(&bound.encode());
+            out.extend_from_slice(packet);
+        });
+    }
+
+    /// Sends a packet or a segment over the connection, unless `most` wait there already: then it is
+    /// lost, as on any path.
+    fn send_waiting(&self, message: Message, most: usize) {
+        match self.waiting.fetch_add(1, Ordering::Relaxed) < most {
+            true => self.send(message),
+            false => {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Records that the connection has taken a message.
+    pub(crate) fn on_sent(&self, message: &Message) {
+        if matches!(message, Message::Packet { .. } | Message::Segment { .. }) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The MTU with which the kernel's segments of data fill a datagram, in bytes: the largest one
+    /// with a compact header, as the kernel counts it, with the headers that are not carried. At least
+    /// what IPv6 has (RFC 8200, 5): what is larger than the path takes is cut.
+    pub(crate) fn mtu(&self) -> u32 {
+        (self.largest_packet() + SAVED + IPV6_HEADER).max(IPV6_MTU) as u32
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn flush(&self) {
+        lock(&self.outgoing).flush(self);
+    }
+
+    /// Sends a probe of `size` bytes (at least what it takes), or the answer to one.
+    pub(crate) fn probe(&self, bound: Bound, size: usize, ask: bool) {
+        let mut outgoing = lock(&self.outgoing);
+        let size = size.max(self.overhead + PREFIX);
+        outgoing.make_room(self, size);
+        let Outgoing { sealer, batch, .. } = &mut *outgoing;
+        let zeros = size - self.overhead - PREFIX;
+        sealer.seal(batch, Kind::Probe.seal(), ask, |out| {
+            out.extend_from_slice(&bound.encode());
+            out.resize(out.len() + zeros, 0);
+        });
+        outgoing.flush(self);
+    }
+}
+
+impl Outgoing {
+    /// Makes room in the batch for a datagram of `size` bytes, sending what is there if they differ.
+    #[inline]
+    fn make_room(&mut self, lane: &SealedLane, size: usize) {
+        let full = self.is_full || size > self.stride || self.batch.len() + size > MAX_BATCH;
+        if !self.batch.is_empty() && full {
+            self.flush(lane);
+        }
+        if self.batch.is_empty() {
+            self.stride = size;
+        }
+        self.is_full = size < self.stride;
+    }
+
+    fn flush(&mut self, lane: &SealedLane) {
+        if self.batch.is_empty() {
+            return;
+        }
+        self.is_full = false;
+        let Some(path) = lane.lane() else {
+            self.batch.clear();
+            return;
+        };
+        lane.liveness.sent(lane.now());
+        let stride = self.stride.max(1);
+        let mut rest = 0;
+        while rest < self.batch.len() {
+            match (self.sender).try_send(path.flow(), &self.batch[rest..], self.stride, 0) {
+                Ok(sent) => rest += sent,
+                Err(error) => {
+                    // A full socket buffer: TCP sends it again, as after any loss.
+                    let left = (self.batch.len() - rest).div_ceil(stride) as u64;
+                    lane.counters.dropped.fetch_add(left, Ordering::Relaxed);
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        lane.report(LaneEvent::Failed(error.to_string()));
+                    }
+                    break;
+                }
+            }
+        }
+        let counters = &lane.counters;
+        counters
+            .sent_bytes
+            .fetch_add(rest as u64, Ordering::Relaxed);
+        let packets = rest.div_ceil(stride) as u64;
+        counters.sent_packets.fetch_add(packets, Ordering::Relaxed);
+        self.batch.clear();
+    }
+}
+
+/// Most packets, and most segments of TCP, that wait for the connection: what comes faster is lost.
+const WAITING_PACKETS: usize = 64;
+const WAITING_SEGMENTS: usize = 1024;
+
+/// Bytes of an IPv6 header, and of the smallest MTU with which a device has IPv6.
+const IPV6_HEADER: usize = 40;
+const IPV6_MTU: usize = 1280;
+
+/// Bytes that are sent in one call: what the kernel cuts at once.
+const MAX_BATCH: usize = 64 << 10;
