@@ -13,14 +13,13 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Handle;
 
 use super::device::CaptureDevice;
-use super::fail::GUARD;
-use super::{FailMode, HolderError, enclosed};
+use super::enclosed;
+use super::error::HolderError;
+use super::fail::{FailMode, GUARD, TABLE};
 use crate::mark::MARK;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
-/// The name of the nf_tables table.
-pub(super) const TABLE: &str = "hawser-shim";
 
 /// Which programs' connections are captured.
 #[derive(Debug, Clone)]

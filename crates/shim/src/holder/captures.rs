@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::capture::{self, Capture};
-use super::{FailMode, HolderError};
+use super::error::HolderError;
+use super::fail::FailMode;
 
 /// The captures. All calls but [`first`](Self::first) may block for as long as the kernel takes to
 /// change routes and rules.

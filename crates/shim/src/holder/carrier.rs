@@ -10,13 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hawser_endhost::patience::wait;
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::captures::Captures;
+use super::error::HolderError;
+use super::mptcp::Mptcp;
 use super::network::Network;
+use super::opening::CONNECT_TIMEOUT;
 use super::relays::{Expected, Relays, Session};
-use super::{CONNECT_TIMEOUT, HolderError, Mptcp, outgoing};
 use crate::address::Slot;
 use crate::budget::Budget;
 use crate::handover::HandoverSender;
@@ -65,7 +68,12 @@ struct Inner {
     detached: Notify,
     /// Notified when the slots of a session change.
     moved: Notify,
+    /// Accepts connections at listeners for captured ones.
+    accept: Accept,
 }
+
+/// Accepts captured connections at listeners.
+type Accept = fn(Vec<TcpListener>, &Carriers);
 
 struct State {
     carrier: Option<Attached>,
@@ -108,7 +116,14 @@ struct Attached {
 }
 
 impl Carriers {
-    pub(super) fn new(captures: Captures, mptcp: Mptcp, is_enclosed: bool, relays: Relays) -> Self {
+    /// Without a carrier. Connections of other hosts, once they are captured, are taken by `accept`.
+    pub(super) fn new(
+        captures: Captures,
+        mptcp: Mptcp,
+        is_enclosed: bool,
+        relays: Relays,
+        accept: Accept,
+    ) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::new(State {
                 carrier: None,
@@ -125,6 +140,7 @@ impl Carriers {
             attached: Notify::new(),
             detached: Notify::new(),
             moved: Notify::new(),
+            accept,
         }))
     }
 
@@ -369,7 +385,7 @@ impl Carriers {
     async fn forward(&self, forwards: bool) {
         let forward = move |this: &Self| this.captures().forward(forwards);
         match self.blocking(forward).await {
-            Some(Ok(listener)) => outgoing::run(Vec::from_iter(listener), self),
+            Some(Ok(listener)) => (self.0.accept)(Vec::from_iter(listener), self),
             Some(Err(error)) => tracing::error!("{error}"),
             None => {}
         }

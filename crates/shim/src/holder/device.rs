@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType};
 
-use super::HolderError;
+use super::error::HolderError;
 use super::network::wait_for_address;
 use crate::mark::MARK;
 

@@ -11,8 +11,8 @@ use hawser_kernel::route::Route;
 use hawser_tun::Tun;
 use ipnet::IpNet;
 
-use super::HolderError;
 use super::device::{MTU, NAME, QUEUE, SOURCES};
+use super::error::HolderError;
 use super::network::wait_for_address;
 
 /// What no connection leaves the namespace for: "this" host and network, loopback and link-local

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use hawser_capture::{Guard, RedirectError, is_there};
 use serde::{Deserialize, Serialize};
 
-use super::capture::TABLE;
-
+/// The name of the nf_tables table of captures.
+pub(super) const TABLE: &str = "hawser-shim";
 /// The name of the nf_tables table that stays.
 pub(super) const GUARD: &str = "hawser-closed";
 

@@ -15,7 +15,7 @@ use hawser_tun::{Queue, Tun};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::HolderError;
+use super::error::HolderError;
 use crate::address::{Block, SLOTS, Slot};
 use crate::protocol::segment::PORT;
 

@@ -9,15 +9,15 @@
 use std::io;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_endhost::patience::wait;
 use hawser_mptcp::{Info, InfoError};
+use thiserror::Error;
 use tokio::net::TcpStream;
 
-use super::CONNECT_TIMEOUT;
 use super::network::Network;
-use super::outgoing::OutgoingError;
-use super::relays::Relayed;
+use super::relays::{End, Failed, Relayed};
 use crate::address::Slot;
 use crate::protocol::{Preamble, Status, preamble};
 use crate::relay;
@@ -28,6 +28,46 @@ const MAX_FIRST_WRITE: usize = 1000;
 const KEPT: usize = 16 << 10;
 /// How often a connection that falls back to plain TCP is opened again.
 const ATTEMPTS: usize = 8;
+
+/// How long a program's connection waits for a carrier and a path, and then for the other holder: as long
+/// as TCP tries to connect over IP (Linux: 127 s). Time in which this process did not run is not counted.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Why a captured connection ends.
+#[derive(Debug, Error)]
+pub(super) enum OutgoingError {
+    #[error("the listener is only for connections that are captured")]
+    NotCaptured,
+    #[error("{0}")]
+    TooMany(String),
+    #[error("{0}")]
+    NoSession(String),
+    #[error("the shim's holder has no MPTCP: take the shim down and bring it up again")]
+    NoMptcp,
+    #[error("the other host does not answer: {0}")]
+    Unreachable(io::Error),
+    #[error("the other host does not answer within {} s", CONNECT_TIMEOUT.as_secs())]
+    Silent,
+    #[error("{0}")]
+    Refused(Status),
+    #[error(
+        "MPTCP falls back to plain TCP again and again: packets are lost before the connection exists"
+    )]
+    PlainTcp,
+    #[error(transparent)]
+    Ended(End),
+    #[error("it broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+impl OutgoingError {
+    pub(super) fn when(&self) -> Failed {
+        match self {
+            Self::Broken(_) | Self::Ended(_) => Failed::Broken,
+            _ => Failed::SetUp,
+        }
+    }
+}
 
 /// A connection that is being opened for `program`.
 pub(super) struct Opening<'a> {

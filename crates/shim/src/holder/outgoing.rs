@@ -8,52 +8,15 @@ use std::sync::{Arc, OnceLock};
 
 use hawser_capture::original_destination;
 use rustix::net::sockopt;
-use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::{Carriers, Connect};
-use super::opening::{Opening, Remote};
-use super::relays::{Beginning, End, Failed, New};
-use super::{CONNECT_TIMEOUT, intake};
-use crate::protocol::{Preamble, Status};
+use super::intake;
+use super::opening::{Opening, OutgoingError, Remote};
+use super::relays::{Beginning, New};
+use crate::protocol::Preamble;
 use crate::relay;
 use crate::served;
-
-/// Why a captured connection ends.
-#[derive(Debug, Error)]
-pub(super) enum OutgoingError {
-    #[error("the listener is only for connections that are captured")]
-    NotCaptured,
-    #[error("{0}")]
-    TooMany(String),
-    #[error("{0}")]
-    NoSession(String),
-    #[error("the shim's holder has no MPTCP: take the shim down and bring it up again")]
-    NoMptcp,
-    #[error("the other host does not answer: {0}")]
-    Unreachable(io::Error),
-    #[error("the other host does not answer within {} s", CONNECT_TIMEOUT.as_secs())]
-    Silent,
-    #[error("{0}")]
-    Refused(Status),
-    #[error(
-        "MPTCP falls back to plain TCP again and again: packets are lost before the connection exists"
-    )]
-    PlainTcp,
-    #[error(transparent)]
-    Ended(End),
-    #[error("it broke: {0}")]
-    Broken(#[from] io::Error),
-}
-
-impl OutgoingError {
-    fn when(&self) -> Failed {
-        match self {
-            Self::Broken(_) | Self::Ended(_) => Failed::Broken,
-            _ => Failed::SetUp,
-        }
-    }
-}
 
 /// Accepts captured connections at all `listeners`.
 pub(super) fn run(listeners: Vec<TcpListener>, carriers: &Carriers) {

@@ -16,7 +16,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::{FailMode, Holder, HolderError, Queues};
+use super::error::HolderError;
+use super::fail::FailMode;
+use super::parts::{Holder, Queues};
 use crate::address::Block;
 use crate::attachment::Attachment;
 use crate::handover::{HandoverReceiver, HandoverSender};

@@ -18,7 +18,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use self::plan::{Change, Plan, Session};
-use super::HolderError;
+use super::error::HolderError;
 use super::network::Network;
 use super::relays::Relays;
 use crate::address::{Block, Slot};

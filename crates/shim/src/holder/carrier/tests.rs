@@ -39,6 +39,7 @@ fn with_carrier(carrier: Option<Attached>) -> Carriers {
         attached: Notify::new(),
         detached: Notify::new(),
         moved: Notify::new(),
+        accept: |_, _| {},
     }))
 }
 
