@@ -13,14 +13,29 @@
 //!
 //! A [`SharedPolicy`] says which paths may be used, and can be changed while transfers run.
 //!
+//! What both sides of a connection tell each other beside the content goes over its [`Control`] stream, as
+//! messages of the transfer's own type ([`ControlMessage`]). Its life: the side that dialed
+//! [opens](Control::open) it and writes the first message; the other side [accepts](Control::accept) both,
+//! within [`FIRST_MESSAGE_TIMEOUT`]. Both may write and read more messages in turn, until one of them
+//! [refuses](Control::refuse) the connection, or both know each other. Then a task of each side
+//! [runs](Control::run) the stream: it sends what a [`MessageSender`] was given, which never waits, and
+//! passes what arrives on to the transfer's own channel, as long as that has room. The transfer ends it by
+//! [finishing](MessageSender::finish) its direction, which waits until the peer has received everything;
+//! the peer's end, or a failure, is what the task returns.
+//!
 //! One task owns a dialer. Dropping it cancels all dials. A transfer with many remotes, each with a path
 //! set of its own, has one [`Dials`] and one [`Timer`] for all of them.
 
+mod control;
 mod dialer;
 mod dials;
 mod policy;
 mod timer;
 
+pub use self::control::{
+    Control, ControlError, ControlMessage, FIRST_MESSAGE_TIMEOUT, Framing, MessageQueue,
+    MessageSender, message_queue,
+};
 pub use self::dialer::{Dialer, Remote};
 pub use self::dials::Dials;
 pub use self::policy::{PolicyChanges, SharedPolicy};
