@@ -8,13 +8,13 @@ mod sessions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::wait;
 use hawser_keys::{Code, KeysFileError, PeerKey, Revocations, Side};
 use hawser_quic::Connection;
 use hawser_seal::Cipher;
+use hawser_session::FIRST_MESSAGE_TIMEOUT;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -35,10 +35,6 @@ use crate::notice::Notice;
 use crate::protocol::{self, Choices, DecodeError, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
 use crate::session::{Begin, Destination, List, Role, Session, landing_options};
-
-/// Longest wait for the first message of a connection, without the time in which this process did not
-/// run.
-const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What others may do here.
 #[derive(Clone)]
@@ -145,25 +141,21 @@ impl Server {
     async fn greet(self: Arc<Self>, connection: Connection) {
         let (peer, key) = (connection.peer(), connection.peer_key());
         let refused = |reason: String| ServerEvent::Refused { peer, key, reason };
-        let first = async {
-            let mut control = Control::accept(connection).await?;
-            let message = control.read().await;
-            Ok::<_, ControlError>((control, message))
-        };
-        let (mut control, message) = match wait(FIRST_MESSAGE_TIMEOUT, first).await {
-            Some(Ok((control, Ok(message)))) => (control, message),
-            Some(Ok((control, Err(ControlError::Decode(error))))) => {
+        let (mut control, message) = match Control::accept(connection).await {
+            Ok((control, Ok(message))) => (control, message),
+            Ok((control, Err(error))) => {
                 let code = match error {
-                    DecodeError::UnknownVersion(_) => ErrorCode::VERSION,
+                    ControlError::Invalid(DecodeError::UnknownVersion(_)) => ErrorCode::VERSION,
                     _ => ErrorCode::PROTOCOL,
                 };
-                let text = error.to_string();
+                let text = match error {
+                    ControlError::Invalid(error) => error.to_string(),
+                    error => error.to_string(),
+                };
                 let event = refused(text.clone());
                 return self.refuse(control, event, code, &text).await;
             }
-            Some(Ok((_, Err(error)))) => return self.report(refused(error.to_string())),
-            Some(Err(error)) => return self.report(refused(error.to_string())),
-            None => return self.report(refused("it sends no first message".into())),
+            Err(error) => return self.report(refused(error.to_string())),
         };
         let message = match message {
             Message::Code(element) => {
@@ -250,14 +242,9 @@ impl Server {
         }
     }
 
-    async fn refuse(&self, mut control: Control, event: ServerEvent, code: ErrorCode, text: &str) {
+    async fn refuse(&self, control: Control, event: ServerEvent, code: ErrorCode, text: &str) {
         self.report(event);
-        // Keeps the connection until the answer has arrived, if it does.
-        let answer = async {
-            let _ = control.write(&Message::refuse(code, text)).await;
-            control.finish().await;
-        };
-        let _ = wait(FIRST_MESSAGE_TIMEOUT, answer).await;
+        control.refuse(&Message::refuse(code, text)).await;
     }
 
     /// Whether the host with `key` may begin a session, or join one.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::Patience;
+use hawser_session::{MessageSender, message_queue};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
@@ -27,7 +28,7 @@ pub(crate) use self::source::manifest;
 use self::subflows::{Subflow, Subflows};
 use crate::content::tree::ChainingValue;
 use crate::content::{LandingOptions, Source};
-use crate::control::{Outgoing, Received};
+use crate::control::Received;
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
@@ -234,7 +235,7 @@ impl Session {
         let failed = self.part.take_failed();
         let stripped = self.part.stripped();
         let controls = self.subflows.into_controls();
-        let last = controls.map(Outgoing::finish);
+        let last = controls.map(MessageSender::finish);
         let _ = tokio::time::timeout(LAST, join_all(last)).await;
         Ended {
             result,
@@ -364,7 +365,7 @@ impl Session {
                     return Ok(());
                 };
                 one.up = true;
-                let rtt = one.control.connection.stats().rtt;
+                let rtt = one.connection.stats().rtt;
                 if let Some(dialer) = &mut self.dialer {
                     dialer.connected(subflow, rtt, now);
                 }
@@ -416,7 +417,17 @@ impl Session {
         // Before the answer: packets follow it.
         self.data
             .give(Command::Add(self.key, subflow, Box::new(added)));
-        let control = joined.control.run(subflow, self.received.0.clone());
+        let (control, queue) = message_queue();
+        let (stream, inbox) = (joined.control, self.received.0.clone());
+        // It ends with the connection, or once the queue is closed.
+        tokio::spawn(async move {
+            let received = |message| Received { subflow, message };
+            let wrap = |message| received(Ok(message));
+            if let Err(error) = stream.run(queue, inbox.clone(), wrap).await {
+                // The session may have ended.
+                let _ = inbox.send(received(Err(error))).await;
+            }
+        });
         if self.subflows.len() >= MAX_SUBFLOWS {
             let text = format!("the session has {MAX_SUBFLOWS} subflows already");
             control.send(&Message::refuse(ErrorCode::TOO_MANY, &text));
@@ -430,6 +441,7 @@ impl Session {
         let one = Subflow {
             path: connection.path(),
             fingerprint: connection.fingerprint(),
+            connection,
             control,
             measured: Measured::default(),
             up: false,

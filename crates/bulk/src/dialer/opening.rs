@@ -1,5 +1,7 @@
 //! What a source sends with its first message, before the server has answered.
 
+use hawser_session::ControlMessage;
+
 use crate::protocol::{Message, SessionMessage};
 
 /// Most bytes of messages that go with `Open`: more than the first window of a connection takes

@@ -3,6 +3,7 @@
 
 use hawser_fuzz::{fuzz, samples};
 use hawser_seal::{Cipher, SECRET};
+use hawser_session::ControlMessage;
 
 use super::*;
 

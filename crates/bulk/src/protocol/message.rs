@@ -1,6 +1,5 @@
 //! Messages of the control streams.
 
-mod framing;
 mod session;
 mod wants;
 
@@ -9,8 +8,8 @@ use std::fmt;
 use bytes::Bytes;
 use hawser_keys::ELEMENT;
 use hawser_seal::Cipher;
+use hawser_session::ControlMessage;
 
-pub use self::framing::Framing;
 pub use self::session::SessionMessage;
 pub use self::wants::{Choices, SkipReason, Wants};
 use super::wire::{DecodeError, Reader, VERSION, Writer};
@@ -79,6 +78,9 @@ impl ErrorCode {
     /// A message or packet breaks the protocol.
     pub const PROTOCOL: Self = Self(12);
 }
+
+/// Takes the messages out of the bytes of a control stream.
+pub type Framing = hawser_session::Framing<Message>;
 
 /// A message of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,11 +157,15 @@ impl Message {
             text: cut(text).to_owned(),
         }
     }
+}
 
-    /// Appends the message with its length to `out`.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut body = Vec::new();
-        let mut writer = Writer::new(&mut body);
+impl ControlMessage for Message {
+    type Error = DecodeError;
+
+    const MAX_LENGTH: usize = MAX_MESSAGE;
+
+    fn encode_body(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
         match self {
             Self::Open(open) => {
                 writer.u8(1);
@@ -222,17 +228,28 @@ impl Message {
                 writer.raw(confirmation);
             }
         }
-        debug_assert!(body.len() <= MAX_MESSAGE, "{} bytes", body.len());
-        Writer::new(out).bytes(&body);
     }
 
-    /// Decodes what follows the length of a message.
-    ///
-    /// # Errors
-    /// When the type is unknown, fields are missing or left over, or have values that they cannot
-    /// have.
-    pub fn decode(body: &Bytes) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(body);
+    fn encode_length(length: usize, out: &mut Vec<u8>) {
+        Writer::new(out).varint(length as u64);
+    }
+
+    fn decode_length(bytes: &[u8]) -> Option<(u64, usize)> {
+        let mut reader = Reader::new(bytes);
+        let length = reader.varint().ok()?;
+        Some((length, bytes.len() - reader.rest().len()))
+    }
+
+    fn reported_state(&self) -> Option<u8> {
+        match self {
+            Self::Seen(_) => Some(0),
+            Self::AckInterval(_) => Some(1),
+            _ => None,
+        }
+    }
+
+    fn decode_body(body: Bytes) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(&body);
         let message = match reader.u8()? {
             1 => {
                 let version = reader.varint()?;

@@ -31,9 +31,6 @@ pub enum DecodeError {
     /// A field has a value that it cannot have.
     #[error("its {0} is invalid")]
     Invalid(&'static str),
-    /// A message is longer than [`MAX_MESSAGE`](super::MAX_MESSAGE).
-    #[error("it has {0} bytes, which is too long")]
-    TooLong(u64),
 }
 
 /// Reads fields from the beginning of bytes.

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use hawser_endhost::Path;
 use hawser_path::Fingerprint;
+use hawser_quic::Connection;
+use hawser_session::MessageSender;
 
-use crate::control::Outgoing;
 use crate::data::{Measured, SubflowKey};
+use crate::protocol::Message;
 use crate::report::PathProgress;
 
 /// A subflow of a session.
 pub(super) struct Subflow {
-    pub control: Outgoing,
+    pub connection: Connection,
+    /// Sends messages over the connection. What waits is bounded by what may be sent and not seen
+    /// ([`Outbox`](crate::protocol::Outbox)).
+    pub control: MessageSender<Message>,
     pub path: Option<Path>,
     pub fingerprint: Fingerprint,
     pub measured: Measured,
@@ -94,19 +99,19 @@ impl Subflows {
     }
 
     /// The subflow with the shortest round trip.
-    pub(super) fn fastest(&self) -> Option<(SubflowKey, &Outgoing)> {
-        let all = self.open.iter().map(|(key, one)| (*key, &one.control));
-        all.min_by_key(|(_, control)| control.connection.stats().rtt)
+    pub(super) fn fastest(&self) -> Option<(SubflowKey, &MessageSender<Message>)> {
+        let fastest = (self.open.iter()).min_by_key(|(_, one)| one.connection.stats().rtt);
+        fastest.map(|(key, one)| (*key, &one.control))
     }
 
     /// Bytes received over the connections.
     pub(super) fn bytes_received(&self) -> u64 {
-        let connections = self.open.values().map(|one| &one.control.connection);
+        let connections = self.open.values().map(|one| &one.connection);
         connections.map(|one| one.stats().bytes_received).sum()
     }
 
     /// Ends all.
-    pub(super) fn into_controls(self) -> impl Iterator<Item = Outgoing> {
+    pub(super) fn into_controls(self) -> impl Iterator<Item = MessageSender<Message>> {
         self.open.into_values().map(|one| one.control)
     }
 

@@ -1,3 +1,4 @@
+use hawser_session::ControlError;
 use proptest::prelude::*;
 
 use super::super::wire::MAX_VARINT;
@@ -141,7 +142,10 @@ fn messages_have_the_specified_bytes() {
 fn another_version_is_refused_as_such() {
     // Type, version, and whatever that version has.
     let body = Bytes::from_static(&[1, 3, 99, 99]);
-    assert_eq!(Message::decode(&body), Err(DecodeError::UnknownVersion(3)));
+    assert_eq!(
+        Message::decode_body(body),
+        Err(DecodeError::UnknownVersion(3))
+    );
 }
 
 #[test]
@@ -175,12 +179,12 @@ fn fields_have_only_valid_values() {
         (&[6, 0, 7, 0], DecodeError::UnknownType(7)),
     ];
     for (bytes, error) in invalid {
-        assert_eq!(Message::decode(&Bytes::from_static(bytes)), Err(error));
+        assert_eq!(Message::decode_body(Bytes::from_static(bytes)), Err(error));
     }
     let mut body = vec![4, 0];
     Writer::new(&mut body).bytes(&[b'x'; MAX_TEXT + 1]);
     assert_eq!(
-        Message::decode(&body.into()),
+        Message::decode_body(body.into()),
         Err(DecodeError::Invalid("text"))
     );
 }
@@ -222,6 +226,19 @@ fn have_is_split_into_messages_of_allowed_size() {
 }
 
 #[test]
+fn only_reports_take_the_place_of_others_that_wait() {
+    let reported = |message: &Message| message.reported_state();
+    assert!(reported(&Message::Seen(1)).is_some());
+    assert!(reported(&Message::AckInterval(1)).is_some());
+    assert_ne!(
+        reported(&Message::Seen(1)),
+        reported(&Message::AckInterval(1))
+    );
+    let (number, message) = (1, SessionMessage::Again(1));
+    assert_eq!(reported(&Message::Ordered { number, message }), None);
+}
+
+#[test]
 fn too_long_messages_are_refused_before_they_arrive() {
     let mut framing = Framing::default();
     let mut length = Vec::new();
@@ -229,7 +246,10 @@ fn too_long_messages_are_refused_before_they_arrive() {
     framing.push(&length);
     assert_eq!(
         framing.pop(),
-        Err(DecodeError::TooLong(MAX_MESSAGE as u64 + 1))
+        Err(ControlError::TooLong {
+            length: MAX_MESSAGE as u64 + 1,
+            max: MAX_MESSAGE,
+        })
     );
 }
 
