@@ -279,7 +279,7 @@ impl ClientDriver {
             Ok(dialed) => dialed,
             Err(error) => return self.session.on_not_connected(origin, error, now),
         };
-        let key = dialed.control.connection.peer_key();
+        let key = dialed.control.connection().peer_key();
         match self.make_lane(dialed) {
             Ok((lane, path, rtt)) => {
                 let connected = Connected {

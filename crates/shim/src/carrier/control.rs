@@ -1,4 +1,4 @@
-//! The control stream of a lane's connection, and the watch over the lane.
+//! The connection of a lane at work, and the watch over the lane.
 
 #[cfg(test)]
 mod tests;
@@ -8,17 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::patience::Lateness;
-use hawser_quic::{Connection, RecvStream, SendStream, StreamError};
-use thiserror::Error;
-use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use hawser_quic::Connection;
+use hawser_session::MessageQueue;
+use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
 use super::lane::{LaneEvent, LaneKey, SealedLane};
 use crate::liveness::Judgement;
-use crate::protocol::{DecodeError, Framing, Message};
+use crate::protocol::Message;
 
-/// Bytes read from the stream at once.
-const CHUNK: usize = 64 << 10;
 /// Interval at which lanes are judged.
 const TICK: Duration = Duration::from_millis(20);
 /// Time between probes of a path over which nothing has arrived yet.
@@ -26,195 +24,34 @@ const PROBED: Duration = Duration::from_millis(100);
 /// Probes of the size that the path announces, after which small ones are tried.
 const LARGE: u32 = 3;
 
-/// Longest wait until the other side has received why a lane was closed.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// The control stream of a lane's connection.
+pub(crate) type Control = hawser_session::Control<Message>;
 
-/// Why a control stream ended.
-#[derive(Debug, Error)]
-pub(crate) enum ControlError {
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    #[error("the other side closed the connection")]
-    Closed,
-    #[error("the other side breaks the protocol: {0}")]
-    Decode(#[from] DecodeError),
-}
-
-/// The control stream of a connection.
-pub(crate) struct Control {
-    pub connection: Connection,
-    send: SendStream,
-    receive: RecvStream,
-    framing: Framing,
-}
-
-impl Control {
-    /// Opens the stream, as the side that dialed.
-    pub(crate) async fn open(connection: Connection) -> Result<Self, ControlError> {
-        let streams = connection.open_bi().await?;
-        Ok(Self::new(connection, streams))
-    }
-
-    /// Waits for the stream of the side that dialed.
-    pub(crate) async fn accept(connection: Connection) -> Result<Self, ControlError> {
-        let streams = connection.accept_bi().await?;
-        Ok(Self::new(connection, streams))
-    }
-
-    fn new(connection: Connection, (send, receive): (SendStream, RecvStream)) -> Self {
-        Self {
-            connection,
-            send,
-            receive,
-            framing: Framing::default(),
-        }
-    }
-
-    /// The next message.
-    pub(crate) async fn read(&mut self) -> Result<Message, ControlError> {
-        let mut reader = Reader {
-            receive: &mut self.receive,
-            framing: &mut self.framing,
-        };
-        reader.read().await
-    }
-
-    pub(crate) async fn write(&mut self, message: &Message) -> Result<(), ControlError> {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        Ok(self.send.write_all(&bytes).await?)
-    }
-
-    /// Sends no more, and waits until the peer has received all.
-    pub(crate) async fn finish(mut self) {
-        if self.send.finish().is_ok() {
-            let _ = self.send.delivered().await;
-        }
-    }
-
-    /// Works the connection of `lane`, and judges the lane, until one of them ends. Messages that
-    /// arrive go to `received`; those from `outgoing` are sent.
-    ///
-    /// A write waits for as long as the other side does not read: meanwhile messages are read, and the
-    /// lane is judged.
-    pub(crate) async fn run(
-        mut self,
-        lane: Arc<SealedLane>,
-        outgoing: UnboundedReceiver<Message>,
-        received: Sender<(LaneKey, Message)>,
-    ) {
-        let connection = self.connection.clone();
-        // Both sides know each other by now.
-        connection.expect_data();
-        let mut reader = Reader {
-            receive: &mut self.receive,
-            framing: &mut self.framing,
-        };
-        let ended = {
-            let mut write = pin!(write_all(&mut self.send, &lane, outgoing));
-            let judge = pin!(judge(&lane, &connection));
-            tokio::select! {
-                result = reader.pass_all(&lane, &received) => match result {
-                    Ok(()) => return,
-                    Err(error) => Some(error.to_string()),
-                },
-                result = &mut write => match result {
-                    Ok(()) => None,
-                    Err(error) => {
-                        // What the other side sent before it left tells why.
-                        while let Some(message) = reader.read_arrived().await {
-                            // The session may have ended.
-                            let _ = received.send((lane.key, message)).await;
-                        }
-                        Some(error.to_string())
-                    }
-                },
-                () = judge => Some("nothing comes back over it".to_owned()),
-                () = lane.closed() => {
-                    if lane.last_message().is_some() {
-                        // A peer that takes nothing does not learn it.
-                        let _ = tokio::time::timeout(FAREWELL, write).await;
-                    }
-                    None
-                }
+/// Works the connection of `lane`, and judges the lane, until one of them ends. Messages that arrive go to
+/// `received`; those from `outgoing`, which are the lane's, are sent.
+///
+/// The lane is judged also while the other side reads nothing.
+pub(crate) async fn run(
+    control: Control,
+    lane: Arc<SealedLane>,
+    outgoing: MessageQueue<Message>,
+    received: Sender<(LaneKey, Message)>,
+) {
+    let (key, connection) = (lane.key, control.connection().clone());
+    let mut carrying = pin!(control.run(outgoing, received, |message| (key, message)));
+    let failed = tokio::select! {
+        ended = &mut carrying => ended.err().map(|error| error.to_string()),
+        () = judge(&lane, &connection) => Some("nothing comes back over it".to_owned()),
+        () = lane.closed() => {
+            if lane.has_last_message() {
+                // Until the other side has it, or had time to; a failure shows there as well.
+                let _ = carrying.await;
             }
-        };
-        match ended {
-            Some(error) => lane.report(LaneEvent::Failed(error)),
-            None if lane.last_message().is_some() => {
-                let _ = tokio::time::timeout(FAREWELL, self.finish()).await;
-            }
-            None => {}
+            None
         }
-    }
-}
-
-/// The direction of a control stream from the other side.
-struct Reader<'a> {
-    receive: &'a mut RecvStream,
-    framing: &'a mut Framing,
-}
-
-impl Reader<'_> {
-    /// The next message.
-    async fn read(&mut self) -> Result<Message, ControlError> {
-        loop {
-            if let Some(message) = self.framing.pop()? {
-                return Ok(message);
-            }
-            let chunk = self.receive.read_chunk(CHUNK).await?;
-            self.framing.push(&chunk.ok_or(ControlError::Closed)?);
-        }
-    }
-
-    /// The next message, if it has arrived; `None` also at the end.
-    async fn read_arrived(&mut self) -> Option<Message> {
-        tokio::select! {
-            biased;
-            message = self.read() => message.ok(),
-            () = std::future::ready(()) => None,
-        }
-    }
-
-    /// Passes all messages on to `received`, until its receiver is gone. While it has no room, nothing
-    /// is read, so that QUIC stops the other side.
-    async fn pass_all(
-        &mut self,
-        lane: &SealedLane,
-        received: &Sender<(LaneKey, Message)>,
-    ) -> Result<(), ControlError> {
-        loop {
-            let message = self.read().await?;
-            if received.send((lane.key, message)).await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Sends all messages from `outgoing`, until that fails, or the lane is closed and its last message was
-/// sent.
-async fn write_all(
-    send: &mut SendStream,
-    lane: &SealedLane,
-    mut outgoing: UnboundedReceiver<Message>,
-) -> Result<(), StreamError> {
-    let mut bytes = Vec::new();
-    loop {
-        let (message, is_last) = tokio::select! {
-            Some(message) = outgoing.recv() => (message, false),
-            () = lane.closed() => match lane.last_message() {
-                Some(last) => (last, true),
-                None => return Ok(()),
-            },
-        };
-        bytes.clear();
-        message.encode(&mut bytes);
-        send.write_all(&bytes).await?;
-        if is_last {
-            return Ok(());
-        }
-        lane.on_sent(&message);
+    };
+    if let Some(error) = failed {
+        lane.report(LaneEvent::Failed(error));
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::allowed::Followed;
-use self::greeting::{Greeted, Greeting, greet, refuse};
+use self::greeting::{Greeted, Greeting, greet};
 use self::session::DrivenSession;
 use super::inbox::{Channel, INBOX, Inbox};
 use super::node::Node;
@@ -126,7 +126,7 @@ impl Server {
 
     /// Opens the lane of a connection of a host that is allowed.
     fn open(&mut self, greeted: Greeted) {
-        let connection = &greeted.control.connection;
+        let connection = greeted.control.connection();
         let lane = self.node.plane().next_lane();
         let opening = Opening {
             lane,
@@ -142,7 +142,7 @@ impl Server {
 
     /// Handles a connection of a host that is not allowed.
     fn turn_away(&mut self, greeted: Greeted) {
-        let key = greeted.control.connection.peer_key();
+        let key = greeted.control.connection().peer_key();
         let lane = self.node.plane().next_lane();
         self.opening = Some((lane, greeted));
         self.sessions.on_not_allowed(lane, key);
@@ -309,12 +309,12 @@ impl Server {
     /// Refuses a connection.
     fn refuse(&mut self, key: LaneKey, refusal: &Refusal) {
         if let Some(greeted) = self.take_opening(key) {
-            let peer = report::peer(greeted.control.connection.peer());
+            let peer = report::peer(greeted.control.connection().peer());
             tracing::warn!(peer, "a connection was refused: {}", refusal.text);
-            let refused = refuse(greeted.control, refusal.message());
+            let refusal = refusal.message();
             // Bounded as long as they are kept.
             self.greeting.spawn(async move {
-                refused.await;
+                greeted.control.refuse(&refusal).await;
                 Greeting::Refused
             });
         }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_endhost::lanes::{FlowId, Lane, LaneSender};
 use hawser_seal::{Cipher, Opener, SECRET, Sealer};
+use hawser_session::MessageSender;
 use hawser_tun::TcpPacket;
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedSender;
@@ -63,7 +64,7 @@ pub(crate) struct NewLane {
     pub table: Arc<LaneTable>,
     pub sender: LaneSender,
     /// Messages of the connection over the same path.
-    pub messages: UnboundedSender<Message>,
+    pub messages: MessageSender<Message>,
     pub events: UnboundedSender<(LaneKey, LaneEvent)>,
 }
 
@@ -96,15 +97,13 @@ pub(crate) struct SealedLane {
     up: AtomicBool,
     /// The round-trip time in microseconds; 0 until it is measured.
     rtt: AtomicU64,
-    /// Bounded by what is counted below: of other messages there are a few for each lane of the session.
-    messages: UnboundedSender<Message>,
-    /// Packets and segments in `messages`.
-    waiting: AtomicUsize,
+    /// Packets and segments are bounded; of other messages there are a few for each lane of the session.
+    messages: MessageSender<Message>,
     events: UnboundedSender<(LaneKey, LaneEvent)>,
     /// Whether that it is bound, and that it has failed, is on its way to the session.
     reported: [AtomicBool; 2],
-    /// What is still sent over the connection before it is closed.
-    closed: SetOnce<Option<Message>>,
+    /// Set once it is closed: whether a last message is still sent over the connection.
+    closed: SetOnce<bool>,
 }
 
 /// Datagrams that are sealed and wait to be sent in one call.
@@ -166,7 +165,6 @@ impl SealedLane {
             up: AtomicBool::new(false),
             rtt: AtomicU64::new(0),
             messages: new.messages,
-            waiting: AtomicUsize::new(0),
             events: new.events,
             reported: Default::default(),
             closed: SetOnce::new(),
@@ -243,18 +241,20 @@ impl SealedLane {
     /// Sends a message over the connection beside the lane. If the connection has ended, so does the
     /// lane.
     pub(crate) fn send(&self, message: Message) {
-        let _ = self.messages.send(message);
+        self.messages.send(&message);
     }
 
     /// Ends the lane and its connection.
     pub(crate) fn close(&self) {
         // Closed once.
-        let _ = self.closed.set(None);
+        let _ = self.closed.set(false);
     }
 
-    /// The same, after the other side has received `last`, or had time to.
+    /// The same, after the other side has received `last`, or had time to. What waits is not sent.
     pub(crate) fn close_with(&self, last: Message) {
-        let _ = self.closed.set(Some(last));
+        if self.closed.set(true).is_ok() {
+            self.messages.close_with(&last);
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -266,9 +266,9 @@ impl SealedLane {
         self.closed.wait().await;
     }
 
-    /// What is still to be sent over the connection of a lane that is closed.
-    pub(crate) fn last_message(&self) -> Option<Message> {
-        self.closed.get().cloned().flatten()
+    /// Whether the lane was closed with a last message.
+    pub(crate) fn has_last_message(&self) -> bool {
+        self.closed.get() == Some(&true)
     }
 
     /// Reports to the session, unless it has ended, or has not taken such a report yet: datagrams of
@@ -306,7 +306,7 @@ impl SealedLane {
         if !self.is_up() {
             for segment in packet.segments(usize::from(MIN_PAYLOAD) - self.overhead - PREFIX) {
                 let segment = [segment.header(), segment.payload()].concat();
-                self.send_waiting(Message::Segment { bound, segment }, WAITING_SEGMENTS);
+                self.try_send(&Message::Segment { bound, segment }, MAX_WAITING_SEGMENTS);
             }
             return;
         }
@@ -331,12 +331,12 @@ impl SealedLane {
     }
 
     /// Queues an IP packet that is not TCP, to be sent by [`flush`](Self::flush). Until datagrams get
-    /// through, or if none has room for it, it is sent over the connection, unless many packets wait
-    /// there already.
+    /// through, or if none has room for it, it is sent over the connection, unless much waits there
+    /// already.
     pub(crate) fn push_packet(&self, packet: &[u8]) {
         if !self.is_up() || packet.len() > self.largest_packet() {
             let packet = packet.to_vec();
-            self.send_waiting(Message::Packet { packet }, WAITING_PACKETS);
+            self.try_send(&Message::Packet { packet }, MAX_WAITING_PACKETS);
             return;
         }
         let Some(bound) = self.table.bound_of(self.key) else {
@@ -352,22 +352,11 @@ impl SealedLane {
         });
     }
 
-    /// Sends a packet or a segment over the connection, unless `most` wait there already: then it is
+    /// Sends a packet or a segment over the connection, unless `max` bytes wait there already: then it is
     /// lost, as on any path.
-    fn send_waiting(&self, message: Message, most: usize) {
-        match self.waiting.fetch_add(1, Ordering::Relaxed) < most {
-            true => self.send(message),
-            false => {
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
-                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Records that the connection has taken a message.
-    pub(crate) fn on_sent(&self, message: &Message) {
-        if matches!(message, Message::Packet { .. } | Message::Segment { .. }) {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+    fn try_send(&self, message: &Message, max: usize) {
+        if !self.messages.try_send(message, max) {
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -448,9 +437,10 @@ impl Outgoing {
     }
 }
 
-/// Most packets, and most segments of TCP, that wait for the connection: what comes faster is lost.
-const WAITING_PACKETS: usize = 64;
-const WAITING_SEGMENTS: usize = 1024;
+/// Bytes of messages that wait for the connection while packets, and while segments of TCP, are still
+/// added: what comes faster is lost.
+const MAX_WAITING_PACKETS: usize = 128 << 10;
+const MAX_WAITING_SEGMENTS: usize = 1 << 20;
 
 /// Bytes of an IPv6 header, and of the smallest MTU with which a device has IPv6.
 const IPV6_HEADER: usize = 40;

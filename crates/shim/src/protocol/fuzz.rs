@@ -1,6 +1,7 @@
 //! Random bytes for everything that reads datagrams and messages.
 
 use hawser_fuzz::{fuzz, samples};
+use hawser_session::ControlMessage;
 
 use super::segment::{Compact, Header};
 use super::{Bound, Framing, message, segment};

@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use bytes::Bytes;
+use hawser_session::ControlMessage;
 use thiserror::Error;
 
 use crate::address::Slot;
@@ -24,6 +26,9 @@ const DOWN: u8 = 5;
 const ANNOUNCE: u8 = 6;
 const PACKET: u8 = 7;
 const BYE: u8 = 8;
+
+/// Takes the messages out of the bytes of a control stream.
+pub type Framing = hawser_session::Framing<Message>;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,11 +142,14 @@ pub enum DecodeError {
     Field(&'static str),
 }
 
-impl Message {
-    /// Appends the message to `out`. A segment or text that is too long is cut off.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl ControlMessage for Message {
+    type Error = DecodeError;
+
+    const MAX_LENGTH: usize = MAX;
+
+    /// A segment or text that is too long is cut off.
+    fn encode_body(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend([0, 0]);
         match self {
             Self::Open(open) => {
                 out.extend([OPEN, VERSION, open.cipher, open.carriers.0]);
@@ -180,12 +188,19 @@ impl Message {
             }
             Self::Bye => out.push(BYE),
         }
-        out.truncate(start + 2 + MAX);
-        let length = (out.len() - start - 2) as u16;
-        out[start..start + 2].copy_from_slice(&length.to_be_bytes());
+        out.truncate(start + MAX);
     }
 
-    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+    fn encode_length(length: usize, out: &mut Vec<u8>) {
+        out.extend((length as u16).to_be_bytes());
+    }
+
+    fn decode_length(bytes: &[u8]) -> Option<(u64, usize)> {
+        let length = bytes.first_chunk()?;
+        Some((u16::from_be_bytes(*length).into(), length.len()))
+    }
+
+    fn decode_body(body: Bytes) -> Result<Self, DecodeError> {
         let (&kind, rest) = body.split_first().ok_or(DecodeError::Length(0))?;
         let length = || DecodeError::Length(kind);
         let slot = |bytes: &[u8]| match Bound::decode(bytes) {
@@ -262,41 +277,9 @@ fn bound(slot: Slot, epoch: Epoch) -> Bound {
     }
 }
 
-/// Cuts a stream into messages.
-#[derive(Debug, Default)]
-pub struct Framing {
-    bytes: Vec<u8>,
-    /// Bytes at the beginning that were read.
-    read: usize,
-}
-
-impl Framing {
-    /// Adds bytes that arrived.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..std::mem::take(&mut self.read));
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// The next message; `None` until it is there as a whole.
-    ///
-    /// # Errors
-    /// [`DecodeError`]; the stream is of no use then.
-    pub fn pop(&mut self) -> Result<Option<Message>, DecodeError> {
-        let Some((length, rest)) = self.bytes[self.read..].split_first_chunk() else {
-            return Ok(None);
-        };
-        let length = usize::from(u16::from_be_bytes(*length));
-        let Some(body) = rest.get(..length) else {
-            return Ok(None);
-        };
-        let message = Message::decode(body)?;
-        self.read += 2 + length;
-        Ok(Some(message))
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use hawser_session::ControlError;
     use proptest::prelude::*;
 
     use super::*;
@@ -375,6 +358,7 @@ pub(super) mod tests {
     fn another_version_is_told_apart() {
         let mut framing = Framing::default();
         framing.push(&[0, 3, OPEN, 9, 1]);
-        assert_eq!(framing.pop(), Err(DecodeError::Version(9)));
+        let error = ControlError::Invalid(DecodeError::Version(9));
+        assert_eq!(framing.pop(), Err(error));
     }
 }

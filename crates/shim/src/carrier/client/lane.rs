@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hawser_endhost::Path;
 use hawser_quic::Connection;
+use hawser_session::{MessageQueue, message_queue};
 use hawser_streams::Side as StreamSide;
 use tokio::sync::mpsc;
 
@@ -13,7 +14,7 @@ use super::dial::Dialed;
 use super::{ClientDriver, trust};
 use crate::address::Block;
 use crate::address::Slot;
-use crate::carrier::control::Control;
+use crate::carrier::control::{self, Control};
 use crate::carrier::node::Side;
 use crate::carrier::streams::{self, Connections, Instance};
 use crate::carrier::underlay::Underlay;
@@ -31,7 +32,7 @@ pub(super) struct DrivenLane {
     /// The number of its cipher.
     cipher: u8,
     /// What works its connection once it is opened. Messages wait as [`SealedLane`] bounds them.
-    unopened: Option<(Control, mpsc::UnboundedReceiver<Message>)>,
+    unopened: Option<(Control, MessageQueue<Message>)>,
 }
 
 impl DrivenLane {
@@ -94,7 +95,7 @@ impl ClientDriver {
         dialed: Dialed,
     ) -> Result<(LaneKey, Path, Duration), DialError> {
         let Dialed { control, underlay } = dialed;
-        let connection = control.connection.clone();
+        let connection = control.connection().clone();
         let (Some(path), Ok(keys)) = (
             connection.path(),
             self.node.lane_keys(&connection, Side::Client),
@@ -110,7 +111,7 @@ impl ClientDriver {
             self.node.plane().session(block, Role::Client)
         }));
         // `SealedLane` bounds what waits.
-        let (messages, outgoing) = mpsc::unbounded_channel();
+        let (messages, outgoing) = message_queue();
         let plane = self.node.plane();
         let lane = plane.add(NewLane {
             key: plane.next_lane(),
@@ -158,7 +159,12 @@ impl ClientDriver {
         self.node.report_mtu(&one.lane);
         one.lane.table.bind(slot, epoch, &one.lane);
         let received = self.inboxes.received.0.clone();
-        tokio::spawn(control.run(Arc::clone(&one.lane), outgoing, received));
+        tokio::spawn(control::run(
+            control,
+            Arc::clone(&one.lane),
+            outgoing,
+            received,
+        ));
         self.carry_over(key);
     }
 

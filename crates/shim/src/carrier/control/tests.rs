@@ -30,8 +30,8 @@ async fn control(host: &Endhost, ends: &(Endpoint, Endpoint)) -> (Control, Contr
     let (client, server) = connect(host, ends).await;
     let mut control = Control::open(client).await.unwrap();
     control.write(&Message::Bye).await.unwrap();
-    let mut other = Control::accept(server).await.unwrap();
-    other.read().await.unwrap();
+    let (other, first) = Control::accept(server).await.unwrap();
+    assert_eq!(first, Ok(Message::Bye));
     (control, other)
 }
 
@@ -48,10 +48,10 @@ async fn a_refusal_is_read_though_there_is_more_to_send_and_the_connection_is_cl
     let ends = ends(&bed.host);
     // Which of both is done first is a matter of chance.
     for round in 0..16 {
-        let (control, mut other) = control(&bed.host, &ends).await;
-        other.write(&refusal()).await.unwrap();
-        other.finish().await;
-        control.connection.closed().await;
+        let (control, other) = control(&bed.host, &ends).await;
+        let connection = control.connection().clone();
+        other.refuse(&refusal()).await;
+        connection.closed().await;
 
         let (received, mut arrived) = channel(4);
         let Made {
@@ -60,7 +60,7 @@ async fn a_refusal_is_read_though_there_is_more_to_send_and_the_connection_is_cl
             mut events,
         } = bed.lane(round);
         lane.send(Message::Bye);
-        control.run(lane, outgoing, received).await;
+        run(control, lane, outgoing, received).await;
         let first = arrived.try_recv().ok();
         assert_eq!(first, Some((LaneKey(round), refusal())));
         assert!(matches!(events.try_recv(), Ok((_, LaneEvent::Failed(_)))));
@@ -82,7 +82,7 @@ async fn a_peer_that_reads_nothing_is_still_heard() {
     let (received, mut arrived) = channel(4);
     let Made { lane, outgoing, .. } = bed.lane(1);
     flood(&lane);
-    let running = tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
+    let running = tokio::spawn(run(control, Arc::clone(&lane), outgoing, received));
     for _ in 0..20 {
         other.write(&Message::Bye).await.unwrap();
         assert_eq!(arrived.recv().await, Some((LaneKey(1), Message::Bye)));
@@ -105,7 +105,7 @@ async fn the_last_message_of_a_closed_lane_arrives() {
             let packet = vec![0; 60_000];
             lane.send(Message::Packet { packet });
         }
-        let running = tokio::spawn(control.run(Arc::clone(&lane), outgoing, received));
+        let running = tokio::spawn(run(control, Arc::clone(&lane), outgoing, received));
         if round % 2 == 0 {
             tokio::task::yield_now().await;
         }

@@ -1,21 +1,14 @@
 //! The first message of a connection.
 
-use std::time::Duration;
-
-use hawser_endhost::patience::wait;
 use hawser_quic::Connection;
 use hawser_seal::Cipher;
 
-use crate::carrier::control::{Control, ControlError};
+use crate::carrier::control::Control;
 use crate::carrier::node::{Node, Side};
 use crate::carrier::report;
 use crate::carrier::underlay::Underlay;
 use crate::plane::lane::LaneKeys;
 use crate::protocol::{Message, Open, RefusalCode};
-
-/// Longest wait for the first message of a connection, without the time in which this process did not
-/// run.
-const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection whose first message opens a lane.
 pub(super) struct Greeted {
@@ -47,13 +40,8 @@ pub(super) enum Greeting {
 pub(super) async fn greet(node: Node, connection: Connection, underlay: Underlay) -> Greeting {
     let (peer, key) = (connection.peer(), connection.peer_key());
     let keys = node.lane_keys(&connection, Side::Server);
-    let first = async {
-        let mut control = Control::accept(connection).await?;
-        let message = control.read().await?;
-        Ok::<_, ControlError>((control, message))
-    };
-    let refused = match (wait(FIRST_MESSAGE_TIMEOUT, first).await, keys) {
-        (Some(Ok((control, Message::Open(open)))), Ok(keys)) => {
+    let refused = match (Control::accept(connection).await, keys) {
+        (Ok((control, Ok(Message::Open(open)))), Ok(keys)) => {
             let greeted = Box::new(Greeted {
                 control,
                 underlay,
@@ -65,31 +53,22 @@ pub(super) async fn greet(node: Node, connection: Connection, underlay: Underlay
                 false => Greeting::NotAllowed(greeted),
             };
         }
-        (Some(Ok((_, Message::Open(_)))), Err(error)) => error.to_string(),
-        (Some(Ok((control, _))), _) => {
-            let text = "the first message is not Open".to_owned();
+        (Ok((_, Ok(Message::Open(_)))), Err(error)) => error.to_string(),
+        (Ok((control, first)), _) => {
+            let text = match first {
+                Ok(_) => "the first message is not Open".to_owned(),
+                Err(error) => error.to_string(),
+            };
             let refusal = Message::Refuse {
                 code: RefusalCode::PROTOCOL,
                 text: text.clone(),
             };
-            refuse(control, refusal).await;
+            control.refuse(&refusal).await;
             text
         }
-        (Some(Err(error)), _) => error.to_string(),
-        (None, _) => "it sends no first message".to_owned(),
+        (Err(error), _) => error.to_string(),
     };
     let peer = report::peer(peer);
     tracing::warn!(peer, "a connection was refused: {refused}");
     Greeting::Refused
-}
-
-/// Refuses a connection, and keeps it until the peer has received why.
-pub(super) async fn refuse(mut control: Control, refusal: Message) {
-    let refused = async {
-        if control.write(&refusal).await.is_ok() {
-            control.finish().await;
-        }
-    };
-    // A peer that takes nothing does not learn it.
-    let _ = wait(FIRST_MESSAGE_TIMEOUT, refused).await;
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hawser_keys::PeerKey;
+use hawser_session::message_queue;
 use tokio::sync::mpsc;
 
 use super::greeting::Greeted;
 use crate::address::Slot;
+use crate::carrier::control;
 use crate::carrier::node::Node;
 use crate::carrier::report::{self, Lost};
 use crate::carrier::streams::{self, Accepted, Connections};
@@ -59,11 +61,11 @@ impl DrivenSession {
         from: String,
         (received, events): Inboxes,
     ) {
-        let connection = greeted.control.connection.clone();
+        let connection = greeted.control.connection().clone();
         let mut remote = connection.peer();
         remote.host.set_port(greeted.open.port);
         // The lane bounds it.
-        let (messages, outgoing) = mpsc::unbounded_channel();
+        let (messages, outgoing) = message_queue();
         let lane = node.plane().add(NewLane {
             key,
             keys: greeted.keys,
@@ -87,7 +89,7 @@ impl DrivenSession {
             connection,
             opened,
         ));
-        tokio::spawn(greeted.control.run(Arc::clone(&lane), outgoing, received));
+        tokio::spawn(control::run(greeted.control, Arc::clone(&lane), outgoing, received));
         self.lanes.insert(key, lane);
     }
 

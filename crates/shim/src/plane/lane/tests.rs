@@ -6,6 +6,7 @@ use hawser_endhost::Endhost;
 use hawser_endhost::lanes::{LaneReceiver, Lanes};
 use hawser_endhost::socket::Socket;
 use hawser_keys::PeerKey;
+use hawser_session::{MessageQueue, message_queue};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
@@ -25,7 +26,7 @@ pub(crate) struct Bed {
 /// A lane, and what it sends over its connection and to its session.
 pub(crate) struct Made {
     pub lane: Arc<SealedLane>,
-    pub outgoing: UnboundedReceiver<Message>,
+    pub outgoing: MessageQueue<Message>,
     pub events: UnboundedReceiver<(LaneKey, LaneEvent)>,
 }
 
@@ -43,7 +44,7 @@ impl Bed {
 
     /// A lane to this socket itself, in a session of its own.
     pub(crate) fn lane(&self, number: u64) -> Made {
-        let (messages, outgoing) = unbounded_channel();
+        let (messages, outgoing) = message_queue();
         let (events, happened) = unbounded_channel();
         let [own, peer] = [1, 2].map(|tag| Block::of(&PeerKey([7; 32]), tag));
         let new = NewLane {
@@ -137,18 +138,18 @@ async fn what_was_dropped_does_not_count_as_sent() {
 
 #[tokio::test]
 async fn what_waits_for_the_connection_is_bounded() {
-    let mut made = Bed::new().lane(1);
+    let made = Bed::new().lane(1);
     for _ in 0..2000 {
         made.lane.push_packet(&[0; 1300]);
     }
-    let mut waiting = 0;
-    while let Ok(message) = made.outgoing.try_recv() {
-        waiting += 1;
-        made.lane.on_sent(&message);
-    }
-    assert_eq!(waiting, WAITING_PACKETS);
-    made.lane.push_packet(&[0; 1300]);
-    assert!(made.outgoing.try_recv().is_ok());
+    // Each with its type and length.
+    let (size, waiting) = (1303, made.lane.messages.waiting());
+    assert_eq!(waiting, MAX_WAITING_PACKETS.next_multiple_of(size));
+    let dropped = made.lane.counters.dropped.load(Ordering::Relaxed);
+    assert_eq!(dropped as usize, 2000 - waiting / size);
+    // What the session says does not wait behind them.
+    made.lane.send(Message::Bye);
+    assert_eq!(made.lane.messages.waiting(), waiting + 3);
     // So is what the session learns.
     for _ in 0..10 {
         made.lane.report(LaneEvent::Bound);
