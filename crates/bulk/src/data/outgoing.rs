@@ -97,6 +97,11 @@ impl Outgoing {
         })
     }
 
+    /// Sends nothing new over a subflow, or does so again.
+    pub(super) fn hold(&mut self, key: SubflowKey, held: bool) {
+        self.source.hold(key, held);
+    }
+
     /// `share` subflows, this one included, share a link.
     pub(super) fn couple(&mut self, key: SubflowKey, share: u32) {
         self.source.couple(key, share);
@@ -168,7 +173,7 @@ impl Outgoing {
         let order = self.order(subflows);
         for key in &order {
             let subflow = subflows.get_mut(*key);
-            let Some(subflow) = subflow.filter(|one| one.lane.is_some() && !one.held) else {
+            let Some(subflow) = subflow.filter(|one| one.lane.is_some()) else {
                 continue;
             };
             match self.send_over(*key, subflow, now) {

@@ -37,8 +37,6 @@ pub(super) struct Subflow {
     pub start: Start,
     /// Whether a packet has arrived: the path works in both directions.
     pub is_up: bool,
-    /// Whether nothing new is sent over it.
-    pub held: bool,
     /// The number of the last batch that it sent within a limit, of all batches of the session.
     pub turn: u64,
     /// Sealed packets that the socket had no room for, and the size of each.
@@ -71,7 +69,6 @@ impl Subflow {
             rtt,
             start,
             is_up: false,
-            held: false,
             turn: 0,
             waiting: (Vec::new(), 0),
             rest: 0,

@@ -174,6 +174,14 @@ impl Source {
         }
     }
 
+    /// Sends no content over a subflow from now on, or does so again. What it has in flight still
+    /// arrives, and nothing is left to it.
+    pub fn hold(&mut self, key: SubflowKey, held: bool) {
+        if let Some(subflow) = self.subflows.get_mut(&key) {
+            subflow.is_held = held;
+        }
+    }
+
     /// From now on `share` subflows, this one included, share a link, and take one flow's share of it
     /// together.
     pub fn couple(&mut self, key: SubflowKey, share: u32) {
@@ -226,6 +234,11 @@ impl Source {
         if let Some(size) = subflow.probe.take() {
             let number = subflow.on_send(Run::probe(size, now), now);
             return Transmit::Probe { number, size };
+        }
+        if subflow.is_held {
+            // It is not the path that limits the rate.
+            subflow.on_idle(now, false);
+            return Transmit::Wait(None);
         }
         if subflow.is_stalled() {
             return Transmit::Wait(None);

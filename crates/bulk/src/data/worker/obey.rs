@@ -84,10 +84,8 @@ impl Worker {
                 }
             }
             Command::Hold(session, subflow, held) => {
-                if let Some(one) = self.sessions.get_mut(&session)
-                    && let Some(subflow) = one.subflows.get_mut(subflow)
-                {
-                    subflow.held = held;
+                if let Some(Part::Source(outgoing)) = self.part(session) {
+                    outgoing.hold(subflow, held);
                 }
             }
             Command::AckInterval(session, subflow, interval) => {

@@ -97,6 +97,8 @@ pub(super) struct Subflow {
     credit_at: Option<Instant>,
     /// Probe timeouts since anything was acknowledged.
     timeouts: u32,
+    /// No content is sent over it.
+    pub(super) is_held: bool,
     app_limited: bool,
     /// Until when the subflow counts as limited by something else than its path.
     limited_until: Option<Instant>,
@@ -154,6 +156,7 @@ impl Subflow {
             probe_at: None,
             credit_at: None,
             timeouts: 0,
+            is_held: false,
             app_limited: false,
             limited_until: None,
             unanswered: 0,

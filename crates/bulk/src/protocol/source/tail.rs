@@ -68,7 +68,7 @@ impl Source {
         };
         let others = self.subflows.iter().filter(|(other, _)| **other != key);
         let bytes: f64 = others
-            .filter(|(_, subflow)| subflow.is_reliable())
+            .filter(|(_, subflow)| subflow.is_reliable() && !subflow.is_held)
             .map(|(_, subflow)| {
                 let first = subflow.pacing.next().max(now) + subflow.one_way();
                 let earlier = arrival.saturating_duration_since(first);

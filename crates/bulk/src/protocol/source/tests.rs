@@ -206,6 +206,29 @@ fn removed_subflows_return_what_they_had_in_flight() {
 }
 
 #[test]
+fn over_a_held_subflow_nothing_is_sent_and_nothing_is_left_to_it() {
+    let (mut source, now) = source(600, 1000);
+    add(&mut source, B, 200 * MS, now);
+    assert_eq!(data(&mut source, A, now), 0..200);
+    let now = now + 20 * MS;
+    source.on_ack(A, &ack([0..1], 1000), now).unwrap();
+    // The rest would arrive earlier over the faster one.
+    assert!(waits(&mut source, B, now));
+    source.hold(A, true);
+    assert_eq!(source.poll(A, now), Transmit::Wait(None));
+    assert_eq!(data(&mut source, B, now), 200..400);
+    // What it has in flight counts as soon as it arrives.
+    assert_eq!(source.stats(A).unwrap().in_flight, 137);
+    let acked = source.on_ack(A, &ack([0..2], 1000), now + MS).unwrap();
+    assert_eq!(
+        (acked.delivered, source.stats(A).unwrap().in_flight),
+        (100, 0)
+    );
+    source.hold(A, false);
+    assert_eq!(data(&mut source, A, now + MS), 400..600);
+}
+
+#[test]
 fn credit_bounds_new_content_and_is_asked_for() {
     let (mut source, now) = source(1000, 150);
     assert_eq!(data(&mut source, A, now), 0..150);
