@@ -90,6 +90,9 @@ pub(crate) enum Command {
     Remove(SessionKey, SubflowKey),
     /// Sends nothing new over a subflow, or does so again.
     Hold(SessionKey, SubflowKey, bool),
+    /// Sends nothing new over a subflow, until what is in flight over it is acknowledged, or for some
+    /// time; answered by [`DataEvent::Drained`]. A sink acknowledges for that time what still arrives.
+    Drain(SessionKey, SubflowKey),
     /// Sets the time between acknowledgements of a subflow.
     AckInterval(SessionKey, SubflowKey, Duration),
     /// These ranges are to be sent.
@@ -138,6 +141,8 @@ pub(crate) enum DataEvent {
     Stalled(SubflowKey),
     /// Something is acknowledged on it again.
     Recovered(SubflowKey),
+    /// Nothing is waited for any more over a subflow that drains.
+    Drained(SubflowKey),
     /// A subflow cannot be used.
     Failed(SubflowKey, String),
     /// The time that the peer is to leave between acknowledgements of a subflow.

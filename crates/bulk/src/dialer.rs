@@ -54,7 +54,9 @@ pub(crate) struct Dialer {
 /// What the session does as the path manager orders.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    pub closed: Vec<SubflowKey>,
+    /// The subflows that are closed, and whether what is in flight over them is waited for.
+    pub closed: Vec<(SubflowKey, bool)>,
+    /// The subflows over which nothing new is sent, or again.
     pub held: Vec<(SubflowKey, bool)>,
 }
 
@@ -168,10 +170,10 @@ impl Dialer {
                     let held = order.action == Action::Hold;
                     effects.held.extend(key.map(|key| (key, held)));
                 }
-                Action::Close { .. } => {
+                Action::Close { drain } => {
                     if let Some(key) = key {
                         self.open.remove(&key);
-                        effects.closed.push(key);
+                        effects.closed.push((key, drain));
                     }
                 }
             }

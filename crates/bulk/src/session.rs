@@ -28,7 +28,7 @@ pub(crate) use self::source::manifest;
 use self::subflows::{Subflow, Subflows};
 use crate::content::tree::ChainingValue;
 use crate::content::{LandingOptions, Source};
-use crate::control::Received;
+use crate::control::{ControlError, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::Dialer;
 use crate::error::TransferError;
@@ -318,6 +318,11 @@ impl Session {
         let Received { subflow, message } = received;
         let message = match message {
             Ok(message) => message,
+            // The side that dials has closed the subflow, and takes what is in flight.
+            Err(ControlError::Ended) if self.dialer.is_none() && !self.part.is_sink() => {
+                self.drain(subflow);
+                return Ok(Outcome::Running);
+            }
             Err(error) => {
                 self.leave(subflow, error.to_string());
                 return Ok(Outcome::Running);
@@ -386,6 +391,7 @@ impl Session {
                     dialer.recovered(subflow);
                 }
             }
+            DataEvent::Drained(subflow) => self.remove(subflow),
             DataEvent::Failed(subflow, error) => self.leave(subflow, error),
             DataEvent::AckInterval(subflow, interval) => {
                 let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
@@ -446,6 +452,7 @@ impl Session {
             measured: Measured::default(),
             up: false,
             stalled: false,
+            drains: false,
         };
         self.subflows.insert(subflow, one);
         self.flush();
@@ -464,6 +471,30 @@ impl Session {
         self.last_error = Some(error);
     }
 
+    /// Sends nothing new over a subflow, and ends it once what is in flight has arrived.
+    fn drain(&mut self, subflow: SubflowKey) {
+        let Some(one) = self.subflows.get_mut(subflow) else {
+            return;
+        };
+        one.drains = true;
+        self.data.give(Command::Drain(self.key, subflow));
+        if self.part.is_sink() {
+            // From this the source learns that it is to drain it.
+            one.control.close();
+            self.reroute(subflow);
+        } else if self.dialer.is_none() {
+            // The sink has done that.
+            self.reroute(subflow);
+        }
+    }
+
+    /// Sends what the control stream of a subflow has not delivered over another one.
+    fn reroute(&mut self, subflow: SubflowKey) {
+        self.outbox.on_end(subflow);
+        self.inbox.report_again();
+        self.flush();
+    }
+
     fn remove(&mut self, subflow: SubflowKey) {
         if !self.subflows.remove(subflow) {
             return;
@@ -472,10 +503,7 @@ impl Session {
         if self.subflows.is_empty() {
             self.alone = Some(Patience::new(Instant::now()));
         }
-        // What it has not delivered goes over another one.
-        self.outbox.on_end(subflow);
-        self.inbox.report_again();
-        self.flush();
+        self.reroute(subflow);
     }
 
     fn tick(&mut self) -> Result<(), TransferError> {
@@ -514,8 +542,11 @@ impl Session {
         let effects = dialer.orders(measured, &self.events);
         self.dialer = Some(dialer);
         let effects = effects?;
-        for subflow in effects.closed {
-            self.remove(subflow);
+        for (subflow, drains) in effects.closed {
+            match drains {
+                true => self.drain(subflow),
+                false => self.remove(subflow),
+            }
         }
         for (subflow, held) in effects.held {
             self.data.give(Command::Hold(self.key, subflow, held));

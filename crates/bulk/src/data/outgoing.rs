@@ -102,6 +102,12 @@ impl Outgoing {
         self.source.hold(key, held);
     }
 
+    /// Whether anything that was sent over a subflow is neither acknowledged nor lost.
+    pub(super) fn has_in_flight(&self, key: SubflowKey) -> bool {
+        let stats = self.source.stats(key);
+        stats.is_some_and(|stats| stats.in_flight > 0)
+    }
+
     /// `share` subflows, this one included, share a link.
     pub(super) fn couple(&mut self, key: SubflowKey, share: u32) {
         self.source.couple(key, share);

@@ -18,6 +18,9 @@ use crate::protocol::{Opener, Sealer};
 const PROBED: Duration = Duration::from_millis(200);
 /// Probes of the announced size, after which smaller ones are tried.
 const LARGE: u32 = 3;
+/// Longest wait until what is in flight over a subflow that drains is acknowledged: some round trips on
+/// Earth.
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// A datagram that is sent over every path, in bytes: the packets of the connection beside it are as
 /// large (RFC 9000, 14).
 pub(super) const SMALL: usize = 1200;
@@ -37,6 +40,8 @@ pub(super) struct Subflow {
     pub start: Start,
     /// Whether a packet has arrived: the path works in both directions.
     pub is_up: bool,
+    /// When it is drained at the latest, if it drains.
+    drains_until: Option<Instant>,
     /// The number of the last batch that it sent within a limit, of all batches of the session.
     pub turn: u64,
     /// Sealed packets that the socket had no room for, and the size of each.
@@ -69,6 +74,7 @@ impl Subflow {
             rtt,
             start,
             is_up: false,
+            drains_until: None,
             turn: 0,
             waiting: (Vec::new(), 0),
             rest: 0,
@@ -88,6 +94,11 @@ impl Subflow {
     pub(super) fn is_over(&self, flow: FlowId) -> bool {
         let lane = self.lane.as_ref();
         lane.is_some_and(|lane| lane.flow().id == flow)
+    }
+
+    /// Is [drained](Subflows::report_drained) after a while, at the latest.
+    pub(super) fn drain(&mut self, now: Instant) {
+        self.drains_until = Some(now + DRAIN_TIMEOUT);
     }
 
     /// Packets received and dropped so far.
@@ -189,6 +200,28 @@ impl Subflows {
     /// Reports to the session, unless it has ended.
     pub(super) fn report(&self, event: DataEvent) {
         let _ = self.events.send(event);
+    }
+
+    /// Reports the subflows that are drained: nothing `is_awaited` over them any more, or they had their
+    /// time. Returns when to look again.
+    pub(super) fn report_drained(
+        &mut self,
+        now: Instant,
+        is_awaited: impl Fn(SubflowKey) -> bool,
+    ) -> Option<Instant> {
+        let mut due = None;
+        for (key, one) in &mut self.all {
+            let Some(until) = one.drains_until else {
+                continue;
+            };
+            if now < until && (one.is_blocked() || is_awaited(*key)) {
+                due = [due, Some(until)].into_iter().flatten().min();
+                continue;
+            }
+            one.drains_until = None;
+            let _ = self.events.send(DataEvent::Drained(*key));
+        }
+        due
     }
 
     /// Sends a sink's probes over paths that it dialed and that nothing has arrived over: the source

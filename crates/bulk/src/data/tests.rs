@@ -4,18 +4,21 @@ use std::future::poll_fn;
 
 use hawser_endhost::lanes::{FlowId, LaneReceiver, LaneSender};
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::subflow::DRAIN_TIMEOUT;
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::content::tree;
-use crate::protocol::{Opener, Payload, RangeSet, Sealer};
+use crate::protocol::{Ack, Opener, Payload, RangeSet, Sealer};
 use crate::toy::{ToyNet, own_ip, unix_now};
 
 /// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Time between two probes of a subflow that may not be known yet.
 const AGAIN: Duration = Duration::from_millis(50);
+/// How long nothing has come from a source that has sent what it may.
+const QUIET: Duration = Duration::from_millis(150);
 /// How long the paths of a [`ToyNet`] last, in seconds.
 const LIFETIME: u64 = 6 * 3600;
 const CIPHER: Cipher = Cipher::ChaCha20Poly1305;
@@ -232,4 +235,141 @@ async fn the_first_packet_is_acknowledged_and_a_hostile_source_holds_no_more_tha
     // The first probe, and two packets each time; of the bytes, those that there is room for.
     let kept = acknowledged.len() - 1 - 40;
     assert_eq!(kept, (credit + SLACK) / tree::RANGE);
+}
+
+/// The content of the packets that arrive at `peer` until none has come for a while, and their numbers.
+async fn arriving(peer: &mut Peer) -> (RangeSet, RangeSet) {
+    let (mut content, mut numbers) = (RangeSet::new(), RangeSet::new());
+    let mut scratch = Vec::new();
+    loop {
+        for datagram in peer.receiver.batch() {
+            let opened = peer.opener.open(datagram.payload, &mut scratch).unwrap();
+            numbers.insert(opened.number..opened.number + 1);
+            if let Payload::Data {
+                position,
+                content: bytes,
+            } = opened.payload
+            {
+                content.insert(position..position + bytes.len() as u64);
+            }
+        }
+        let ready = poll_fn(|cx| peer.receiver.poll_receive(cx));
+        match tokio::time::timeout(QUIET, ready).await {
+            Ok(ready) => ready.unwrap(),
+            Err(_) => return (content, numbers),
+        }
+    }
+}
+
+/// Acknowledges all packets that have arrived.
+async fn acknowledge(peer: &mut Peer, numbers: &RangeSet) {
+    let mut ranges: Vec<_> = numbers.iter().collect();
+    ranges.reverse();
+    let ack = Ack {
+        largest: ranges[0].end - 1,
+        credit: 1 << 30,
+        ranges,
+        ..Ack::of(0)
+    };
+    let mut packet = Vec::new();
+    peer.sealer.seal_ack(&mut packet, &ack, 1000);
+    (peer.sender.send(&peer.lane, &packet, packet.len()).await).unwrap();
+}
+
+/// Waits until a subflow is drained.
+async fn drained(reports: &mut UnboundedReceiver<DataEvent>) -> SubflowKey {
+    let drained = async {
+        loop {
+            if let Some(DataEvent::Drained(subflow)) = reports.recv().await {
+                return subflow;
+            }
+        }
+    };
+    tokio::time::timeout(LONGEST, drained).await.unwrap()
+}
+
+/// Whether a subflow was reported as drained.
+fn is_drained(reports: &mut UnboundedReceiver<DataEvent>) -> bool {
+    std::iter::from_fn(|| reports.try_recv().ok()).any(|one| matches!(one, DataEvent::Drained(_)))
+}
+
+#[tokio::test]
+async fn a_subflow_that_drains_gets_nothing_new_and_ends_once_all_is_acknowledged_or_in_time() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let bind = |host, last| Socket::bind(host, Some((own_ip(last), 0).into())).unwrap();
+    let (lanes, receiver) = Lanes::new(bind(&a, 6), FORMAT);
+    let data = Data::start(bind(&b, 7), || {}).unwrap();
+    let (from, to) = (lanes.socket().local_addr(), data.local_addr());
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let secrets = ([1; SECRET], [2; SECRET]);
+    let (events, mut reports) = unbounded_channel();
+    let (session, subflow) = (SessionKey(1), SubflowKey(1));
+    let give = |command| data.commands().give(command);
+    give(Command::Send {
+        session,
+        credit: 1 << 30,
+        gate: Arc::new(Gate::new(1 << 30)),
+        limit: None,
+        events,
+    });
+    let content = Arc::new(Source::zeros(64 * tree::RANGE).unwrap());
+    give(Command::Offer(session, content));
+    give(Command::Want(session, 0..64));
+    let mut peer = Peer {
+        lane: lanes.open(to, path).unwrap(),
+        sender: lanes.sender(),
+        receiver,
+        opener: Opener::new(CIPHER, &secrets.1),
+        sealer: Sealer::new(CIPHER, &secrets.0),
+    };
+    let added = NewSubflow {
+        keys: Keys {
+            cipher: CIPHER,
+            here: secrets.1,
+            there: secrets.0,
+        },
+        remote: from,
+        lane: None,
+        datagram: 0,
+        rtt: None,
+        start: Start::unknown(Algorithm::Auto),
+    };
+    give(Command::Add(session, subflow, Box::new(added)));
+    let (_, probe) = peer.seal();
+    peer.send(&probe).await;
+    let (mut content, mut numbers) = arriving(&mut peer).await;
+    assert!(content.len() > 0);
+    // More follows what is acknowledged, as long as it does not drain.
+    acknowledge(&mut peer, &numbers).await;
+    let (more, further) = arriving(&mut peer).await;
+    assert!(more.iter().any(|range| !content.contains(&range)));
+    content.extend(more.iter());
+    numbers.extend(further.iter());
+
+    let is_new = |more: &RangeSet| more.iter().any(|range| !content.contains(&range));
+    give(Command::Drain(session, subflow));
+    let began = Instant::now();
+    let (more, further) = arriving(&mut peer).await;
+    assert!(!is_new(&more));
+    numbers.extend(further.iter());
+    let is_over = is_drained(&mut reports);
+    assert!(
+        !is_over || began.elapsed() >= DRAIN_TIMEOUT,
+        "something is in flight"
+    );
+    acknowledge(&mut peer, &numbers).await;
+    if !is_over {
+        assert_eq!(drained(&mut reports).await, subflow);
+    }
+    let (more, _) = arriving(&mut peer).await;
+    assert!(!is_new(&more));
+
+    // Without acknowledgements it ends all the same.
+    give(Command::Hold(session, subflow, false));
+    let (more, _) = arriving(&mut peer).await;
+    assert!(is_new(&more));
+    give(Command::Drain(session, subflow));
+    assert_eq!(drained(&mut reports).await, subflow);
+    assert!(!is_drained(&mut reports), "it is reported once");
 }

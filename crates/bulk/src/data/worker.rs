@@ -197,10 +197,15 @@ impl Worker {
         for one in self.sessions.values_mut() {
             let Session { subflows, part, .. } = one;
             match part {
-                Part::Source(outgoing) => earlier(outgoing.send(subflows, now)),
+                Part::Source(outgoing) => {
+                    earlier(outgoing.send(subflows, now));
+                    earlier(subflows.report_drained(now, |key| outgoing.has_in_flight(key)));
+                }
                 Part::Sink(incoming) => {
                     earlier(subflows.probe(now));
                     earlier(incoming.send(subflows, now));
+                    // Its source drains as well, and the sink does not learn when it has.
+                    earlier(subflows.report_drained(now, |_| true));
                 }
             }
         }

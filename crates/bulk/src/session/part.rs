@@ -193,6 +193,11 @@ impl Part {
         }
     }
 
+    /// Whether this host takes content.
+    pub(super) fn is_sink(&self) -> bool {
+        matches!(self, Self::Sink { .. })
+    }
+
     /// Whether all content has arrived, as far as this host can tell.
     pub(super) fn is_complete(&self) -> bool {
         match self {

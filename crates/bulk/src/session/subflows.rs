@@ -22,6 +22,8 @@ pub(super) struct Subflow {
     pub measured: Measured,
     pub up: bool,
     pub stalled: bool,
+    /// Whether it ends once what is in flight over it has arrived.
+    pub drains: bool,
 }
 
 /// The subflows of a session.
@@ -98,9 +100,10 @@ impl Subflows {
         }
     }
 
-    /// The subflow with the shortest round trip.
+    /// The subflow with the shortest round trip, of those that do not end if there are any.
     pub(super) fn fastest(&self) -> Option<(SubflowKey, &MessageSender<Message>)> {
-        let fastest = (self.open.iter()).min_by_key(|(_, one)| one.connection.stats().rtt);
+        let rank = |one: &Subflow| (one.drains, one.connection.stats().rtt);
+        let fastest = self.open.iter().min_by_key(|(_, one)| rank(one));
         fastest.map(|(key, one)| (*key, &one.control))
     }
 

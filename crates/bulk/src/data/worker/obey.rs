@@ -88,6 +88,17 @@ impl Worker {
                     outgoing.hold(subflow, held);
                 }
             }
+            Command::Drain(session, subflow) => {
+                let Some(one) = self.sessions.get_mut(&session) else {
+                    return;
+                };
+                if let Part::Source(outgoing) = &mut one.part {
+                    outgoing.hold(subflow, true);
+                }
+                if let Some(subflow) = one.subflows.get_mut(subflow) {
+                    subflow.drain(now);
+                }
+            }
             Command::AckInterval(session, subflow, interval) => {
                 if let Some(incoming) = self.incoming(session) {
                     incoming.set_interval(subflow, interval);
