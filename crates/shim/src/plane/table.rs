@@ -184,3 +184,6 @@ impl<L: SlotLane> SlotTable<L> {
         bound.collect()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

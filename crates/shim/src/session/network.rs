@@ -1,6 +1,8 @@
 //! Both sides of a session on virtual time, over a network that delays, reorders and loses packets, and
 //! whose paths fail and come back.
 
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,11 +11,12 @@ use hawser_keys::PeerKey;
 use hawser_manager::{PathOptions, SubflowId};
 use hawser_path::{Interface, Metadata, Path};
 use hawser_seal::Cipher;
-use proptest::prelude::*;
 
 use super::*;
 use crate::address::Slot;
 use crate::choice::{CarrierKind, CarrierSet};
+use crate::plane::table::SlotTable;
+use crate::plane::table::tests::{TestLane, bound, close, table};
 use crate::protocol::{Epoch, Message, Open};
 
 const MS: Duration = Duration::from_millis(1);
@@ -42,6 +45,15 @@ fn number(path: &Path) -> usize {
     usize::from(path.interfaces[0].id) - 1
 }
 
+/// The lanes of the server have numbers of their own.
+fn server_lane(link: usize) -> LaneKey {
+    LaneKey(1000 + link as u64)
+}
+
+fn server_link(lane: LaneKey) -> usize {
+    (lane.0 - 1000) as usize
+}
+
 /// A side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -62,6 +74,8 @@ impl Side {
 struct Link {
     path: usize,
     lanes: [Option<LaneKey>; 2],
+    /// That of the server, as its threads have it.
+    lane: Arc<TestLane>,
     /// The slot that it was opened with.
     opened: (Slot, Epoch),
     /// Messages to each side, in order.
@@ -91,8 +105,9 @@ struct Network {
     client: ClientSession<Arc<Path>>,
     server: ServerSessions,
     links: Vec<Link>,
-    /// The slots as the client's packets have them, and as the server has learned them; by connection.
-    tables: [BTreeMap<Slot, (usize, Epoch)>; 2],
+    /// The slots as the client's packets have them, by connection, and as the server has learned them.
+    table: BTreeMap<Slot, (usize, Epoch)>,
+    learned: SlotTable<TestLane>,
     published: [Vec<Slot>; 2],
     pending: BTreeMap<(Instant, u64), Event>,
     next: u64,
@@ -127,7 +142,8 @@ impl Network {
             client: ClientSession::new(settings, now),
             server: ServerSessions::new(server),
             links: Vec::new(),
-            tables: Default::default(),
+            table: BTreeMap::new(),
+            learned: table(),
             published: Default::default(),
             pending: BTreeMap::new(),
             next: 0,
@@ -189,12 +205,31 @@ impl Network {
         links.position(|link| link.lanes[side as usize] == Some(lane))
     }
 
-    /// A side no longer has a lane.
-    fn close(&mut self, side: Side, link: usize) {
+    /// A side no longer has a lane. Returns the slots that it had at the server.
+    fn close(&mut self, side: Side, link: usize) -> Vec<(Slot, Epoch)> {
         self.links[link].lanes[side as usize] = None;
-        self.tables[side as usize].retain(|_, (under, _)| *under != link);
         let delay = self.delay(self.links[link].path) + 100 * MS;
         self.after(delay, Event::Closed(link, side.other()));
+        match side {
+            Side::Client => {
+                self.table.retain(|_, (under, _)| *under != link);
+                Vec::new()
+            }
+            Side::Server => close(&self.learned, &self.links[link].lane),
+        }
+    }
+
+    /// The connection under each slot.
+    fn slots(&self, side: Side) -> BTreeMap<Slot, (usize, Epoch)> {
+        match side {
+            Side::Client => self.table.clone(),
+            Side::Server => {
+                let bindings = self.learned.bindings().into_iter();
+                let links =
+                    bindings.map(|(slot, (lane, epoch))| (slot, (server_link(lane), epoch)));
+                links.collect()
+            }
+        }
     }
 
     fn happen(&mut self, event: Event) {
@@ -266,6 +301,7 @@ impl Network {
         self.links.push(Link {
             path: number,
             lanes: [Some(lane), None],
+            lane: TestLane::new(server_lane(self.links.len())),
             opened: Default::default(),
             messages: Default::default(),
             is_stalled: [false; 2],
@@ -284,8 +320,7 @@ impl Network {
     fn on_server(&mut self, link: usize, lane: Option<LaneKey>, message: Message) {
         match (message, lane) {
             (Message::Open(open), None) => self.server.on_open(Opening {
-                // Numbers of their own.
-                lane: LaneKey(1000 + link as u64),
+                lane: server_lane(link),
                 peer: "1-ff00:0:1,192.0.2.2:4000".parse().unwrap(),
                 key: CLIENT,
                 open,
@@ -309,21 +344,17 @@ impl Network {
 
     /// As the server's threads do.
     fn learn(&mut self, link: usize, slot: Slot, epoch: Epoch) {
-        let table = &mut self.tables[Side::Server as usize];
-        let known = table.get(&slot);
-        if known.is_none_or(|(_, known)| epoch.is_after(*known)) {
-            table.insert(slot, (link, epoch));
+        if self
+            .learned
+            .learn(bound(slot, epoch.0), &self.links[link].lane)
+        {
             self.report_bindings();
         }
     }
 
     fn report_bindings(&mut self) {
-        let table = self.tables[Side::Server as usize].iter();
-        let bindings = table.map(|(slot, (link, epoch))| {
-            let lane = self.links[*link].lanes[Side::Server as usize];
-            (*slot, (lane.expect("a lane that is there"), *epoch))
-        });
-        self.server.on_bindings(Self::session(), bindings.collect());
+        let bindings = self.learned.bindings();
+        self.server.on_bindings(Self::session(), bindings);
     }
 
     /// Time passes, in which lanes carry packets.
@@ -348,10 +379,10 @@ impl Network {
 
     /// Both sides send a packet over each lane under a slot.
     fn exchange(&mut self) {
-        for (slot, (link, epoch)) in self.tables[Side::Client as usize].clone() {
+        for (slot, (link, epoch)) in self.slots(Side::Client) {
             self.send_datagram(link, Side::Server, slot, epoch);
         }
-        for (slot, (link, epoch)) in self.tables[Side::Server as usize].clone() {
+        for (slot, (link, epoch)) in self.slots(Side::Server) {
             self.send_datagram(link, Side::Client, slot, epoch);
         }
     }
@@ -364,11 +395,9 @@ impl Network {
                 let Some(lane) = self.links[link].lanes[side as usize] else {
                     continue;
                 };
-                let others = self.tables[side as usize].values();
-                let mut others = others.filter(|(other, _)| *other != link);
+                let mut others = self.slots(side).into_values();
                 let has_other = others.any(|(other, _)| {
-                    let path = self.links[*other].path;
-                    self.broken[path].is_none()
+                    other != link && self.broken[self.links[other].path].is_none()
                 });
                 let was_stalled = self.links[link].is_stalled[side as usize];
                 if self.is_broken_for(path, IDLE) || self.is_broken_for(path, SILENCE) && has_other
@@ -432,11 +461,11 @@ impl Network {
                 };
                 self.links[link].opened = (slot, epoch);
                 self.send(link, Side::Server, Message::Open(open));
-                self.tables[Side::Client as usize].insert(slot, (link, epoch));
+                self.table.insert(slot, (link, epoch));
             }
             Action::Bind { lane, slot, epoch } => {
                 let link = self.link_of(Side::Client, lane).unwrap();
-                self.tables[Side::Client as usize].insert(slot, (link, epoch));
+                self.table.insert(slot, (link, epoch));
             }
             Action::Send { lane, message } => {
                 let link = self.link_of(Side::Client, lane).unwrap();
@@ -470,7 +499,7 @@ impl Network {
     fn obey_server(&mut self, action: ServerAction) {
         match action {
             ServerAction::Accept { lane, answer, .. } => {
-                let link = (lane.0 - 1000) as usize;
+                let link = server_link(lane);
                 self.links[link].lanes[Side::Server as usize] = Some(lane);
                 self.send(link, Side::Client, answer);
                 let (slot, epoch) = self.links[link].opened;
@@ -484,10 +513,7 @@ impl Network {
             }
             ServerAction::Close { lane, session, .. } => {
                 let link = self.link_of(Side::Server, lane).unwrap();
-                let table = self.tables[Side::Server as usize].iter();
-                let unbound = table.filter(|(_, (under, _))| *under == link);
-                let unbound = unbound.map(|(slot, (_, epoch))| (*slot, *epoch)).collect();
-                self.close(Side::Server, link);
+                let unbound = self.close(Side::Server, link);
                 self.server.on_unbound(session, unbound);
                 self.report_bindings();
             }
@@ -504,135 +530,4 @@ impl Network {
             }
         }
     }
-}
-
-/// What always holds, and what holds once nothing has happened for long enough.
-impl Network {
-    fn links(&self, side: Side) -> BTreeSet<usize> {
-        let links = self.links.iter().enumerate();
-        let there = links.filter(|(_, link)| link.lanes[side as usize].is_some());
-        there.map(|(link, _)| link).collect()
-    }
-
-    fn check(&self) {
-        for side in [Side::Client, Side::Server] {
-            let links = self.links(side);
-            let table = &self.tables[side as usize];
-            assert!(table.values().all(|(link, _)| links.contains(link)));
-        }
-        let server = &self.published[Side::Server as usize];
-        assert!(server.iter().eq(self.tables[Side::Server as usize].keys()));
-        let has_ended = !self.ends[Side::Client as usize].is_empty();
-        assert_eq!(self.client.is_over(), has_ended);
-    }
-
-    /// Both sides have the same lanes, and the server has them under the slots of the client.
-    fn check_agreement(&self) {
-        let [client, server] = [Side::Client, Side::Server].map(|side| self.links(side));
-        assert!(!client.is_empty());
-        assert_eq!(client, server);
-        let [client, server] = &self.tables;
-        // A late packet may have put a lane that had given its slot up under it again.
-        for (slot, bound) in client {
-            assert_eq!(server.get(slot), Some(bound), "slot {slot}");
-        }
-        // All paths work, so the holder may use all slots.
-        let published: BTreeSet<Slot> = self.published[0].iter().copied().collect();
-        assert!(published.iter().eq(client.keys()));
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Operation {
-    /// A path fails.
-    Break(usize),
-    /// It works again.
-    Heal(usize),
-    /// Only these paths are offered.
-    Offer(Vec<usize>),
-    /// So many ms pass.
-    Pass(u64),
-}
-
-fn operation() -> impl Strategy<Value = Operation> {
-    prop_oneof![
-        4 => (0..PATHS).prop_map(Operation::Break),
-        4 => (0..PATHS).prop_map(Operation::Heal),
-        1 => prop::collection::vec(0..PATHS, 1..PATHS).prop_map(Operation::Offer),
-        4 => (50..8_000_u64).prop_map(Operation::Pass),
-    ]
-}
-
-fn carrier() -> impl Strategy<Value = CarrierKind> {
-    prop_oneof![Just(CarrierKind::Mptcp), Just(CarrierKind::Quic)]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    #[test]
-    fn both_sides_agree_again_once_paths_work(
-        carrier in carrier(),
-        loss in 0..40_u64,
-        random in 1..u64::MAX,
-        operations in prop::collection::vec(operation(), 1..30),
-    ) {
-        let mut network = Network::new(carrier, loss, random);
-        network.pass(1000 * MS);
-        for operation in operations {
-            match operation {
-                Operation::Break(path) => {
-                    network.broken[path].get_or_insert(network.now);
-                }
-                Operation::Heal(path) => network.broken[path] = None,
-                Operation::Offer(paths) => network.offer(&paths),
-                Operation::Pass(ms) => network.pass(ms as u32 * MS),
-            }
-            network.settle();
-        }
-        network.broken = Default::default();
-        network.offer(&[0, 1, 2, 3, 4]);
-        network.pass(90_000 * MS);
-        network.check_agreement();
-        // And take leave of each other.
-        network.client.release();
-        network.settle();
-        network.pass(2000 * MS);
-        let [client, server] = &network.ends;
-        prop_assert_eq!(client.len(), 1);
-        prop_assert_eq!(&server[..], ["the other host has ended it"]);
-        prop_assert!(network.server.is_empty());
-    }
-
-    #[test]
-    fn no_lane_is_lost_while_paths_work(
-        carrier in carrier(),
-        loss in 0..60_u64,
-        random in 1..u64::MAX,
-    ) {
-        let mut network = Network::new(carrier, loss, random);
-        network.pass(20_000 * MS);
-        network.check_agreement();
-        let most = PathOptions::default().subflows;
-        prop_assert_eq!(network.links(Side::Client).len(), most);
-        prop_assert_eq!(network.links.len(), most);
-        prop_assert_eq!(&network.tables[0], &network.tables[1]);
-    }
-}
-
-#[test]
-fn a_host_that_vanishes_is_forgotten_after_ten_minutes() {
-    let mut network = Network::new(CarrierKind::Mptcp, 0, 1);
-    network.pass(2000 * MS);
-    let began = network.now;
-    network.broken = [Some(began); PATHS];
-    network.client.release();
-    network.settle();
-    network.pass(10_000 * MS);
-    assert!(network.links(Side::Server).is_empty() && network.ends[1].is_empty());
-    let due = network.server.next_due().unwrap();
-    assert!(due >= began + IDLE + 600_000 * MS && due < began + 2 * IDLE + 600_000 * MS);
-    network.now = due;
-    network.settle();
-    assert_eq!(network.ends[1], ["the other host has gone"]);
 }
