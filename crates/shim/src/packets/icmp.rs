@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use hawser_packet::Checksum;
 
-use super::ip::{Ends, Received, write};
-use super::{ICMP, ICMP6};
+use super::ip::{Ends, ICMP, ICMP6, Received, write};
 
 /// Bytes of a header: type, code, checksum, and four bytes whose meaning the type gives.
 const HEADER: usize = 8;

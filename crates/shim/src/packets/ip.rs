@@ -7,6 +7,12 @@ use etherparse::{
 };
 use hawser_packet::Checksum;
 
+/// Protocol numbers (IANA).
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMP6: u8 = 58;
+
 /// Routers that a packet may pass before it reaches its destination, on this side of the shim.
 const HOPS: u8 = 64;
 

@@ -2,8 +2,7 @@
 
 use etherparse::TcpSlice;
 
-use super::TCP;
-use super::ip::{Ends, Received, write};
+use super::ip::{Ends, Received, TCP, write};
 
 /// The packet that ends the connection of a packet, in the name of its destination (RFC 9293, 3.10.7.1);
 /// `None` for fragments, and for what is no segment or ends a connection itself.

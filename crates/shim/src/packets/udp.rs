@@ -2,8 +2,7 @@
 
 use etherparse::UdpSlice;
 
-use super::UDP;
-use super::ip::Ends;
+use super::ip::{Ends, UDP};
 
 /// Bytes of the header.
 const HEADER: usize = 8;

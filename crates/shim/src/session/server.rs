@@ -16,6 +16,7 @@
 //! locked.
 
 mod action;
+mod id;
 #[cfg(test)]
 mod operations;
 mod revocation;
@@ -33,6 +34,7 @@ use hawser_keys::{PeerKey, Revocations};
 use hawser_seal::Cipher;
 
 pub(crate) use self::action::{Refusal, ServerAction};
+pub(crate) use self::id::SessionId;
 use crate::address::Slot;
 use crate::choice::CarrierSet;
 use crate::protocol::{Epoch, Message, Open, RefusalCode};
@@ -46,13 +48,6 @@ const KEPT: Duration = Duration::from_secs(600);
 
 const REPORTED_DOWN: &str = "the other side receives nothing over it";
 const VIOLATION: &str = "it breaks the protocol";
-
-/// Which session: that of the host with this key which it has given this tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SessionId {
-    pub key: PeerKey,
-    pub tag: u64,
-}
 
 /// What all sessions begin with.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hawser_manager::SubflowId;
 use hawser_path::{Fingerprint, Interface};
 
-use super::Ending;
+use super::error::Ending;
 use crate::address::{Block, Slot};
 use crate::protocol::{Epoch, Message};
 use crate::session::lane_key::LaneKey;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::Patience;
 
-use super::{RequestId, SessionError};
+use super::action::RequestId;
+use super::error::SessionError;
 
 /// How long a program waits for the first path, without the time in which this process did not run.
 const FIRST_PATH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use hawser_endhost::ScionAddr;
 use hawser_seal::Cipher;
 
-use super::SessionId;
+use super::id::SessionId;
 use crate::address::Slot;
 use crate::protocol::{Message, RefusalCode};
 use crate::session::lane_key::LaneKey;
