@@ -93,8 +93,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
             entry.withdrawn = None;
             if !std::mem::replace(&mut entry.offered, true) {
-                // The path is offered again: earlier failures no longer count.
-                entry.backoff.reset();
+                entry.readmit();
             }
         }
         for (path, entry) in &mut self.entries {
@@ -160,6 +159,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             stalled: None,
             late: false,
             held: false,
+            withdrawn_held: false,
             lag: Lag::default(),
             loss: Loss::default(),
         };
@@ -237,7 +237,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
             return;
         };
-        (open.stalled, open.late) = (None, false);
+        (open.stalled, open.late, open.withdrawn_held) = (None, false, false);
         if std::mem::take(&mut open.held) {
             let order = Order::new(subflow, entry.fingerprint, Action::Resume, Cause::Recovered);
             self.orders.push(order);

@@ -80,6 +80,9 @@ pub struct Open {
     /// Whether the remote answers over it though it delivers nothing of what was requested.
     pub(super) late: bool,
     pub(super) held: bool,
+    /// Whether it counts as stalled only because its path is not offered, which the transfer, for which it
+    /// was held already, does not know.
+    pub(super) withdrawn_held: bool,
     pub(super) lag: Lag,
     pub(super) loss: Loss,
 }
@@ -164,13 +167,27 @@ impl<P: AsRef<Path>> PathStatus<P> {
         let cause = Cause::NotOffered;
         let mut orders = Vec::from_iter(self.end_dial(cause.clone()));
         if let Some(open) = &mut self.open {
+            let was_stalled = open.stalled.is_some();
             open.stalled.get_or_insert(now);
-            if !std::mem::replace(&mut open.held, true) {
-                let order = Order::new(open.subflow, self.fingerprint, Action::Hold, cause);
-                orders.push(order);
+            match std::mem::replace(&mut open.held, true) {
+                true => open.withdrawn_held |= !was_stalled,
+                false => {
+                    let order = Order::new(open.subflow, self.fingerprint, Action::Hold, cause);
+                    orders.push(order);
+                }
             }
         }
         orders
+    }
+
+    /// The path is offered again: earlier failures no longer count.
+    pub(super) fn readmit(&mut self) {
+        self.backoff.reset();
+        if let Some(open) = &mut self.open
+            && std::mem::take(&mut open.withdrawn_held)
+        {
+            open.stalled = None;
+        }
     }
 
     /// When its subflow must be closed for delivering nothing, and after how long.
