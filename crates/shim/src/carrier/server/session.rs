@@ -89,7 +89,12 @@ impl DrivenSession {
             connection,
             opened,
         ));
-        tokio::spawn(control::run(greeted.control, Arc::clone(&lane), outgoing, received));
+        tokio::spawn(control::run(
+            greeted.control,
+            Arc::clone(&lane),
+            outgoing,
+            received,
+        ));
         self.lanes.insert(key, lane);
     }
 
