@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -62,7 +62,11 @@ impl Host {
 
     /// Connects to `to`, for example `10.99.0.1:7000`.
     pub fn connect(&self, to: &str) -> TcpStream {
-        let stream = self.run(|| TcpStream::connect(to)).unwrap();
+        let connect = || {
+            let connected = TcpStream::connect(to);
+            connected.unwrap_or_else(|error| panic!("{to}: {error}\n{}", routes()))
+        };
+        let stream = self.run(connect);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream
@@ -74,6 +78,13 @@ impl Host {
         let port = listener.local_addr().unwrap().port();
         (listener, port)
     }
+}
+
+/// The rules, routes and addresses of the calling thread's network namespace.
+fn routes() -> String {
+    let show = "for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f addr; done";
+    let output = Command::new("sh").args(["-c", show]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Accepts a connection. If none comes, the test fails: its other threads may have failed already, and
