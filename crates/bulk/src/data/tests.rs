@@ -339,7 +339,7 @@ async fn a_subflow_that_drains_gets_nothing_new_and_ends_once_all_is_acknowledge
     let (_, probe) = peer.seal();
     peer.send(&probe).await;
     let (mut content, mut numbers) = arriving(&mut peer).await;
-    assert!(content.len() > 0);
+    assert!(!content.is_empty());
     // More follows what is acknowledged, as long as it does not drain.
     acknowledge(&mut peer, &numbers).await;
     let (more, further) = arriving(&mut peer).await;
