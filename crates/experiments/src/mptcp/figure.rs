@@ -6,13 +6,12 @@ use plotters::style::text_anchor::HPos;
 
 use super::carrier::MptcpCarrier;
 use super::case::Connection;
-use super::rows::{MptcpRow, by_quic, ceiling, deviation, mean};
-use super::run::{Mptcp, set_up_rows};
+use super::rows::MptcpRow;
 use super::set_up::SetUpRow;
 use crate::bulk::chart::{svg, text};
 use crate::error::ExperimentError;
 use crate::plot::{Area, COLOURS, Drawn, GREY, PALE};
-use crate::shape::{Choice, Results};
+use crate::shape::Choice;
 
 /// Size of the picture; width of the chart, and heights of the heading and of the part below, in
 /// pixels.
@@ -41,20 +40,19 @@ const ROOM: f64 = 1.08;
 /// # Errors
 /// [`ExperimentError::Step`] if it cannot be drawn.
 pub(super) fn draw(
-    about: &str,
-    repeat: u16,
-    results: &Results<Mptcp>,
+    (about, repeat): (&str, u16),
+    all: &[MptcpRow<'_>],
+    connections: &[SetUpRow],
 ) -> Result<String, ExperimentError> {
-    let all: Vec<MptcpRow<'_>> = results.rows().flat_map(|(_, rows)| rows).collect();
     svg(SIZE, |area| {
         let (heading, rest) = area.split_vertically(HEADING);
         let (above, below) = rest.split_vertically(SIZE.1 - HEADING - BELOW);
         let (left, right) = above.split_horizontally(CHART);
         text(&heading, (66, 18), (18, BLACK), HPos::Left, "mptcp")?;
         text(&heading, (66, 42), (12, GREY), HPos::Left, about)?;
-        chart(&all, &left)?;
-        legend(&all, repeat, &right)?;
-        set_up(&set_up_rows(results), &below)
+        chart(all, &left)?;
+        legend(all, repeat, &right)?;
+        set_up(connections, &below)
     })
 }
 
@@ -73,7 +71,7 @@ fn rows<'a, 'b>(
     carrier: MptcpCarrier,
 ) -> impl Iterator<Item = &'a MptcpRow<'b>> + Clone {
     let rows = all.iter();
-    rows.filter(move |row| row.case.carrier == carrier && mean(row).is_some())
+    rows.filter(move |row| row.runs.case.carrier == carrier && row.mean().is_some())
 }
 
 /// The carriers that were measured.
@@ -84,7 +82,7 @@ fn measured(all: &[MptcpRow<'_>]) -> impl Iterator<Item = MptcpCarrier> {
 
 /// The paper's goodput and its deviation, in Mbit/s.
 fn paper(row: &MptcpRow<'_>) -> Option<(f64, f64)> {
-    let paper = row.case.carrier.paper(row.case.paths)?;
+    let paper = row.runs.case.carrier.paper(row.runs.case.paths)?;
     Some(paper[0])
 }
 
@@ -97,18 +95,18 @@ fn points(
     of: impl Fn(&MptcpRow<'_>) -> Option<f64>,
 ) -> Points {
     let rows = rows(all, carrier);
-    rows.filter_map(|row| Some((f64::from(row.case.paths), of(row)?)))
+    rows.filter_map(|row| Some((f64::from(row.runs.case.paths), of(row)?)))
         .collect()
 }
 
 fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
     let values = all.iter().flat_map(|row| {
         let paper = paper(row).map(|(mean, deviation)| mean + deviation);
-        let most = Some(mean(row)? + deviation(row)?);
-        Some([most, ceiling(row), paper])
+        let most = Some(row.mean()? + row.deviation()?);
+        Some([most, row.ceiling(), paper])
     });
     let top = values.flatten().flatten().fold(1.0, f64::max) * ROOM;
-    let paths = all.iter().map(|row| row.case.paths).max().unwrap_or(1);
+    let paths = all.iter().map(|row| row.runs.case.paths).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(area)
         .margin_left(8)
         .margin_right(16)
@@ -134,7 +132,7 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
         .draw()?;
     for carrier in measured(all) {
         let colour = colour(carrier);
-        let ceilings = points(all, carrier, ceiling);
+        let ceilings = points(all, carrier, |row| row.ceiling());
         let style = GREY.stroke_width(1);
         chart.draw_series(DashedLineSeries::new(ceilings, CEILING.0, CEILING.1, style))?;
         let papers = points(all, carrier, |row| Some(paper(row)?.0));
@@ -147,7 +145,7 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
         ))?;
         let circle = |at| Circle::new(at, 4, colour.stroke_width(1));
         chart.draw_series(papers.into_iter().map(circle))?;
-        let means = points(all, carrier, mean);
+        let means = points(all, carrier, |row| row.mean());
         chart.draw_series(LineSeries::new(means.clone(), colour.stroke_width(2)))?;
         chart.draw_series(
             means
@@ -155,10 +153,10 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
                 .map(|at| Circle::new(at, 3, colour.filled())),
         )?;
         for row in rows(all, carrier) {
-            let (Some(mean), Some(deviation)) = (mean(row), deviation(row)) else {
+            let (Some(mean), Some(deviation)) = (row.mean(), row.deviation()) else {
                 continue;
             };
-            let at = f64::from(row.case.paths);
+            let at = f64::from(row.runs.case.paths);
             let ends = [mean - deviation, mean + deviation].map(|value| (at, value));
             chart.draw_series([PathElement::new(ends.to_vec(), colour.stroke_width(1))])?;
             chart.draw_series(ends.into_iter().map(|end| {
@@ -179,8 +177,8 @@ fn legend(all: &[MptcpRow<'_>], repeat: u16, area: &Area<'_>) -> Drawn {
     for carrier in measured(all) {
         line(y, colour(carrier).stroke_width(2), carrier.about())?;
         y += ROW;
-        let ratio = |row: &MptcpRow<'_>| by_quic(row, row.case.paths);
-        let ratios = rows(all, carrier).filter_map(|row| Some((row.case.paths, ratio(row)?)));
+        let ratio = |row: &MptcpRow<'_>| row.by_quic(row.runs.case.paths);
+        let ratios = rows(all, carrier).filter_map(|row| Some((row.runs.case.paths, ratio(row)?)));
         if carrier != MptcpCarrier::Quic {
             for (paths, ratio) in ratios {
                 let over = match paths {
@@ -253,13 +251,15 @@ fn set_up(rows: &[SetUpRow], area: &Area<'_>) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mptcp::rows::Runs;
+    use crate::mptcp::set_up;
     use crate::mptcp::testing::series;
     use crate::plot::check::{assert_palette, assert_texts_fit};
 
     const ABOUT: &str =
         "002, Performance evaluation: in SCIONLab there; links of 20 Mbit/s and 20 ms here";
 
-    fn results() -> Results<Mptcp> {
+    fn all() -> Vec<Runs> {
         let mut all = Vec::new();
         for paths in [1, 2, 4, 6, 8] {
             let mbit = f64::from(paths) * 16.5;
@@ -290,13 +290,20 @@ mod tests {
                 }
             }
         }
-        let places = vec![((), all)];
-        Results { places }
+        all
+    }
+
+    fn drawn(all: &[Runs], repeat: u16) -> String {
+        let rows: Vec<_> = all.iter().map(|runs| MptcpRow { runs, all }).collect();
+        let runs = all
+            .iter()
+            .flat_map(|one| one.runs.iter().map(|run| (one.case.carrier, run)));
+        draw((ABOUT, repeat), &rows, &set_up::rows(runs)).unwrap()
     }
 
     #[test]
     fn everything_measured_is_drawn_and_fits() {
-        let svg = draw(ABOUT, 10, &results()).unwrap();
+        let svg = drawn(&all(), 10);
         assert_texts_fit(&svg, SIZE);
         assert_palette(&svg);
         for carrier in MptcpCarrier::ALL {
@@ -314,7 +321,6 @@ mod tests {
     fn what_has_no_runs_is_drawn() {
         let mut only = series(MptcpCarrier::Mptcp, 8, &[]);
         only.failure = Some("it needs root".into());
-        let places = vec![((), vec![only])];
-        assert_texts_fit(&draw(ABOUT, 1, &Results { places }).unwrap(), SIZE);
+        assert_texts_fit(&drawn(&[only], 1), SIZE);
     }
 }

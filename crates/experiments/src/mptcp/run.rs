@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_topology::IsdAsn;
+use serde_json::json;
 
 use self::runner::Runner;
 use super::carrier::MptcpCarrier;
 use super::case::{MptcpCase, MptcpRun};
 use super::figure;
 use super::headers::{self, HeaderRow};
-use super::rows::columns;
+use super::rows::{MptcpRow, paper, paper_by_quic_path};
 use super::set_up::{self, SetUpRow};
 use crate::bed::NetworkBed;
 use crate::bulk::check::check_round_trip;
@@ -20,7 +21,7 @@ use crate::error::ExperimentError;
 use crate::experiment::isd_as;
 use crate::network::{LinkSpec, fan};
 use crate::scratch::Scratch;
-use crate::shape::{Choice, Experiment, Results, Section, Table};
+use crate::shape::{Choice, Columns, Experiment, Format, Results, Row, Section, Table};
 use crate::stage::Server;
 
 /// Links with a limit: as many paths.
@@ -174,7 +175,10 @@ impl Experiment for Mptcp {
     }
 
     fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
-        figure::draw(&self.about(), self.repeat, results).map(Some)
+        let rows: Vec<_> = results.rows().flat_map(|(_, rows)| rows).collect();
+        let rows: Vec<_> = rows.iter().map(of).collect();
+        let set_up = set_up_rows(results);
+        figure::draw((&self.about(), self.repeat), &rows, &set_up).map(Some)
     }
 }
 
@@ -196,6 +200,70 @@ impl Mptcp {
     }
 }
 
+fn of<'a>(row: &Row<'a, Mptcp>) -> MptcpRow<'a> {
+    MptcpRow {
+        runs: row.series,
+        all: row.all,
+    }
+}
+
+fn columns<'a>() -> Columns<Row<'a, Mptcp>> {
+    use Format::{Name, Number, Percent, Text};
+    Columns::<Row<'a, Mptcp>>::new()
+        .both("carrier", "carrier", Name, |row| {
+            row.case.carrier.to_string()
+        })
+        .both("paths", "paths", Name, |row| row.case.paths)
+        .json("runs_mbit", |row| row.series.values(|run| run.goodput))
+        .text("runs", Number(0), |row| row.series.runs.len())
+        .both("mbit", "goodput", Number(2), |row| {
+            row.series.median(|run| run.goodput)
+        })
+        .both("spread", "spread", Percent(1), |row| {
+            row.series.spread(|run| run.goodput)
+        })
+        .json("mean_mbit", |row| of(row).mean())
+        .json("deviation_mbit", |row| of(row).deviation())
+        .both("throughput_mbit", "frames", Number(2), |row| {
+            row.series.median(|run| run.throughput)
+        })
+        .both("overhead", "overhead", Percent(1), |row| {
+            row.series.median(|run| 1.0 - run.goodput / run.throughput)
+        })
+        .both("ceiling_mbit", "ceiling", Number(2), |row| {
+            of(row).ceiling()
+        })
+        .both("share", "reached", Percent(1), |row| {
+            row.series.median(|run| run.goodput / run.ceiling)
+        })
+        .both("by_quic", "by quic", Number(2), |row| {
+            of(row).by_quic(row.case.paths)
+        })
+        .both("by_quic_path", "by one", Number(2), |row| {
+            of(row).by_quic(1)
+        })
+        .json("paper_by_quic_path", |row| paper_by_quic_path(*row.case))
+        .json("paper_mbit", |row| {
+            json!(
+                row.case
+                    .carrier
+                    .paper(row.case.paths)
+                    .map(|[goodput, _]| goodput)
+            )
+        })
+        .json("paper_throughput_mbit", |row| {
+            json!(
+                row.case
+                    .carrier
+                    .paper(row.case.paths)
+                    .map(|[_, frames]| frames)
+            )
+        })
+        .text("paper: goodput (frames), by one", Text, |row| {
+            paper(*row.case)
+        })
+}
+
 /// All runs, each with its carrier.
 fn runs(results: &Results<Mptcp>) -> impl Iterator<Item = (MptcpCarrier, &MptcpRun)> + Clone {
     let all = results.places.iter().flat_map(|(_, all)| all);
@@ -211,6 +279,6 @@ fn header_rows(results: &Results<Mptcp>) -> impl Iterator<Item = HeaderRow> {
 }
 
 /// How long connections took.
-pub(super) fn set_up_rows(results: &Results<Mptcp>) -> Vec<SetUpRow> {
+fn set_up_rows(results: &Results<Mptcp>) -> Vec<SetUpRow> {
     set_up::rows(runs(results))
 }
