@@ -34,9 +34,10 @@ impl Network {
         for (slot, bound) in &client {
             assert_eq!(server.get(slot), Some(bound), "slot {slot}");
         }
-        // All paths work, so the holder may use all slots.
+        // The path manager may hold some, as one that took long to connect, but not all.
         let published: BTreeSet<Slot> = self.published[0].iter().copied().collect();
-        assert!(published.iter().eq(client.keys()));
+        assert!(!published.is_empty());
+        assert!(published.iter().all(|slot| client.contains_key(slot)));
     }
 }
 
