@@ -5,7 +5,8 @@
 //!   [`Link`], [`CoreLink`], [`User`].
 //! - [`Coordinator`]: reads and changes the state; what it has confirmed is on disk.
 //! - [`allows`]: who may do what. Pure.
-//! - [`enforce_locally`]: has an [`Enforcer`](hawser_limit::Enforcer) bring the limits of this machine's links into force.
+//! - [`enforce_locally`]: has an [`Enforcer`](hawser_limit::Enforcer) bring the limits of this machine's
+//!   links into force.
 //! - [`Configurations`]: the archives of the ASes, and the segments of their network.
 //! - [`Change`]: the record of each change.
 

@@ -45,7 +45,8 @@ pub enum Status {
 }
 
 /// Probes `paths` to other ASes, all at once, and waits for answers no longer than `timeout`. What is not
-/// answered within a second is sent again. The results are in the order of the paths. A path inside an AS has no router and counts as alive.
+/// answered within a second is sent again. The results are in the order of the paths. A path inside an AS
+/// has no router and counts as alive.
 ///
 /// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {

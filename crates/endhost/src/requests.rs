@@ -196,9 +196,7 @@ impl Requests {
             Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(timeout)),
         }
     }
-}
 
-impl Requests {
     /// Asks as [`ask`](Self::ask) does, and sends another request while none is answered: after
     /// [`RESEND`], then after twice as long each time. A packet may be lost, as where a router has many to
     /// answer at once. The answer to any of the requests counts.

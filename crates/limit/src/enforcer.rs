@@ -30,10 +30,10 @@ pub struct LinkUsage<K> {
     /// The name of the link.
     pub link: K,
     /// What was sent.
-    #[serde(default = "Option::default")]
+    #[serde(default)]
     pub egress: Option<LinkCounters>,
     /// What was received.
-    #[serde(default = "Option::default")]
+    #[serde(default)]
     pub ingress: Option<LinkCounters>,
 }
 

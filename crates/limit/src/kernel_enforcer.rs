@@ -129,10 +129,10 @@ impl<K: Ord + Clone + fmt::Display> EnforcerState<K> {
         // The kernel removes a device's limits with it, but not the IFB that they had.
         let mut left = self.limiter.remove_orphans()?.failed;
         for (device, error) in self.limiter.apply(&limits)?.failed {
-            for name in self.devices.get(&device).into_iter().flatten() {
-                failed
-                    .entry(name.1.clone())
-                    .or_insert_with(|| error.to_string());
+            let links = self.devices.get(&device).into_iter();
+            for name in links.flat_map(BTreeMap::values) {
+                let reason = || error.to_string();
+                failed.entry(name.clone()).or_insert_with(reason);
             }
             let has_none = limits.get(&device).is_none_or(DeviceLimits::is_empty);
             // A device that is gone has no limits.

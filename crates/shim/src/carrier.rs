@@ -7,7 +7,6 @@ mod control;
 mod destinations;
 mod error;
 mod inbox;
-mod lane;
 mod node;
 mod report;
 mod server;

@@ -17,7 +17,7 @@ use crate::toy::{ToyNet, own_ip, unix_now};
 const LONGEST: Duration = Duration::from_secs(60);
 /// Time between two probes of a subflow that may not be known yet.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long nothing has come from a source that has sent what it may.
+/// Time without a packet after which a source counts as waiting for acknowledgements.
 const QUIET: Duration = Duration::from_millis(150);
 /// How long the paths of a [`ToyNet`] last, in seconds.
 const LIFETIME: u64 = 6 * 3600;
@@ -237,7 +237,7 @@ async fn the_first_packet_is_acknowledged_and_a_hostile_source_holds_no_more_tha
     assert_eq!(kept, (credit + SLACK) / tree::RANGE);
 }
 
-/// The content of the packets that arrive at `peer` until none has come for a while, and their numbers.
+/// The content and the numbers of the packets that arrive at `peer`, until none arrives for [`QUIET`].
 async fn arriving(peer: &mut Peer) -> (RangeSet, RangeSet) {
     let (mut content, mut numbers) = (RangeSet::new(), RangeSet::new());
     let mut scratch = Vec::new();

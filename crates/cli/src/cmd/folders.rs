@@ -44,14 +44,18 @@ pub fn state(kind: &str, flag: &str) -> Result<PathBuf, Failure> {
     Ok(folder.ok_or_else(none)?.join(kind))
 }
 
-/// The user's folder of what can be fetched again: hawser/KIND in $XDG_STATE_HOME or ~/.local/state.
+/// The user's folder of what --KIND fetches: hawser/KIND in $XDG_STATE_HOME or ~/.local/state.
 pub fn fetched(kind: &str) -> Result<PathBuf, Failure> {
     let folder = users(
         std::env::var_os("XDG_STATE_HOME"),
         ".local/state",
         std::env::var_os("HOME"),
     );
-    let none = || Failure::usage(format_args!("no folder for {kind}: set HOME"));
+    let none = || {
+        Failure::usage(format_args!(
+            "no folder for what --{kind} fetches: set HOME"
+        ))
+    };
     Ok(folder.ok_or_else(none)?.join(kind))
 }
 

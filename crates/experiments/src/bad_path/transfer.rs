@@ -17,13 +17,6 @@ pub enum Transfer {
     ShimMptcp,
 }
 
-impl Transfer {
-    /// Whether a TCP program connects through the shim.
-    pub fn is_shim(self) -> bool {
-        matches!(self, Self::ShimQuic | Self::ShimMptcp)
-    }
-}
-
 impl fmt::Display for Transfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

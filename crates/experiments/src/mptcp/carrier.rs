@@ -24,11 +24,6 @@ impl MptcpCarrier {
         self != Self::Tcp || paths == 1
     }
 
-    /// Whether programs connect through the shim.
-    pub fn is_shim(self) -> bool {
-        matches!(self, Self::Mptcp | Self::Streams)
-    }
-
     /// What it is, in a few words.
     pub fn about(self) -> &'static str {
         match self {

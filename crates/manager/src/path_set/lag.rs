@@ -122,4 +122,27 @@ mod tests {
         }
         assert_eq!(tick(&mut bench, now), []);
     }
+
+    #[test]
+    fn a_far_path_that_is_offered_again_carries_when_it_is_all_that_is_left() {
+        let mut bench = bench(Some(150 * MS));
+        let now = super::Instant::now();
+        let both = [path(&[1]), path(&[2])];
+        bench.offer(&both, now);
+        for (path, rtt) in both.iter().zip([20, 520]) {
+            bench.connected(path, rtt * MS, now);
+            let subflow = bench.subflows[&path.fingerprint()];
+            bench.set.measured(subflow, rtt * MS, now);
+        }
+        let [near, far] = both.each_ref().map(|path| path.fingerprint());
+        assert_eq!(tick(&mut bench, now), [(far, Action::Hold)]);
+        // Withdrawn while it is held: nothing more is ordered, and nothing can come that shows it delivers.
+        bench.offer(&both[..1], now);
+        assert_eq!(bench.orders(now), []);
+        bench.offer(&both, now);
+        assert_eq!(tick(&mut bench, now + 1000 * MS), []);
+        bench.failed(near, now + 1000 * MS);
+        let orders = tick(&mut bench, now + 1000 * MS);
+        assert!(orders.contains(&(far, Action::Resume)), "{orders:?}");
+    }
 }

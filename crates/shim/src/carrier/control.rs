@@ -13,8 +13,8 @@ use hawser_session::MessageQueue;
 use tokio::sync::mpsc::Sender;
 use tokio::time::MissedTickBehavior;
 
-use super::lane::{LaneEvent, LaneKey, SealedLane};
 use crate::liveness::Judgement;
+use crate::plane::lane::{LaneEvent, LaneKey, SealedLane};
 use crate::protocol::Message;
 
 /// Interval at which lanes are judged.

@@ -1,5 +1,5 @@
-//! Drives the [sessions](crate::session) that other hosts open, for this one's servers: connections,
-//! lanes, streams, and who may connect.
+//! Drives the [sessions](crate::session) that other hosts open to this host's servers: their connections,
+//! lanes and streams, and the list of the hosts that may connect.
 
 mod allowed;
 mod greeting;

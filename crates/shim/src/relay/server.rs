@@ -39,7 +39,7 @@ pub(crate) enum IncomingError {
 }
 
 impl IncomingError {
-    /// What the other side is told, if it waits for that.
+    /// The status to send to the other side, if it waits for one.
     pub(crate) fn status(&self) -> Option<Status> {
         match self {
             Self::NotServed { .. } => Some(Status::NotServed),

@@ -190,7 +190,7 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
         !self.waiting.is_empty()
     }
 
-    /// What there is to see.
+    /// What the status report says of the session.
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }

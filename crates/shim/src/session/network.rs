@@ -114,7 +114,7 @@ struct Network {
     dialing: BTreeSet<SubflowId>,
     /// Since when paths fail.
     broken: [Option<Instant>; PATHS],
-    /// Of a hundred datagrams, so many are lost.
+    /// The share of datagrams that is lost, in percent.
     loss: u64,
     random: u64,
     /// How each side has ended the session.

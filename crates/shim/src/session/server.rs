@@ -289,7 +289,7 @@ impl ServerSessions {
         }
     }
 
-    /// Something has come back over a lane after all.
+    /// A stalled lane delivers again.
     pub(crate) fn on_recovered(&mut self, lane: LaneKey) {
         if self.lanes.contains_key(&lane) {
             self.actions.push(ServerAction::ResumePath(lane));

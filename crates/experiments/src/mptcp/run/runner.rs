@@ -1,6 +1,7 @@
 //! One run of a carrier.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use futures_util::future::try_join_all;
 use hawser_topology::Network;
@@ -26,7 +27,7 @@ pub(super) struct Runner<'a> {
     mptcp: &'a Mptcp,
     stage: &'a Stage,
     network: &'a Network,
-    folder: &'a std::path::Path,
+    folder: &'a Path,
     ends: Ends,
     quic: &'a [Server],
 }

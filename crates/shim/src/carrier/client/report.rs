@@ -1,4 +1,4 @@
-//! What there is to see of a session.
+//! What the status report says of a session.
 
 use super::ClientDriver;
 use crate::protocol::Role;

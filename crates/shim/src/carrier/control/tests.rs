@@ -7,7 +7,7 @@ use hawser_quic::{Config, Endpoint};
 use tokio::sync::mpsc::channel;
 
 use super::*;
-use crate::carrier::lane::tests::{Bed, Made};
+use crate::plane::lane::tests::{Bed, Made};
 use crate::protocol::RefusalCode;
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

@@ -154,7 +154,7 @@ impl DrivenSession {
         streams.map_or(0, |instance| instance.streams.sent_over(lane.0))
     }
 
-    /// What there is to see of it, the `session` of the host with this key.
+    /// The status report of the session, which is that of the host with this key.
     pub(super) fn report(&self, key: PeerKey, session: &ServerSession) -> SessionReport {
         let address = self.table.peer.address(0);
         let lanes = self.lanes.values();

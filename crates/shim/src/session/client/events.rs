@@ -202,7 +202,7 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
         }
     }
 
-    /// Something has come back over a lane after all.
+    /// A stalled lane delivers again.
     pub(crate) fn on_recovered(&mut self, key: LaneKey) {
         let Some(lane) = self.lanes.get_mut(key) else {
             return;

@@ -1,10 +1,10 @@
-//! What there is to see of a session, besides its lanes.
+//! What the status report says of a session, besides its lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hawser_path::{Decision, Fingerprint, Interface};
 
-/// What there is to see of a session, besides its lanes.
+/// What the status report says of a session, besides its lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// The latest decision about each path.

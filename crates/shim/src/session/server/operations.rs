@@ -58,7 +58,7 @@ fn lane(world: &World, at: usize) -> Option<LaneKey> {
     lanes.keys().nth(at.checked_rem(lanes.len())?).copied()
 }
 
-/// The epoch of a slot, and so many.
+/// The epoch of a slot, plus `distance`.
 fn epoch(world: &World, session: SessionId, slot: Slot, distance: u8) -> Epoch {
     let table = world.tables.get(&session);
     let latest = table.and_then(|table| table.get(&slot));
