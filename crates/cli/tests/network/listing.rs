@@ -1,10 +1,12 @@
 //! Commands that list and show change nothing: no file, no device, no process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
 
 use crate::support::{As, TestLab, eventually, topology};
 
@@ -72,6 +74,36 @@ fn network(lab: &TestLab, isd_as: &str, found: &mut Snapshot) {
         let text = text.replace("\"operstate\":\"UNKNOWN\"", "\"operstate\":\"UP\"");
         found.insert(format!("{isd_as}: {command}"), text);
     }
+}
+
+/// Whether the kernel has set up all devices in the namespace of an AS: the last thing that it adds for each,
+/// in its own time, is the route of its IPv6 multicast.
+fn is_settled(lab: &TestLab, isd_as: &str) -> bool {
+    let devices = |field: &str, command: &[&str]| {
+        let output = lab.exec(isd_as, command).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {output:?}");
+        let all: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let is_multicast = |one: &&Value| match one.get("flags") {
+            Some(Value::Array(flags)) if field == "ifname" => flags.contains(&"MULTICAST".into()),
+            _ => true,
+        };
+        let names = all.iter().filter(is_multicast);
+        let names = names.filter_map(|one| Some(one[field].as_str()?.to_owned()));
+        names.collect::<BTreeSet<_>>()
+    };
+    let up = devices("ifname", &["ip", "-j", "link", "show", "up"]);
+    let routed = [
+        "ip",
+        "-j",
+        "-6",
+        "route",
+        "show",
+        "table",
+        "local",
+        "type",
+        "multicast",
+    ];
+    up == devices("dev", &routed)
 }
 
 /// A command that runs until this is dropped.
@@ -197,6 +229,9 @@ fn commands_that_show_change_nothing() {
         &["doctor"],
         &["doctor", "--json"],
     ];
+    eventually("the kernel has set up all devices", || {
+        [HERE, THERE].iter().all(|isd_as| is_settled(&lab, isd_as))
+    });
     let before = snapshot();
     let check = |args: &[&str], mut command: Command| {
         environment(&mut command);
