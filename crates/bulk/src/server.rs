@@ -34,7 +34,7 @@ use crate::node::{Node, datagram_keys};
 use crate::notice::Notice;
 use crate::protocol::{self, Choices, DecodeError, ErrorCode, Message, Open};
 use crate::report::{Summary, TransferEvent};
-use crate::session::{Begin, Destination, List, Role, Session, landing_options};
+use crate::session::{Begin, Connections, Destination, List, Role, Session, landing_options};
 
 /// What others may do here.
 #[derive(Clone)]
@@ -361,8 +361,7 @@ impl Server {
             role,
             limit: self.options.limit.clone(),
             memory,
-            dialer: None,
-            joined: new_subflows,
+            connections: Connections::Accepted(new_subflows),
             notice,
             events,
         };

@@ -11,8 +11,9 @@ mod values;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::Patience;
+use hawser_endhost::{Path, ScionAddr};
+use hawser_manager::{Action, Carried, Failure, Order, PathSet, SubflowId};
 use hawser_session::{MessageSender, message_queue};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -25,12 +26,12 @@ pub use self::sink::Destination;
 use self::sink::SinkPart;
 pub(crate) use self::sink::landing_options;
 pub(crate) use self::source::manifest;
-use self::subflows::{Subflow, Subflows};
+use self::subflows::{OpenSubflow, Subflows};
 use crate::content::tree::ChainingValue;
 use crate::content::{LandingOptions, Source};
 use crate::control::{ControlError, Received};
 use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
-use crate::dialer::Dialer;
+use crate::dialer::{Dialed, Dialer};
 use crate::error::TransferError;
 use crate::gate::Gate;
 use crate::joined::Joined;
@@ -87,7 +88,8 @@ pub(crate) struct Session {
     inbox: Inbox,
     /// Paths are chosen here if this side dials.
     dialer: Option<Dialer>,
-    joined: UnboundedReceiver<Joined>,
+    /// Connections that join the session, if the other side dials.
+    accepted: Option<UnboundedReceiver<Joined>>,
     received: (mpsc::Sender<Received>, mpsc::Receiver<Received>),
     data_events: UnboundedReceiver<DataEvent>,
     events: UnboundedSender<TransferEvent>,
@@ -99,6 +101,14 @@ pub(crate) struct Session {
     notice: Arc<Notice>,
     /// Bytes received over connections, and when the last of them came.
     arrived: (u64, Instant),
+}
+
+/// Where the connections of a session come from.
+pub(crate) enum Connections {
+    /// This side dials; the first one is there.
+    Dialed(Dialer, Dialed),
+    /// The other side does. One for each connection that its server admits.
+    Accepted(UnboundedReceiver<Joined>),
 }
 
 /// What a session begins with.
@@ -113,8 +123,7 @@ pub(crate) struct Begin {
     pub limit: Option<Limit>,
     /// Its share of the host's memory.
     pub memory: Membership,
-    pub dialer: Option<Dialer>,
-    pub joined: mpsc::UnboundedReceiver<Joined>,
+    pub connections: Connections,
     /// What ends the session from outside.
     pub notice: Arc<Notice>,
     pub events: UnboundedSender<TransferEvent>,
@@ -192,7 +201,11 @@ impl Session {
             }
             Role::Shared(list) => Part::listing(list, source(sender)),
         };
-        Self {
+        let (dialer, first, accepted) = match begin.connections {
+            Connections::Dialed(dialer, first) => (Some(dialer), Some(first), None),
+            Connections::Accepted(accepted) => (None, None, Some(accepted)),
+        };
+        let mut session = Self {
             key: begin.key,
             peer: begin.peer,
             data,
@@ -201,8 +214,8 @@ impl Session {
             subflows: Subflows::default(),
             outbox,
             inbox: Inbox::default(),
-            dialer: begin.dialer,
-            joined: begin.joined,
+            dialer,
+            accepted,
             received: mpsc::channel(RECEIVED),
             data_events,
             events: begin.events,
@@ -211,7 +224,11 @@ impl Session {
             last_error: None,
             notice: begin.notice,
             arrived: (0, Instant::now()),
+        };
+        if let Some(first) = first {
+            session.join(first.joined, Some(first.subflow));
         }
+        session
     }
 
     /// Runs the session to its end.
@@ -275,8 +292,12 @@ impl Session {
                 event = self.part.next() => outcome = self.on_part(event)?,
                 Some(received) = self.received.1.recv() => outcome = self.on_received(received)?,
                 event = self.data_events.recv() => self.on_data(event.unwrap_or_else(ended))?,
-                Some(joined) = self.joined.recv() => self.join(joined),
-                () = next_dial(&mut self.dialer) => {}
+                Some(joined) = next_accepted(&mut self.accepted) => self.join(joined, None),
+                dialed = next_dial(&mut self.dialer) => {
+                    if let Some(dialed) = dialed {
+                        self.join(dialed.joined, Some(dialed.subflow));
+                    }
+                }
                 _ = tick.tick() => self.tick()?,
             }
             if let Outcome::Done(root) = outcome {
@@ -370,26 +391,20 @@ impl Session {
                     return Ok(());
                 };
                 one.up = true;
-                let rtt = one.connection.stats().rtt;
-                if let Some(dialer) = &mut self.dialer {
-                    dialer.connected(subflow, rtt, now);
-                }
+                let rtt = Some(one.connection.stats().rtt);
+                self.inform(subflow, |paths, id| paths.connected(id, rtt, now));
             }
             DataEvent::Stalled(subflow) => {
                 if let Some(one) = self.subflows.get_mut(subflow) {
                     one.stalled = true;
                 }
-                if let Some(dialer) = &mut self.dialer {
-                    dialer.stalled(subflow, now);
-                }
+                self.inform(subflow, |paths, id| paths.stalled(id, now));
             }
             DataEvent::Recovered(subflow) => {
                 if let Some(one) = self.subflows.get_mut(subflow) {
                     one.stalled = false;
                 }
-                if let Some(dialer) = &mut self.dialer {
-                    dialer.recovered(subflow);
-                }
+                self.inform(subflow, |paths, id| paths.recovered(id));
             }
             DataEvent::Drained(subflow) => self.remove(subflow),
             DataEvent::Failed(subflow, error) => self.leave(subflow, error),
@@ -408,8 +423,16 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a connection into the session.
-    fn join(&mut self, joined: Joined) {
+    /// Informs the path manager of something about a subflow that it has ordered.
+    fn inform(&mut self, subflow: SubflowKey, inform: impl FnOnce(&mut PathSet<Path>, SubflowId)) {
+        let ordered = self.subflows.get(subflow).and_then(|one| one.ordered);
+        if let (Some(dialer), Some(id)) = (&mut self.dialer, ordered) {
+            inform(dialer.paths(), id);
+        }
+    }
+
+    /// Takes a connection into the session, which the path manager has `ordered` if this side dialed it.
+    fn join(&mut self, joined: Joined, ordered: Option<SubflowId>) {
         let subflow = joined.subflow;
         let connection = joined.control.connection().clone();
         let added = NewSubflow {
@@ -437,6 +460,10 @@ impl Session {
         if self.subflows.len() >= MAX_SUBFLOWS {
             let text = format!("the session has {MAX_SUBFLOWS} subflows already");
             control.send(&Message::refuse(ErrorCode::TOO_MANY, &text));
+            if let (Some(dialer), Some(id)) = (&mut self.dialer, ordered) {
+                let now = Instant::now();
+                dialer.paths().lost(id, Failure::Closed, text, now);
+            }
             return self.data.give(Command::Remove(self.key, subflow));
         }
         if let Some(answer) = &joined.answer {
@@ -444,7 +471,8 @@ impl Session {
         }
         self.outbox.sent(subflow, joined.sent);
         self.alone = None;
-        let one = Subflow {
+        let one = OpenSubflow {
+            ordered,
             path: connection.path(),
             fingerprint: connection.fingerprint(),
             connection,
@@ -464,10 +492,11 @@ impl Session {
         if !self.part.is_complete() {
             self.subflows.failed(subflow);
         }
+        let (reason, now) = (error.clone(), Instant::now());
+        self.inform(subflow, |paths, id| {
+            paths.lost(id, Failure::Closed, reason, now)
+        });
         self.remove(subflow);
-        if let Some(dialer) = &mut self.dialer {
-            dialer.lost(subflow, error.clone(), Instant::now());
-        }
         self.last_error = Some(error);
     }
 
@@ -511,7 +540,7 @@ impl Session {
         if let Some(alone) = &mut self.alone
             && alone.is_over(KEPT, Instant::now())
         {
-            let trouble = self.dialer.as_ref().and_then(Dialer::trouble);
+            let trouble = self.dialer.as_mut().and_then(|one| one.paths().trouble());
             let reason = trouble.or_else(|| self.last_error.take());
             return Err(TransferError::Unreachable {
                 peer: self.peer,
@@ -534,24 +563,44 @@ impl Session {
 
     /// Does what the path manager orders.
     fn follow_orders(&mut self) -> Result<(), TransferError> {
-        let Some(mut dialer) = self.dialer.take() else {
+        let Some(dialer) = &mut self.dialer else {
             return Ok(());
         };
-        let subflows = &self.subflows;
-        let measured = |subflow| subflows.get(subflow).map(|one| one.measured);
-        let effects = dialer.orders(measured, &self.events);
-        self.dialer = Some(dialer);
-        let effects = effects?;
-        for (subflow, drains) in effects.closed {
-            match drains {
-                true => self.drain(subflow),
-                false => self.remove(subflow),
+        let carried = |id| {
+            let one = self.subflows.ordered(id);
+            let measured = one.map(|(_, one)| one.measured).unwrap_or_default();
+            Carried {
+                bytes: measured.delivered,
+                usable: measured.usable,
+            }
+        };
+        let orders = dialer.orders(carried, &self.events)?;
+        orders.into_iter().for_each(|order| self.obey(order));
+        Ok(())
+    }
+
+    /// Carries out an order about a subflow that is connected.
+    fn obey(&mut self, order: Order) {
+        let Some((key, _)) = self.subflows.ordered(order.subflow) else {
+            return;
+        };
+        match order.action {
+            // The dialer carries it out.
+            Action::Dial => {}
+            Action::Hold | Action::Resume => {
+                let held = order.action == Action::Hold;
+                self.data.give(Command::Hold(self.key, key, held));
+            }
+            Action::Close { drain } => {
+                if let Some(one) = self.subflows.get_mut(key) {
+                    one.ordered = None;
+                }
+                match drain {
+                    true => self.drain(key),
+                    false => self.remove(key),
+                }
             }
         }
-        for (subflow, held) in effects.held {
-            self.data.give(Command::Hold(self.key, subflow, held));
-        }
-        Ok(())
     }
 }
 
@@ -560,9 +609,16 @@ fn ended() -> DataEvent {
     DataEvent::Ended("the thread that does has ended".to_owned())
 }
 
-async fn next_dial(dialer: &mut Option<Dialer>) {
+async fn next_dial(dialer: &mut Option<Dialer>) -> Option<Dialed> {
     match dialer {
         Some(dialer) => dialer.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_accepted(accepted: &mut Option<UnboundedReceiver<Joined>>) -> Option<Joined> {
+    match accepted {
+        Some(accepted) => accepted.recv().await,
         None => std::future::pending().await,
     }
 }

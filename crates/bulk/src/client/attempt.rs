@@ -6,19 +6,19 @@ use std::time::Duration;
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::wait;
 use hawser_keys::{PeerKey, Trust};
-use hawser_manager::PathSet;
+use hawser_manager::{Carried, PathSet};
 use hawser_seal::Cipher;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::retry::Retry;
 use super::{Request, TransferOptions, trust};
-use crate::dialer::{Dialer, Opening, Target};
+use crate::dialer::{Dialed, Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::protocol;
 use crate::report::TransferEvent;
-use crate::session::{self, Begin, Ended, Role, Session, landing_options};
+use crate::session::{self, Begin, Connections, Ended, Role, Session, landing_options};
 
 /// What the sessions of a transfer have in common.
 pub(super) struct Attempt<'a> {
@@ -80,10 +80,9 @@ impl Attempt<'_> {
             algorithm: options.algorithm,
             session: tokio::sync::Mutex::new(None),
         });
-        let (joined, new_subflows) = unbounded_channel();
         let paths = PathSet::new(options.paths.clone());
-        let mut dialer = Dialer::new(Arc::clone(&target), paths, options.policy.as_ref(), joined);
-        let credit = first_credit(&mut dialer, peer, self.patience, self.events).await?;
+        let mut dialer = Dialer::new(Arc::clone(&target), paths, options.policy.as_ref());
+        let first = first_connection(&mut dialer, peer, self.patience, self.events).await?;
         if retry.is_waiting() {
             let _ = self.events.send(TransferEvent::Continued);
         }
@@ -95,13 +94,12 @@ impl Attempt<'_> {
             peer,
             credit: match role {
                 Role::Sink(..) => own_credit,
-                Role::Source(_) | Role::Shared(_) => credit,
+                Role::Source(_) | Role::Shared(_) => first.credit,
             },
             role,
             limit: options.limit.clone(),
             memory,
-            dialer: Some(dialer),
-            joined: new_subflows,
+            connections: Connections::Dialed(dialer, first),
             notice: Arc::clone(&notice),
             events: self.events.clone(),
         };
@@ -116,23 +114,22 @@ impl Attempt<'_> {
     }
 }
 
-/// Dials until the server has accepted the session. Returns its credit.
-async fn first_credit(
+/// Dials until the server has accepted the session.
+async fn first_connection(
     dialer: &mut Dialer,
     peer: ScionAddr,
     patience: Duration,
     events: &UnboundedSender<TransferEvent>,
-) -> Result<u64, TransferError> {
+) -> Result<Dialed, TransferError> {
     let first = async {
         loop {
-            dialer.next().await;
-            // Nothing is measured before the session has begun.
-            dialer.orders(|_| None, events)?;
-            if let Some(credit) = dialer.credit {
-                return Ok(credit);
+            if let Some(dialed) = dialer.next().await {
+                return Ok(dialed);
             }
-            if !dialer.is_usable() {
-                let reason = dialer.trouble();
+            // Nothing is measured, and no order about a subflow given, before one is connected.
+            dialer.orders(|_| Carried::default(), events)?;
+            if !dialer.paths().is_usable() {
+                let reason = dialer.paths().trouble();
                 let reason = reason.unwrap_or_else(|| "none is offered".to_owned());
                 return Err(TransferError::NoPath { peer, reason });
             }
@@ -144,6 +141,7 @@ async fn first_credit(
             peer,
             after: patience,
             reason: dialer
+                .paths()
                 .trouble()
                 .unwrap_or_else(|| "no path is connected".to_owned()),
         }),

@@ -9,6 +9,7 @@ use hawser_endhost::lanes::Lane;
 use hawser_path::Interface;
 
 use super::outgoing::Outgoing;
+use super::subflow::Subflows;
 use super::{SessionKey, SubflowKey};
 
 /// Interval of observations.
@@ -48,7 +49,7 @@ impl Coupled {
     pub(super) fn observe<'a>(
         &mut self,
         now: Instant,
-        sessions: impl Iterator<Item = (SessionKey, &'a mut Outgoing)>,
+        sessions: impl Iterator<Item = (SessionKey, (&'a mut Outgoing, &'a Subflows))>,
     ) {
         let is_early = |at: Instant| now.saturating_duration_since(at) < OBSERVED;
         if self.observed.is_some_and(is_early) {
@@ -56,22 +57,24 @@ impl Coupled {
         }
         let is_new = self.observed.replace(now).is_none();
         let mut sessions: BTreeMap<_, _> = sessions.collect();
-        for (session, outgoing) in &sessions {
-            for (subflow, delivered, rtt) in outgoing.delivered() {
-                let id = (*session, subflow);
-                self.coupling.delivered(now, id, delivered, rtt);
+        for (session, (outgoing, subflows)) in &sessions {
+            for (key, subflow) in subflows.iter() {
+                if let Some(rtt) = outgoing.rtt(key) {
+                    let delivered = subflow.traffic.delivered;
+                    (self.coupling).delivered(now, (*session, key), delivered, rtt);
+                }
             }
         }
         if is_new {
             for ((session, subflow), share) in self.coupling.shares() {
-                if let Some(outgoing) = sessions.get_mut(&session) {
+                if let Some((outgoing, _)) = sessions.get_mut(&session) {
                     outgoing.couple(subflow, share);
                 }
             }
         }
         for ((session, subflow), rate) in self.coupling.take(now) {
             tracing::trace!(?session, ?subflow, rate, "takes what others gave up");
-            if let Some(outgoing) = sessions.get_mut(&session) {
+            if let Some((outgoing, _)) = sessions.get_mut(&session) {
                 outgoing.take(subflow, rate);
             }
         }

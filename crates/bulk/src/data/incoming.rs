@@ -31,8 +31,6 @@ pub(super) struct Incoming {
     promised: Arc<AtomicU64>,
     /// Where complete ranges go; `None` before the files are known.
     arrived: Option<Queues>,
-    /// Content that arrived over each subflow.
-    delivered: HashMap<SubflowKey, u64>,
 }
 
 /// What a packet says beside its content.
@@ -65,7 +63,6 @@ impl Incoming {
             free: Vec::new(),
             promised,
             arrived: None,
-            delivered: HashMap::new(),
         }
     }
 
@@ -99,26 +96,26 @@ impl Incoming {
         self.sink.on_packet(key, number, ask, marked, now);
     }
 
-    /// Takes in content that arrived in a packet. Returns whether it is kept, so that the packet is to
-    /// be [acknowledged](Self::acknowledge).
+    /// Takes in content that arrived in a packet. If it is kept, so that the packet is to be
+    /// [acknowledged](Self::acknowledge), returns how many bytes of it had not arrived before.
     ///
     /// # Errors
     /// When the source breaks the protocol.
     pub(super) fn on_data(
         &mut self,
-        key: SubflowKey,
-        (position, content): (u64, &[u8]),
-    ) -> Result<bool, SinkError> {
+        position: u64,
+        content: &[u8],
+    ) -> Result<Option<u64>, SinkError> {
         let end = position + content.len() as u64;
         let ranges = position / tree::RANGE..end.div_ceil(tree::RANGE);
         // What cannot be kept is not acknowledged, and sent again later. A source that sends from front
         // to back opens no more ranges than its credit is for.
         if !self.has_room(ranges) || !self.sink.has_room(&(position..end)) {
-            return Ok(false);
+            return Ok(None);
         }
-        let mut complete = Vec::new();
+        let (mut complete, mut new) = (Vec::new(), 0);
         for part in self.sink.on_data(position..end)? {
-            *self.delivered.entry(key).or_default() += part.end - part.start;
+            new += part.end - part.start;
             let from = (part.start - position) as usize;
             let bytes = &content[from..from + (part.end - part.start) as usize];
             copy(
@@ -134,7 +131,7 @@ impl Incoming {
                 arrived.give(Arrived::new(range, open.bytes));
             }
         }
-        Ok(true)
+        Ok(Some(new))
     }
 
     /// Whether there are buffers for these ranges, or room for more.
@@ -226,9 +223,9 @@ impl Incoming {
     pub(super) fn measure(&self, subflows: &Subflows) -> Vec<(SubflowKey, Measured)> {
         let measure = |(key, subflow): (SubflowKey, &Subflow)| {
             let measured = Measured {
-                delivered: self.delivered.get(&key).copied().unwrap_or_default(),
-                sent: subflow.sent,
-                received: subflow.received,
+                delivered: subflow.traffic.delivered,
+                sent: subflow.traffic.sent,
+                received: subflow.traffic.received,
                 rejected: subflow.rejected(),
                 usable: true,
                 ..Measured::default()
@@ -291,28 +288,26 @@ mod tests {
     fn a_byte_in_each_range_takes_no_more_memory_than_the_credit() {
         let mut incoming = incoming();
         let kept = (0..1000).filter(|range| {
-            let byte = (range * tree::RANGE, &[7_u8][..]);
-            incoming.on_data(KEY, byte).unwrap()
+            let kept = incoming.on_data(range * tree::RANGE, &[7]);
+            kept.unwrap().is_some()
         });
         let most = (CREDIT + SLACK) / tree::RANGE;
         assert_eq!(kept.count() as u64, most);
         assert!(incoming.held() <= CREDIT + SLACK, "{}", incoming.held());
         // More of a range that is there is taken.
-        assert_eq!(incoming.on_data(KEY, (1, &[7; 1000])), Ok(true));
+        assert_eq!(incoming.on_data(1, &[7; 1000]), Ok(Some(1000)));
     }
 
     #[test]
     fn every_second_byte_takes_a_bounded_number_of_gaps() {
         let mut incoming = incoming();
-        let last = (0..400_000_u64).take_while(|number| {
-            let byte = (2 * number, &[7_u8][..]);
-            incoming.on_data(KEY, byte).unwrap()
-        });
+        let last = (0..400_000_u64)
+            .take_while(|number| incoming.on_data(2 * number, &[7]).unwrap().is_some());
         let last = last.last().unwrap();
         assert!(last < 100_000, "{last}");
         // What closes a gap is taken.
-        assert_eq!(incoming.on_data(KEY, (1, &[7])), Ok(true));
-        assert_eq!(incoming.on_data(KEY, (2 * last + 2, &[7])), Ok(true));
+        assert_eq!(incoming.on_data(1, &[7]), Ok(Some(1)));
+        assert_eq!(incoming.on_data(2 * last + 2, &[7]), Ok(Some(1)));
     }
 
     #[test]
@@ -327,7 +322,7 @@ mod tests {
                 incoming.written(Vec::new(), tree::RANGE, now);
                 written += 1;
             }
-            assert_eq!(incoming.on_data(KEY, (position, &packet)), Ok(true));
+            assert_eq!(incoming.on_data(position, &packet), Ok(Some(1400)));
             position += 1400;
         }
     }

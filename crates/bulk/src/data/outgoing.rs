@@ -29,9 +29,6 @@ pub(super) struct Outgoing {
     unsent: BTreeSet<u64>,
     /// For batches that reach over two ranges, or that are not loaded.
     scratch: Vec<u8>,
-    stalled: BTreeMap<SubflowKey, bool>,
-    /// Content that was acknowledged over each subflow.
-    delivered: BTreeMap<SubflowKey, u64>,
     allowance: Allowance,
     /// Batches that were sent while the rate was limited.
     turns: u64,
@@ -50,8 +47,6 @@ impl Outgoing {
             loaded: BTreeMap::new(),
             unsent: BTreeSet::new(),
             scratch: Vec::new(),
-            stalled: BTreeMap::new(),
-            delivered: BTreeMap::new(),
             allowance,
             turns: 0,
             order: Vec::new(),
@@ -86,15 +81,11 @@ impl Outgoing {
 
     pub(super) fn remove(&mut self, key: SubflowKey) {
         self.source.remove_subflow(key);
-        self.stalled.remove(&key);
     }
 
-    /// The bytes delivered over each subflow so far, and its round-trip time.
-    pub(super) fn delivered(&self) -> impl Iterator<Item = (SubflowKey, u64, Duration)> {
-        self.delivered.iter().filter_map(|(key, bytes)| {
-            let stats = self.source.stats(*key)?;
-            Some((*key, *bytes, stats.rtt))
-        })
+    /// The round-trip time of a subflow over which content is sent.
+    pub(super) fn rtt(&self, key: SubflowKey) -> Option<Duration> {
+        Some(self.source.stats(key)?.rtt)
     }
 
     /// Sends nothing new over a subflow, or does so again.
@@ -156,7 +147,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes an acknowledgement.
+    /// Takes an acknowledgement. Returns the bytes of content that are delivered with it.
     ///
     /// # Errors
     /// When the sink breaks the protocol.
@@ -165,10 +156,8 @@ impl Outgoing {
         key: SubflowKey,
         ack: &Ack,
         now: Instant,
-    ) -> Result<(), SourceError> {
-        let acked = self.source.on_ack(key, ack, now)?;
-        *self.delivered.entry(key).or_default() += acked.delivered;
-        Ok(())
+    ) -> Result<u64, SourceError> {
+        Ok(self.source.on_ack(key, ack, now)?.delivered)
     }
 
     /// Sends what may be sent now. Returns when to look again.
@@ -266,23 +255,20 @@ impl Outgoing {
     }
 
     /// Reports which subflows are stalled, and how often they are to be acknowledged.
-    fn report(&mut self, subflows: &Subflows) {
-        for (key, _) in subflows.iter() {
+    fn report(&mut self, subflows: &mut Subflows) {
+        subflows.report_each(|key, subflow, report| {
             if let Some(interval) = self.source.poll_interval(key) {
-                subflows.report(DataEvent::AckInterval(key, interval));
+                report(DataEvent::AckInterval(key, interval));
             }
-            let Some(stats) = self.source.stats(key) else {
-                continue;
-            };
-            let stalled = self.stalled.entry(key).or_default();
-            if *stalled != stats.stalled {
-                *stalled = stats.stalled;
-                subflows.report(match stats.stalled {
+            let stats = self.source.stats(key);
+            let is_stalled = stats.is_some_and(|stats| stats.stalled);
+            if std::mem::replace(&mut subflow.is_stalled, is_stalled) != is_stalled {
+                report(match is_stalled {
                     true => DataEvent::Stalled(key),
                     false => DataEvent::Recovered(key),
                 });
             }
-        }
+        });
     }
 
     pub(super) fn measure(&self, subflows: &Subflows) -> Vec<(SubflowKey, Measured)> {
@@ -291,9 +277,9 @@ impl Outgoing {
             let stats = self.source.stats(key)?;
             tracing::trace!(?key, ?stats, credit = self.source.credit(), "sending");
             let measured = Measured {
-                delivered: self.delivered.get(&key).copied().unwrap_or_default(),
-                sent: subflow.sent,
-                received: subflow.received,
+                delivered: subflow.traffic.delivered,
+                sent: subflow.traffic.sent,
+                received: subflow.traffic.received,
                 packets: stats.sent,
                 lost: stats.lost - stats.spurious,
                 rejected: subflow.rejected(),

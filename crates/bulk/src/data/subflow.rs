@@ -33,23 +33,53 @@ pub(super) struct Subflow {
     pub remote: ScionAddr,
     /// `None` until the first packet of a peer that dialed.
     pub lane: Option<Lane>,
-    sender: LaneSender,
     /// The largest datagram, in bytes.
     pub datagram: usize,
     pub rtt: Option<Duration>,
     pub start: Start,
     /// Whether a packet has arrived: the path works in both directions.
     pub is_up: bool,
+    /// Whether the session was told that nothing is acknowledged any more.
+    pub is_stalled: bool,
     /// When it is drained at the latest, if it drains.
     drains_until: Option<Instant>,
     /// The number of the last batch that it sent within a limit, of all batches of the session.
     pub turn: u64,
-    /// Sealed packets that the socket had no room for, and the size of each.
-    waiting: (Vec<u8>, usize),
-    /// Where the rest of `waiting` begins.
-    rest: usize,
-    probed: Option<Instant>,
-    probes: u32,
+    output: Output,
+    probes: Probes,
+    pub traffic: Traffic,
+}
+
+/// Sealed packets, until the socket has taken them.
+struct Output {
+    sender: LaneSender,
+    packets: Vec<u8>,
+    /// Bytes of each packet; the last may be shorter.
+    size: usize,
+    /// Bytes of `packets` that are sent.
+    sent: usize,
+}
+
+/// Probes that a sink has sent.
+#[derive(Default)]
+struct Probes {
+    last: Option<Instant>,
+    count: u32,
+}
+
+impl Probes {
+    /// When the next one is due.
+    fn next(&self, now: Instant) -> Instant {
+        self.last.map_or(now, |last| last + PROBED)
+    }
+}
+
+/// Bytes that a subflow has carried.
+#[derive(Default)]
+pub(super) struct Traffic {
+    /// Bytes of content, each counted once: acknowledged at the source, arrived at the sink.
+    pub delivered: u64,
+    /// Bytes of packets, from the SCION/UDP payload on.
     pub sent: u64,
     pub received: u64,
 }
@@ -69,19 +99,21 @@ impl Subflow {
             sealer: Sealer::new(keys.cipher, &keys.here),
             remote,
             lane,
-            sender,
             datagram: datagram.max(SMALL),
             rtt,
             start,
             is_up: false,
+            is_stalled: false,
             drains_until: None,
             turn: 0,
-            waiting: (Vec::new(), 0),
-            rest: 0,
-            probed: None,
-            probes: 0,
-            sent: 0,
-            received: 0,
+            output: Output {
+                sender,
+                packets: Vec::new(),
+                size: 0,
+                sent: 0,
+            },
+            probes: Probes::default(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -108,7 +140,7 @@ impl Subflow {
 
     /// Whether packets wait for room in the socket.
     pub(super) fn is_blocked(&self) -> bool {
-        self.rest < self.waiting.0.len()
+        self.output.sent < self.output.packets.len()
     }
 
     /// Seals packets of `size` bytes each (the last may be shorter) and sends them. Must not be called
@@ -118,27 +150,29 @@ impl Subflow {
         size: usize,
         seal: impl FnOnce(&mut Sealer, &mut Vec<u8>),
     ) -> io::Result<()> {
-        self.waiting.0.clear();
-        seal(&mut self.sealer, &mut self.waiting.0);
-        self.waiting.1 = size;
-        self.rest = 0;
-        self.sent += self.waiting.0.len() as u64;
+        let output = &mut self.output;
+        output.packets.clear();
+        seal(&mut self.sealer, &mut output.packets);
+        (output.size, output.sent) = (size, 0);
+        self.traffic.sent += output.packets.len() as u64;
         self.flush()
     }
 
     /// Sends what waits, as far as there is room.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        let Output {
+            sender,
+            packets,
+            size,
+            sent,
+        } = &mut self.output;
         let Some(lane) = &self.lane else {
-            self.rest = self.waiting.0.len();
+            *sent = packets.len();
             return Ok(());
         };
-        let (bytes, size) = &self.waiting;
-        while self.rest < bytes.len() {
-            match self
-                .sender
-                .try_send(lane.flow(), &bytes[self.rest..], *size, 0)
-            {
-                Ok(sent) => self.rest += sent,
+        while *sent < packets.len() {
+            match sender.try_send(lane.flow(), &packets[*sent..], *size, 0) {
+                Ok(bytes) => *sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -202,6 +236,19 @@ impl Subflows {
         let _ = self.events.send(event);
     }
 
+    /// Reports to the session what `inspect` finds at each subflow.
+    pub(super) fn report_each(
+        &mut self,
+        mut inspect: impl FnMut(SubflowKey, &mut Subflow, &mut dyn FnMut(DataEvent)),
+    ) {
+        let events = &self.events;
+        for (key, one) in &mut self.all {
+            inspect(*key, one, &mut |event| {
+                let _ = events.send(event);
+            });
+        }
+    }
+
     /// Reports the subflows that are drained: nothing `is_awaited` over them any more, or they had their
     /// time. Returns when to look again.
     pub(super) fn report_drained(
@@ -232,11 +279,11 @@ impl Subflows {
             if one.is_up || one.lane.is_none() {
                 continue;
             }
-            let next = one.probed.map_or(now, |probed| probed + PROBED);
+            let next = one.probes.next(now);
             if next <= now && !one.is_blocked() {
-                one.probed = Some(now);
-                one.probes += 1;
-                if one.probes > LARGE {
+                one.probes.last = Some(now);
+                one.probes.count += 1;
+                if one.probes.count > LARGE {
                     // The path may take less than its ASes announce.
                     one.datagram = one.datagram.min(SMALL);
                 }
@@ -248,7 +295,7 @@ impl Subflows {
                     let _ = self.events.send(DataEvent::Failed(*key, error.to_string()));
                 }
             }
-            let next = one.probed.map_or(now, |probed| probed + PROBED);
+            let next = one.probes.next(now);
             due = Some(due.map_or(next, |due| due.min(next)));
         }
         due

@@ -210,7 +210,7 @@ impl Worker {
             }
         }
         let sources = (self.sessions.iter_mut()).filter_map(|(key, one)| match &mut one.part {
-            Part::Source(outgoing) => Some((*key, outgoing)),
+            Part::Source(outgoing) => Some((*key, (outgoing, &one.subflows))),
             Part::Sink(_) => None,
         });
         self.coupled.observe(now, sources);

@@ -83,13 +83,13 @@ pub struct Sink {
     /// Received, forgotten, and not received again: counts against the credit already.
     forgotten: RangeSet,
     repeated: u64,
-    subflows: BTreeMap<SubflowKey, Subflow>,
+    subflows: BTreeMap<SubflowKey, SinkSubflow>,
     /// The subflow of the last packet: acknowledges a credit that rose.
     last: Option<SubflowKey>,
 }
 
 #[derive(Debug)]
-struct Subflow {
+struct SinkSubflow {
     numbers: Numbers,
     /// When the largest number was received.
     largest_at: Instant,
@@ -104,7 +104,7 @@ struct Subflow {
     acks: u64,
 }
 
-impl Subflow {
+impl SinkSubflow {
     fn due_by(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -151,7 +151,7 @@ impl Sink {
 
     /// Adds a subflow.
     pub fn add_subflow(&mut self, key: SubflowKey, now: Instant) {
-        let subflow = Subflow {
+        let subflow = SinkSubflow {
             numbers: Numbers::default(),
             largest_at: now,
             interval: FIRST_INTERVAL,

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use self::flight::Run;
 use self::pace::MIN_PACKETS;
-use self::subflow::Subflow;
+use self::subflow::SourceSubflow;
 pub use self::subflow::SubflowStats;
 use super::SubflowKey;
 use super::ack::Ack;
@@ -100,7 +100,7 @@ pub struct Source {
     repair: RangeSet,
     /// Sent at least once: counts against the credit.
     sent: RangeSet,
-    subflows: BTreeMap<SubflowKey, Subflow>,
+    subflows: BTreeMap<SubflowKey, SourceSubflow>,
 }
 
 impl Source {
@@ -162,7 +162,7 @@ impl Source {
         rtt: Option<Duration>,
         now: Instant,
     ) {
-        let subflow = Subflow::new(per_packet, control, rtt, now);
+        let subflow = SourceSubflow::new(per_packet, control, rtt, now);
         self.subflows.insert(key, subflow);
     }
 
@@ -328,7 +328,7 @@ impl Source {
     pub fn next_timeout(&self) -> Option<Instant> {
         self.subflows
             .values()
-            .filter_map(Subflow::next_timeout)
+            .filter_map(SourceSubflow::next_timeout)
             .min()
     }
 
@@ -340,7 +340,7 @@ impl Source {
 
     /// What the subflow does.
     pub fn stats(&self, key: SubflowKey) -> Option<SubflowStats> {
-        self.subflows.get(&key).map(Subflow::stats)
+        self.subflows.get(&key).map(SourceSubflow::stats)
     }
 
     /// Whether less is sent over the subflow than the path may carry: it is limited, see

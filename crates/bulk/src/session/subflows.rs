@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hawser_endhost::Path;
+use hawser_manager::SubflowId;
 use hawser_path::Fingerprint;
 use hawser_quic::Connection;
 use hawser_session::MessageSender;
@@ -11,8 +12,10 @@ use crate::data::{Measured, SubflowKey};
 use crate::protocol::Message;
 use crate::report::PathProgress;
 
-/// A subflow of a session.
-pub(super) struct Subflow {
+/// A subflow of a session. Its packets are the data thread's.
+pub(super) struct OpenSubflow {
+    /// Its name in the path manager's orders, if this side dialed it; `None` once it was ordered to end.
+    pub ordered: Option<SubflowId>,
     pub connection: Connection,
     /// Sends messages over the connection. What waits is bounded by what may be sent and not seen
     /// ([`Outbox`](crate::protocol::Outbox)).
@@ -29,7 +32,7 @@ pub(super) struct Subflow {
 /// The subflows of a session.
 #[derive(Default)]
 pub(super) struct Subflows {
-    open: BTreeMap<SubflowKey, Subflow>,
+    open: BTreeMap<SubflowKey, OpenSubflow>,
     /// What was done over the paths of subflows that have ended.
     ended: BTreeMap<Fingerprint, EndedPath>,
 }
@@ -42,16 +45,22 @@ struct EndedPath {
 }
 
 impl Subflows {
-    pub(super) fn insert(&mut self, key: SubflowKey, subflow: Subflow) {
+    pub(super) fn insert(&mut self, key: SubflowKey, subflow: OpenSubflow) {
         self.open.insert(key, subflow);
     }
 
-    pub(super) fn get(&self, key: SubflowKey) -> Option<&Subflow> {
+    pub(super) fn get(&self, key: SubflowKey) -> Option<&OpenSubflow> {
         self.open.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: SubflowKey) -> Option<&mut Subflow> {
+    pub(super) fn get_mut(&mut self, key: SubflowKey) -> Option<&mut OpenSubflow> {
         self.open.get_mut(&key)
+    }
+
+    /// The subflow that the path manager has ordered as `id`.
+    pub(super) fn ordered(&self, id: SubflowId) -> Option<(SubflowKey, &OpenSubflow)> {
+        let mut open = self.open.iter().map(|(key, one)| (*key, one));
+        open.find(|(_, one)| one.ordered == Some(id))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -102,7 +111,7 @@ impl Subflows {
 
     /// The subflow with the shortest round trip, of those that do not end if there are any.
     pub(super) fn fastest(&self) -> Option<(SubflowKey, &MessageSender<Message>)> {
-        let rank = |one: &Subflow| (one.drains, one.connection.stats().rtt);
+        let rank = |one: &OpenSubflow| (one.drains, one.connection.stats().rtt);
         let fastest = self.open.iter().min_by_key(|(_, one)| rank(one));
         fastest.map(|(key, one)| (*key, &one.control))
     }

@@ -57,7 +57,7 @@ impl Worker {
                 continue;
             };
             let size = datagram.payload.len();
-            subflow.received += size as u64;
+            subflow.traffic.received += size as u64;
             // A peer that dialed shows how large a packet the path takes.
             subflow.datagram = subflow.datagram.max(size);
             let is_first = !subflow.is_up;
@@ -75,13 +75,18 @@ impl Worker {
             let mut kept = None;
             match (&mut one.part, opened.payload) {
                 (Part::Source(outgoing), Payload::Ack(ack)) => {
-                    if let Err(error) = outgoing.on_ack(key, &ack, now) {
-                        one.breaks(&error);
+                    match outgoing.on_ack(key, &ack, now) {
+                        Ok(bytes) => subflow.traffic.delivered += bytes,
+                        Err(error) => one.breaks(&error),
                     }
                 }
                 (Part::Sink(incoming), Payload::Data { position, content }) => {
-                    match incoming.on_data(key, (position, content)) {
-                        Ok(is_kept) => kept = is_kept.then_some(packet),
+                    match incoming.on_data(position, content) {
+                        Ok(Some(bytes)) => {
+                            subflow.traffic.delivered += bytes;
+                            kept = Some(packet);
+                        }
+                        Ok(None) => {}
                         Err(error) => one.breaks(&error),
                     }
                 }

@@ -75,7 +75,7 @@ pub struct SubflowStats {
 }
 
 /// One subflow of a source.
-pub(super) struct Subflow {
+pub(super) struct SourceSubflow {
     control: Box<dyn RateControl>,
     rtt: Rtt,
     pub(super) pacing: Pacing,
@@ -108,15 +108,15 @@ pub(super) struct Subflow {
     stats: SubflowStats,
 }
 
-impl fmt::Debug for Subflow {
+impl fmt::Debug for SourceSubflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subflow")
+        f.debug_struct("SourceSubflow")
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
 }
 
-impl Subflow {
+impl SourceSubflow {
     pub(super) fn new(
         per_packet: usize,
         control: Box<dyn RateControl>,
@@ -569,7 +569,7 @@ impl Subflow {
 }
 
 #[cfg(test)]
-impl Subflow {
+impl SourceSubflow {
     /// The content that is sent again if the packets in flight are lost.
     pub(super) fn owned(&self) -> impl Iterator<Item = Range<u64>> {
         let owned = self.flight.iter().filter(|(_, run)| run.owns);

@@ -427,7 +427,7 @@ impl Source {
                 .iter()
                 .all(|new| self.sent.overlaps(new).next().is_none())
         );
-        let flights = self.subflows.values().flat_map(Subflow::owned);
+        let flights = self.subflows.values().flat_map(SourceSubflow::owned);
         covered.extend(flights);
         for missing in self.missing.iter() {
             assert!(covered.contains(&missing), "{missing:?} is lost: {self:?}");
