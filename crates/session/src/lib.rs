@@ -23,6 +23,9 @@
 //! [finishing](MessageSender::finish) its direction, which waits until the peer has received everything;
 //! the peer's end, or a failure, is what the task returns.
 //!
+//! A transfer whose packets are sealed datagrams beside the connection learns from those that opened over
+//! which lane to answer, and takes no other word for it ([`Sightings`]).
+//!
 //! One task owns a dialer. Dropping it cancels all dials. A transfer with many remotes, each with a path
 //! set of its own, has one [`Dials`] and one [`Timer`] for all of them.
 
@@ -30,6 +33,7 @@ mod control;
 mod dialer;
 mod dials;
 mod policy;
+mod sightings;
 mod timer;
 
 pub use self::control::{
@@ -39,4 +43,5 @@ pub use self::control::{
 pub use self::dialer::{Dialer, Remote};
 pub use self::dials::Dials;
 pub use self::policy::{PolicyChanges, SharedPolicy};
+pub use self::sightings::{First, Sightings};
 pub use self::timer::Timer;

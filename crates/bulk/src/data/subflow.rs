@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_endhost::lanes::{Doubt, FlowId, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
+use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
 use hawser_seal::SubflowId;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -120,12 +120,6 @@ impl Subflow {
     /// The id in packets that arrive.
     pub(super) fn id(&self) -> SubflowId {
         self.opener.subflow_id()
-    }
-
-    /// Whether its packets are sent over `flow`.
-    pub(super) fn is_over(&self, flow: FlowId) -> bool {
-        let lane = self.lane.as_ref();
-        lane.is_some_and(|lane| lane.flow().id == flow)
     }
 
     /// Is [drained](Subflows::report_drained) after a while, at the latest.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::lanes::{Candidate, FlowId, LaneDatagram, LaneReceiver, Lanes};
+use hawser_endhost::lanes::{LaneDatagram, LaneReceiver, Lanes};
 use hawser_kernel::pace::{NAP, Pace};
 use hawser_seal::{SubflowId, subflow_id};
+use hawser_session::Sightings;
 use hawser_tun::{MergedPacket, Merger};
 
 use super::shared::{Shared, read};
@@ -48,25 +49,16 @@ struct Inbound<'a> {
     merger: Merger,
 }
 
-/// The flow of the first packet that opened on a lane.
-struct NewFlow {
-    lane: Arc<SealedLane>,
-    flow: FlowId,
-    candidate: Option<Arc<Candidate>>,
-}
-
 /// A probe that asks for an answer.
 struct Question {
     lane: Arc<SealedLane>,
     bound: Bound,
 }
 
-/// What is to be done once all packets of a receive are read: lanes cannot be accepted, or take
-/// other paths, before.
+/// What is to be done once all packets of a receive are read.
 #[derive(Default)]
 struct After {
-    flows: Vec<NewFlow>,
-    candidates: Vec<Arc<Candidate>>,
+    sightings: Sightings<Arc<SealedLane>>,
     questions: Vec<Question>,
 }
 
@@ -155,22 +147,13 @@ impl Inbound<'_> {
     }
 
     fn follow_up(&self, after: After) {
-        for candidate in after.candidates {
-            self.lanes.adopt(&candidate);
-        }
-        for NewFlow {
-            lane,
-            flow,
-            candidate,
-        } in after.flows
-        {
+        for first in after.sightings.apply(self.lanes) {
+            let lane = &first.subflow;
             if lane.is_up() {
                 continue;
             }
             if lane.lane().is_none() {
-                let accepted = self.lanes.accept(flow, candidate.as_deref());
-                // Addresses are not authenticated: somebody may have sent a copy from another one.
-                let Some(path) = accepted.filter(|path| path.remote() == lane.remote) else {
+                let Some(path) = first.accept(self.lanes, lane.remote) else {
                     // Its peer sends another probe.
                     continue;
                 };
@@ -206,17 +189,8 @@ fn open<'a>(
     // What does not open is counted.
     let opened = lane.opener().open(datagram.payload, scratch).ok()?;
     lane.on_received(datagram.payload.len(), now);
-    if !lane.is_up() {
-        after.flows.push(NewFlow {
-            lane: Arc::clone(lane),
-            flow: datagram.flow,
-            candidate: datagram.candidate.clone(),
-        });
-    } else if let Some(candidate) = &datagram.candidate
-        && lane.is_over(candidate.flow())
-    {
-        after.candidates.push(Arc::clone(candidate));
-    }
+    let (is_up, path) = (lane.is_up(), lane.lane());
+    (after.sightings).opened(datagram, is_up, path, || Arc::clone(lane));
     let kind = Kind::of(opened.kind)?;
     let (bound, rest) = Bound::decode(opened.payload)?;
     let table = &lane.table;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_endhost::lanes::{FlowId, Lane, LaneSender};
+use hawser_endhost::lanes::{Lane, LaneSender};
 use hawser_seal::{Cipher, Opener, SECRET, Sealer};
 use hawser_session::MessageSender;
 use hawser_tun::TcpPacket;
@@ -188,10 +188,6 @@ impl SealedLane {
     pub(crate) fn set_path(self: &Arc<Self>, path: Lane) {
         path.attach(Arc::new(Watched(Arc::downgrade(self))));
         let _ = self.lane.set(path);
-    }
-
-    pub(crate) fn is_over(&self, flow: FlowId) -> bool {
-        self.lane().is_some_and(|lane| lane.flow().id == flow)
     }
 
     /// The largest datagram, in bytes.

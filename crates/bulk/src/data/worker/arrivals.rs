@@ -1,22 +1,19 @@
 //! What the thread does with packets that arrive.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use hawser_endhost::lanes::{Candidate, FlowId};
 use hawser_seal::subflow_id;
+use hawser_session::{First, Sightings};
 
 use super::super::incoming::Packet;
 use super::super::{DataEvent, SessionKey, SubflowKey};
 use super::{Part, Session, Worker};
 use crate::protocol::Payload;
 
-/// A packet that opened, of a subflow that nothing had arrived over before.
-struct First {
+/// A subflow over which a packet has arrived for the first time.
+struct NewUp {
     session: SessionKey,
     subflow: SubflowKey,
-    flow: FlowId,
-    candidate: Option<Arc<Candidate>>,
     /// What is to be acknowledged once the lane is known.
     packet: Option<Packet>,
 }
@@ -33,9 +30,7 @@ impl Worker {
     /// Takes in the packets of one receive. Returns how many.
     pub(super) fn take(&mut self, now: Instant) -> usize {
         let mut packets = 0;
-        // Lanes cannot be accepted, or take other paths, while the packets are read.
-        let mut firsts: Vec<First> = Vec::new();
-        let mut candidates: Vec<Arc<Candidate>> = Vec::new();
+        let mut sightings = Sightings::default();
         for datagram in self.receiver.batch() {
             packets += 1;
             let place = subflow_id(datagram.payload).and_then(|id| self.ids.get(&id));
@@ -60,13 +55,6 @@ impl Worker {
             subflow.traffic.received += size as u64;
             // A peer that dialed shows how large a packet the path takes.
             subflow.datagram = subflow.datagram.max(size);
-            let is_first = !subflow.is_up;
-            if !is_first
-                && let Some(candidate) = &datagram.candidate
-                && subflow.is_over(candidate.flow())
-            {
-                candidates.push(Arc::clone(candidate));
-            }
             let packet = Packet {
                 number: opened.number,
                 ask: opened.ask,
@@ -94,31 +82,33 @@ impl Worker {
                 // Content does not flow that way; a probe to the source shows only that the path works.
                 _ => {}
             }
-            if is_first {
-                firsts.push(First {
-                    session,
-                    subflow: key,
-                    flow: datagram.flow,
-                    candidate: datagram.candidate,
-                    packet: kept,
-                });
-            } else if let (Part::Sink(incoming), Some(packet)) = (&mut one.part, kept) {
+            let Some(subflow) = one.subflows.get(key) else {
+                continue;
+            };
+            let (is_up, lane) = (subflow.is_up, subflow.lane.as_ref());
+            sightings.opened(&datagram, is_up, lane, || NewUp {
+                session,
+                subflow: key,
+                packet: kept,
+            });
+            if is_up && let (Part::Sink(incoming), Some(packet)) = (&mut one.part, kept) {
                 incoming.acknowledge(key, packet, now);
             }
         }
-        for candidate in candidates {
-            self.lanes.adopt(&candidate);
-        }
-        for first in firsts {
-            self.take_first(first, now);
+        for first in sightings.apply(&self.lanes) {
+            self.take_first(&first, now);
         }
         packets
     }
 
     /// Takes the lane of the first packet that opened, if the subflow has none, and handles the packet
     /// as any other. Some packets of one receive may be the first.
-    fn take_first(&mut self, first: First, now: Instant) {
-        let (session, key) = (first.session, first.subflow);
+    fn take_first(&mut self, first: &First<NewUp>, now: Instant) {
+        let NewUp {
+            session,
+            subflow: key,
+            packet,
+        } = first.subflow;
         let Some(one) = self.sessions.get_mut(&session) else {
             return;
         };
@@ -127,9 +117,7 @@ impl Worker {
         };
         let accepted = subflow.lane.is_none();
         if accepted {
-            let lane = self.lanes.accept(first.flow, first.candidate.as_deref());
-            // Addresses are not authenticated: somebody may have sent a copy from another one.
-            subflow.lane = lane.filter(|lane| lane.remote() == subflow.remote);
+            subflow.lane = first.accept(&self.lanes, subflow.remote);
         }
         if subflow.lane.is_none() {
             // Its peer repeats what is not acknowledged.
@@ -142,7 +130,7 @@ impl Worker {
         let Some(one) = self.sessions.get_mut(&session) else {
             return;
         };
-        if let (Part::Sink(incoming), Some(packet)) = (&mut one.part, first.packet) {
+        if let (Part::Sink(incoming), Some(packet)) = (&mut one.part, packet) {
             incoming.acknowledge(key, packet, now);
         }
         if !was_up {
