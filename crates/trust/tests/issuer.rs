@@ -71,10 +71,10 @@ fn an_as_that_comes_later_gets_a_chain_rooted_in_the_trc() {
 #[test]
 fn a_certificate_can_be_renewed() {
     let (_keep, core, later) = isd();
-    let issuer = Issuer::load(&core).unwrap();
-    issuer.enroll(ia("1-ff00:0:7"), &later, now()).unwrap();
+    let (issuer, now) = (Issuer::load(&core).unwrap(), now());
+    issuer.enroll(ia("1-ff00:0:7"), &later, now).unwrap();
     let first = signer(&later);
-    issuer.enroll(ia("1-ff00:0:7"), &later, now() + 1).unwrap();
+    issuer.enroll(ia("1-ff00:0:7"), &later, now + 1).unwrap();
     let second = signer(&later);
     assert_ne!(first.chain(), second.chain());
     let end = |signer: &Signer| signer.chain().validity().not_after;
