@@ -50,14 +50,14 @@ pub(crate) const KEPT: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(50);
 /// A peer from which nothing came for this long has gone, if it begins another session: connections
 /// are kept alive four times a second.
-const SILENT: Duration = Duration::from_secs(1);
+const REPLACE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest wait for the last measurements.
-const MEASURED: Duration = Duration::from_millis(200);
+const MEASURE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Messages that wait to be handled. The connections read no more while there are as many, so that
 /// their flow control stops the peer.
-const RECEIVED: usize = 64;
+const MAX_RECEIVED: usize = 64;
 /// How long the end of a session waits for its last messages to arrive.
-const LAST: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What an event leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) struct Session {
 /// Where the connections of a session come from.
 pub(crate) enum Connections {
     /// This side dials; the first one is there.
-    Dialed(Dialer, Dialed),
+    Dialed(Box<(Dialer, Dialed)>),
     /// The other side does. One for each connection that its server admits.
     Accepted(UnboundedReceiver<Joined>),
 }
@@ -202,7 +202,10 @@ impl Session {
             Role::Shared(list) => Part::listing(list, source(sender)),
         };
         let (dialer, first, accepted) = match begin.connections {
-            Connections::Dialed(dialer, first) => (Some(dialer), Some(first), None),
+            Connections::Dialed(dialed) => {
+                let (dialer, first) = *dialed;
+                (Some(dialer), Some(first), None)
+            }
             Connections::Accepted(accepted) => (None, None, Some(accepted)),
         };
         let mut session = Self {
@@ -216,7 +219,7 @@ impl Session {
             inbox: Inbox::default(),
             dialer,
             accepted,
-            received: mpsc::channel(RECEIVED),
+            received: mpsc::channel(MAX_RECEIVED),
             data_events,
             events: begin.events,
             began: Instant::now(),
@@ -253,7 +256,7 @@ impl Session {
         let stripped = self.part.stripped();
         let controls = self.subflows.into_controls();
         let last = controls.map(MessageSender::finish);
-        let _ = tokio::time::timeout(LAST, join_all(last)).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, join_all(last)).await;
         Ended {
             result,
             progress,
@@ -269,7 +272,7 @@ impl Session {
         // An answer of its own: among the events others may follow it, or come before it.
         let (answer, measured) = oneshot::channel();
         self.data.give(Command::Measure(self.key, answer));
-        let measured = tokio::time::timeout(MEASURED, measured).await;
+        let measured = tokio::time::timeout(MEASURE_TIMEOUT, measured).await;
         if let Ok(Ok((all, at))) = measured {
             self.on_measured(all, at);
         }
@@ -555,7 +558,7 @@ impl Session {
         if self.notice.is_revoked() {
             return Err(TransferError::Revoked);
         }
-        if self.notice.is_replaced() && self.arrived.1.elapsed() >= SILENT {
+        if self.notice.is_replaced() && self.arrived.1.elapsed() >= REPLACE_TIMEOUT {
             return Err(TransferError::Replaced);
         }
         Ok(())

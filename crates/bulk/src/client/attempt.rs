@@ -99,7 +99,7 @@ impl Attempt<'_> {
             role,
             limit: options.limit.clone(),
             memory,
-            connections: Connections::Dialed(dialer, first),
+            connections: Connections::Dialed(Box::new((dialer, first))),
             notice: Arc::clone(&notice),
             events: self.events.clone(),
         };
