@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Ranges that are read and not sent. More would only fill the memory.
 const AHEAD: usize = 16;
 /// A packet may have content of two ranges.
-const LEAST: usize = 2;
+const MIN_RANGES: usize = 2;
 
 /// A range, read and hashed.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Gate {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             ranges: Mutex::new(Ranges {
-                most: most.max(LEAST),
+                most: most.max(MIN_RANGES),
                 ..Ranges::default()
             }),
             changed: Condvar::new(),
@@ -55,7 +55,7 @@ impl Gate {
 
     /// Keeps at most `most` ranges in memory from now on.
     pub(crate) fn set_most(&self, most: usize) {
-        self.lock().most = most.max(LEAST);
+        self.lock().most = most.max(MIN_RANGES);
         self.changed.notify_all();
     }
 

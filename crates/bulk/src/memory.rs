@@ -22,12 +22,12 @@ const MIN_SESSION_MEMORY: u64 = 4 << 20;
 /// Most memory of one session: it bounds what is in flight, and is enough for 10 Gbit/s at 200 ms.
 pub(crate) const MAX_SESSION_MEMORY: u64 = 256 << 20;
 
-/// Memory for the manifests of all sinks, in bytes, beside [`LEAST_LISTED`] of each. One host may take
+/// Memory for the manifests of all sinks, in bytes, beside [`MIN_MANIFEST_MEMORY`] of each. One host may take
 /// three quarters of what the others leave: a manifest with ten million files fits, and a host that
 /// sends such ones leaves memory to others.
-const LISTED: u64 = 4 << 30;
+const MANIFEST_MEMORY: u64 = 4 << 30;
 /// Memory that each sink has for its manifest, in bytes: about 30,000 files.
-const LEAST_LISTED: u64 = 8 << 20;
+const MIN_MANIFEST_MEMORY: u64 = 8 << 20;
 
 /// What a session's share bounds.
 pub(crate) enum Holder {
@@ -157,7 +157,7 @@ impl Membership {
     }
 }
 
-/// What the manifests of each host take beyond [`LEAST_LISTED`], in bytes.
+/// What the manifests of each host take beyond [`MIN_MANIFEST_MEMORY`], in bytes.
 #[derive(Default)]
 struct AllListed(BTreeMap<ScionAddr, u64>);
 
@@ -167,7 +167,7 @@ impl AllListed {
         let Self(hosts) = self;
         let own = hosts.get(&host).copied().unwrap_or(0);
         let all: u64 = hosts.values().sum();
-        let share = (LISTED - (all - own)) / 4 * 3;
+        let share = (MANIFEST_MEMORY - (all - own)) / 4 * 3;
         let taken = own.checked_add(more).filter(|taken| *taken <= share)?;
         if taken > 0 {
             hosts.insert(host, taken);
@@ -190,7 +190,7 @@ pub(crate) struct Listed {
     all: Arc<Mutex<AllListed>>,
     /// The host that sends it.
     host: ScionAddr,
-    /// Bytes beyond [`LEAST_LISTED`].
+    /// Bytes beyond [`MIN_MANIFEST_MEMORY`].
     taken: u64,
 }
 
@@ -204,7 +204,7 @@ impl Listed {
     /// # Errors
     /// [`ManifestError::NoMemory`] when the manifests of its host take more than their share.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ManifestError> {
-        let more = bytes.saturating_sub(LEAST_LISTED + self.taken);
+        let more = bytes.saturating_sub(MIN_MANIFEST_MEMORY + self.taken);
         if more > 0 {
             let taken = self.lock().take(self.host, more);
             taken.ok_or(ManifestError::NoMemory)?;
@@ -300,25 +300,25 @@ mod tests {
     fn manifests_of_a_host_share_a_sum_and_give_it_back() {
         let memory = Memory::default();
         let mut all: Vec<_> = (0..3).map(|_| memory.join().listed(peer(1))).collect();
-        let most = LISTED / 4 * 3;
+        let most = MANIFEST_MEMORY / 4 * 3;
         assert!(all[0].grow_to(most).is_ok());
-        assert!(all[0].grow_to(most + LEAST_LISTED).is_ok());
+        assert!(all[0].grow_to(most + MIN_MANIFEST_MEMORY).is_ok());
         let refused = Err(ManifestError::NoMemory);
-        assert_eq!(all[0].grow_to(most + LEAST_LISTED + 1), refused);
+        assert_eq!(all[0].grow_to(most + MIN_MANIFEST_MEMORY + 1), refused);
         // However long another one is, each has a little.
-        assert!(all[1].grow_to(LEAST_LISTED).is_ok());
-        assert_eq!(all[1].grow_to(LEAST_LISTED + 1), refused);
+        assert!(all[1].grow_to(MIN_MANIFEST_MEMORY).is_ok());
+        assert_eq!(all[1].grow_to(MIN_MANIFEST_MEMORY + 1), refused);
         drop(all.remove(0));
-        assert!(all[0].grow_to(LEAST_LISTED + 1).is_ok());
+        assert!(all[0].grow_to(MIN_MANIFEST_MEMORY + 1).is_ok());
         assert_eq!(all[1].grow_to(u64::MAX), refused);
-        assert!(all[1].grow_to(LEAST_LISTED + most - 1).is_ok());
+        assert!(all[1].grow_to(MIN_MANIFEST_MEMORY + most - 1).is_ok());
         drop(all);
         assert!(memory.listed.lock().unwrap().0.is_empty());
     }
 
     #[test]
     fn a_host_leaves_memory_for_the_manifests_of_others() {
-        const LONG: u64 = LEAST_LISTED + (700 << 20);
+        const LONG: u64 = MIN_MANIFEST_MEMORY + (700 << 20);
         let memory = Memory::default();
         let listed = |last| memory.join().listed(peer(last));
         // Many sessions of one host take what they can.
@@ -330,7 +330,7 @@ mod tests {
         assert!(others[1].grow_to(LONG / 2).is_ok());
         // What all take stays within the bound.
         let sum: u64 = memory.listed.lock().unwrap().0.values().sum();
-        assert!(sum <= LISTED);
+        assert!(sum <= MANIFEST_MEMORY);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 /// Longest name in bytes: what a tar header holds without an extension (POSIX ustar).
-const LONGEST: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 /// Most folders above a file.
 const DEEPEST: usize = 4;
 
@@ -20,7 +20,14 @@ pub struct NameError(pub String);
 /// and cannot lead out of the folder. Parts do not begin with a dot: such names are left to
 /// temporary files.
 pub(crate) fn check(name: &Path) -> Result<String, NameError> {
-    let shown = || NameError(name.to_string_lossy().chars().take(2 * LONGEST).collect());
+    let shown = || {
+        NameError(
+            name.to_string_lossy()
+                .chars()
+                .take(2 * MAX_NAME_LENGTH)
+                .collect(),
+        )
+    };
     let mut parts = Vec::new();
     for part in name.components() {
         match part {
@@ -32,7 +39,7 @@ pub(crate) fn check(name: &Path) -> Result<String, NameError> {
     let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     let good = |part: &&str| !part.starts_with('.') && part.bytes().all(plain);
     let checked = parts.join("/");
-    let fits = (1..=LONGEST).contains(&checked.len()) && parts.len() <= DEEPEST + 1;
+    let fits = (1..=MAX_NAME_LENGTH).contains(&checked.len()) && parts.len() <= DEEPEST + 1;
     match fits && parts.iter().all(good) {
         true => Ok(checked),
         false => Err(shown()),

@@ -16,12 +16,12 @@ use super::monitor::Outcome;
 use super::pcc::{Learner, Plan, bounded};
 
 /// Steps of the rate, as a part of it (3.2, ε_min and ε_max).
-const LEAST_STEP: f64 = 0.01;
-const MOST_STEP: f64 = 0.05;
+const MIN_STEP: f64 = 0.01;
+const MAX_STEP: f64 = 0.05;
 /// Length of an interval in round trips: a random one between these (3.1).
 const LENGTH: (f64, f64) = (1.7, 2.2);
 /// Losses beyond this part make a rate worthless (2.2).
-const TOLERATED: f64 = 0.05;
+const LOSS_THRESHOLD: f64 = 0.05;
 /// How sharply they do (2.2, α).
 const SHARPNESS: f64 = 100.0;
 /// Trials of a decision, in pairs of a higher and a lower rate (3.2).
@@ -48,7 +48,7 @@ struct Settings {
 }
 
 /// As the paper has it.
-const PUBLISHED: Settings = Settings {
+const PAPER_SETTINGS: Settings = Settings {
     waits: false,
     first: None,
     keeps_arrived: false,
@@ -133,7 +133,7 @@ enum IntervalKind {
 
 /// The utility of a rate of which a part is lost (2.2).
 fn utility(rate: f64, loss: f64) -> f64 {
-    let sigmoid = 1.0 / (1.0 + (SHARPNESS * (loss - TOLERATED)).exp());
+    let sigmoid = 1.0 / (1.0 + (SHARPNESS * (loss - LOSS_THRESHOLD)).exp());
     rate * (1.0 - loss) * sigmoid - rate * loss
 }
 
@@ -152,7 +152,7 @@ impl Phase {
 impl Allegro {
     /// As the paper has it, for packets of `packet` bytes.
     pub(crate) fn published(packet: u64, announced: Announced, random: fastrand::Rng) -> Self {
-        Self::new(PUBLISHED, packet, announced, random)
+        Self::new(PAPER_SETTINGS, packet, announced, random)
     }
 
     /// As Hercules runs it.
@@ -210,7 +210,7 @@ impl Allegro {
             Phase::Adjusting {
                 direction, steps, ..
             } => {
-                let part = direction * f64::from(steps) * LEAST_STEP;
+                let part = direction * f64::from(steps) * MIN_STEP;
                 self.rate = bounded(self.moved(self.rate, part, interval), self.packet);
                 if let Phase::Adjusting { steps, .. } = &mut self.phase {
                     *steps += 1;
@@ -251,7 +251,7 @@ impl Allegro {
         });
         let sum: f64 = votes.sum();
         if sum == 0.0 {
-            let wider = (step + LEAST_STEP).min(MOST_STEP);
+            let wider = (step + MIN_STEP).min(MAX_STEP);
             return self.enter(Phase::deciding(wider), self.rate);
         }
         let direction = sum.signum();
@@ -270,22 +270,22 @@ impl Allegro {
     /// Learns from an interval in which less was sent than planned: the rate is not to grow beyond
     /// what is used.
     fn judge_limited(&mut self, kind: IntervalKind, planned: f64, loss: f64) -> bool {
-        let rate = match loss > TOLERATED {
+        let rate = match loss > LOSS_THRESHOLD {
             true => planned * (1.0 - loss),
             false => planned,
         };
         match self.phase {
-            Phase::Starting { last } if loss <= TOLERATED => {
+            Phase::Starting { last } if loss <= LOSS_THRESHOLD => {
                 self.enter(Phase::Starting { last }, rate);
             }
             Phase::Deciding { step, .. } => {
                 let base = match kind {
-                    IntervalKind::Trial(_) if loss <= TOLERATED => self.rate,
+                    IntervalKind::Trial(_) if loss <= LOSS_THRESHOLD => self.rate,
                     _ => rate,
                 };
                 self.enter(Phase::deciding(step), base);
             }
-            _ => self.enter(Phase::deciding(LEAST_STEP), rate),
+            _ => self.enter(Phase::deciding(MIN_STEP), rate),
         }
         true
     }
@@ -333,7 +333,7 @@ impl Learner for Allegro {
                     true => now.rate * (1.0 - outcome.loss),
                     false => last.rate,
                 };
-                self.enter(Phase::deciding(LEAST_STEP), rate);
+                self.enter(Phase::deciding(MIN_STEP), rate);
                 return true;
             }
             Phase::Deciding {
@@ -361,7 +361,7 @@ impl Learner for Allegro {
                     true => last.rate,
                     false => now.rate,
                 };
-                self.enter(Phase::deciding(LEAST_STEP), rate);
+                self.enter(Phase::deciding(MIN_STEP), rate);
                 return true;
             }
         }

@@ -12,7 +12,7 @@ const INITIAL_SHARE: f64 = 4.0;
 /// Largest first window, in packets.
 const INITIAL_MOST: u64 = 64;
 /// The round-trip time before the first measurement.
-pub(crate) const FIRST_RTT: Duration = Duration::from_millis(100);
+pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Growth of the rate in each step of a start: while it is below what is announced, and beyond it.
 const DOUBLE: f64 = 2.0;
 const GENTLE: f64 = 1.25;

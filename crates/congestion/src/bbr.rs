@@ -4,11 +4,11 @@
 //! It differs from the draft in these points:
 //!
 //! - Outside of probing, a round with losses lowers the bounds (5.5.10.3) only if more than
-//!   [`TOLERATED`] of it was lost, or the round-trip time had grown while cruising. The draft lowers
+//!   [`LOSS_THRESHOLD`] of it was lost, or the round-trip time had grown while cruising. The draft lowers
 //!   them at any loss to what was delivered, which in Down is nine tenths of the bandwidth: a path
 //!   that loses 0.1 % at random would be idle for a tenth of the time.
 //! - Losses of a probe, of Startup or of a round are too many (5.5.10.2) only where they exceed
-//!   [`TOLERATED`] by more than chance: of 200 packets on a path that loses 1 % at random, 2 % are
+//!   [`LOSS_THRESHOLD`] by more than chance: of 200 packets on a path that loses 1 % at random, 2 % are
 //!   often lost, and the bounds would fall each time.
 //! - In Up (5.3.3.6) a window at its long-term bound is a reason to go on only until a queue has
 //!   grown: a larger window then brings losses to others and no bandwidth.
@@ -55,16 +55,16 @@ const PROBE_RTT_WINDOW_GAIN: f64 = 0.78;
 /// The part of the estimated bandwidth that is used, so that a queue drains (5.6.2).
 const MARGIN: f64 = 0.99;
 /// Most of a round that may be lost without a reaction (`BBR.LossThresh`).
-const TOLERATED: f64 = 0.02;
+const LOSS_THRESHOLD: f64 = 0.02;
 /// What a loss leaves (`BBR.Beta`).
-const KEPT: f64 = 0.7;
+const BETA: f64 = 0.7;
 /// The part of the longest queue-free window that is left to others (`BBR.Headroom`).
 const HEADROOM: f64 = 0.15;
 /// What is sent in a round trip of Up at most, in windows. A little more than one, so that the window
 /// remains what limits.
 const SPREAD: f64 = 1.05;
 /// The minimum window, in packets (`BBR.MinPipeCwnd`).
-const LEAST: u64 = 4;
+const MIN_WINDOW_PACKETS: u64 = 4;
 
 /// The phases (5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

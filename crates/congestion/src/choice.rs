@@ -7,7 +7,7 @@ use super::algorithm::Algorithm;
 
 /// Shortest round-trip time at which losses without a queue matter: over a shorter one CUBIC makes
 /// up for them soon enough.
-const LONG: Duration = Duration::from_millis(10);
+const MIN_LONG_RTT: Duration = Duration::from_millis(10);
 /// Rounds with such losses, less those with a queue, after which BBR takes over.
 const TO_BBR: i32 = 3;
 /// A queue that delays less cannot be distinguished from noise.
@@ -101,7 +101,7 @@ impl fmt::Display for CongestionReason {
 /// Round trips after which a loss that ended slow start without a queue is enough for BBR. CUBIC would
 /// have to fill the path from a small window, which loses packets so rarely that it shows nothing for
 /// seconds. If a queue was full that others fill, it is shorter by then, since they have answered.
-const ANSWERED: u32 = 2;
+const ANSWER_ROUND_TRIPS: u32 = 2;
 /// A decrease of the round-trip time by less cannot be distinguished from noise.
 const SHORTER: Duration = Duration::from_micros(500);
 
@@ -188,13 +188,13 @@ impl Evidence {
         starting: bool,
         min: Duration,
     ) -> Option<CongestionState> {
-        if min < LONG || self.counted.is_some_and(|counted| sent <= counted) {
+        if min < MIN_LONG_RTT || self.counted.is_some_and(|counted| sent <= counted) {
             return None;
         }
         self.counted = Some(now);
         let weight = self.weight(min);
         if starting && weight > 0 {
-            let at = now + ANSWERED * min;
+            let at = now + ANSWER_ROUND_TRIPS * min;
             self.pending = Some(Pending { at, min });
         }
         self.count(weight, current, min)

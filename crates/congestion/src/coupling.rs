@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Time of which the rate of a member before counts.
-const BEFORE: Duration = Duration::from_secs(1);
+const BEFORE_WINDOW: Duration = Duration::from_secs(1);
 /// The present rate is that of this many round trips, within these bounds.
-const RECENT: u32 = 2;
+const RECENT_ROUND_TRIPS: u32 = 2;
 const RECENT_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(400));
 /// A member has fallen when it delivers less than this part of what it did before. Probing for the
 /// shortest round-trip time takes less.
@@ -14,7 +14,7 @@ const FALLEN: f64 = 0.7;
 /// Times as long as the present rate is measured, for which a member takes what others give up.
 const TAKING: u32 = 4;
 /// The rate that a member takes is raised meanwhile when it would grow by this part.
-const RAISED: f64 = 0.02;
+const MIN_RAISE: f64 = 0.02;
 
 /// The subflows of a host, and the interfaces that their paths cross. A subflow that shares an
 /// interface with others is their *member*.
@@ -64,7 +64,7 @@ impl<I> Member<I> {
         let taking = |(since, _): &(Instant, f64)| now <= *since + TAKING * self.recent;
         match &mut self.taken {
             Some(taken) if taking(taken) => {
-                let raised = rate > (1.0 + RAISED) * taken.1;
+                let raised = rate > (1.0 + MIN_RAISE) * taken.1;
                 if raised {
                     taken.1 = rate;
                 }
@@ -81,7 +81,10 @@ impl<I> Member<I> {
     fn rates(&self, now: Instant) -> Option<(f64, f64)> {
         let middle = now.checked_sub(self.recent)?;
         let present = self.rate(middle, now)?;
-        Some((present, self.rate(middle.checked_sub(BEFORE)?, middle)?))
+        Some((
+            present,
+            self.rate(middle.checked_sub(BEFORE_WINDOW)?, middle)?,
+        ))
     }
 }
 
@@ -120,9 +123,9 @@ impl<K: Copy + Ord, I: Ord> Coupling<K, I> {
         let Some(one) = self.members.get_mut(&key) else {
             return;
         };
-        one.recent = (RECENT * rtt).clamp(RECENT_BOUNDS.0, RECENT_BOUNDS.1);
+        one.recent = (RECENT_ROUND_TRIPS * rtt).clamp(RECENT_BOUNDS.0, RECENT_BOUNDS.1);
         one.delivered.push_back((now, bytes));
-        let kept = BEFORE + one.recent + RECENT_BOUNDS.0;
+        let kept = BEFORE_WINDOW + one.recent + RECENT_BOUNDS.0;
         while let Some((at, _)) = one.delivered.front()
             && now.saturating_duration_since(*at) > kept
         {

@@ -7,10 +7,10 @@ use super::round::Rounds;
 use super::slow_start::SlowStart;
 
 /// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
-const LEAST_KEPT: f64 = 0.7;
+const MIN_BETA: f64 = 0.7;
 /// Largest part that a loss leaves: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one
 /// link still converge.
-const MOST_KEPT: f64 = 0.8;
+const MAX_BETA: f64 = 0.8;
 /// Smallest part that the loss at the end of slow start leaves: the last doubling may be too much.
 const START_KEPT: f64 = 0.5;
 /// Packets per cubic second (RFC 9438, 5.1).
@@ -171,10 +171,10 @@ impl Cubic {
         let rounds = &self.rounds;
         let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min, rounds.smoothed)
         else {
-            return (self.window * LEAST_KEPT, self.window);
+            return (self.window * MIN_BETA, self.window);
         };
         let empty = rate * min.as_secs_f64();
-        let window = empty.clamp(self.window * START_KEPT, self.window * LEAST_KEPT);
+        let window = empty.clamp(self.window * START_KEPT, self.window * MIN_BETA);
         let plateau = (rate * rtt.as_secs_f64()).clamp(window, self.window);
         (window, plateau)
     }
@@ -184,9 +184,9 @@ impl Cubic {
         let rounds = &self.rounds;
         let empty = match (rounds.min, rounds.smoothed) {
             (Some(min), Some(rtt)) if !rtt.is_zero() => min.as_secs_f64() / rtt.as_secs_f64(),
-            _ => LEAST_KEPT,
+            _ => MIN_BETA,
         };
-        let kept = empty.clamp(LEAST_KEPT, MOST_KEPT);
+        let kept = empty.clamp(MIN_BETA, MAX_BETA);
         // Fast convergence: a loss below the last plateau makes room for new flows (RFC 9438, 4.7).
         let plateau = match self.plateau {
             Some(last) if self.window < last => self.window * (1.0 + kept) / 2.0,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// packets of a handshake without saying so.
 const FORGOTTEN: u64 = 16;
 /// Packet numbers that may be skipped at once. More is another packet number space.
-const SKIPPED: u64 = 1024;
+const MAX_SKIPPED: u64 = 1024;
 
 /// Packets in flight, and what was delivered.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,7 @@ impl Delivery {
         match number.checked_sub(next) {
             // A packet of the handshake, which has numbers of its own: not measured.
             None if number >= self.first => return,
-            Some(skipped @ 0..SKIPPED) if !self.packets.is_empty() => {
+            Some(skipped @ 0..MAX_SKIPPED) if !self.packets.is_empty() => {
                 self.packets.extend((0..skipped).map(|_| None));
             }
             _ => {

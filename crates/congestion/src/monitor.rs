@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::line::{Line, Slope};
 
 /// Fewest packets of an interval (NSDI 2015, 3.1).
-const LEAST_PACKETS: u64 = 10;
+const MIN_PACKETS: u64 = 10;
 /// An interval in which less than this part of its rate was sent shows little: there was not enough
 /// to send, or no time to send it.
 const SENT: f64 = 0.9;
@@ -142,7 +142,7 @@ impl<S> Monitor<S> {
         let (Some(length), Some(began)) = (last.length, last.began) else {
             return self.rtt.is_some() && last.length.is_none();
         };
-        last.packets >= LEAST_PACKETS && now >= began + length
+        last.packets >= MIN_PACKETS && now >= began + length
     }
 
     /// Forgets all packets in flight.

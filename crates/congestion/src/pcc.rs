@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::announced::{Announced, FIRST_RTT};
+use super::announced::{Announced, INITIAL_RTT};
 use super::control::RateControl;
 use super::monitor::{Monitor, Outcome};
 
@@ -61,7 +61,7 @@ impl<L: Learner> Pcc<L> {
     /// Rate control for a subflow whose full packets have `packet` bytes, over a path that
     /// announces `announced`.
     pub(crate) fn new(packet: u64, announced: Announced, learner: L) -> Self {
-        let rtt = announced.rtt.unwrap_or(FIRST_RTT);
+        let rtt = announced.rtt.unwrap_or(INITIAL_RTT);
         let rate = announced.initial_window(packet) as f64 / rtt.as_secs_f64().max(1e-6);
         let rate = bounded(rate, packet as f64);
         Self {

@@ -6,11 +6,11 @@ use std::time::Duration;
 /// path's rate survives two such batches.
 const BATCH: Duration = Duration::from_micros(500);
 /// Most bytes sent at once: what the kernel cuts into packets in one call.
-const MOST_AT_ONCE: u64 = 64 << 10;
+const MAX_QUANTUM: u64 = 64 << 10;
 
 /// Bytes to send at once at `rate` bytes per second, at least two packets of `packet` bytes
 /// (draft-ietf-ccwg-bbr-05, 5.6.3).
 pub fn quantum(rate: f64, packet: u64) -> u64 {
     let bytes = (rate * BATCH.as_secs_f64()) as u64;
-    bytes.min(MOST_AT_ONCE).max(2 * packet)
+    bytes.min(MAX_QUANTUM).max(2 * packet)
 }

@@ -10,7 +10,7 @@ const GENTLE: f64 = 4.0;
 /// long path, because its effect on the queue shows a round trip later.
 const BEYOND: f64 = 8.0;
 /// Rounds of gentle growth until slow start is over (RFC 9406, 4.3).
-const ROUNDS: u32 = 5;
+const CSS_ROUNDS: u32 = 5;
 
 /// The state of slow start.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl SlowStart {
                 gentle.rounds += u32::from(new_round);
                 if rounds.present().is_some_and(|now| now < gentle.baseline) {
                     self.gentle = None;
-                } else if gentle.rounds >= ROUNDS {
+                } else if gentle.rounds >= CSS_ROUNDS {
                     return None;
                 }
                 Some(bytes / GENTLE)

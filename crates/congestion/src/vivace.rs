@@ -29,7 +29,7 @@ const EXPONENT: f64 = 0.9;
 const LATENCY: f64 = 900.0;
 const LOSS: f64 = 11.35;
 /// Rates that are compared are higher and lower by this part (4.1, ε).
-const TRIED: f64 = 0.05;
+const PROBE_STEP: f64 = 0.05;
 /// Mbit/s for each unit of the gradient (4.1, θ0).
 const CONVERSION: f64 = 1.0;
 /// The confidence grows by one with each step in the same direction, and by two after this many
@@ -160,8 +160,8 @@ impl Vivace {
                 let at = *begun;
                 *begun += 1;
                 let part = match *higher_first == (at == 0) {
-                    true => TRIED,
-                    false => -TRIED,
+                    true => PROBE_STEP,
+                    false => -PROBE_STEP,
                 };
                 (IntervalKind::Trial(at), self.rate * (1.0 + part))
             }
@@ -252,7 +252,7 @@ impl Learner for Vivace {
                     return false;
                 };
                 if outcome.limited {
-                    self.rate = self.rate.min(outcome.planned / (1.0 - TRIED));
+                    self.rate = self.rate.min(outcome.planned / (1.0 - PROBE_STEP));
                 } else {
                     self.step(one, other);
                 }

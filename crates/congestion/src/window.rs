@@ -17,7 +17,7 @@
 
 use std::time::Instant;
 
-use super::announced::{Announced, FIRST_RTT};
+use super::announced::{Announced, INITIAL_RTT};
 use super::bbr::{Bbr, Known};
 use super::choice::{Congestion, CongestionState, Evidence};
 use super::control::RateControl;
@@ -290,7 +290,7 @@ impl RateControl for WindowControl {
     }
 
     fn rate(&self) -> f64 {
-        let first = || Self::window(self) as f64 / FIRST_RTT.as_secs_f64();
+        let first = || Self::window(self) as f64 / INITIAL_RTT.as_secs_f64();
         self.pacing_rate().unwrap_or_else(first)
     }
 

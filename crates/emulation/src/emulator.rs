@@ -16,7 +16,7 @@ const BURST: usize = 1 << 20;
 const MUCH: usize = 1 << 20;
 
 /// Largest capacity that an empty queue keeps for the next packets.
-const KEPT: usize = 256;
+const MAX_KEPT_CAPACITY: usize = 256;
 
 /// Emulates one direction of a link, over which packets of type `T` travel in groups.
 ///
@@ -116,7 +116,7 @@ impl<T> Emulator<T> {
         }
         let held = self.queue.pop_front()?;
         self.held -= held.bytes;
-        if self.queue.is_empty() && self.queue.capacity() > KEPT {
+        if self.queue.is_empty() && self.queue.capacity() > MAX_KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
         Some(held.group)

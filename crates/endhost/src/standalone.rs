@@ -27,7 +27,7 @@ use crate::service::{Freshness, SourceError};
 
 /// Most paths made to one AS; the shortest are kept. In no known network are further ones worth a
 /// choice.
-const MOST_PATHS: usize = 1000;
+const MAX_PATHS: usize = 1000;
 
 /// Makes paths from the control service's segments.
 pub(crate) struct Standalone {
@@ -131,7 +131,7 @@ impl Standalone {
             false => BTreeSet::from([dst]),
         };
         let ends = ends.into_iter().filter(|end| *end != src);
-        ends.flat_map(|end| combine(segments, src, end, MOST_PATHS))
+        ends.flat_map(|end| combine(segments, src, end, MAX_PATHS))
             .filter(|combined| combined.path.expiry() > now)
             .filter_map(|combined| self.path(combined))
             .collect()

@@ -15,7 +15,7 @@ use crate::stage::{Flows, Server, Stage};
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Second of a download before which it is still starting up.
-const SETTLED: f64 = 4.0;
+const WARM_UP_SECONDS: f64 = 4.0;
 
 /// The content of a download.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ fn measure(
     };
     if let Some(window) = experiment.window {
         refuse_early_end(variant, &run, window)?;
-        let before = run.samples.rate(SETTLED, window.from);
+        let before = run.samples.rate(WARM_UP_SECONDS, window.from);
         run.goodput_mbit = run.samples.rate(window.from, window.to);
         run.around = Some((before, run.samples.recovery(window.to, 0.9 * before)));
     }

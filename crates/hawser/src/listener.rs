@@ -21,7 +21,7 @@ use crate::server::{Server, serve};
 use crate::trust::{ClientTrust, user_file};
 
 /// Connections that may wait for [`Listener::accept`]; further ones wait in their tasks.
-const WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 /// A listener to be made; [`Host::bind`] makes it. Awaiting it binds its socket.
 ///
@@ -177,7 +177,7 @@ impl Bind {
         let endhost = self.host.endhost.clone();
         let endpoint = Endpoint::bind(endhost, self.listen, config(identity));
         let endpoint = endpoint.map_err(|error| BindError::Socket(error.to_string()))?;
-        let (waiting, accepted) = mpsc::channel(WAITING);
+        let (waiting, accepted) = mpsc::channel(MAX_WAITING);
         let server = Arc::new(Server::new(trust, waiting));
         let task = serve(server, endpoint.clone());
         Ok(Listener {

@@ -21,10 +21,10 @@ use x509_cert::TbsCertificate;
 use x509_cert::der::{DateTime, Decode};
 
 /// Interval at which it is looked whether the files have changed.
-const FOLLOWED: Duration = Duration::from_secs(1);
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// Time before its expiry from which on a certificate is warned of, and the interval of warnings.
 const NOTICE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-const WARNED: Duration = Duration::from_secs(24 * 60 * 60);
+const WARNING_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files of the server's side of TLS, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Tls {
     /// Reads the files again whenever they have changed, and warns of an expiry. What cannot be used is
     /// logged, and the former certificate stays in use.
     pub(crate) async fn follow(self) {
-        let mut tick = tokio::time::interval(FOLLOWED);
+        let mut tick = tokio::time::interval(FOLLOW_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut follower = Follower::new(self.current().stamps);
         let mut warned = None;
@@ -135,7 +135,9 @@ impl Tls {
                 warned = None;
             }
             let now = SystemTime::now();
-            if warned.is_none_or(|at| now.duration_since(at).unwrap_or_default() >= WARNED) {
+            if warned
+                .is_none_or(|at| now.duration_since(at).unwrap_or_default() >= WARNING_INTERVAL)
+            {
                 warned = Some(now);
                 if let Some(warning) = self.warning(now) {
                     tracing::warn!("{warning}");

@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 
 /// Largest such file, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_FILE_SIZE: u64 = 1 << 20;
 
 /// Why a file of keys cannot be used.
 #[derive(Debug, Error)]
@@ -63,10 +63,10 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u32)> {
 /// Reads all of a file. Bytes that are not UTF-8 are replaced, so that they are found at their line.
 pub(crate) fn read(file: File) -> io::Result<String> {
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
+    file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_SIZE {
         return Err(io::Error::other(format!(
-            "it is larger than {LARGEST} bytes"
+            "it is larger than {MAX_FILE_SIZE} bytes"
         )));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())

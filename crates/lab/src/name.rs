@@ -5,12 +5,12 @@ pub const DEFAULT_NAME: &str = "default";
 
 /// Maximum length of a name in bytes. The name is part of the path of every Unix socket of the lab,
 /// which has at most [`crate::place::SOCKET_PATH_MAX`] bytes.
-const LONGEST: usize = 32;
+const MAX_NAME_LENGTH: usize = 32;
 
 /// The error that a text is not a valid name of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a name for a lab: write up to {LONGEST} of a-z, A-Z, 0-9, '-', '_' and '.', beginning with a letter or digit"
+    "{0:?} is not a name for a lab: write up to {MAX_NAME_LENGTH} of a-z, A-Z, 0-9, '-', '_' and '.', beginning with a letter or digit"
 )]
 pub struct NameError(pub String);
 
@@ -21,7 +21,7 @@ pub struct NameError(pub String);
 pub fn check(name: &str) -> Result<(), NameError> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    match begins && name.len() <= LONGEST && name.bytes().all(inner) {
+    match begins && name.len() <= MAX_NAME_LENGTH && name.bytes().all(inner) {
         true => Ok(()),
         false => Err(NameError(name.to_owned())),
     }
@@ -36,7 +36,7 @@ mod tests {
         for good in ["default", "a", "Lab-2_x.y", "7a"] {
             assert_eq!(check(good), Ok(()), "{good:?}");
         }
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_NAME_LENGTH + 1);
         for wrong in ["", ".", "..", ".hidden", "-x", "a/b", "a b", "ä", &long] {
             assert!(check(wrong).is_err(), "{wrong:?} was accepted");
         }

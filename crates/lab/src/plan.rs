@@ -17,15 +17,15 @@ pub(crate) use self::layout::{AsPlan, EndPlan, LinkPlan, Mac, Route, RouterPlan}
 use self::routes::NextHop;
 
 /// Largest IP packet of a device in bytes, including headers.
-const LARGEST_PACKET: u16 = 65535;
+const MAX_PACKET: u16 = 65535;
 /// Maximum number of border routers of an AS: each has an address, from `10.0.n.254` down to
 /// `10.0.n.2`.
-const MOST_ROUTERS: usize = 253;
+const MAX_ROUTERS: usize = 253;
 /// Maximum number of ASes. They are numbered from 1, and `10.n>>8.n.x` must stay below the links'
 /// range.
-const MOST_ASES: usize = 0x7fff;
+const MAX_ASES: usize = 0x7fff;
 /// Maximum number of links: each has a pair of addresses in `10.128.0.0/9`.
-const MOST_LINKS: usize = 1 << 22;
+const MAX_LINKS: usize = 1 << 22;
 
 /// The error that a network exceeds a bound of labs. The message names the part and the bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,12 +41,12 @@ pub(crate) struct Plan {
 
 /// Lowest device index used: above `lo` and the fallback tunnels that some kernels put into every
 /// new namespace.
-const FIRST_INDEX: u32 = 1000;
+const MIN_INDEX: u32 = 1000;
 
 impl Plan {
     pub fn of(network: &Network) -> Result<Self, PlanError> {
-        check_count("", network.ases.len(), "ASes", MOST_ASES)?;
-        check_count("", network.links.len(), "links", MOST_LINKS)?;
+        check_count("", network.ases.len(), "ASes", MAX_ASES)?;
+        check_count("", network.links.len(), "links", MAX_LINKS)?;
         let number: BTreeMap<IsdAsn, usize> = (0..)
             .zip(&network.ases)
             .map(|(i, a)| (a.isd_as, i))
@@ -106,7 +106,7 @@ fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError
     // An AS without links also has one router, so that all ASes are alike.
     let count = network.routers(as_.isd_as).len().max(1);
     let name = format!("AS {}: ", as_.isd_as);
-    check_count(&name, count, "border routers", MOST_ROUTERS)?;
+    check_count(&name, count, "border routers", MAX_ROUTERS)?;
     let router = |i| RouterPlan {
         name: format!("br{folder}-{}", i + 1),
         address: address::service(index, i, as_.underlay),
@@ -115,7 +115,7 @@ fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError
 }
 
 fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<LinkPlan, PlanError> {
-    let largest = LARGEST_PACKET - link.underlay.headers();
+    let largest = MAX_PACKET - link.underlay.headers();
     if link.mtu > largest {
         return Err(PlanError(format!(
             "link {} - {}: mtu {} is too large: at most {largest} bytes fit into the underlay",
@@ -133,7 +133,7 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
         Ok(EndPlan {
             owner,
             device: device(end.id),
-            index: FIRST_INDEX + u32::from(end.id),
+            index: MIN_INDEX + u32::from(end.id),
             address: address::link(i, side),
             address6: (link.underlay == Underlay::Ipv6).then(|| address::link6(i, side)),
             mac: address::mac(i, side),

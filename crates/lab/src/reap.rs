@@ -82,8 +82,8 @@ pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
 pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<()> {
     // Each round ends the processes started during the previous one. A program that outruns SIGKILL
     // for this many rounds is hostile.
-    const ROUNDS: usize = 20;
-    for _ in 0..ROUNDS {
+    const MAX_ROUNDS: usize = 20;
+    for _ in 0..MAX_ROUNDS {
         let handles = inside(namespaces, certainty)?;
         if handles.is_empty() {
             return Ok(());

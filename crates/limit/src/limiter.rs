@@ -26,7 +26,7 @@ use crate::wire::encode::{Indices, remove_link};
 /// `RTMGRP_TC`: changes of traffic control.
 const TRAFFIC_CONTROL: u32 = 8;
 /// From this number of changes on their reports are not waited for.
-const MANY: usize = 256;
+const MIN_BATCHED_CHANGES: usize = 256;
 
 /// Sets and reads the limits of devices in a network namespace.
 ///
@@ -225,7 +225,7 @@ impl Limiter {
         let done = Summary::of(&changes, &known.state);
         // The kernel reports what it sets up on a new device, and no longer whose request that
         // was; and reports of many changes take longer than the changes.
-        let quiet = changes.len() > MANY || changes.iter().any(Change::is_of_ifb);
+        let quiet = changes.len() > MIN_BATCHED_CHANGES || changes.iter().any(Change::is_of_ifb);
         if quiet {
             self.reports = None;
         }

@@ -33,7 +33,7 @@ pub enum Pace {
 
 /// Pauses by number of failures in a row. The first is a few round trips, so that a lost packet
 /// costs little. The last bounds how long a path that works again stays unused.
-const OWN: [Duration; 5] = [
+const OWN_BACKOFFS: [Duration; 5] = [
     Duration::from_millis(200),
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -43,7 +43,7 @@ const OWN: [Duration; 5] = [
 
 /// Pauses of paths that other remotes could use meanwhile: longer, so that a path that keeps
 /// failing is seldom taken from them, but bounded.
-const ASSIGNED: [Duration; 4] = [
+const ASSIGNED_BACKOFFS: [Duration; 4] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
     Duration::from_secs(15),
@@ -52,11 +52,11 @@ const ASSIGNED: [Duration; 4] = [
 
 /// Pause after [`Failure::Rejected`]. Its cause lasts longer than a few round trips, such as files
 /// that are still being checked.
-const REJECTED: Duration = Duration::from_secs(10);
+const REJECTED_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Pause after [`Failure::Refused`]. Policies seldom change, but which paths they allow may depend
 /// on the other paths.
-const REFUSED: Duration = Duration::from_secs(60);
+const REFUSED_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Shortest pause while nothing has to be fetched: the remote can dial too.
 pub const STANDBY: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ const EAGER: Duration = Duration::from_millis(500);
 
 /// After this many failures in a row another path takes the place of this one, which is still
 /// retried.
-const REPLACED: u32 = 2;
+const REPLACE_FAILURES: u32 = 2;
 
 /// The failures of one path, and when it may be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,19 +112,19 @@ impl Backoff {
     /// that is longer, is over.
     pub fn fail(&mut self, failure: Failure, at_least: Duration, now: Instant) {
         let table: &[Duration] = match self.pace {
-            Pace::Own => &OWN,
-            Pace::Assigned => &ASSIGNED,
+            Pace::Own => &OWN_BACKOFFS,
+            Pace::Assigned => &ASSIGNED_BACKOFFS,
         };
         let steps = table.len() as u32;
         let step = table[self.failures.min(steps - 1) as usize];
         let pause = match failure {
             Failure::Stalled => Duration::ZERO,
-            Failure::Refused => REFUSED,
-            Failure::Rejected if self.pace == Pace::Own => step.max(REJECTED),
+            Failure::Refused => REFUSED_BACKOFF,
+            Failure::Rejected if self.pace == Pace::Own => step.max(REJECTED_BACKOFF),
             _ => step,
         };
         self.failures = match failure {
-            Failure::Stalled => self.failures.max(REPLACED),
+            Failure::Stalled => self.failures.max(REPLACE_FAILURES),
             // Trying it sooner would be in vain, and take the path from other remotes.
             Failure::Refused => steps,
             _ => self.failures.saturating_add(1),
@@ -160,7 +160,7 @@ impl Backoff {
 
     /// Whether another path must take its place.
     pub fn is_replaced(&self) -> bool {
-        self.failures >= REPLACED
+        self.failures >= REPLACE_FAILURES
     }
 }
 
@@ -182,20 +182,20 @@ mod tests {
     fn pauses_grow_to_the_end_of_the_table() {
         let own = pauses(Pace::Own, Failure::Failed, 8);
         assert!(own.is_sorted() && own[0] < own[1]);
-        assert_eq!(own[..5], OWN);
-        assert_eq!(own[7], OWN[4]);
+        assert_eq!(own[..5], OWN_BACKOFFS);
+        assert_eq!(own[7], OWN_BACKOFFS[4]);
         let assigned = pauses(Pace::Assigned, Failure::Closed, 6);
-        assert_eq!(assigned[..4], ASSIGNED);
-        assert_eq!(assigned[5], ASSIGNED[3]);
+        assert_eq!(assigned[..4], ASSIGNED_BACKOFFS);
+        assert_eq!(assigned[5], ASSIGNED_BACKOFFS[3]);
     }
 
     #[test]
     fn a_refusal_has_the_longest_pause_at_once_and_a_stall_none() {
         for pace in [Pace::Own, Pace::Assigned] {
-            assert_eq!(pauses(pace, Failure::Refused, 2), [REFUSED; 2]);
+            assert_eq!(pauses(pace, Failure::Refused, 2), [REFUSED_BACKOFF; 2]);
         }
         assert_eq!(pauses(Pace::Own, Failure::Stalled, 1), [Duration::ZERO]);
-        assert_eq!(pauses(Pace::Own, Failure::Rejected, 1), [REJECTED]);
+        assert_eq!(pauses(Pace::Own, Failure::Rejected, 1), [REJECTED_BACKOFF]);
     }
 
     #[test]
@@ -207,8 +207,8 @@ mod tests {
         backoff.fail(Failure::Failed, Duration::ZERO, now);
         assert!(backoff.is_replaced());
         assert!(!backoff.end(now));
-        assert!(backoff.end(now + OWN[1]));
-        assert!(!backoff.end(now + OWN[1]));
+        assert!(backoff.end(now + OWN_BACKOFFS[1]));
+        assert!(!backoff.end(now + OWN_BACKOFFS[1]));
         // The pause is over, the failures still count.
         assert!(backoff.is_replaced());
         backoff.reset();

@@ -23,15 +23,15 @@ const WAIT: Duration = Duration::from_secs(30);
 /// Longest time of an answer after that.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Shortest time between two requests that bring nothing, if a coordinator does not wait.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 /// Waits after failures.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(60));
 /// Time between two reports of counters.
 const USAGE: Duration = Duration::from_secs(1);
 /// Largest file of segments, in bytes.
-const LARGEST_SEGMENTS: u64 = 64 << 20;
+const MAX_SEGMENTS_SIZE: u64 = 64 << 20;
 /// Longest answer to a report.
-const LARGEST_REPLY: u64 = 64 << 10;
+const MAX_REPLY_SIZE: u64 = 64 << 10;
 
 /// What a coordinator sends.
 pub(crate) enum Update {
@@ -123,7 +123,7 @@ impl Follower {
         if !self.has_ended {
             self.has_ended = self.tasks.join_next().await.is_some();
         }
-        sleep(LEAST).await;
+        sleep(MIN_REQUEST_INTERVAL).await;
     }
 }
 
@@ -169,7 +169,7 @@ fn waiting<'a>(path: &'a str, tag: Option<&'a str>, most: u64) -> Ask<'a> {
 
 /// Waits so that requests that bring nothing are not made all the time.
 async fn rest(begun: Instant) {
-    sleep(LEAST.saturating_sub(begun.elapsed())).await;
+    sleep(MIN_REQUEST_INTERVAL.saturating_sub(begun.elapsed())).await;
 }
 
 async fn configuration(
@@ -258,7 +258,7 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
     loop {
         let begun = Instant::now();
         let asked = client
-            .ask(waiting(&path, tag.as_deref(), LARGEST_SEGMENTS))
+            .ask(waiting(&path, tag.as_deref(), MAX_SEGMENTS_SIZE))
             .await;
         let answer = asked.and_then(|answer| {
             if answer.status != StatusCode::OK {
@@ -300,7 +300,7 @@ async fn post(client: &mut Client, path: &str, body: &impl Serialize) -> Result<
         // Plain data can always be written as JSON.
         body: Some(serde_json::to_vec(body).unwrap_or_default()),
         patience: PATIENCE,
-        most: LARGEST_REPLY,
+        most: MAX_REPLY_SIZE,
     };
     client.ask(ask).await.map(drop)
 }
@@ -388,7 +388,7 @@ mod tests {
         tasks.spawn(std::future::pending());
         tasks.spawn(async { panic!("as the test wants") });
         let mut follower = Follower::of(tasks);
-        let interrupted = tokio::time::timeout(LEAST / 2, follower.ended()).await;
+        let interrupted = tokio::time::timeout(MIN_REQUEST_INTERVAL / 2, follower.ended()).await;
         assert!(interrupted.is_err());
         follower.ended().await;
     }

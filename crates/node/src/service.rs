@@ -19,9 +19,9 @@ use crate::backoff::Backoff;
 use crate::event::{Event, ServiceName};
 
 /// The first wait before a service that ended is started again: short, for one that was killed.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
 /// The longest wait, for a service that fails each time.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// After a run of at least this time the wait is short again.
 const STEADY: Duration = Duration::from_secs(10);
 /// Time between two looks whether a service that starts is ready.
@@ -118,7 +118,7 @@ pub(crate) async fn keep(
     status: impl Fn(Status),
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut backoff = Backoff::new(FIRST_WAIT, LONGEST);
+    let mut backoff = Backoff::new(MIN_BACKOFF, MAX_BACKOFF);
     loop {
         status(Status::Starting);
         let begun = Instant::now();

@@ -16,10 +16,10 @@ pub const TIME_SLOT: Duration = Duration::from_secs(1);
 const HANDSHAKES: Duration = Duration::from_secs(1);
 
 /// Most slots a waiting path waits before it is probed.
-const MOST_SLOTS: u32 = 32;
+const MAX_SLOTS: u32 = 32;
 
 /// A round trip counts as at most this long, so that a path cannot delay being weighed.
-const MOST_RTT: Duration = Duration::from_secs(2);
+const MAX_RTT: Duration = Duration::from_secs(2);
 
 /// A path that has carried enough before waits only after this many light slots in a row, because
 /// rates vary from slot to slot.
@@ -27,7 +27,7 @@ const LIGHT_SLOTS: u32 = 3;
 
 /// After this many slots in which it carried enough, a path that waited is treated like one that
 /// never did.
-const TRUSTED_SLOTS: u32 = MOST_SLOTS;
+const TRUSTED_SLOTS: u32 = MAX_SLOTS;
 
 /// A slot in which even the best path carries less than this share of the recent peak is ignored:
 /// there is little to send.
@@ -120,7 +120,7 @@ impl Slots {
                     min_weight.clamp(0.0, 1.0)
                 },
                 time_slot: options.time_slot.max(Duration::from_millis(10)),
-                probe_every: options.probe_every.clamp(1, MOST_SLOTS),
+                probe_every: options.probe_every.clamp(1, MAX_SLOTS),
             },
             paths: BTreeMap::new(),
             handshakes: Handshakes::On(usize::MAX, None),
@@ -289,11 +289,11 @@ impl Slots {
             let decision = if waited {
                 state.begin(Use::Probed(now));
                 let slots = state.patience;
-                state.patience = (slots * 2).min(MOST_SLOTS);
+                state.patience = (slots * 2).min(MAX_SLOTS);
                 Some(Decision::taken(Reason::Probing { slots }))
             } else {
                 let weight = weights.get(path).copied().filter(|_| !idle);
-                let grace = settled + state.handshake.min(MOST_RTT) * 2;
+                let grace = settled + state.handshake.min(MAX_RTT) * 2;
                 weight.and_then(|weight| {
                     let (min, most) = (self.options.min_weight, self.options.probe_every);
                     state.weigh(weight, best, min, most, grace, now)

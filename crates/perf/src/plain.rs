@@ -18,7 +18,7 @@ use crate::error::PerfError;
 use crate::message::Received;
 
 /// Least time between two samples of what arrives.
-const SAMPLED: Duration = Duration::from_millis(10);
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

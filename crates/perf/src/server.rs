@@ -20,7 +20,7 @@ const ALPN: &[u8] = b"hawser-perf/1";
 /// in which this process did not run.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval of samples.
-const SAMPLED: Duration = Duration::from_millis(100);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Most bytes taken from a stream at once.
 const CHUNK: usize = 1 << 20;
 
@@ -160,7 +160,7 @@ async fn count_stream(
         let time = first.get_or_insert_with(Instant::now).elapsed();
         bytes += chunk.len() as u64;
         if time >= due {
-            due = time + SAMPLED;
+            due = time + SAMPLE_INTERVAL;
             samples.push((time.as_secs_f64(), bytes));
         }
     }

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     /// Longest wait for what must happen, far longer than it takes.
-    const LONGEST: Duration = Duration::from_secs(60);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     #[tokio::test(flavor = "multi_thread")]
     async fn connections_end_when_nothing_is_received_any_more() {
@@ -351,10 +351,10 @@ mod tests {
             }
             here.closed().await
         };
-        let reason = tokio::time::timeout(LONGEST, others).await;
+        let reason = tokio::time::timeout(TEST_TIMEOUT, others).await;
         let reason = reason.expect("the other connections go on").to_string();
         assert!(reason.contains("panicked"), "{reason}");
-        let closing = tokio::time::timeout(LONGEST, server.close());
+        let closing = tokio::time::timeout(TEST_TIMEOUT, server.close());
         closing.await.expect("nothing waits for it any more");
         assert!(server.accept().await.is_none());
     }
@@ -371,7 +371,7 @@ mod tests {
             panic!("as this test wants");
         });
         assert!(died.join().is_err());
-        let accepted = tokio::time::timeout(LONGEST, endpoint.accept()).await;
+        let accepted = tokio::time::timeout(TEST_TIMEOUT, endpoint.accept()).await;
         assert!(accepted.expect("the endpoint has ended").is_none());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) const MIN_MTU: u16 = 1200;
 const MAX_STREAMS: u32 = 100;
 /// The round-trip time assumed until one is measured. The first packet is sent again after three
 /// times that, needlessly where the path is longer.
-const FIRST_RTT: Duration = Duration::from_millis(100);
+const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// Settings of an endpoint. The defaults suit a file transfer between sites.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         .max_concurrent_uni_streams(0u32.into())
         .max_idle_timeout(Some(idle.into()))
         .keep_alive_interval(config.keep_alive)
-        .initial_rtt(FIRST_RTT)
+        .initial_rtt(INITIAL_RTT)
         .congestion_controller_factory(Arc::new(congestion))
         // The driver adapts the connection's window, which bounds what all its streams hold.
         .stream_receive_window(window(driver::LARGEST))

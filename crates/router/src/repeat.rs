@@ -10,7 +10,7 @@ const PORTS: usize = 4;
 /// Length of a UDP header.
 const UDP_HEADER: usize = 8;
 /// The longest headers that are kept: a path of 15 hops between IPv4 hosts.
-const LONGEST: usize = 256;
+const MAX_HEADER_LENGTH: usize = 256;
 
 /// The headers of the last forwarded packet, before and after processing. A batch mostly consists of
 /// packets of one flow and size, whose headers are equal in every byte: the same checks, with the
@@ -85,7 +85,7 @@ fn headers(packet: &[u8]) -> Option<usize> {
     };
     let scion = usize::from(len) * 4;
     let known = next_header == next_header::UDP
-        && scion + PORTS <= LONGEST
+        && scion + PORTS <= MAX_HEADER_LENGTH
         && scion + UDP_HEADER <= packet.len();
     known.then_some(scion + PORTS)
 }

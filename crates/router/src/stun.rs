@@ -28,7 +28,7 @@ const FINGERPRINT: u16 = 0x8028;
 
 /// The other attributes of RFC 8489 that must be comprehended: addresses, errors and credentials.
 /// A server that demands no credentials ignores them.
-const IGNORED: [u16; 8] = [
+const IGNORED_ATTRIBUTES: [u16; 8] = [
     0x0001, 0x0006, 0x0008, 0x0014, 0x0015, 0x001c, 0x001d, 0x001e,
 ];
 
@@ -115,7 +115,7 @@ impl BindingRequest {
     /// Notes an attribute that the request has.
     fn note(&mut self, kind: u16) {
         let is_known = [ERROR_CODE, UNKNOWN_ATTRIBUTES, XOR_MAPPED_ADDRESS].contains(&kind)
-            || IGNORED.contains(&kind)
+            || IGNORED_ATTRIBUTES.contains(&kind)
             || kind >= COMPREHENSION_OPTIONAL;
         if is_known || self.unknown.contains(&Some(kind)) {
             return;

@@ -25,7 +25,7 @@ const LOCK: &str = "lock";
 /// The version of the format.
 const VERSION: u32 = 2;
 /// The version whose lines have no checksums: such a file is written anew when it is opened.
-const UNCHECKED: u32 = 1;
+const UNCHECKED_VERSION: u32 = 1;
 /// Lines beyond two for each job, before the file is written anew.
 const SPARE_LINES: usize = 1000;
 
@@ -282,7 +282,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Found, JobLogError> {
     };
     let expected = match is_checked {
         true => VERSION,
-        false => UNCHECKED,
+        false => UNCHECKED_VERSION,
     };
     match header.hawser_jobs {
         found if found == expected => {}

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::job::{Job, JobFailure, JobId, JobProgress, JobState, Submission};
 
 /// The first wait after a failed attempt; each further one is twice as long.
-const FIRST_WAIT: u64 = 5;
+const MIN_BACKOFF: u64 = 5;
 /// The longest wait between attempts.
 const LONGEST_WAIT: u64 = 600;
 
@@ -309,7 +309,7 @@ fn check_priority(given: i8, limits: UserLimits) -> Result<(), SubmitError> {
 /// The wait in seconds after this many attempts have failed.
 fn wait(failed_attempts: u32) -> u64 {
     let doubled = failed_attempts.saturating_sub(1).min(16);
-    (FIRST_WAIT << doubled).min(LONGEST_WAIT)
+    (MIN_BACKOFF << doubled).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

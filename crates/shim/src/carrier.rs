@@ -51,7 +51,7 @@ use crate::served::Served;
 use crate::session::Connect;
 
 /// Interval at which the map's file is looked at.
-const FOLLOWED: Duration = Duration::from_millis(500);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How much later than its devices the end of the holder may show.
 const HOLDER_ENDS: Duration = Duration::from_secs(1);
@@ -233,7 +233,7 @@ impl Carrier {
     }
 
     async fn work(&mut self) -> Result<(), CarrierError> {
-        let mut tick = tokio::time::interval(FOLLOWED);
+        let mut tick = tokio::time::interval(FOLLOW_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut refreshed = JoinSet::new();
         // Before the first request: the holder may have connections that need their sessions.

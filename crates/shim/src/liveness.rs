@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A subflow that has sent is answered within a round trip and TCP's delayed acknowledgement
-/// (RFC 1122, 4.2.3.2, and Linux: at most 40 ms) ...
+/// Longest wait for an answer, beside a round trip, before a lane is doubted: TCP's delayed acknowledgement
+/// takes at most 40 ms (RFC 1122, 4.2.3.2, and Linux). A subflow that had nothing to acknowledge answers the
+/// probe that follows.
 const GRACE: Duration = Duration::from_millis(60);
-/// ... or to a probe, if it had nothing to acknowledge. So long after the first probe, and a round
-/// trip, the lane is dead ...
-const DEAD: Duration = Duration::from_millis(200);
-/// ... if it has missed this many. A host that had no processor time for a while has sent none yet, and
-/// may have answers that it has not read.
-const MISSED: u32 = 3;
+/// Time since the first unanswered probe, beside a round trip, after which a lane is dead.
+const DEAD_TIME: Duration = Duration::from_millis(200);
+/// Unanswered probes without which no lane is dead: a host that had no processor time for a while has sent
+/// none yet, and may have answers that it has not read.
+const MIN_MISSED: u32 = 3;
 /// Time between probes.
-const PROBED: Duration = Duration::from_millis(40);
+const PROBE_INTERVAL: Duration = Duration::from_millis(40);
 /// The round-trip time assumed until one is measured.
-const FIRST_RTT: Duration = Duration::from_millis(100);
+const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// What is to be done about a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +85,12 @@ impl Liveness {
     pub fn is_doubtful(&self, rtt: Option<Duration>, now: Duration) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         let since = now.saturating_sub(Duration::from_micros(waiting));
-        waiting != 0 && since > grace(rtt.unwrap_or(FIRST_RTT))
+        waiting != 0 && since > grace(rtt.unwrap_or(INITIAL_RTT))
     }
 
     /// Judges the lane, whose round-trip time is `rtt` if it was measured.
     pub fn judge(&self, rtt: Option<Duration>, now: Duration) -> Judgement {
-        let rtt = rtt.unwrap_or(FIRST_RTT);
+        let rtt = rtt.unwrap_or(INITIAL_RTT);
         let waiting = match self.waiting.load(Ordering::Relaxed) {
             0 => return Judgement::Alive,
             since => now.saturating_sub(Duration::from_micros(since)),
@@ -103,14 +103,14 @@ impl Liveness {
             time => Some(now.saturating_sub(Duration::from_micros(time))),
         };
         let doubted = since(&self.doubted);
-        let missed = self.probes.load(Ordering::Relaxed) >= MISSED;
-        if missed && doubted.is_some_and(|doubted| doubted >= DEAD + rtt) {
+        let missed = self.probes.load(Ordering::Relaxed) >= MIN_MISSED;
+        if missed && doubted.is_some_and(|doubted| doubted >= DEAD_TIME + rtt) {
             return Judgement::Dead;
         }
         if doubted.is_none() {
             self.doubted.store(micros(now).max(1), Ordering::Relaxed);
             self.probes.store(0, Ordering::Relaxed);
-        } else if since(&self.probed).is_some_and(|probed| probed < PROBED) {
+        } else if since(&self.probed).is_some_and(|probed| probed < PROBE_INTERVAL) {
             return Judgement::Alive;
         }
         self.probed.store(micros(now).max(1), Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::options::Options;
 
 /// Shortest round trip.
-const LEAST_RTT: Duration = Duration::from_millis(1);
+const MIN_RTT: Duration = Duration::from_millis(1);
 
 /// A path between two ASes.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Book {
             fingerprint: path.fingerprint(),
             path: Rc::new(path),
             links,
-            rtt: (delay * 2).max(LEAST_RTT),
+            rtt: (delay * 2).max(MIN_RTT),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::options::STEP;
 use crate::swarm::Swarm;
 
 /// Most shared interfaces that are listed.
-const SHARED: usize = 10;
+const MAX_SHARED_LISTED: usize = 10;
 
 /// The outcome of a simulation. Rates are in Mbit/s, times in seconds, both to three decimals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -144,16 +144,19 @@ fn shared(swarm: &Swarm) -> Vec<Shared> {
     let mut loads: Vec<_> = loads.filter(|(_, load)| load.most > 0).collect();
     // By the maximum at once, then by the sum; equal ones in the order of the topology.
     loads.sort_by_key(|(at, load)| (std::cmp::Reverse((load.most, load.sum)), *at));
-    let shared = loads.into_iter().take(SHARED).filter_map(|(at, load)| {
-        let rate = swarm.book.capacity[at];
-        Some(Shared {
-            interface: swarm.book.interface(at)?,
-            rate_mbit: rounded(rate * 8e-6),
-            most: load.most,
-            mean: rounded(load.sum as f64 / steps),
-            utilisation: rounded(load.bytes as f64 / (rate * seconds)),
-        })
-    });
+    let shared = loads
+        .into_iter()
+        .take(MAX_SHARED_LISTED)
+        .filter_map(|(at, load)| {
+            let rate = swarm.book.capacity[at];
+            Some(Shared {
+                interface: swarm.book.interface(at)?,
+                rate_mbit: rounded(rate * 8e-6),
+                most: load.most,
+                mean: rounded(load.sum as f64 / steps),
+                utilisation: rounded(load.bytes as f64 / (rate * seconds)),
+            })
+        });
     shared.collect()
 }
 

@@ -2,9 +2,9 @@
 
 use crate::random::mix;
 
-/// Number of pieces, unless they would be smaller than [`LEAST_PIECE`].
+/// Number of pieces, unless they would be smaller than [`MIN_PIECE`].
 const PIECES: u64 = 128;
-const LEAST_PIECE: u64 = 16 << 10;
+const MIN_PIECE: u64 = 16 << 10;
 
 /// The pieces of a host.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// A host without pieces of content of this size, in bytes.
     pub fn none(size: u64, taste: u64) -> Self {
-        let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
+        let piece = size.div_ceil(PIECES).max(MIN_PIECE);
         let begins = (0..size.div_ceil(piece)).map(|at| piece * at);
         let missing: Vec<u64> = begins.map(|begin| piece.min(size - begin)).collect();
         Self {

@@ -17,7 +17,7 @@ use crate::options::{Options, STEP, SimulateError};
 use crate::random::generator;
 
 /// Round trips until the first byte: connect, exchange handshakes, request.
-const FIRST_BYTE: u32 = 3;
+const FIRST_BYTE_ROUND_TRIPS: u32 = 3;
 
 /// A swarm.
 pub(crate) struct Swarm {
@@ -176,7 +176,7 @@ impl Swarm {
             flow.used = use_;
             if use_ {
                 let is_new = flow.ready == Duration::ZERO;
-                flow.ready = now + flow.rtt * if is_new { FIRST_BYTE } else { 1 };
+                flow.ready = now + flow.rtt * if is_new { FIRST_BYTE_ROUND_TRIPS } else { 1 };
             } else if let Some(piece) = flow.piece.take() {
                 self.hosts[key.to as usize].pieces.end(piece);
             }

@@ -26,7 +26,7 @@ use crate::range::{Hash, Ranges};
 const MAX_THREADS: usize = 4;
 
 /// Most jobs taken from the queue at once: enough to write a connection's blocks in one call.
-const AT_ONCE: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// Most bytes written in one call before they are hashed: few enough to stay in the cache.
 const MAX_RUN: usize = 256 << 10;
@@ -198,10 +198,10 @@ impl Run {
 
 impl<R: Ranges> Worker<R> {
     fn run(mut self, jobs: &Receiver<(u32, Job)>, report: &impl Fn(DiskEvent<Hash<R>>)) {
-        let mut batch = Vec::with_capacity(AT_ONCE);
+        let mut batch = Vec::with_capacity(MAX_BATCH);
         while let Ok(first) = jobs.recv() {
             batch.push(first);
-            batch.extend(jobs.try_iter().take(AT_ONCE - 1));
+            batch.extend(jobs.try_iter().take(MAX_BATCH - 1));
             // The jobs of one range stay in order.
             batch.sort_by_key(|(range, _)| *range);
             if let Err(error) = self.work(batch.drain(..).peekable(), report) {

@@ -9,7 +9,7 @@ pub(super) const INITIAL_ESTIMATE: Estimate = Estimate {
     loss: 0,
 };
 /// Round trips after which a frame that was lost has been delivered.
-const REPAIRED: u32 = 10;
+const REPAIR_ROUND_TRIPS: u32 = 10;
 
 /// What is known of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,6 @@ impl Estimate {
 
     /// How long a frame without data takes, on average of those that are lost and sent again.
     pub(super) fn least_delay(self) -> Duration {
-        self.rtt + self.rtt * u32::from(self.loss) * REPAIRED / 1000
+        self.rtt + self.rtt * u32::from(self.loss) * REPAIR_ROUND_TRIPS / 1000
     }
 }

@@ -11,7 +11,7 @@ use super::StreamId;
 use super::estimate::Estimate;
 
 /// Longest time for which arrivals wait until they are reported, unless there are many.
-const REPORTED: Duration = Duration::from_millis(25);
+const REPORT_DELAY: Duration = Duration::from_millis(25);
 /// Time for which a measured rate counts, unless a higher one is measured.
 const RATE_AGE: Duration = Duration::from_secs(1);
 /// Time after which half of a delay beyond what was expected is forgotten: a path that is not used
@@ -23,9 +23,9 @@ const TOLERANCE: Duration = Duration::from_millis(20);
 const LONGEST_TOLERANCE: Duration = Duration::from_millis(50);
 /// So many units are never too many: a path that begins has a small window, which grows as long as
 /// there is more to send.
-const LEAST_FULL: u64 = 128 << 10;
+const MIN_FULL: u64 = 128 << 10;
 /// The lowest rate that is assumed, in units per second.
-const LEAST_RATE: f64 = 1000.0;
+const MIN_RATE: f64 = 1000.0;
 
 #[derive(Debug)]
 struct Entry {
@@ -75,7 +75,7 @@ impl Flight {
         let fresh = |(_, at): &(f64, Duration)| now.saturating_sub(*at) <= 2 * RATE_AGE;
         let measured = self.rate.filter(fresh).map(|(rate, _)| rate);
         let rate = measured.unwrap_or_else(|| estimate.rate());
-        rate.max(LEAST_RATE)
+        rate.max(MIN_RATE)
     }
 
     /// How long it takes until further `units` have arrived, and this side could have learned of it.
@@ -98,8 +98,8 @@ impl Flight {
     /// Whether enough is under way to keep the path busy until more can be sent: more would wait here
     /// where it could be sent over another path.
     pub(super) fn is_full(&self, estimate: Estimate, now: Duration) -> bool {
-        let unreported = self.rate(estimate, now) * REPORTED.as_secs_f64();
-        self.under_way() > (estimate.window * 2 + unreported as u64).max(LEAST_FULL)
+        let unreported = self.rate(estimate, now) * REPORT_DELAY.as_secs_f64();
+        self.under_way() > (estimate.window * 2 + unreported as u64).max(MIN_FULL)
     }
 
     /// Records that `units` are sent. Returns when their arrival is expected.
@@ -121,12 +121,12 @@ impl Flight {
             end: self.sent,
             since: self.reported,
             arrived: self.arrived,
-            expected: now + usual + REPORTED,
+            expected: now + usual + REPORT_DELAY,
             is_full: self.under_way() >= estimate.window / 2,
-            late: now + delay + REPORTED + (delay / 2).min(LONGEST_TOLERANCE) + TOLERANCE,
+            late: now + delay + REPORT_DELAY + (delay / 2).min(LONGEST_TOLERANCE) + TOLERANCE,
             is_repeated: false,
         });
-        now + delay + REPORTED
+        now + delay + REPORT_DELAY
     }
 
     /// The other side reports that so many units have arrived in all. Returns the blocks that are

@@ -8,7 +8,7 @@ use super::StreamId;
 /// Most bytes of data in one frame.
 pub const MAX_DATA: usize = 64 << 10;
 /// Bytes of the longest frame without its data.
-const LONGEST: usize = 25;
+const MAX_HEADER_LENGTH: usize = 25;
 
 const HELLO: u8 = 0;
 const DATA: u8 = 1;
@@ -105,7 +105,7 @@ impl Frame {
 
     /// Its bytes.
     pub fn encode(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(LONGEST);
+        let mut out = BytesMut::with_capacity(MAX_HEADER_LENGTH);
         self.encode_to(&mut out);
         out.freeze()
     }
@@ -159,7 +159,7 @@ impl Frame {
 
 /// The frame of [`Frame::Data`], with a copy of `bytes`, of which there are at most [`MAX_DATA`].
 pub(super) fn data(id: StreamId, offset: u64, bytes: &[u8]) -> BytesMut {
-    let mut out = BytesMut::with_capacity(LONGEST + bytes.len());
+    let mut out = BytesMut::with_capacity(MAX_HEADER_LENGTH + bytes.len());
     out.put_u8(DATA);
     out.put_u64(id);
     out.put_u64(offset);

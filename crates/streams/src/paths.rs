@@ -10,9 +10,9 @@ use super::{PathKey, StreamId};
 
 /// By how much later than another path one may deliver a block, with what comes in between waiting
 /// for it: a reader notices this as a pause.
-const LATER: Duration = Duration::from_millis(150);
+const MAX_LATER: Duration = Duration::from_millis(150);
 /// Units that arrive before they are reported, unless nothing follows.
-const UNREPORTED: u64 = 64 << 10;
+const REPORT_UNITS: u64 = 64 << 10;
 
 /// How soon a path delivers what is sent next: the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,7 +149,7 @@ impl Paths {
     pub(super) fn unreported(&self, any: bool) -> Option<PathKey> {
         let due = |path: &Path| {
             let new = path.received - path.reported;
-            path.name.is_some() && (new >= UNREPORTED || any && new > 0)
+            path.name.is_some() && (new >= REPORT_UNITS || any && new > 0)
         };
         let mut paths = self.0.iter();
         paths.find(|(_, path)| due(path)).map(|(key, _)| *key)
@@ -240,7 +240,7 @@ impl Paths {
         let mut least = 0.0;
         for (other, path) in self.ranks(now).filter(|(other, _)| *other < rank) {
             let sooner = rank.delay.saturating_sub(other.delay);
-            if sooner > LATER || rank.is_late && !other.is_late {
+            if sooner > MAX_LATER || rank.is_late && !other.is_late {
                 return None;
             }
             least += sooner.as_secs_f64() * path.flight.rate(path.estimate, now);

@@ -11,13 +11,13 @@ use super::room::{MIN_ROOM, Room, Share};
 /// What a new stream gets room for as soon as it is known, while the session has much, in bytes.
 pub(super) const INITIAL: u64 = 256 << 10;
 /// The most that a stream has room for, in bytes: 1 Gbit/s over 130 ms.
-const LARGEST: u64 = 16 << 20;
+const MAX_WINDOW: u64 = 16 << 20;
 /// Bytes that arrive before they are acknowledged, unless nothing follows.
-const UNACKNOWLEDGED: u64 = 64 << 10;
+const ACK_BYTES: u64 = 64 << 10;
 /// What is added to a round trip for acknowledgements that wait, and for queues.
 const SLACK: Duration = Duration::from_millis(50);
 /// The round-trip time assumed until one is measured.
-const FIRST_RTT: Duration = Duration::from_millis(100);
+const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// The receiving half of a stream.
 #[derive(Debug)]
@@ -156,10 +156,10 @@ impl ReceiveHalf {
     pub(super) fn consume(&mut self, bytes: usize, now: Duration, rtt: Option<Duration>) {
         self.consumed += bytes as u64;
         let (began, before) = self.round;
-        if now.saturating_sub(began) >= rtt.unwrap_or(FIRST_RTT) + SLACK {
+        if now.saturating_sub(began) >= rtt.unwrap_or(INITIAL_RTT) + SLACK {
             self.round = (now, self.consumed);
         } else if (self.consumed - before) * 2 > self.share.window() {
-            let more = self.share.window().min(LARGEST - self.share.window());
+            let more = self.share.window().min(MAX_WINDOW - self.share.window());
             self.share.grow(more);
             self.round = (now, self.consumed);
         }
@@ -176,7 +176,7 @@ impl ReceiveHalf {
     pub(super) fn is_due(&self, any: bool) -> bool {
         let (received, limit) = self.current();
         let (arrived, room) = (received - self.announced.0, limit - self.announced.1);
-        arrived >= UNACKNOWLEDGED
+        arrived >= ACK_BYTES
             || room >= self.share.window() / 4
             || arrived > 0 && (any || self.total == Some(self.next))
     }

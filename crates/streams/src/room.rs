@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// What every stream has room for from the beginning, in bytes. Part of the protocol.
 pub(super) const MIN_ROOM: u64 = 32 << 10;
 /// What the streams of a session share beyond that, in bytes.
-const SHARED: u64 = 128 << 20;
+const SHARED_ROOM: u64 = 128 << 20;
 /// The part of what is left that one stream may have: the first one 16 MiB, after ten of these another
 /// one 4 MiB.
 const PART: u64 = 8;
 /// While less than this part is left, new streams get nothing before they are read.
-const RESERVED: u64 = 2;
+const RESERVE_PART: u64 = 2;
 /// Most runs of bytes behind gaps, of all streams. Each takes some memory beside its bytes.
 const MAX_RUNS: usize = 64 << 10;
 
@@ -41,7 +41,7 @@ pub(super) struct Share {
 
 impl Default for Room {
     fn default() -> Self {
-        Self::new(SHARED)
+        Self::new(SHARED_ROOM)
     }
 }
 
@@ -78,7 +78,7 @@ impl Share {
 
     /// Takes as many as `bytes` more for a stream that was not read yet.
     pub(super) fn begin(&mut self, bytes: u64) {
-        if self.room.left() > self.room.0.all / RESERVED {
+        if self.room.left() > self.room.0.all / RESERVE_PART {
             self.grow(bytes);
         }
     }

@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::topo;
 
 /// Largest `.topo` file that is read, in bytes: some 100,000 links.
-const LARGEST_FILE: u64 = 16 << 20;
+const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// The built-in topologies: those of the paper's experiments (001).
 const READY: [(&str, &str); 3] = [
@@ -53,10 +53,10 @@ impl Network {
     pub fn load(path: &Path) -> Result<Self, TopologyError> {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| {
-            file.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-            match text.len() as u64 > LARGEST_FILE {
+            file.take(MAX_FILE_SIZE + 1).read_to_string(&mut text)?;
+            match text.len() as u64 > MAX_FILE_SIZE {
                 true => Err(io::Error::other(format!(
-                    "it has more than {LARGEST_FILE} bytes"
+                    "it has more than {MAX_FILE_SIZE} bytes"
                 ))),
                 false => Ok(()),
             }

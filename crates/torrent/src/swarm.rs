@@ -62,16 +62,16 @@ use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 const TICK: Duration = Duration::from_millis(50);
 
 /// A longer time without a tick was a pause of this program, as of a stopped process.
-const PAUSED: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Events that may wait for the owner. The memory budget of the process bounds the blocks in them.
 const EVENTS: usize = 256;
 
 /// Events handled before requests are topped up.
-const AT_ONCE: usize = 32;
+const MAX_EVENT_BATCH: usize = 32;
 
 /// Most connections that peers may open to us.
-const MOST_ACCEPTED: usize = 500;
+const MAX_ACCEPTED: usize = 500;
 
 impl<T: Transport> Swarm<T> {
     /// Creates an owner that offers the verified pieces of `shared` and dials `peers`.
@@ -188,7 +188,7 @@ impl<T: Transport> Swarm<T> {
 
     async fn work(&mut self) -> Result<(), DownloadError> {
         let mut timer = Timer::default();
-        let mut batch = Vec::with_capacity(AT_ONCE);
+        let mut batch = Vec::with_capacity(MAX_EVENT_BATCH);
         let mut before = Instant::now();
         // When the next tick may come, and whether something has happened since the last one.
         let (mut tick_at, mut is_quiet) = (before, false);
@@ -200,14 +200,14 @@ impl<T: Transport> Swarm<T> {
             timer.set(due);
             let (mut ticked, mut outcome) = (false, None);
             tokio::select! {
-                _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
+                _ = self.inbox.recv_many(&mut batch, MAX_EVENT_BATCH) => {}
                 dialed = self.dialing.dials.next() => outcome = Some(dialed),
                 policy = self.dialing.policies.next() => self.set_policy(policy),
                 () = timer.expired() => ticked = true,
             }
             if ticked {
                 // What has arrived counts before it is judged what is late.
-                while batch.len() < AT_ONCE
+                while batch.len() < MAX_EVENT_BATCH
                     && let Ok(event) = self.inbox.try_recv()
                 {
                     batch.push(event);
@@ -217,7 +217,7 @@ impl<T: Transport> Swarm<T> {
             let waited_since = due.map_or(now, |due| due.max(before));
             before = now;
             let pause = now.saturating_duration_since(waited_since);
-            if pause > PAUSED {
+            if pause > MIN_PAUSE {
                 // This program did not run: nothing could have arrived.
                 self.ending.alive_at += pause;
             }
@@ -383,7 +383,7 @@ impl<T: Transport> Swarm<T> {
         }
         let conns = self.conns.open.values();
         let accepted = conns.filter(|conn| conn.dialed.is_none());
-        if accepted.count() + self.conns.handshaking >= MOST_ACCEPTED {
+        if accepted.count() + self.conns.handshaking >= MAX_ACCEPTED {
             connection.close(CloseCode::TooMany, "too many connections");
             return;
         }

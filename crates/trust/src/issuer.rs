@@ -17,7 +17,7 @@ use crate::trc::TrcId;
 use crate::write::{AS_LIFETIME, DAY, EARLY, WriteError, file, file_name};
 
 /// Least remaining lifetime with which an authority issues a certificate.
-const LEAST_LIFETIME: u64 = DAY;
+const MIN_LIFETIME: u64 = DAY;
 
 /// The certification authority of an ISD, loaded from the folder of an issuing AS.
 pub struct Issuer {
@@ -156,7 +156,7 @@ impl Issuer {
             .saturating_sub(EARLY.as_secs())
             .max(self.validity.not_before);
         let until = (now + AS_LIFETIME).min(self.validity.not_after);
-        if !self.validity.contains(now) || until < now + LEAST_LIFETIME {
+        if !self.validity.contains(now) || until < now + MIN_LIFETIME {
             return Err(IssueError::Expired(own));
         }
         let name = format!("{isd_as} AS Certificate");

@@ -17,7 +17,7 @@ use crate::device::Device;
 use crate::frame::{Mac, Template};
 
 /// How long a look-up counts, so how late changes of routes and neighbours are followed.
-const KEPT: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(1);
 /// How long it counts that a host cannot be reached by the device, or its neighbour is not known.
 const UNKNOWN: Duration = Duration::from_millis(20);
 /// Hosts kept. A port sends to few: its routers, and hosts of its own network.
@@ -65,7 +65,7 @@ impl Hops {
     pub(crate) fn template(&mut self, remote: SocketAddr, now: Instant) -> Option<&Template> {
         let kept = self.all.get(&remote.ip()).is_some_and(|hop| {
             let kept = if hop.template.is_some() {
-                KEPT
+                MAX_AGE
             } else {
                 UNKNOWN
             };

@@ -25,9 +25,9 @@ const CHUNKS: [u32; 2] = [2048, 4096];
 /// Room for a VLAN tag, which some cards leave in the frame.
 const VLAN: u32 = 4;
 /// Frames that wait to be received: on all queues together, and on one.
-const WAITING: u32 = 16384;
-const LEAST_WAITING: u32 = 1024;
-const MOST_WAITING: u32 = 4096;
+const TOTAL_WAITING: u32 = 16384;
+const MIN_WAITING: u32 = 1024;
+const MAX_WAITING: u32 = 4096;
 
 /// The datagrams of one UDP port, in and out of one device. When it is dropped, or the process ends,
 /// all is with the kernel's stack again.
@@ -123,7 +123,7 @@ impl Port {
         let program = filter::program(local, chunk - HEADROOM, map.descriptor());
         let program = Program::load(&program).map_err(|error| refused(LOAD, error))?;
         let (link, hook) = attach(&program, &device).map_err(|error| refused(ATTACH, error))?;
-        let share = (WAITING / device.queues).clamp(LEAST_WAITING, MOST_WAITING);
+        let share = (TOTAL_WAITING / device.queues).clamp(MIN_WAITING, MAX_WAITING);
         let mut queues = Vec::new();
         // Until the map has a queue's socket, the kernel gets the queue's packets.
         for queue in 0..device.queues {

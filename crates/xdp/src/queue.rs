@@ -23,12 +23,12 @@ use crate::umem::Umem;
 /// Frames that may wait to be sent.
 const SEND: u32 = 2048;
 /// Entries of the completion ring of a socket that never sends: it must have one.
-const UNUSED: u32 = 64;
+const UNUSED_RING_ENTRIES: u32 = 64;
 /// Bytes that may wait in the device when the kernel copies frames.
 const BUFFER: usize = 8 << 20;
 /// Longest time for which a queue seems in use after its socket was closed: the kernel frees it in the
 /// background.
-const RELEASED: Duration = Duration::from_secs(1);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(5);
 
 /// How a socket is to be set up.
@@ -260,7 +260,11 @@ impl Queue {
 
 /// Makes the rings of a socket. Returns where they are in what it offers for mapping.
 fn make_rings(socket: &OwnedFd, setup: &Setup) -> rustix::io::Result<XdpMmapOffsets> {
-    let completed = if setup.sends { SEND } else { UNUSED };
+    let completed = if setup.sends {
+        SEND
+    } else {
+        UNUSED_RING_ENTRIES
+    };
     sockopt::set_xdp_umem_fill_ring_size(socket, setup.receive)?;
     sockopt::set_xdp_umem_completion_ring_size(socket, completed)?;
     sockopt::set_xdp_rx_ring_size(socket, setup.receive)?;
@@ -278,7 +282,7 @@ fn bind_to(socket: &OwnedFd, setup: &Setup) -> rustix::io::Result<()> {
     let began = Instant::now();
     loop {
         match bind(socket, &address) {
-            Err(Errno::BUSY) if began.elapsed() < RELEASED => thread::sleep(RETRY),
+            Err(Errno::BUSY) if began.elapsed() < RELEASE_TIMEOUT => thread::sleep(RETRY),
             bound => return bound,
         }
     }

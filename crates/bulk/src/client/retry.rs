@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The pause after the first attempt in vain; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest pause: a server that can be reached again is unused for no longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
@@ -37,7 +37,7 @@ impl Retry {
             limit,
             was_reached: false,
             lost: None,
-            pause: FIRST_PAUSE,
+            pause: INITIAL_BACKOFF,
         }
     }
 
@@ -45,7 +45,7 @@ impl Retry {
     pub(super) fn reached(&mut self) {
         self.was_reached = true;
         self.lost = None;
-        self.pause = FIRST_PAUSE;
+        self.pause = INITIAL_BACKOFF;
     }
 
     /// Records that at `now` an attempt has failed, and that nothing was reached since `since`.
@@ -105,7 +105,7 @@ mod tests {
         let mut retry = Retry::new(Duration::from_secs(300));
         retry.reached();
         let (starts, lost_for) = attempts(&mut retry, Duration::from_secs(10));
-        assert_eq!(starts[0], KEPT + FIRST_PAUSE);
+        assert_eq!(starts[0], KEPT + INITIAL_BACKOFF);
         assert!(
             starts
                 .windows(2)
@@ -116,7 +116,7 @@ mod tests {
         retry.reached();
         assert_eq!(
             attempts(&mut retry, Duration::ZERO).0[0],
-            KEPT + FIRST_PAUSE
+            KEPT + INITIAL_BACKOFF
         );
     }
 

@@ -146,12 +146,12 @@ pub struct Unreadable(
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMED: usize = 5;
-        for (index, error) in self.0.iter().take(NAMED).enumerate() {
+        const MAX_NAMED: usize = 5;
+        for (index, error) in self.0.iter().take(MAX_NAMED).enumerate() {
             let separator = if index == 0 { "" } else { "; " };
             write!(f, "{separator}{error}")?;
         }
-        match self.0.len().saturating_sub(NAMED) {
+        match self.0.len().saturating_sub(MAX_NAMED) {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }

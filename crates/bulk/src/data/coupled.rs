@@ -13,7 +13,7 @@ use super::subflow::Subflows;
 use super::{SessionKey, SubflowKey};
 
 /// Interval of observations.
-const OBSERVED: Duration = Duration::from_millis(10);
+const OBSERVE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A subflow, among those of all sessions.
 type Id = (SessionKey, SubflowKey);
@@ -51,7 +51,7 @@ impl Coupled {
         now: Instant,
         sessions: impl Iterator<Item = (SessionKey, (&'a mut Outgoing, &'a Subflows))>,
     ) {
-        let is_early = |at: Instant| now.saturating_duration_since(at) < OBSERVED;
+        let is_early = |at: Instant| now.saturating_duration_since(at) < OBSERVE_INTERVAL;
         if self.observed.is_some_and(is_early) {
             return;
         }

@@ -16,7 +16,7 @@ use crate::queues::{Arrived, Queues};
 /// part.
 pub(crate) const SLACK: u64 = 2 * tree::RANGE;
 /// Buffers kept for further ranges, at most.
-const KEPT: usize = 64;
+const MAX_FREE_BUFFERS: usize = 64;
 
 /// The content of one session, received.
 pub(super) struct Incoming {
@@ -174,7 +174,7 @@ impl Incoming {
         self.promise();
         let most = (self.promised.load(Ordering::Relaxed) / tree::RANGE) as usize;
         let held = self.open.len() + self.queued;
-        if self.free.len() < KEPT.min(most.saturating_sub(held)) {
+        if self.free.len() < MAX_FREE_BUFFERS.min(most.saturating_sub(held)) {
             self.free.push(bytes);
         }
     }

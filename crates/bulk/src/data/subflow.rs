@@ -15,9 +15,9 @@ use crate::algorithm::Start;
 use crate::protocol::{Opener, Sealer};
 
 /// Time between probes of a sink, over a path that nothing has arrived over yet.
-const PROBED: Duration = Duration::from_millis(200);
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 /// Probes of the announced size, after which smaller ones are tried.
-const LARGE: u32 = 3;
+const MAX_LARGE_PROBES: u32 = 3;
 /// Longest wait until what is in flight over a subflow that drains is acknowledged: some round trips on
 /// Earth.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ struct Probes {
 impl Probes {
     /// When the next one is due.
     fn next(&self, now: Instant) -> Instant {
-        self.last.map_or(now, |last| last + PROBED)
+        self.last.map_or(now, |last| last + PROBE_INTERVAL)
     }
 }
 
@@ -277,7 +277,7 @@ impl Subflows {
             if next <= now && !one.is_blocked() {
                 one.probes.last = Some(now);
                 one.probes.count += 1;
-                if one.probes.count > LARGE {
+                if one.probes.count > MAX_LARGE_PROBES {
                     // The path may take less than its ASes announce.
                     one.datagram = one.datagram.min(SMALL);
                 }

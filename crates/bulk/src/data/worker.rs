@@ -24,9 +24,9 @@ use super::subflow::Subflows;
 use super::{Command, DataEvent, Measurements, SessionKey, SubflowKey, Waker};
 
 /// Receives before anything is sent. More would only fill the caches.
-const ROUNDS: usize = 4;
+const MAX_RECEIVES: usize = 4;
 /// Interval of measurements.
-const MEASURED: Duration = Duration::from_millis(100);
+const MEASURE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread that works the data socket.
 pub(super) struct Worker {
@@ -171,7 +171,7 @@ impl Worker {
     /// Takes in what has arrived. Returns how many packets; `None` when the thread is to end.
     fn receive(&mut self) -> io::Result<Option<usize>> {
         let mut packets = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_RECEIVES {
             match self.receiver.try_receive() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -214,11 +214,11 @@ impl Worker {
             Part::Sink(_) => None,
         });
         self.coupled.observe(now, sources);
-        if now.saturating_duration_since(self.measured) >= MEASURED {
+        if now.saturating_duration_since(self.measured) >= MEASURE_INTERVAL {
             self.measured = now;
             self.sessions.values().for_each(Session::measure);
         }
-        let measured = self.measured + MEASURED;
+        let measured = self.measured + MEASURE_INTERVAL;
         let idle = self.sessions.is_empty();
         [deadline, (!idle).then_some(measured)]
             .into_iter()

@@ -14,14 +14,14 @@ use super::ack::Ack;
 use super::ranges::RangeSet;
 
 /// The interval of acknowledgements until the source names one.
-const FIRST_INTERVAL: Duration = Duration::from_millis(1);
+const INITIAL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The shortest time between acknowledgements of losses.
 const LOSS_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Ranges repeated in each acknowledgement, beside one for each packet since the last. A range takes
 /// 2 to 4 bytes and a packet more than 1000: so acknowledgements stay small while losses are many.
-const REPEATED: usize = 16;
+const REPEATED_RANGES: usize = 16;
 
 /// Most runs of content received, with gaps between them: as many as losses make of a session's
 /// largest credit. They are accounted for beside the content: a source could make one of every second
@@ -154,7 +154,7 @@ impl Sink {
         let subflow = SinkSubflow {
             numbers: Numbers::default(),
             largest_at: now,
-            interval: FIRST_INTERVAL,
+            interval: INITIAL_INTERVAL,
             due: None,
             last_ack: None,
             fresh: 0,
@@ -296,7 +296,7 @@ impl Sink {
             return None;
         }
         let largest = subflow.numbers.largest()?;
-        let most = REPEATED + subflow.fresh;
+        let most = REPEATED_RANGES + subflow.fresh;
         subflow.due = None;
         subflow.fresh = 0;
         subflow.last_ack = Some(now);

@@ -7,7 +7,7 @@ use clap::{Command, Error};
 
 /// Most typing errors in a command for which a suggestion is made: letters added, left out,
 /// replaced, or swapped with the next.
-const MISTYPED: usize = 2;
+const MAX_TYPING_ERRORS: usize = 2;
 
 /// Joins a value that begins like a negative number to the option before it: `--rate -5mbit` to
 /// `--rate=-5mbit`. No option begins with a digit, so the meaning is certain, and the error is that
@@ -61,7 +61,7 @@ pub fn suggest_command(mut error: Error, args: &[OsString], program: &Command) -
             let name = command.get_name();
             (strsim::damerau_levenshtein(&typed, name), name)
         });
-        if let Some((_, name)) = near.filter(|(wrong, _)| *wrong <= MISTYPED).min() {
+        if let Some((_, name)) = near.filter(|(wrong, _)| *wrong <= MAX_TYPING_ERRORS).min() {
             let name = ContextValue::Strings(vec![name.to_owned()]);
             error.insert(ContextKind::SuggestedSubcommand, name);
         }

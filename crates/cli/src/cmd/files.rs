@@ -11,7 +11,7 @@ use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 use crate::failure::{Doing, Failure};
 
 /// Most bytes of a text that is read: far more than a policy or a table has.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Checks that a file or folder exists.
 ///
@@ -84,9 +84,9 @@ fn unreadable(path: &Path, error: &Error) -> Failure {
 pub fn read_text(file: &Path) -> Result<String, Error> {
     let mut text = String::new();
     // One more byte shows that a file is too long, whatever size a device or a pipe reports.
-    let mut limited = File::open(file)?.take(MOST_BYTES + 1);
+    let mut limited = File::open(file)?.take(MAX_BYTES + 1);
     limited.read_to_string(&mut text)?;
-    match text.len() as u64 > MOST_BYTES {
+    match text.len() as u64 > MAX_BYTES {
         true => Err(Error::new(ErrorKind::FileTooLarge, "longer than 1 MiB")),
         false => Ok(text),
     }
@@ -167,7 +167,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("text");
         for (more, fits) in [(0, true), (1, false)] {
-            let text = "a".repeat(MOST_BYTES as usize + more);
+            let text = "a".repeat(MAX_BYTES as usize + more);
             std::fs::write(&file, &text).unwrap();
             assert_eq!(read_text(&file).ok().as_ref(), fits.then_some(&text));
         }

@@ -91,7 +91,7 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
 }
 
 /// The number of services, or of ASes, from which on progress is shown: fewer take a moment.
-const MANY: usize = 100;
+const MIN_FOR_PROGRESS: usize = 100;
 
 fn sweep() -> Result<(), Failure> {
     Lab::sweep()?;
@@ -106,10 +106,10 @@ fn down(lab: &Lab) -> Result<(), Failure> {
             errln!("hawser: waiting for the command that brings lab {name} up or changes it");
         }
         DownProgress::Interrupting => errln!("hawser: that takes long: ending it"),
-        DownProgress::Ending(services) if services >= MANY => {
+        DownProgress::Ending(services) if services >= MIN_FOR_PROGRESS => {
             errln!("hawser: ending {services} services of lab {name}");
         }
-        DownProgress::Removing(entries) if entries >= MANY => {
+        DownProgress::Removing(entries) if entries >= MIN_FOR_PROGRESS => {
             errln!("hawser: removing the folder of lab {name}");
         }
         _ => {}

@@ -61,7 +61,7 @@ pub struct PingArgs {
 }
 
 /// Time after the timeout during which a reply is still reported, as a late one.
-const LATE: Duration = Duration::from_secs(10);
+const LATE_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `hawser ping`; exit code 1 if no reply arrived.
 pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
@@ -175,7 +175,7 @@ impl Run<'_> {
                     let (pinger, path) = (Arc::clone(&self.pinger), self.path.now());
                     let (ip, size, number) = (self.args.destination.ip, self.size, self.sent);
                     outstanding.spawn(async move {
-                        (number, pinger.echo(ip, &path, size, timeout + LATE).await)
+                        (number, pinger.echo(ip, &path, size, timeout + LATE_REPLY_TIMEOUT).await)
                     });
                     self.sent += 1;
                     end = tokio::time::Instant::now() + timeout;

@@ -26,7 +26,7 @@ use crate::out::errln;
 
 /// Longest time in which what the command has sent is delivered after its end, as long as Linux
 /// keeps connections without a program (`net.ipv4.tcp_fin_timeout`).
-const DELIVERED: Duration = Duration::from_secs(60);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What carries the connections: after the end of the command the kernel delivers what it has sent.
 const CARRIER: CarrierKind = CarrierKind::Mptcp;
@@ -129,7 +129,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             }
         };
         tokio::select! {
-            _ = tokio::time::timeout(DELIVERED, holder.delivered()) => {}
+            _ = tokio::time::timeout(DELIVERY_TIMEOUT, holder.delivered()) => {}
             _ = signals.next() => {}
         }
         explanation.end().await;

@@ -10,8 +10,8 @@ const LABEL_STEP: f64 = 0.03;
 const ROOM: f64 = 3.0;
 /// Cost of a place that is covered at all, that another link crosses, and that is one step further
 /// out: texts on texts cannot be read, lines behind them do little harm.
-const COVERED: f64 = 200.0;
-const PASSED: f64 = 12.0;
+const COST_COVERED: f64 = 200.0;
+const COST_CROSSED: f64 = 12.0;
 const FURTHER: f64 = 1.0;
 /// Distances from a box at which an interface's number may be, in pixels.
 const TIP_PLACES: [f64; 6] = [13.0, 19.0, 25.0, 32.0, 40.0, 50.0];
@@ -97,7 +97,7 @@ fn best(
         let rect = Rect::around(place, width, height);
         let areas = taken.iter().map(|other| rect.overlap(other.grown(ROOM)));
         let areas = areas.filter(|area| *area > 0.0);
-        let covered: f64 = areas.map(|area| COVERED + area).sum();
+        let covered: f64 = areas.map(|area| COST_COVERED + area).sum();
         let passed = links.iter().enumerate().filter(|(at, link)| {
             let curve = &link.curve;
             *at != own
@@ -105,7 +105,7 @@ fn best(
                     .iter()
                     .any(|&t| rect.covers(curve.at(t), curve.at(t + 0.25)) > 0.0)
         });
-        let cost = covered + PASSED * passed.count() as f64 + FURTHER * rank as f64;
+        let cost = covered + COST_CROSSED * passed.count() as f64 + FURTHER * rank as f64;
         if cost < best.0 {
             best = (cost, place, covered == 0.0);
         }

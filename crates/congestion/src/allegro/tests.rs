@@ -41,7 +41,7 @@ fn the_utility_falls_where_losses_exceed_a_twentieth() {
 
 #[test]
 fn the_starting_phase_doubles_until_the_utility_falls() {
-    let mut allegro = allegro(PUBLISHED);
+    let mut allegro = allegro(PAPER_SETTINGS);
     let first = 10.0 * 1300.0 / RTT.as_secs_f64();
     let rates = run(&mut allegro, 5.0 * first, 4);
     assert_eq!(rates, [1.0, 2.0, 4.0, 8.0].map(|part| part * first));
@@ -57,8 +57,8 @@ fn the_starting_phase_doubles_until_the_utility_falls() {
 
 #[test]
 fn a_decision_tries_both_directions_twice() {
-    let mut allegro = allegro(PUBLISHED);
-    allegro.enter(Phase::deciding(LEAST_STEP), 1e6);
+    let mut allegro = allegro(PAPER_SETTINGS);
+    allegro.enter(Phase::deciding(MIN_STEP), 1e6);
     let rates = run(&mut allegro, 1e9, 4);
     for pair in rates.chunks(2) {
         let (low, high) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
@@ -79,8 +79,8 @@ fn a_decision_tries_both_directions_twice() {
 
 #[test]
 fn pairs_that_disagree_widen_the_step() {
-    let mut allegro = allegro(PUBLISHED);
-    allegro.enter(Phase::deciding(LEAST_STEP), 1e6);
+    let mut allegro = allegro(PAPER_SETTINGS);
+    allegro.enter(Phase::deciding(MIN_STEP), 1e6);
     for round in 1..8 {
         for trial in 0..TRIALS {
             let plan = allegro.next(RTT);
@@ -96,7 +96,7 @@ fn pairs_that_disagree_widen_the_step() {
         let Phase::Deciding { step, .. } = allegro.phase else {
             panic!("{:?}", allegro.phase);
         };
-        let expected = (LEAST_STEP * f64::from(round + 1)).min(MOST_STEP);
+        let expected = (MIN_STEP * f64::from(round + 1)).min(MAX_STEP);
         assert!((step - expected).abs() < 1e-9, "{step} {round}");
         assert_eq!(allegro.rate, 1e6);
     }
@@ -104,16 +104,16 @@ fn pairs_that_disagree_widen_the_step() {
 
 #[test]
 fn results_of_an_earlier_phase_change_nothing() {
-    let mut allegro = allegro(PUBLISHED);
+    let mut allegro = allegro(PAPER_SETTINGS);
     let old = allegro.next(RTT);
-    allegro.enter(Phase::deciding(LEAST_STEP), 1e6);
+    allegro.enter(Phase::deciding(MIN_STEP), 1e6);
     assert!(!allegro.judge(&on(&old, 1.0)));
     assert_eq!(allegro.rate, 1e6);
 }
 
 #[test]
 fn the_rate_does_not_grow_beyond_what_is_used() {
-    let mut allegro = allegro(PUBLISHED);
+    let mut allegro = allegro(PAPER_SETTINGS);
     let plan = allegro.next(RTT);
     let limited = Outcome {
         limited: true,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Bbr, BbrState, TOLERATED};
+use super::{Bbr, BbrState, LOSS_THRESHOLD};
 use crate::delivery::Loss;
 use crate::round::grown;
 
@@ -91,7 +91,7 @@ impl Bbr {
     /// Bytes of `sent` that may be lost without a reaction (5.5.10.2): a part of them, and what chance
     /// adds to it.
     pub(super) fn tolerated(&self, sent: u64) -> f64 {
-        let part = TOLERATED * sent as f64;
+        let part = LOSS_THRESHOLD * sent as f64;
         part + CHANCE * (part * self.mtu as f64).sqrt()
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, BbrState, KEPT};
+use super::{BETA, Bbr, BbrState};
 use crate::delivery::Sample;
 
 /// Age at which a shortest round-trip time is measured again (5.3.4.3).
@@ -65,7 +65,7 @@ pub(super) struct Aggregation {
 
 impl Aggregation {
     /// Rounds for which a maximum counts at least.
-    const ROUNDS: u64 = 5;
+    const MIN_FILTER_ROUNDS: u64 = 5;
 
     pub(super) fn new(now: Instant) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Aggregation {
             (self.last, self.present) = (0, extra);
             return;
         }
-        if round >= self.from + Self::ROUNDS {
+        if round >= self.from + Self::MIN_FILTER_ROUNDS {
             (self.from, self.last, self.present) = (round, self.present, 0);
         }
         self.present = self.present.max(extra);
@@ -149,8 +149,8 @@ impl Bbr {
         if self.short_window == u64::MAX {
             self.short_window = self.window;
         }
-        self.short_bw = self.latest_bw.max(KEPT * self.short_bw);
-        let kept = (KEPT * self.short_window as f64) as u64;
+        self.short_bw = self.latest_bw.max(BETA * self.short_bw);
+        let kept = (BETA * self.short_window as f64) as u64;
         self.short_window = self.latest_delivered.max(kept);
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Bbr, BbrState, KEPT, TOLERATED};
+use super::{BETA, Bbr, BbrState, LOSS_THRESHOLD};
 use crate::delivery::{Loss, Sample};
 use crate::round::grown;
 
@@ -10,9 +10,9 @@ use crate::round::grown;
 const WAIT: Duration = Duration::from_secs(2);
 const MORE_WAIT: Duration = Duration::from_secs(1);
 /// Rounds between two probes at most, so that flows of Reno get their share (5.3.3.5.3).
-const MOST_ROUNDS: u64 = 62;
+const MAX_PROBE_ROUNDS: u64 = 62;
 /// Doublings of the growth of the long-term window, at most.
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_DOUBLINGS: u32 = 30;
 
 impl Bbr {
     /// Goes on in the cycle (5.3.3.6).
@@ -75,7 +75,7 @@ impl Bbr {
     /// Doubles, each round, the packets by which the long-term window grows.
     fn raise_slope(&mut self) {
         let packets = 1u64 << self.up_rounds;
-        self.up_rounds = (self.up_rounds + 1).min(MOST_DOUBLINGS);
+        self.up_rounds = (self.up_rounds + 1).min(MAX_DOUBLINGS);
         self.up_cost = (self.window / packets).max(1);
     }
 
@@ -132,7 +132,7 @@ impl Bbr {
         self.latest_delivered = 0;
         self.up_cost = u64::MAX;
         self.rounds_since_probe = self.random.u64(0..2);
-        self.most_rounds = MOST_ROUNDS + self.random.u64(0..2);
+        self.most_rounds = MAX_PROBE_ROUNDS + self.random.u64(0..2);
         self.probe_wait = WAIT + MORE_WAIT.mul_f64(self.random.f64());
         self.cycle_at = now;
         self.stopping = true;
@@ -147,9 +147,9 @@ impl Bbr {
             // What was in flight when the tolerated part was reached.
             let before = loss.in_flight_then.saturating_sub(loss.bytes);
             let lost = loss.lost.saturating_sub(loss.bytes) as f64;
-            let more = (self.tolerated(before) - lost) / (1.0 - TOLERATED);
+            let more = (self.tolerated(before) - lost) / (1.0 - LOSS_THRESHOLD);
             let target = self.holds(self.bw, 1.0).min(self.window) as f64;
-            self.long_window = (before as f64 + more).max(KEPT * target) as u64;
+            self.long_window = (before as f64 + more).max(BETA * target) as u64;
         }
         if self.state == BbrState::Up {
             self.start_down(now);

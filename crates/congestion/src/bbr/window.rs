@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, BbrState, HEADROOM, LEAST, SPREAD};
+use super::{Bbr, BbrState, HEADROOM, MIN_WINDOW_PACKETS, SPREAD};
 use crate::delivery::Sample;
 use crate::quantum::quantum;
 
@@ -16,7 +16,7 @@ impl Bbr {
     }
 
     pub(super) fn least(&self) -> u64 {
-        LEAST * self.mtu
+        MIN_WINDOW_PACKETS * self.mtu
     }
 
     /// A window with room for the batches in which packets are sent and acknowledged (5.6.4.2).

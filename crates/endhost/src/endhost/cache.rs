@@ -16,7 +16,7 @@ use crate::path::Path;
 use crate::service::{Freshness, SourceError};
 
 /// Interval of requests for watched paths, and for all paths while an outage lasts.
-const WATCHED: Duration = Duration::from_secs(1);
+const WATCHED_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval is longer where there are so many that requests would be closer together than this.
 const SPACING: Duration = Duration::from_millis(10);
 /// Intervals are shorter by up to this part, each by another, so that requests that began together do
@@ -24,7 +24,7 @@ const SPACING: Duration = Duration::from_millis(10);
 const JITTER: f64 = 0.125;
 /// Interval of requests for other paths in use; also the age up to which a cached answer is
 /// returned.
-const UNWATCHED: Duration = Duration::from_secs(60);
+const UNWATCHED_INTERVAL: Duration = Duration::from_secs(60);
 /// Time after which paths that are not in use are removed.
 const FORGET: Duration = Duration::from_secs(300);
 /// New paths are requested this long before the first of the old ones expires, or when half of its
@@ -71,7 +71,9 @@ pub(super) struct Destination {
 impl Destination {
     /// Whether the last answer is recent.
     pub(super) fn is_fresh(&self) -> bool {
-        let recent = self.asked.is_some_and(|asked| asked.elapsed() < UNWATCHED);
+        let recent = self
+            .asked
+            .is_some_and(|asked| asked.elapsed() < UNWATCHED_INTERVAL);
         self.answered && recent
     }
 
@@ -88,12 +90,14 @@ impl Destination {
         };
         let interval = match self.is_frequent(down) {
             true => often,
-            false => UNWATCHED,
+            false => UNWATCHED_INTERVAL,
         };
         let regular = asked + interval.mul_f64(1.0 - self.early);
         let regular = self.held_until.map_or(regular, |until| until.min(regular));
         match self.renew {
-            Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Freshness::New),
+            Some((_, renew)) if renew <= regular => {
+                (renew.max(asked + WATCHED_INTERVAL), Freshness::New)
+            }
             _ => (regular, Freshness::Cached),
         }
     }
@@ -288,7 +292,7 @@ impl PathCache {
                 continue;
             }
             // An answer in time makes the next request due no sooner than this.
-            let soonest = now + WATCHED.mul_f64(1.0 - JITTER);
+            let soonest = now + WATCHED_INTERVAL.mul_f64(1.0 - JITTER);
             let due = match destination.asking {
                 0 => match destination.due(down, often, now) {
                     (due, freshness) if due <= now => {
@@ -311,7 +315,7 @@ impl PathCache {
         let all = self.destinations.values();
         let frequent = all.filter(|one| one.is_frequent(down)).count();
         let frequent = u32::try_from(frequent).unwrap_or(u32::MAX);
-        WATCHED.max(SPACING.saturating_mul(frequent))
+        WATCHED_INTERVAL.max(SPACING.saturating_mul(frequent))
     }
 
     /// Counts a request for `dst` that begins.

@@ -10,7 +10,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use crate::sync::lock;
 
 /// How long an answer is used before the next request: a control service serves many hosts.
-const RECENT: Duration = Duration::from_secs(5);
+const MAX_ANSWER_AGE: Duration = Duration::from_secs(5);
 
 /// The segments between two ASes; AS number 0 stands for all core ASes of an ISD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ impl SegmentCache {
         let answers = lock(&self.0);
         answers
             .get(&question)
-            .is_some_and(|answer| answer.at.elapsed() < RECENT)
+            .is_some_and(|answer| answer.at.elapsed() < MAX_ANSWER_AGE)
     }
 
     /// Whether there was an answer to any of `questions`, even an empty one.

@@ -210,8 +210,8 @@ proptest! {
         if let Ok(answer) = SegmentsResponse::decode_from_slice(&bytes)
             && let Ok(found) = control::read(answer, |_, _| Ok(()))
         {
-            let paths = combine(&found, isd_as("1-ff00:0:7"), isd_as("1-ff00:0:5"), MOST_PATHS);
-            prop_assert!(paths.len() <= MOST_PATHS);
+            let paths = combine(&found, isd_as("1-ff00:0:7"), isd_as("1-ff00:0:5"), MAX_PATHS);
+            prop_assert!(paths.len() <= MAX_PATHS);
         }
     }
 }

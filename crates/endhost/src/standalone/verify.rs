@@ -21,7 +21,7 @@ use crate::service::Caller;
 use crate::sync::lock;
 
 /// Most TRCs fetched to catch up with an ISD; a larger gap requires installing its TRC by hand.
-const MOST_UPDATES: u64 = 16;
+const MAX_TRC_UPDATES: u64 = 16;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -61,7 +61,7 @@ impl Verifier {
                     trusted.verify_segment(segment, now)
                     && wanted.base == known.base
                 {
-                    let last = wanted.serial.min(known.serial + MOST_UPDATES);
+                    let last = wanted.serial.min(known.serial + MAX_TRC_UPDATES);
                     updates
                         .extend((known.serial + 1..=last).map(|serial| TrcId { serial, ..known }));
                 }

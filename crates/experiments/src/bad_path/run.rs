@@ -32,7 +32,7 @@ const DELAY: Duration = Duration::from_millis(5);
 const GOOD: u16 = 2;
 const PATHS: u16 = 3;
 /// The start of a run, which does not count.
-const SETTLED: Duration = Duration::from_secs(3);
+const WARM_UP: Duration = Duration::from_secs(3);
 /// A run that takes this many times longer than over the good paths has failed, after `GRACE`.
 const SLOWEST: u32 = 10;
 const GRACE: Duration = Duration::from_secs(30);
@@ -155,7 +155,7 @@ impl Experiment for BadPath {
             facts: vec![
                 ("rate_mbit", rate_mbit.into()),
                 ("round_trip_ms", round_trip_ms.into()),
-                ("settled_seconds", SETTLED.as_secs_f64().into()),
+                ("settled_seconds", WARM_UP.as_secs_f64().into()),
                 ("seconds", self.time.as_secs_f64().into()),
                 ("repeat", self.repeat.into()),
             ],
@@ -202,7 +202,7 @@ fn ratio(row: &Row<'_, BadPath>) -> Option<f64> {
 impl BadPath {
     /// What the limits of the good links carry in a run, headers included.
     fn bytes(&self) -> u64 {
-        let seconds = (SETTLED + self.time).as_secs_f64();
+        let seconds = (WARM_UP + self.time).as_secs_f64();
         (f64::from(GOOD) * self.rate as f64 * seconds / 8.0) as u64
     }
 
@@ -254,7 +254,7 @@ impl Runner<'_> {
                 _ => Ok(std::future::pending::<Infallible>().await),
             }
         };
-        let patience = SLOWEST * (SETTLED + self.bad_path.time) + GRACE;
+        let patience = SLOWEST * (WARM_UP + self.bad_path.time) + GRACE;
         tokio::select! {
             facts = tokio::time::timeout(patience, self.transfer(transfer)) => {
                 let late = |_| ExperimentError::Step(format!("it did not end within {patience:?}"));
@@ -265,7 +265,7 @@ impl Runner<'_> {
     }
 
     async fn transfer(&self, transfer: Transfer) -> Result<Facts, ExperimentError> {
-        let settled = SETTLED.as_secs_f64();
+        let settled = WARM_UP.as_secs_f64();
         let (samples, end) = match transfer {
             Transfer::Get => self.get().await?,
             Transfer::Send => self.send().await?,
@@ -315,7 +315,7 @@ impl Runner<'_> {
         let shims = self.stage.shims_up(ends, self.folder, &[PORT], args.into());
         let shims = shims.await?;
         let addresses = (listen, Some(SocketAddr::new(ShimPair::MAPPED, PORT)));
-        let time = SETTLED + self.bad_path.time;
+        let time = WARM_UP + self.bad_path.time;
         let sent = self.stage.plain_tcp_to(ends, addresses, time);
         let samples = sent.await?;
         shims.down().await?;

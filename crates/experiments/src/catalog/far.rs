@@ -9,11 +9,11 @@ use crate::stage::has_congestion_control;
 /// Rate of the links of [`distance`], in Mbit/s.
 const FAR: f64 = 1000.0;
 /// Seconds of a far download that do not count: two connections and slow start.
-const SETTLED: f64 = 10.0;
+const WARM_UP_SECONDS: f64 = 10.0;
 /// Bytes for each path of a far download: about 20 s.
 const FAR_BYTES: u64 = 2000 * MB;
 /// Rate of the link of [`fairness`], in Mbit/s.
-const SHARED: f64 = 100.0;
+const SHARED_LINK_RATE: f64 = 100.0;
 /// Seconds by which one of two flows precedes the other.
 const LEAD: f64 = 5.0;
 
@@ -47,7 +47,7 @@ pub(super) fn distance() -> Result<DownloadExperiment, ExperimentError> {
         variants.push(variant(DELAYS[2], loss, 2)?);
     }
     Ok(DownloadExperiment {
-        settled: Some(SETTLED),
+        settled: Some(WARM_UP_SECONDS),
         ..DownloadExperiment::new(
             "distance",
             "1 Gbit/s at three round-trip times and three rates of loss, at the longest over two paths too; goodput after the first 10 s",
@@ -62,7 +62,7 @@ pub(super) fn fairness() -> Result<DownloadExperiment, ExperimentError> {
     let mut variants = Vec::new();
     let bbr = has_congestion_control("bbr").then_some("bbr");
     for (millis, delay) in BESIDE {
-        let network = behind(LinkSpec::new(SHARED, millis))?;
+        let network = behind(LinkSpec::new(SHARED_LINK_RATE, millis))?;
         for algorithm in ["cubic"].into_iter().chain(bbr) {
             for (order, lead) in [("after", -LEAD), ("before", LEAD)] {
                 let name = format!("{algorithm}-{order}{delay}");

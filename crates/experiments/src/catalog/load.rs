@@ -10,7 +10,7 @@ use crate::network::{LinkSpec, congested, parallel};
 use crate::papers::{self, congestion, fig5};
 
 /// Limit of the links of [`congest`], in Mbit/s.
-const CONGESTED: f64 = 40.0;
+const CONGESTED_LINK_RATE: f64 = 40.0;
 
 pub(super) fn fig5() -> Result<DownloadExperiment, ExperimentError> {
     let rows = [
@@ -123,7 +123,7 @@ pub(super) fn unequal() -> Result<DownloadExperiment, ExperimentError> {
 
 /// Cross traffic with this share of the limit on one of two paths, or on both.
 pub(super) fn congest(both: bool, share: f64) -> Result<DownloadExperiment, ExperimentError> {
-    let rate = (CONGESTED * share * 1e6) as u64;
+    let rate = (CONGESTED_LINK_RATE * share * 1e6) as u64;
     let (name, about, two_paths, headline, paper_ratio) = match both {
         true => (
             "congest-both",
@@ -146,7 +146,7 @@ pub(super) fn congest(both: bool, share: f64) -> Result<DownloadExperiment, Expe
         ("one-path", Some(("shortest", 1)), None),
         ("two-paths", Some(("disjoint", 2)), Some(two_paths)),
     ];
-    let mut variants = compared(&congested(CONGESTED)?, FIG4, &rows)?;
+    let mut variants = compared(&congested(CONGESTED_LINK_RATE)?, FIG4, &rows)?;
     let ends = ["1-ff00:0:111#1", "1-ff00:0:111#2"];
     for end in &ends[..1 + usize::from(both)] {
         let interface: Interface = end.parse().during(end)?;

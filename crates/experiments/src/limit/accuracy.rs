@@ -12,13 +12,13 @@ use crate::error::ExperimentError;
 /// The limits, in bit/s.
 pub const LIMITS: [u64; 3] = [500_000, 10_000_000, 1_000_000_000];
 /// Below this rate windows are longer, and the traffic before them.
-const SLOW: u64 = 1_000_000;
+const SLOW_RATE: u64 = 1_000_000;
 const SLOWER: u32 = 3;
 /// Above this rate datagrams are handed over several at once: one by one the processor does not keep the
 /// queue full.
 const FAST: u64 = 100_000_000;
 /// Traffic before a window: the burst is over.
-const BEFORE: Duration = Duration::from_secs(1);
+const WARM_UP: Duration = Duration::from_secs(1);
 /// Time between two looks whether packets wait.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -59,8 +59,8 @@ impl Case {
         };
         let load = Load::start(bed, direction, ip, 0, kind)?;
         let mut counter = Counter::open(direction)?;
-        let times = if limit < SLOW { SLOWER } else { 1 };
-        std::thread::sleep(BEFORE * times);
+        let times = if limit < SLOW_RATE { SLOWER } else { 1 };
+        std::thread::sleep(WARM_UP * times);
         let begin = counter.at_frame()?;
         let received = (load.received(), Instant::now());
         let (mut looks, mut waited) = (0, 0);

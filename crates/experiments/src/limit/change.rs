@@ -20,7 +20,7 @@ const FRAME: u64 = 1442;
 /// How often a limit is changed, and the time from one change to the next.
 pub const CHANGES: usize = 100;
 const EVERY: Duration = Duration::from_millis(20);
-const BEFORE: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Sends over a link at half its limit while the limit of another of `links` links is changed `changes`
 /// times, in as long a time if not at all. To be called inside the attachment point.
@@ -37,7 +37,7 @@ pub fn measure(
         rate: Some(LIMIT / 2 * LENGTH as u64 / FRAME),
     };
     let load = Load::start(bed, Way::Egress, IpVersion::V4, 0, kind)?;
-    std::thread::sleep(BEFORE);
+    std::thread::sleep(WARM_UP);
     for longest in [&load.tally.delay, &load.tally.gap] {
         longest.store(0, Ordering::Relaxed);
     }

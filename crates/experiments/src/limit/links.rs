@@ -14,7 +14,7 @@ pub const HIGH: u64 = 100_000_000_000;
 /// Bytes of payload of a datagram.
 const LENGTH: usize = 1400;
 /// Traffic before the measurement.
-const BEFORE: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(500);
 
 /// The far ends of `count` links; those with traffic are spread over all, the last one among them.
 pub fn addresses(count: usize) -> Vec<IpAddr> {
@@ -59,7 +59,7 @@ pub fn throughput(
     let start = |number| Load::start(bed, way, IpVersion::V4, number, kind);
     let loads = (0..USED).map(start).collect::<Result<Vec<_>, _>>()?;
     let all = || loads.iter().map(Load::received).sum::<u64>();
-    std::thread::sleep(BEFORE);
+    std::thread::sleep(WARM_UP);
     let (begin, before) = (Instant::now(), all());
     std::thread::sleep(time);
     let bits = 8 * (all() - before);

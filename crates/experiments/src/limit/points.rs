@@ -17,7 +17,7 @@ pub const LIMIT: u64 = 500_000;
 /// The rate that is offered while the size changes.
 pub const OFFERED: u64 = 2_000_000;
 /// Traffic before the first sample, at least.
-const BEFORE: Duration = Duration::from_secs(2);
+const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Traffic before the first sample: what exceeds the limit has filled the queue, and what waited when the
 /// first packet was dropped has left. Until then all that arrives was sent before there were losses.
@@ -27,7 +27,7 @@ fn settling_time(offered: u64) -> Duration {
         None | Some(0) => 0.0,
         Some(excess) => queue / excess as f64 + queue / LIMIT as f64,
     };
-    BEFORE.max(Duration::from_secs_f64(settles + 1.0))
+    WARM_UP.max(Duration::from_secs_f64(settles + 1.0))
 }
 
 /// A point of a figure.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn samples_begin_when_the_queue_has_been_full_for_its_length() {
-        assert_eq!(settling_time(LIMIT), BEFORE);
+        assert_eq!(settling_time(LIMIT), WARM_UP);
         // 2.1 Mbit fill in 1.4 s, and leave in 4.2 s.
         assert_eq!(settling_time(OFFERED).as_secs(), 6);
     }

@@ -22,7 +22,7 @@ const SIZE_STEP: usize = 1000;
 const RATES: std::ops::RangeInclusive<u64> = 100_000..=1_000_000;
 const RATE_STEP: usize = 100_000;
 /// The size at which datagrams are fragmented (004, Figure 6.6).
-const LARGE: usize = 10_000;
+const FRAGMENTED_SIZE: usize = 10_000;
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl LimitBench {
         }
         if has(Part::Rate) {
             let points = |ip: IpVersion| {
-                let sizes = [LARGE, ip.full_datagram()].into_iter();
+                let sizes = [FRAGMENTED_SIZE, ip.full_datagram()].into_iter();
                 let rates = || every(RATES.step_by(RATE_STEP), self.every);
                 sizes
                     .flat_map(|size| rates().map(move |rate| (size, rate)))

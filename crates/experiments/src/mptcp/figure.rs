@@ -27,7 +27,7 @@ const BAR_ROW: i32 = 24;
 const NAME: i32 = 226;
 const BAR: (i32, i32) = (234, 524);
 /// Half the height of a bar, and half the width of the ends of a deviation.
-const HALF: i32 = 7;
+const HALF_HEIGHT: i32 = 7;
 const END: i32 = 4;
 /// Length of a dash of a ceiling and of the paper's values, and of the gap after it.
 const CEILING: (i32, i32) = (8, 5);
@@ -229,7 +229,7 @@ fn set_up(rows: &[SetUpRow], area: &Area<'_>) -> Drawn {
         };
         let name = format!("{}{which}", row.carrier.about());
         text(area, (NAME, y), (12, BLACK), HPos::Right, &name)?;
-        let corners = [(BAR.0, y - HALF), (x(row.ms), y + HALF)];
+        let corners = [(BAR.0, y - HALF_HEIGHT), (x(row.ms), y + HALF_HEIGHT)];
         area.draw(&Rectangle::new(corners, colour(row.carrier).filled()))?;
         let ends = [(x(row.least_ms), y), (x(row.most_ms), y)];
         area.draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;

@@ -27,7 +27,7 @@ const GOODPUT: (i32, i32) = (130, 330);
 const CPU: (i32, i32) = (580, 290);
 const NAME: i32 = 122;
 /// Half the height of a bar.
-const HALF: i32 = 7;
+const HALF_HEIGHT: i32 = 7;
 
 /// Draws the figure; returns an SVG document.
 ///
@@ -141,7 +141,7 @@ impl Picture<'_, '_> {
     }
 
     fn bar(&self, y: i32, from: i32, to: i32, colour: RGBColor) -> Drawn {
-        let corners = [(from, y - HALF), (to, y + HALF)];
+        let corners = [(from, y - HALF_HEIGHT), (to, y + HALF_HEIGHT)];
         Ok(self.area.draw(&Rectangle::new(corners, colour.filled()))?)
     }
 

@@ -8,7 +8,7 @@ use hawser_endhost::patience::Patience;
 /// have to be answered are sent every quarter of a second.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The same in round trips.
-const ROUND_TRIPS: u32 = 4;
+const SILENCE_ROUND_TRIPS: u32 = 4;
 
 /// What changes about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Health {
             self.silence = Patience::new(now);
             return std::mem::take(&mut self.is_silent).then_some(Change::Recovered);
         }
-        let limit = SILENCE.max(rtt * ROUND_TRIPS);
+        let limit = SILENCE.max(rtt * SILENCE_ROUND_TRIPS);
         let silent = self.silence.is_over(limit, now) && !self.is_silent;
         self.is_silent |= silent;
         silent.then_some(Change::Silent)

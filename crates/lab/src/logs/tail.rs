@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::bounded::aside;
 
 /// Maximum length of a line in bytes; a longer one is returned in parts.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE_LENGTH: usize = 64 << 10;
 
 /// A reader of one log, from its beginning.
 #[derive(Debug)]
@@ -67,11 +67,11 @@ impl Tail {
     fn lines(&mut self, bytes: Vec<u8>) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         for line in bytes.split_inclusive(|b| *b == b'\n') {
-            if !line.ends_with(b"\n") && line.len() < LONGEST {
+            if !line.ends_with(b"\n") && line.len() < MAX_LINE_LENGTH {
                 self.part = line.to_vec();
                 break;
             }
-            for piece in line.chunks(LONGEST) {
+            for piece in line.chunks(MAX_LINE_LENGTH) {
                 let text = String::from_utf8_lossy(piece);
                 let text = text.trim_end_matches(['\n', '\r']);
                 if let Some(time) = time_of(text) {

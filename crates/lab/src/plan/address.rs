@@ -31,7 +31,7 @@ pub(super) fn host6(index: usize) -> Ipv6Addr {
 
 /// The address of the border router with the number `router`, from 0, of the AS at `index`.
 pub(super) fn service(index: usize, router: usize, underlay: Underlay) -> IpAddr {
-    // The plan has at most `MOST_ROUTERS` routers per AS.
+    // The plan has at most `MAX_ROUTERS` routers per AS.
     let last = SERVICE - router as u8;
     match underlay {
         Underlay::Ipv4 => inside(index, last).into(),
@@ -77,7 +77,7 @@ fn of_pair(index: u32, side: Side) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{MOST_ASES, MOST_LINKS, MOST_ROUTERS};
+    use crate::plan::{MAX_ASES, MAX_LINKS, MAX_ROUTERS};
 
     #[test]
     fn addresses_of_ases() {
@@ -87,10 +87,10 @@ mod tests {
         let service = |index, router, underlay| service(index, router, underlay).to_string();
         assert_eq!(service(1, 0, Underlay::Ipv4), "10.0.2.254");
         assert_eq!(service(1, 1, Underlay::Ipv6), "fd00:0:0:2::fd");
-        let last = MOST_ASES - 1;
+        let last = MAX_ASES - 1;
         assert_eq!(service(last, 0, Underlay::Ipv4), "10.127.255.254");
         assert_eq!(
-            service(last, MOST_ROUTERS - 1, Underlay::Ipv4),
+            service(last, MAX_ROUTERS - 1, Underlay::Ipv4),
             "10.127.255.2"
         );
         assert_eq!(host6(last).to_string(), "fd00:0:0:7fff::1");
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(link(0, Side::A).to_string(), "10.128.0.0");
         assert_eq!(link(2, Side::B).to_string(), "10.128.0.5");
         assert_eq!(link6(2, Side::B).to_string(), "fd00:0:1::5");
-        let last = (MOST_LINKS - 1) as u32;
+        let last = (MAX_LINKS - 1) as u32;
         assert_eq!(link(last, Side::B).to_string(), "10.255.255.255");
     }
 }

@@ -4,8 +4,8 @@ use super::layout::{EndPlan, Mac};
 
 /// Lowest index of the devices that plain IP is diverted to, and of those where the emulator
 /// receives it: above those of all interfaces.
-const FIRST_TO: u32 = 100_000;
-const FIRST_AT: u32 = 200_000;
+const MIN_TO_INDEX: u32 = 100_000;
+const MIN_AT_INDEX: u32 = 200_000;
 
 /// The mark of packets that the emulator sends, which are not diverted again: HW in ASCII, as in the
 /// handles of limits.
@@ -34,7 +34,7 @@ pub(crate) fn held_device(id: u16) -> String {
 impl EndPlan {
     /// The devices to which plain IP for this end of a link is diverted.
     pub fn held(&self) -> HeldPlan {
-        let id = self.index - super::FIRST_INDEX;
+        let id = self.index - super::MIN_INDEX;
         let mac = |kind| {
             let mut mac = self.mac;
             mac[1] = kind;
@@ -42,7 +42,7 @@ impl EndPlan {
         };
         HeldPlan {
             devices: [format!("hold{id}"), held_device(id as u16)],
-            indices: [FIRST_TO + id, FIRST_AT + id],
+            indices: [MIN_TO_INDEX + id, MIN_AT_INDEX + id],
             macs: [mac(0x69), mac(0x6a)],
         }
     }

@@ -171,7 +171,7 @@ fn networks_beyond_the_bounds_are_refused() {
     let mut network = Network::parse(TOPO).unwrap();
     let template = network.links[0].clone();
     network.links.clear();
-    for id in 1..=MOST_ROUTERS as u16 + 1 {
+    for id in 1..=MAX_ROUTERS as u16 + 1 {
         let mut link = template.clone();
         (link.a.id, link.b.id) = (id, id);
         link.a.router = format!("R{id}");

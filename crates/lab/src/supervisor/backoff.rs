@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 /// The first wait, which is short: a service that is killed once is restarted almost at once.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
 /// The longest wait, for a service that fails each time.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// After a run of at least this time the backoff is reset.
 const STEADY: Duration = Duration::from_secs(10);
 
@@ -16,7 +16,7 @@ pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(FIRST_WAIT)
+        Self(MIN_BACKOFF)
     }
 }
 
@@ -27,7 +27,7 @@ impl Backoff {
             *self = Self::default();
         }
         let wait = self.0;
-        self.0 = (wait * 2).min(LONGEST);
+        self.0 = (wait * 2).min(MAX_BACKOFF);
         wait
     }
 }
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn the_wait_doubles_and_is_reset_after_a_long_run() {
         let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..12).map(|_| backoff.next(FIRST_WAIT)).collect();
-        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]);
+        let waits: Vec<_> = (0..12).map(|_| backoff.next(MIN_BACKOFF)).collect();
+        assert_eq!(waits[..3], [MIN_BACKOFF, MIN_BACKOFF * 2, MIN_BACKOFF * 4]);
         assert!(waits.is_sorted());
-        assert_eq!(waits[11], LONGEST);
-        assert_eq!(backoff.next(STEADY), FIRST_WAIT);
-        assert_eq!(backoff.next(Duration::ZERO), FIRST_WAIT * 2);
+        assert_eq!(waits[11], MAX_BACKOFF);
+        assert_eq!(backoff.next(STEADY), MIN_BACKOFF);
+        assert_eq!(backoff.next(Duration::ZERO), MIN_BACKOFF * 2);
     }
 }

@@ -13,7 +13,7 @@ const AGE: Duration = Duration::from_secs(5);
 /// Measurements in a row after which a path is lossy.
 const LOSSY: u32 = 2;
 /// Measurements in a row without too much loss after which a path that was held counts as any other.
-const TRUSTED: u32 = 128;
+const TRUST_MEASUREMENTS: u32 = 128;
 /// For how long a path is held, at first and at last: doubled with each hold.
 const HELD: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(32)];
 
@@ -53,7 +53,7 @@ impl Loss {
             true => (self.lossy + 1, 0),
             false => (0, self.clean + 1),
         };
-        if self.clean >= TRUSTED {
+        if self.clean >= TRUST_MEASUREMENTS {
             self.held_for = None;
         }
     }

@@ -8,7 +8,7 @@ use super::assignment::{Assignment, Change, Offered};
 use crate::{Decision, Fingerprint, Path, Sense, SenseOptions, Verdict};
 
 /// Most paths that are considered for a trial at a time; more would not be tried for minutes.
-const CONSIDERED: usize = 256;
+const MAX_CONSIDERED: usize = 256;
 
 /// An [`Assignment`] whose paths are tried, one at a time, beside others with which they share
 /// interfaces, and stay in use while those lose nothing ([`Sense`]; 001, section VIII).
@@ -169,7 +169,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
             }
         }
         open.sort_unstable();
-        open.truncate(CONSIDERED);
+        open.truncate(MAX_CONSIDERED);
         open.into_iter()
             .map(|(.., given)| (given, self.assignment.sharing(given.0, given.1)))
             .collect()

@@ -7,7 +7,7 @@ use crate::predicate::Predicate;
 use crate::{Interface, Path};
 
 /// Most entries of a list: more than any list needs.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Which interfaces a path may cross. For each interface, the first entry that matches it decides.
 /// A path is allowed when all its interfaces are.
@@ -59,7 +59,7 @@ pub enum AclError {
         extra: AclEntry,
     },
     /// The list has too many entries.
-    #[error("an ACL of {entries} entries: at most {MOST_ENTRIES} are read")]
+    #[error("an ACL of {entries} entries: at most {MAX_ENTRIES} are read")]
     TooLong {
         /// Number of entries.
         entries: usize,
@@ -72,7 +72,7 @@ impl Acl {
     /// # Errors
     /// When the last entry is not a default, another one is, or there are more than 10,000.
     pub fn new(entries: Vec<AclEntry>) -> Result<Self, AclError> {
-        if entries.len() > MOST_ENTRIES {
+        if entries.len() > MAX_ENTRIES {
             let entries = entries.len();
             return Err(AclError::TooLong { entries });
         }

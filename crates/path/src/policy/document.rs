@@ -12,11 +12,11 @@ use super::written::{Document, Written};
 use crate::Sequence;
 
 /// Most nested levels of `extends` and `options` below a policy.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Most rules of a policy, including those of its options: nested options let a short document
 /// describe many rules.
-const MOST_RULES: usize = 10_000;
+const MAX_RULES: usize = 10_000;
 
 /// Named policies, as a document lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,10 +144,10 @@ impl<'a> Resolver<'a> {
         depth: usize,
     ) -> Result<Whole, PolicyError> {
         let too_deep = || {
-            let why = format!(" leads over more than {MOST_DEPTH} steps of extends and options");
+            let why = format!(" leads over more than {MAX_DEPTH} steps of extends and options");
             wrong(within, why)
         };
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let mut whole = own(within, written)?;
@@ -179,12 +179,12 @@ impl<'a> Resolver<'a> {
             whole.inherit(extended);
         }
         whole.depth += 1;
-        if whole.depth > MOST_DEPTH {
+        if whole.depth > MAX_DEPTH {
             return Err(too_deep());
         }
         match whole.rules.saturating_add(whole.option_rules) {
-            rules if rules > MOST_RULES => {
-                let most = format!("at most {MOST_RULES} are applied");
+            rules if rules > MAX_RULES => {
+                let most = format!("at most {MAX_RULES} are applied");
                 let why = format!(" has {rules} rules with those of its options: {most}");
                 Err(wrong(within, why))
             }

@@ -8,7 +8,7 @@ use super::program::{self, Step};
 use crate::predicate::{Interfaces, Predicate};
 
 /// Most tokens of a sequence: more than any path needs. Also bounds the nesting of parentheses.
-const MOST_TOKENS: usize = 1000;
+const MAX_TOKENS: usize = 1000;
 
 /// Why a text is not a sequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum SequenceError {
         why: String,
     },
     /// The text has too many tokens.
-    #[error("a sequence of {tokens} parts: at most {MOST_TOKENS} are read")]
+    #[error("a sequence of {tokens} parts: at most {MAX_TOKENS} are read")]
     TooLong {
         /// Number of tokens.
         tokens: usize,
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
             at += length;
         }
         match parser.tokens.len() {
-            tokens if tokens > MOST_TOKENS => Err(SequenceError::TooLong { tokens }),
+            tokens if tokens > MAX_TOKENS => Err(SequenceError::TooLong { tokens }),
             _ => Ok(parser),
         }
     }

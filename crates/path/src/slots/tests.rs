@@ -291,7 +291,7 @@ proptest! {
             for (n, slots) in waits.iter_mut().enumerate() {
                 let waits = waiting.contains(&(n as u8));
                 *slots = if waits { *slots + 1 } else { 0 };
-                prop_assert!(*slots <= MOST_SLOTS, "{} waited {} slots", n, slots);
+                prop_assert!(*slots <= MAX_SLOTS, "{} waited {} slots", n, slots);
             }
         }
     }

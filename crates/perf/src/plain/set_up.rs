@@ -13,7 +13,7 @@ use crate::error::PerfError;
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Longest wait for a route to the server, and the time between two attempts.
-const ROUTED: Duration = Duration::from_secs(10);
+const ROUTE_TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPT: Duration = Duration::from_millis(10);
 
 /// How long the parts of one connection took, in seconds since its program began to connect.
@@ -59,7 +59,7 @@ fn echo(mut tcp: TcpStream) -> io::Result<()> {
 /// [`PerfError::System`] when the server cannot be reached, or does not answer.
 pub fn set_up(to: SocketAddr, count: u16) -> Result<Vec<SetUp>, PerfError> {
     let mut done = Vec::with_capacity(count.into());
-    let deadline = Instant::now() + ROUTED;
+    let deadline = Instant::now() + ROUTE_TIMEOUT;
     while done.len() < count.into() {
         match connect(to) {
             Ok(times) => done.push(times),

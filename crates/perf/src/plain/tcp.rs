@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::SAMPLED;
+use super::MIN_SAMPLE_INTERVAL;
 use crate::error::PerfError;
 use crate::message::Received;
 
@@ -50,7 +50,7 @@ pub fn receive(
         }
         time = first.get_or_insert_with(Instant::now).elapsed();
         if time >= due {
-            due = time + SAMPLED;
+            due = time + MIN_SAMPLE_INTERVAL;
             samples.push((time.as_secs_f64(), bytes));
         }
     }

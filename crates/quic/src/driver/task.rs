@@ -16,7 +16,7 @@ use super::workers::Workers;
 use super::{Begun, BegunSender, Driver, Received, address_of, lock};
 
 /// Receives before connections may answer. More would only fill the caches.
-const ROUNDS: usize = 4;
+const MAX_RECEIVES: usize = 4;
 /// Payloads are copied into blocks of this size, in bytes. A whole block is kept for what the protocol
 /// keeps of one of them; stream data is copied out at once, so that is little.
 const BLOCK: usize = 16 << 10;
@@ -152,7 +152,7 @@ impl Task {
 
     /// Hands what has arrived to the connections that it is for. Returns how many packets.
     fn receive(&mut self) -> io::Result<usize> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_RECEIVES {
             match self.receiver.try_receive() {
                 Ok(()) => self.sort(Instant::now()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -236,7 +236,7 @@ mod tests {
     use crate::transport::{Config, MIN_MTU, Mtu};
 
     /// Longest wait for what must happen, far longer than it takes.
-    const LONGEST: Duration = Duration::from_secs(60);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     async fn task() -> Task {
         let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
@@ -266,7 +266,7 @@ mod tests {
         let task = task().await;
         change(&task.driver);
         let waiting = tokio::task::spawn_blocking(move || task.rest(false, Instant::now()));
-        let waited = tokio::time::timeout(LONGEST, waiting).await;
+        let waited = tokio::time::timeout(TEST_TIMEOUT, waiting).await;
         waited.expect("the thread looks again").unwrap().unwrap();
     }
 

@@ -13,7 +13,7 @@ use super::{Driver, Received, lock};
 
 /// Most batches that wait for a thread. The one that receives waits for more room, and the socket's
 /// buffer drops what it does not hold.
-const WAITING: usize = 64;
+const MAX_WAITING_BATCHES: usize = 64;
 
 /// Packets for one connection, in order.
 struct Batch {
@@ -113,7 +113,7 @@ impl Worker {
 
     fn add(&self, batch: Batch) {
         let queue = lock(&self.queue);
-        let full = |queue: &mut Queue| queue.batches.len() >= WAITING && !queue.closed;
+        let full = |queue: &mut Queue| queue.batches.len() >= MAX_WAITING_BATCHES && !queue.closed;
         let queue = self.changed.wait_while(queue, full);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
         if queue.closed {

@@ -8,7 +8,7 @@ use hawser_topology::Bfd;
 use super::packet::{Control, SessionState};
 
 /// Shortest interval to announce while the session is down (RFC 5880, section 6.8.3).
-const SLOW: Duration = Duration::from_secs(1);
+const MIN_DOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shortest interval between packets: a wrong unit in a file must not cost all CPU time.
 const FAST: Duration = Duration::from_millis(1);
@@ -116,7 +116,7 @@ impl Session {
         // scionproto's router may announce less, and restarts its interval when it leaves Down:
         // with a multiplier of 1 its next packet would always be late.
         if packet.state == SessionState::Down {
-            interval = interval.max(SLOW);
+            interval = interval.max(MIN_DOWN_INTERVAL);
         }
         self.detection = (u32::from(packet.detect_mult) * interval).min(LONGEST_DETECTION);
         self.expires = Some(now + self.detection);
@@ -211,7 +211,9 @@ impl Session {
     /// (Init), not only once both ends do (Up); that brings links up a second earlier.
     fn desired_min_tx(&self) -> Duration {
         match self.state {
-            SessionState::Down | SessionState::AdminDown => self.config.desired_min_tx.max(SLOW),
+            SessionState::Down | SessionState::AdminDown => {
+                self.config.desired_min_tx.max(MIN_DOWN_INTERVAL)
+            }
             SessionState::Init | SessionState::Up => self.config.desired_min_tx,
         }
     }

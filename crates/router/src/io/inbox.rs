@@ -20,7 +20,7 @@ type Control = [u64; 8];
 
 /// The number of bytes to receive at once: more would no longer be in the CPU cache when they are
 /// sent.
-const AT_ONCE: usize = SLOT;
+const RECEIVE_BYTES: usize = SLOT;
 
 /// Buffers for the datagrams of one call.
 pub(crate) struct Inbox {
@@ -91,7 +91,7 @@ impl Inbox {
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
         let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
-        *fill = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
+        *fill = (RECEIVE_BYTES * count / bytes.max(1)).clamp(1, SLOTS);
         Ok((count, count == wanted))
     }
 

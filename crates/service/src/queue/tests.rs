@@ -114,7 +114,7 @@ proptest! {
                             prop_assert_eq!(was, Some(JobState::Running));
                             prop_assert_eq!(job.state.is_final(), job.ended.is_some());
                             if let JobState::Waiting { until } = job.state {
-                                prop_assert!((now + FIRST_WAIT..=now + LONGEST_WAIT).contains(&until));
+                                prop_assert!((now + MIN_BACKOFF..=now + LONGEST_WAIT).contains(&until));
                             }
                             queue.put(job);
                         }

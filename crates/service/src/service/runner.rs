@@ -18,7 +18,7 @@ const DISK_AGAIN: Duration = Duration::from_secs(10);
 /// Interval at which ended jobs are forgotten.
 const FORGET: Duration = Duration::from_secs(3600);
 /// Longest wait for interrupted attempts.
-const LAST: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Service {
     /// Runs jobs until `stop` is ready. Attempts that run then are interrupted; their jobs run again
@@ -72,7 +72,7 @@ impl Service {
         }
         self.core().running.clear();
         let ended = async { while attempts.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(LAST, ended).await;
+        let _ = tokio::time::timeout(STOP_TIMEOUT, ended).await;
     }
 
     /// The job that is to run now, and what interrupts it.

@@ -22,13 +22,13 @@ use crate::plane::lane::{LaneTable, SealedLane};
 use crate::plane::packets::{Relay, Rule, ToPrograms};
 
 /// Packets that are read before lanes are flushed.
-const ROUND: usize = 32;
+const PACKETS_PER_ROUND: usize = 32;
 /// Most packets that wait for a session with the host behind their destination.
-const WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 /// Most destinations that are remembered.
 const DESTINATIONS: usize = 4096;
 /// How long packets to a host that cannot be reached are refused, before another attempt.
-const REFUSED: Duration = Duration::from_secs(1);
+const REFUSE_TIME: Duration = Duration::from_secs(1);
 
 /// Which packets come from the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Router {
     /// Reads some packets.
     fn read(&mut self, buffer: &mut [u8], scratch: &mut Vec<u8>) -> io::Result<()> {
         let queue = Arc::clone(&self.queue);
-        for _ in 0..ROUND {
+        for _ in 0..PACKETS_PER_ROUND {
             let packet = match queue.try_read(buffer) {
                 Ok(packet) => packet,
                 // Not an IP packet: nothing this host's own kernel sends.
@@ -233,7 +233,7 @@ impl Router {
                 }
             }
             Some(Known::Asked(waiting)) => {
-                if waiting.len() < WAITING {
+                if waiting.len() < MAX_WAITING {
                     waiting.push(packet.to_vec());
                 }
             }
@@ -241,7 +241,7 @@ impl Router {
                 Captured::All => self.relay.take(packet),
                 _ => self.refuse(Problem::NoRoute, packet),
             },
-            Some(Known::Refused(since)) if since.elapsed() < REFUSED => {
+            Some(Known::Refused(since)) if since.elapsed() < REFUSE_TIME => {
                 self.refuse(Problem::Host, packet);
             }
             Some(Known::Refused(_)) | None => self.ask(to, packet),

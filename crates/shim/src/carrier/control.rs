@@ -20,9 +20,9 @@ use crate::protocol::Message;
 /// Interval at which lanes are judged.
 const TICK: Duration = Duration::from_millis(20);
 /// Time between probes of a path over which nothing has arrived yet.
-const PROBED: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// Probes of the size that the path announces, after which small ones are tried.
-const LARGE: u32 = 3;
+const MAX_LARGE_PROBES: u32 = 3;
 
 /// The control stream of a lane's connection.
 pub(crate) type Control = hawser_session::Control<Message>;
@@ -109,12 +109,12 @@ impl Watch {
         let lane = &self.lane;
         let bound = lane.table.bound_of(lane.key);
         if !lane.is_up() {
-            let due = self.probed.is_none_or(|at| at.elapsed() >= PROBED);
+            let due = self.probed.is_none_or(|at| at.elapsed() >= PROBE_INTERVAL);
             // The side that accepts does not know the path before something arrives over it.
             if let (true, Some(bound), Some(_)) = (due, bound, lane.lane()) {
                 self.probed = Some(tokio::time::Instant::now());
                 self.probes += 1;
-                if self.probes > LARGE {
+                if self.probes > MAX_LARGE_PROBES {
                     // The path may take less than its ASes announce.
                     lane.set_datagram(0);
                 }

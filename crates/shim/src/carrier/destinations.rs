@@ -16,7 +16,7 @@ use self::problems::Problems;
 use crate::map::{Addresses, Entry, Follower, Local, Map, MapFile, Route};
 
 /// Interval at which host names are resolved again.
-const RESOLVED: Duration = Duration::from_secs(60);
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Where the connections of programs go.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ impl Destinations {
             return changes;
         };
         let names = file.names();
-        let is_due = !names.is_empty() && self.resolved.elapsed() >= RESOLVED;
+        let is_due = !names.is_empty() && self.resolved.elapsed() >= RESOLVE_INTERVAL;
         if !is_read && !is_due {
             return changes;
         }

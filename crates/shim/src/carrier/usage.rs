@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// How long a session is kept without a connection or a packet. A program that comes back after the
 /// usual pauses (an idle connection of HTTP, a cache of DNS) needs no new one; a server keeps a
 /// session without lanes as long.
-const UNUSED: Duration = Duration::from_secs(600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// When a session was used last.
 pub(super) struct Usage(Mutex<Instant>);
@@ -25,7 +25,7 @@ impl Usage {
     /// Whether the session has been unused long enough to be ended.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        now.saturating_duration_since(last) >= UNUSED
+        now.saturating_duration_since(last) >= IDLE_TIMEOUT
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
             assert!(!usage.is_over(now));
             usage.touch(now);
         }
-        assert!(!usage.is_over(now + UNUSED - second));
-        assert!(usage.is_over(now + UNUSED));
+        assert!(!usage.is_over(now + IDLE_TIMEOUT - second));
+        assert!(usage.is_over(now + IDLE_TIMEOUT));
     }
 }

@@ -29,17 +29,17 @@ use crate::report::HolderReport;
 use crate::served::{self, Served};
 
 /// How long the carrier may take to end, and then connections.
-const ENDED: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a carrier waits for an earlier one whose end has not been noticed yet.
-const VACATED: Duration = Duration::from_secs(1);
+const VACATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest wait until another host can be reached again, and then over as many slots as before.
-const RECONNECTED: Duration = Duration::from_secs(60);
-const SETTLED: Duration = Duration::from_secs(1);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Interval at which the carrier is informed of which hosts there are connections to: much less than
 /// the time after which it ends an unused session.
-const USED: Duration = Duration::from_secs(30);
+const USE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Where a connection goes.
 pub(super) enum Connect {
@@ -206,9 +206,9 @@ impl Carriers {
             let _ = carrier.requests.send(ToCarrier::Down);
         }
         // What does not end in this time ends with the process.
-        let _ = tokio::time::timeout(ENDED, self.detached()).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, self.detached()).await;
         self.0.relays.end_all("the shim is taken down");
-        let _ = tokio::time::timeout(ENDED, self.0.relays.idle()).await;
+        let _ = tokio::time::timeout(END_TIMEOUT, self.0.relays.idle()).await;
         self.blocking(|this| this.captures().release()).await;
     }
 
@@ -242,7 +242,7 @@ impl Carriers {
     /// killed may not have been noticed yet, and another takes its place.
     pub(super) async fn vacated(&self) {
         // One that is still there afterwards is refused company.
-        let _ = tokio::time::timeout(VACATED, self.detached()).await;
+        let _ = tokio::time::timeout(VACATE_TIMEOUT, self.detached()).await;
     }
 
     /// Whether a carrier works with the holder.
@@ -392,7 +392,7 @@ impl Carriers {
     }
 
     /// Waits until the other host of a session can be reached again, over as many slots as before, if the
-    /// carrier has been started anew; no longer than [`RECONNECTED`].
+    /// carrier has been started anew; no longer than [`RECONNECT_TIMEOUT`].
     pub(super) async fn reconnected(&self, session: Session) {
         let reached = async |least: fn(&Live) -> usize| {
             loop {
@@ -410,15 +410,15 @@ impl Carriers {
                 moved.await;
             }
         };
-        let _ = tokio::time::timeout(RECONNECTED, reached(|_| 1)).await;
-        let _ = tokio::time::timeout(SETTLED, reached(|live| live.before)).await;
+        let _ = tokio::time::timeout(RECONNECT_TIMEOUT, reached(|_| 1)).await;
+        let _ = tokio::time::timeout(SETTLE_TIME, reached(|live| live.before)).await;
     }
 
     /// Informs a carrier of which hosts programs are connected to, until it ends.
     fn report_use(&self, carrier: mpsc::UnboundedSender<ToCarrier>) {
         let relays = self.0.relays.clone();
         tokio::spawn(async move {
-            let mut tick = tokio::time::interval(USED);
+            let mut tick = tokio::time::interval(USE_INTERVAL);
             loop {
                 tick.tick().await;
                 let peers = relays.peers();

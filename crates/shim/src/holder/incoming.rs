@@ -22,7 +22,7 @@ use crate::relay::{self, IncomingError, connect_server};
 /// did not run.
 const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait until the other host has joined a connection again over one of its slots.
-const REJOINED: Duration = Duration::from_secs(10);
+const REJOIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which that is looked at.
 const JOIN_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -43,7 +43,7 @@ pub(super) async fn run(listener: TcpListener, carriers: Carriers) {
                     // A carrier was started anew: the reset has to arrive at the other host.
                     let before = subflows(&stream);
                     carriers.reconnected((block.address(0), Role::Server)).await;
-                    let _ = tokio::time::timeout(REJOINED, joined(&stream, &before)).await;
+                    let _ = tokio::time::timeout(REJOIN_TIMEOUT, joined(&stream, &before)).await;
                 }
                 refuse(&stream, &error).await;
                 fail(&carriers, &name, ends, &error);

@@ -22,14 +22,14 @@ use crate::protocol::segment::PORT;
 /// The name of the device, which no other namespace sees.
 const DEVICE: &str = "shim";
 /// The device's MTU until a path is known: what a path of a few ASes at 1500 bytes takes.
-const FIRST_MTU: u32 = 1376;
+const INITIAL_MTU: u32 = 1376;
 /// Packets that may wait for the carrier, perhaps large ones.
 const QUEUE: u32 = 1000;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// Longest wait for the routes of the device's addresses.
-const ROUTED: Duration = Duration::from_secs(5);
+const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -150,7 +150,7 @@ fn set_up_device(own: Block) -> Result<(Queue, u32), HolderError> {
     let index = tun.index;
     let configured = || -> io::Result<()> {
         let mut netlink = Netlink::open()?;
-        netlink.set_mtu(index, FIRST_MTU)?;
+        netlink.set_mtu(index, INITIAL_MTU)?;
         netlink.set_queue_length(index, QUEUE)?;
         // The loopback interface is the first one of every namespace.
         netlink.set_up(1, true)?;
@@ -173,7 +173,7 @@ fn set_up_device(own: Block) -> Result<(Queue, u32), HolderError> {
 /// routes of addresses later.
 pub(super) fn wait_for_address(address: Ipv6Addr) -> io::Result<()> {
     let route = format!("{:032x} 80 ", u128::from(address));
-    let deadline = Instant::now() + ROUTED;
+    let deadline = Instant::now() + ROUTE_TIMEOUT;
     while !fs::read_to_string("/proc/thread-self/net/ipv6_route")?.contains(&route) {
         if Instant::now() > deadline {
             return Err(io::Error::other("its addresses have no routes"));

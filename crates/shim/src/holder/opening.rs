@@ -25,7 +25,7 @@ use crate::relay;
 /// Most bytes that are written first: one segment on every path.
 const MAX_FIRST_WRITE: usize = 1000;
 /// Most bytes that are kept until the other holder answers; the program's further ones wait.
-const KEPT: usize = 16 << 10;
+const MAX_KEPT: usize = 16 << 10;
 /// How often a connection that falls back to plain TCP is opened again.
 const ATTEMPTS: usize = 8;
 
@@ -152,7 +152,7 @@ impl<'a> Opening<'a> {
         loop {
             relay::write_all(socket, &self.kept[written..]).await?;
             written = self.kept.len();
-            let waits = !self.is_finished && written < KEPT;
+            let waits = !self.is_finished && written < MAX_KEPT;
             let mut status = [0];
             tokio::select! {
                 read = relay::read_exact(socket, &mut status) => {
@@ -178,7 +178,7 @@ impl<'a> Opening<'a> {
     /// Takes what the program has written.
     fn read_more(&mut self) -> io::Result<()> {
         let length = self.kept.len();
-        self.kept.resize(KEPT, 0);
+        self.kept.resize(MAX_KEPT, 0);
         let read = self.program.try_read(&mut self.kept[length..]);
         self.kept.truncate(length + *read.as_ref().unwrap_or(&0));
         match read {

@@ -27,10 +27,10 @@ use crate::protocol::segment::PORT;
 
 /// After how long subflows that could not be created are tried again: at first soon, as a connection
 /// takes further ones only once its first data is acknowledged, then less often.
-const RETRIED: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
+const RETRY_BACKOFF: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
 
 /// Time after which the kernel's path manager is opened anew when it has failed.
-const REOPENED: Duration = Duration::from_secs(1);
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subflows of all connections, managed by a thread. Cloning shares it; the thread ends with the
 /// last clone.
@@ -134,7 +134,7 @@ impl Task {
                 let text = format!("MPTCP's path manager has failed: {reason}");
                 tracing::error!("{text}");
                 self.relays.set_problem(Some(text));
-                thread::sleep(REOPENED);
+                thread::sleep(REOPEN_INTERVAL);
                 match self.network.path_manager() {
                     Ok((manager, anew)) => {
                         (self.manager, events) = (manager, anew);
@@ -153,7 +153,7 @@ impl Task {
     }
 
     fn work(&mut self, events: &mut Events) -> Stopped {
-        let mut pause = RETRIED.end;
+        let mut pause = RETRY_BACKOFF.end;
         let mut retry = Instant::now() + pause;
         loop {
             if let Err(stopped) = self.take_requests().and_then(|()| self.take(events)) {
@@ -162,13 +162,13 @@ impl Task {
             let now = Instant::now();
             if now >= retry {
                 self.plan.retry();
-                pause = (pause * 2).min(RETRIED.end);
+                pause = (pause * 2).min(RETRY_BACKOFF.end);
                 retry = now + pause;
             }
             let changes = self.plan.changes(now);
             // Those of connections that have just begun.
             if self.plan.has_begun() {
-                pause = RETRIED.start;
+                pause = RETRY_BACKOFF.start;
                 retry = now + pause;
             }
             for change in changes {

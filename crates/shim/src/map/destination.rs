@@ -21,7 +21,7 @@ const SPECIAL: [(&str, &str); 9] = [
 ];
 
 /// IPv4 addresses as IPv6 sockets see them (RFC 4291, section 2.5.5.2).
-const MAPPED: &str = "::ffff:0:0/96";
+const V4_MAPPED: &str = "::ffff:0:0/96";
 
 /// Longest name of a host, in bytes (RFC 1035, section 2.3.4).
 const LONGEST_NAME: usize = 253;
@@ -133,7 +133,7 @@ fn check_prefix(net: IpNet) -> Result<IpNet, DestinationError> {
     if let Some((special, kind)) = special(net) {
         return Err(DestinationError::Special { net, special, kind });
     }
-    if overlap(net, MAPPED) {
+    if overlap(net, V4_MAPPED) {
         return Err(DestinationError::Mapped(net));
     }
     Ok(net)

@@ -15,10 +15,10 @@ use super::lines::LineError;
 use super::{shila, text};
 
 /// Largest file, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// Largest file with a policy, in bytes.
-const LARGEST_POLICY: u64 = 1 << 20;
+const MAX_POLICY_SIZE: u64 = 1 << 20;
 
 /// The entries of the map, as its file has them. No destination is in it twice.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl MapFile {
 
     /// Reads the file alone.
     pub(super) fn load(path: &Path) -> Result<Self, MapFileError> {
-        let text = read(path, LARGEST).map_err(|source| MapFileError::Read {
+        let text = read(path, MAX_FILE_SIZE).map_err(|source| MapFileError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -198,7 +198,7 @@ impl MapFile {
         };
         let wrong = |error: &dyn fmt::Display| format!("policy `{policy}`: {error}");
         let file = self.folder().join(file);
-        let text = read(&file, LARGEST_POLICY)
+        let text = read(&file, MAX_POLICY_SIZE)
             .map_err(|error| wrong(&format_args!("cannot read {}: {error}", file.display())))?;
         let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
         let chosen = match name {

@@ -8,7 +8,7 @@ use std::thread;
 use super::destination::HostName;
 
 /// Names that are resolved at once: a name server that does not answer costs some seconds a name.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 
 /// The addresses of host names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Addresses {
             }
         };
         let mut resolved = Self::default();
-        for chunk in names.chunks(AT_ONCE) {
+        for chunk in names.chunks(MAX_CONCURRENT) {
             let found: Vec<Resolved> = thread::scope(|scope| {
                 let resolve = &resolve;
                 let threads = chunk.iter().map(|name| scope.spawn(move || resolve(name)));

@@ -32,7 +32,7 @@ const LINE: &str = "write an entry as \"10.1.0.0/16\" = \"1-ff00:0:4\"";
 const KEYS: &str = "to, paths, policy and comment";
 
 /// Most errors of the grammar that are reported: one may be the cause of all that follow.
-const MOST_ERRORS: usize = 10;
+const MAX_ERRORS: usize = 10;
 
 type Key<'a> = Spanned<DeString<'a>>;
 type Value<'a> = Spanned<DeValue<'a>>;
@@ -75,7 +75,7 @@ pub(super) fn parse_spans(text: &str) -> (Parsed, Vec<LineError>) {
     if !wrong.is_empty() {
         // What was made of the text is not what it says.
         reader.errors.clear();
-        for error in wrong.iter().take(MOST_ERRORS) {
+        for error in wrong.iter().take(MAX_ERRORS) {
             reader.grammar(error, &parsed);
         }
     }

@@ -11,7 +11,7 @@ use super::ip::{Ends, Received};
 /// Most packets of which fragments are kept.
 const PACKETS: usize = 16;
 /// How long fragments wait for the others, as in Linux (`net.ipv4.ipfrag_time`).
-const KEPT: Duration = Duration::from_secs(30);
+const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Packets of which some fragments have arrived. The caller gives the time.
 #[derive(Debug, Default)]
@@ -24,7 +24,8 @@ impl Fragments {
     /// Adds a fragment. Returns the payload of its packet if that is complete.
     pub(crate) fn add(&mut self, received: &Received<'_>, now: Duration) -> Option<Vec<u8>> {
         let fragment = received.fragment?;
-        self.0.retain(|_, (_, began)| now < *began + KEPT);
+        self.0
+            .retain(|_, (_, began)| now < *began + REASSEMBLY_TIMEOUT);
         let name = (received.ends, received.protocol, fragment.id);
         if !self.0.contains_key(&name) && self.0.len() >= PACKETS {
             let oldest = self.0.iter().min_by_key(|(_, (_, began))| *began);

@@ -19,7 +19,7 @@ use crate::protocol::segment::Header;
 use crate::protocol::{Bound, Kind, Role};
 
 /// Receives before what was merged is handed over.
-const ROUNDS: usize = 2;
+const MAX_RECEIVES: usize = 2;
 
 /// Carries packets until the plane is stopped.
 ///
@@ -88,7 +88,7 @@ impl Inbound<'_> {
     /// Takes in what has arrived. Returns how many packets.
     fn receive(&mut self) -> io::Result<usize> {
         let mut packets = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_RECEIVES {
             match self.receiver.try_receive() {
                 Ok(()) => packets += self.take(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -19,7 +19,7 @@ use crate::plane::table::Binding;
 use crate::protocol::{Bound, Role};
 
 /// Packets that are read before all lanes are flushed: an acknowledgement must not wait for long.
-const ROUND: usize = 16;
+const PACKETS_PER_ROUND: usize = 16;
 
 /// Carries packets until the plane is stopped.
 ///
@@ -37,7 +37,7 @@ pub(super) fn run(shared: &Shared) -> io::Result<()> {
     let mut waited = Duration::MAX;
     loop {
         let mut packets = 0;
-        while packets < ROUND {
+        while packets < PACKETS_PER_ROUND {
             match tun.try_read(&mut buffer) {
                 Ok(packet) => take(shared, &packet, &mut touched),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -48,7 +48,7 @@ pub(super) fn run(shared: &Shared) -> io::Result<()> {
             packets += 1;
         }
         touched.drain(..).for_each(|lane| lane.flush());
-        if packets == ROUND {
+        if packets == PACKETS_PER_ROUND {
             continue;
         }
         pace.note(packets, waited);

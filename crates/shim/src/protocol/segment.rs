@@ -36,7 +36,7 @@ const MAX_HEADER: usize = TCP + (DSS + DATA_ACK + MAPPING).next_multiple_of(4);
 /// TCP flags.
 const ACK: u8 = 0x10;
 /// TCP flags that the compact form has in the same place: FIN, PSH, ECE, CWR.
-const KEPT: u8 = 0x01 | 0x08 | 0x40 | 0x80;
+const KEPT_FLAGS: u8 = 0x01 | 0x08 | 0x40 | 0x80;
 
 /// What a compact header has, in the places of TCP's SYN, RST and ACK.
 const HAS_DATA_ACK: u8 = 0x02;
@@ -97,12 +97,12 @@ impl Compact {
         let has_form = server_port == PORT.to_be_bytes()
             // The length, and bits that are reserved.
             && usize::from(fixed[12]) == header.len() << 2
-            && fixed[13] & !KEPT == ACK
+            && fixed[13] & !KEPT_FLAGS == ACK
             // The urgent pointer.
             && fixed[18..] == [0, 0];
         let signal = Signal::read(options).filter(|_| has_form)?;
         let mut bytes = Bytes::default();
-        bytes.push(&[fixed[13] & KEPT | signal.flags()]);
+        bytes.push(&[fixed[13] & KEPT_FLAGS | signal.flags()]);
         bytes.push(&port);
         // Sequence number and acknowledgement; the window.
         bytes.push(&fixed[4..12]);
@@ -116,7 +116,7 @@ impl Compact {
     #[inline]
     pub fn set_segment(&mut self, header: &[u8]) {
         let bytes = &mut self.0.bytes;
-        bytes[0] = bytes[0] & !KEPT | header[13] & KEPT;
+        bytes[0] = bytes[0] & !KEPT_FLAGS | header[13] & KEPT_FLAGS;
         bytes[3..7].copy_from_slice(&header[4..8]);
     }
 
@@ -143,7 +143,7 @@ impl Header {
         let mut header = Bytes::default();
         header.push(ports.as_flattened());
         header.push(numbers);
-        header.push(&[0, flags & KEPT | ACK]);
+        header.push(&[0, flags & KEPT_FLAGS | ACK]);
         header.push(window);
         // Checksum and urgent pointer.
         header.push(&[0; 4]);
@@ -225,7 +225,7 @@ impl Signal {
             let (&mapping, behind) = rest.split_first_chunk()?;
             (signal.mapping, rest) = (Some(mapping), behind);
         }
-        let known = KEPT | HAS_DATA_ACK | HAS_MAPPING | DATA_FIN;
+        let known = KEPT_FLAGS | HAS_DATA_ACK | HAS_MAPPING | DATA_FIN;
         (flags & !known == 0 && signal.is_valid()).then_some((signal, rest))
     }
 

@@ -18,10 +18,10 @@ const CHUNK: usize = 256 << 10;
 /// Wait after an error of accept(2), as when no more files can be opened.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a connection.
-const CONNECTED: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without anything to read after which the kernel is asked whether there is: at first, and at
 /// last on a connection at rest.
-const CHECKED: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
+const CHECK_INTERVAL: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(10);
 /// Interval at which it is looked whether all is acknowledged: at first, and at last.
 const POLL_INTERVALS: Range<Duration> = Duration::from_millis(1)..Duration::from_secs(1);
 
@@ -106,7 +106,7 @@ pub(crate) async fn copy_bytes(
 /// Waits until there is something to read on an MPTCP connection. Returns whether the kernel has not
 /// reported that.
 async fn wait_for_data(from: &TcpStream) -> io::Result<bool> {
-    let mut pause = CHECKED.start;
+    let mut pause = CHECK_INTERVAL.start;
     loop {
         if let Ok(ready) = tokio::time::timeout(pause, from.readable()).await {
             return ready.map(|()| false);
@@ -114,7 +114,7 @@ async fn wait_for_data(from: &TcpStream) -> io::Result<bool> {
         if hawser_mptcp::has_received(from, BUFFER_LIMIT as usize)? {
             return Ok(true);
         }
-        pause = (pause * 2).min(CHECKED.end);
+        pause = (pause * 2).min(CHECK_INTERVAL.end);
     }
 }
 
@@ -247,7 +247,7 @@ pub(crate) async fn connect(server: SocketAddr) -> io::Result<TcpStream> {
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     crate::mark::mark(&socket)?;
-    let connected = tokio::time::timeout(CONNECTED, socket.connect(server)).await;
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, socket.connect(server)).await;
     let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     sockopt::set_tcp_nodelay(&stream, true)?;
     Ok(stream)

@@ -61,10 +61,10 @@ use crate::session::lane_key::LaneKey;
 const TICK: Duration = Duration::from_millis(50);
 /// By how much the round trip of a path may exceed that of the best one: MPTCP delivers in order, and the
 /// kernel keeps no more than a few megabytes of what waits for a slower subflow.
-const MOST_LAG: Duration = Duration::from_millis(150);
+const MAX_LAG: Duration = Duration::from_millis(150);
 /// Which share of its packets a path may lose: with more, the kernel's TCP carries little over it, and
 /// what it carries late holds up the other subflows.
-const MOST_LOSS: f64 = 0.05;
+const MAX_LOSS: f64 = 0.05;
 /// Time for SCION to connect first, before plain IP is tried in its place.
 pub(crate) const HEAD_START: Duration = Duration::from_secs(1);
 /// How long a lane that is to be closed still carries its slot while another one is dialed.
@@ -115,8 +115,8 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
         let mut paths = settings.paths;
         // Streams judge a path for each block.
         if settings.carrier == CarrierKind::Mptcp {
-            paths.most_lag = Some(MOST_LAG);
-            paths.most_loss = Some(MOST_LOSS);
+            paths.most_lag = Some(MAX_LAG);
+            paths.most_loss = Some(MAX_LOSS);
         }
         if settings.plain_ip.is_some() {
             // Plain IP takes one.

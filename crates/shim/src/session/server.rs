@@ -6,7 +6,7 @@
 //!    lanes join it; those of the same host with another tag are of another session.
 //! 2. The side that dials says which lane is under which slot, by what it sends over them. The threads
 //!    that carry packets follow it at once, and the driver [reports](ServerSessions::on_bindings) it.
-//! 3. Without a lane it is kept for [`KEPT`]: its peer may find another path, or be started again.
+//! 3. Without a lane it is kept for [`SESSION_TIMEOUT`]: its peer may find another path, or be started again.
 //! 4. It ends when the other host says so, when that time is over, or when the key of the other host is
 //!    no longer allowed. [`ServerAction::End`] is the last action of it.
 //!
@@ -44,7 +44,7 @@ use crate::session::published::Published;
 /// Most sessions at once.
 const MAX_SESSIONS: usize = 1024;
 /// How long a session without a lane is kept: its peer may find another path, or be started again.
-const KEPT: Duration = Duration::from_secs(600);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(600);
 
 const REPORTED_DOWN: &str = "the other side receives nothing over it";
 const VIOLATION: &str = "it breaks the protocol";
@@ -309,8 +309,8 @@ impl ServerSessions {
         if let Some(session) = self.all.get_mut(&id) {
             session.lanes.remove(&lane);
             if session.lanes.is_empty() {
-                session.expires = Some(now + KEPT);
-                self.expiring.insert((now + KEPT, id));
+                session.expires = Some(now + SESSION_TIMEOUT);
+                self.expiring.insert((now + SESSION_TIMEOUT, id));
             }
         }
     }

@@ -13,7 +13,7 @@ const SECOND: u64 = 10;
 const CHOKING: u64 = 100;
 
 /// Most peers that a leecher serves at once.
-const UNCHOKED: usize = 4;
+const MAX_UNCHOKED: usize = 4;
 
 impl Swarm {
     /// Lets the leechers join that are due.
@@ -59,7 +59,7 @@ impl Swarm {
             let all = Pair::new(from, 0)..=Pair::new(from, HostId::MAX);
             let serves: Vec<HostId> = self.serves.range(all).map(|pair| pair.to).collect();
             let anew = phase.is_multiple_of(CHOKING);
-            if !anew && serves.len() >= UNCHOKED {
+            if !anew && serves.len() >= MAX_UNCHOKED {
                 continue;
             }
             // Like a client that announces itself to its tracker again when few peers are left.
@@ -86,7 +86,7 @@ impl Swarm {
             } else {
                 let mut open = interested;
                 open.retain(|(to, _)| !serves.contains(to));
-                let count = UNCHOKED - serves.len();
+                let count = MAX_UNCHOKED - serves.len();
                 self.rng.shuffle(&mut open);
                 open.into_iter().take(count).map(|(to, _)| to).collect()
             };
@@ -146,9 +146,9 @@ fn unchoke(interested: &[(HostId, u64)], rng: &mut fastrand::Rng) -> Vec<HostId>
     // Peers that sent equally much come in random order.
     rng.shuffle(&mut ranked);
     ranked.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    let best = ranked.len().min(UNCHOKED - 1);
+    let best = ranked.len().min(MAX_UNCHOKED - 1);
     rng.shuffle(&mut ranked[best..]);
-    ranked.truncate(UNCHOKED);
+    ranked.truncate(MAX_UNCHOKED);
     ranked.into_iter().map(|(host, _)| host).collect()
 }
 

@@ -108,7 +108,7 @@ fn streams_that_are_not_read_leave_room_for_those_that_are() {
         peer.fill(id);
     }
     assert!(
-        peer.promised() <= unread * MIN_ROOM + SHARED,
+        peer.promised() <= unread * MIN_ROOM + SHARED_ROOM,
         "{}",
         peer.promised()
     );

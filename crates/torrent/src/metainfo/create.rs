@@ -18,7 +18,7 @@ use crate::pieces::Pieces;
 const AUTO: std::ops::RangeInclusive<u32> = 16 << 10..=16 << 20;
 
 /// Most pieces wanted: enough to share out, few enough for a small `.torrent`.
-const MOST_PIECES: u64 = 2000;
+const MAX_PIECES: u64 = 2000;
 
 /// How to make a torrent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,10 +119,10 @@ pub fn create(
     }
 }
 
-/// The smallest power of two that makes no more than [`MOST_PIECES`] pieces, within bounds.
+/// The smallest power of two that makes no more than [`MAX_PIECES`] pieces, within bounds.
 pub(super) fn auto_length(total: u64) -> u32 {
     let least = total
-        .div_ceil(MOST_PIECES)
+        .div_ceil(MAX_PIECES)
         .clamp((*AUTO.start()).into(), (*AUTO.end()).into());
     // The bounds are powers of two that fit.
     least.next_power_of_two() as u32

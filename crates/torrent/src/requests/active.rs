@@ -24,7 +24,7 @@ const ON_EACH_PATH: usize = 2;
 const REVIEW: Duration = Duration::from_secs(1);
 
 /// More connections helped if the rate of all together grew by this factor.
-const HELPED: f64 = 1.15;
+const MIN_GROWTH: f64 = 1.15;
 
 /// Something has changed, so that more may help, if that rate fell below this part.
 const FELL: f64 = 0.7;
@@ -156,7 +156,7 @@ impl Active {
     fn judge(&mut self, sources: &BTreeMap<ConnId, Source>, rate: f64, now: Instant) {
         let before = std::mem::replace(&mut self.rate, rate);
         match self.before.take() {
-            Some((limit, old)) if rate < old * HELPED => {
+            Some((limit, old)) if rate < old * MIN_GROWTH => {
                 self.limit = limit;
                 self.keep_fastest(sources);
                 self.due = now + self.pause;

@@ -4,15 +4,16 @@ use std::time::Instant;
 
 /// One in this many of the blocks of a torrent may be requested over a second connection at once,
 /// and twice as many per second: connections that share a bottleneck only seem slow.
-const AT_ONCE: u64 = 160;
+const BLOCKS_PER_DUPLICATE: u64 = 160;
 
 /// At least this many blocks may be.
 const MIN_AT_ONCE: u64 = 8;
 
 /// Once more than one in this many blocks of a torrent was wasted by being requested twice, none is
-/// any more: with those under way then, it is hardly more than one in fifty. What peers send late or twice by themselves does not count: an end without
-/// duplicates, in which all wait for the slowest, is not the answer to that.
-const WASTED: u64 = 120;
+/// any more: with those under way then, it is hardly more than one in fifty. What peers send late or twice by
+/// themselves does not count: an end without duplicates, in which all wait for the slowest, is not the answer
+/// to that.
+const BLOCKS_PER_WASTE: u64 = 120;
 
 /// What may be requested over a second connection.
 #[derive(Debug)]
@@ -30,13 +31,13 @@ pub(super) struct Duplicates {
 impl Duplicates {
     /// For a torrent of which `blocks` blocks are missing.
     pub fn new(blocks: u64, now: Instant) -> Self {
-        let at_once = (blocks / AT_ONCE).max(MIN_AT_ONCE) as f64;
+        let at_once = (blocks / BLOCKS_PER_DUPLICATE).max(MIN_AT_ONCE) as f64;
         Self {
             tokens: at_once,
             at_once,
             refilled: now,
             wasted: 0,
-            may_waste: (blocks / WASTED).max(MIN_AT_ONCE),
+            may_waste: (blocks / BLOCKS_PER_WASTE).max(MIN_AT_ONCE),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::requests::Silence;
 /// A peer whose packets keep arriving is late; one from which none arrived for this long, or for this
 /// many round trips if that is longer, may be unreachable. QUIC sends a packet, which the other side
 /// acknowledges, after a quarter of a second without any.
-const UNANSWERED: (Duration, u32) = (Duration::from_millis(750), 3);
+const ANSWER_TIMEOUT: (Duration, u32) = (Duration::from_millis(750), 3);
 
 /// What arrives of a peer over one connection, of any kind.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Answers {
     /// While the peer delivers nothing: whether it is late, if that is not what was returned last. It is
     /// if it answers, so that another connection over the same path would not be faster.
     pub fn report(&mut self, rtt: Duration) -> Option<bool> {
-        let most = UNANSWERED.0.max(rtt * UNANSWERED.1);
+        let most = ANSWER_TIMEOUT.0.max(rtt * ANSWER_TIMEOUT.1);
         let is_late = self.received.is_some() && self.silence.time() <= most;
         (self.reported.replace(is_late) != Some(is_late)).then_some(is_late)
     }

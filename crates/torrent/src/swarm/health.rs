@@ -17,7 +17,7 @@ use crate::wire::Message;
 
 /// A connection of this age has seen the peer's bitfield and whether the peer chokes us. One that
 /// repeatedly ends sooner is no reason to wait.
-const SETTLED: Duration = Duration::from_secs(5);
+const MIN_SETTLED_AGE: Duration = Duration::from_secs(5);
 
 /// Time without progress after which a download ends if no peer has, or will get, what is missing:
 /// a seeder may be in the middle of restarting, or a file of it of being replaced.
@@ -202,7 +202,7 @@ impl<T: Transport> Swarm<T> {
     /// now, or it has nothing of use yet. A complete peer that chokes us may do so for ever.
     fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
-            let settled = now.saturating_duration_since(conn.since) > SETTLED;
+            let settled = now.saturating_duration_since(conn.since) > MIN_SETTLED_AGE;
             let downloads = !conn.theirs.upload_only && !self.fetching.picker.has_all(*id);
             let waits = !conn.theirs.unchoked || !self.fetching.picker.is_interesting(*id);
             settled && downloads && waits && conn.stall.since.is_none()

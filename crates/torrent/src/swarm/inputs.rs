@@ -16,7 +16,7 @@ use crate::wire::{BLOCK, Message, Request, WireError};
 
 /// How many times a peer may take back every piece of the torrent, by sending a smaller bitfield.
 /// Each time costs as much work as adding the pieces, so this bounds the work.
-const MOST_TAKEN_BACK: u64 = 4;
+const MAX_TAKEN_BACK: u64 = 4;
 
 impl<T: Transport> Swarm<T> {
     /// Handles what a peer sent.
@@ -45,7 +45,7 @@ impl<T: Transport> Swarm<T> {
             Input::Bitfield(has) => {
                 let taken_back = self.fetching.picker.set_has(conn, has);
                 known.theirs.taken_back += u64::from(taken_back);
-                let most = u64::from(self.metainfo.pieces.count()) * MOST_TAKEN_BACK;
+                let most = u64::from(self.metainfo.pieces.count()) * MAX_TAKEN_BACK;
                 if known.theirs.taken_back > most {
                     return self.gone(conn, &Gone::Broke(WireError::TakesBack), now);
                 }

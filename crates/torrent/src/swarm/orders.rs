@@ -15,7 +15,7 @@ use crate::transport::Transport;
 use crate::wire::Message;
 
 /// The text of a close of a connection that is no longer needed.
-const UNUSED: &str = "the path is not used any more";
+const UNUSED_TEXT: &str = "the path is not used any more";
 
 impl<T: Transport> Swarm<T> {
     /// Handles a change of the paths to a peer; `trouble` is the reason if there are none.
@@ -144,7 +144,7 @@ impl<T: Transport> Swarm<T> {
                 let text = match &order.cause {
                     cause @ (Cause::Replaced | Cause::Silent(_)) => cause.to_string(),
                     // The text of a policy is not sent to peers.
-                    _ => UNUSED.to_owned(),
+                    _ => UNUSED_TEXT.to_owned(),
                 };
                 self.drop_conn(id, CloseCode::Plain, &text);
             }
@@ -159,7 +159,7 @@ impl<T: Transport> Swarm<T> {
             .filter(|(id, conn)| conn.ordered.retiring && self.fetching.picker.asked(**id) == 0);
         let over: Vec<ConnId> = over.map(|(id, _)| *id).collect();
         over.into_iter()
-            .for_each(|id| self.drop_conn(id, CloseCode::Plain, UNUSED));
+            .for_each(|id| self.drop_conn(id, CloseCode::Plain, UNUSED_TEXT));
     }
 
     /// Handles the outcome of a dial.

@@ -11,7 +11,7 @@ use crate::reason;
 
 /// A connection to an IP peer that delivers nothing for this long is closed, and the peer is dialed
 /// anew. Many programs accept one connection from an address at a time.
-const SILENT: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Identifies a peer that is dialed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             PeerAddr::Ip(_) => PathOptions {
                 select: Select::shortest(),
                 subflows: 1,
-                replace: Replace::After(SILENT),
+                replace: Replace::After(SILENCE_TIMEOUT),
                 ..PathOptions::default()
             },
         };

@@ -18,7 +18,7 @@ use crate::content::manifest::Piece;
 use crate::content::tree::{self, ChainingValue, RANGE};
 
 /// Ranges that a thread hashes at a time: neighbours share files.
-const AT_ONCE: u64 = 16;
+const RANGES_PER_JOB: u64 = 16;
 
 /// Most threads: more do not read faster.
 const MAX_THREADS: usize = 8;
@@ -37,7 +37,7 @@ impl Disk {
         if !is_any_there {
             return Ok(());
         }
-        let groups = tree::count(self.manifest.length()).div_ceil(AT_ONCE);
+        let groups = tree::count(self.manifest.length()).div_ceil(RANGES_PER_JOB);
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let next = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
@@ -79,9 +79,9 @@ impl Disk {
     /// The chaining values of the ranges of a group that are there.
     fn hash_group(&self, group: u64, buffer: &mut [u8]) -> Result<Values, StoreError> {
         let total = self.manifest.length();
-        let first = group * AT_ONCE;
+        let first = group * RANGES_PER_JOB;
         let mut values = Vec::new();
-        for index in first..(first + AT_ONCE).min(tree::count(total)) {
+        for index in first..(first + RANGES_PER_JOB).min(tree::count(total)) {
             let positions = tree::range(index, total);
             let bytes = &mut buffer[..(positions.end - positions.start) as usize];
             if self.read_range(positions, bytes)? {

@@ -62,7 +62,7 @@ fn few_ranges_are_repeated() {
     let ranges = sink.poll_ack(KEY, now).unwrap().ranges;
     assert_eq!(
         (ranges.len(), ranges[0].clone()),
-        (REPEATED + 1, 2000..2001)
+        (REPEATED_RANGES + 1, 2000..2001)
     );
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The round trip that is assumed until one is measured (RFC 9002, 6.2.2).
-const UNMEASURED: Duration = Duration::from_millis(333);
+const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// The precision of timers (RFC 9002, 6.1.2).
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -21,7 +21,7 @@ pub(super) struct Rtt {
 impl Rtt {
     /// `rtt`: as measured by other means.
     pub(super) fn new(rtt: Option<Duration>) -> Self {
-        let initial = rtt.unwrap_or(UNMEASURED);
+        let initial = rtt.unwrap_or(INITIAL_RTT);
         Self {
             latest: initial,
             smoothed: initial,

@@ -27,7 +27,7 @@ const TIME_THRESHOLD: u32 = 1;
 const MAX_TIME_THRESHOLD: u32 = 8;
 
 /// Probe timeouts in a row after which a subflow is stalled.
-const STALLED: u32 = 3;
+const STALL_TIMEOUTS: u32 = 3;
 
 /// The longest time between probes.
 const MAX_PROBE_TIME: Duration = Duration::from_secs(1);
@@ -198,7 +198,7 @@ impl SourceSubflow {
 
     /// Whether nothing was acknowledged for several probe timeouts.
     pub(super) fn is_stalled(&self) -> bool {
-        self.timeouts >= STALLED
+        self.timeouts >= STALL_TIMEOUTS
     }
 
     /// Whether the arrival of packets can be expected.
@@ -447,7 +447,7 @@ impl SourceSubflow {
             self.timeouts += 1;
             self.ask();
             self.probe_at = Some(now + self.probe_time());
-            if self.timeouts == STALLED {
+            if self.timeouts == STALL_TIMEOUTS {
                 self.control.timed_out(now);
                 self.pacing.set_rate(self.control.rate());
                 content.extend(self.give_up());

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::out::{errln, plain};
 
 /// Most files that failed that are listed for people.
-const LISTED: usize = 100;
+const MAX_LISTED_FILES: usize = 100;
 
 /// Which files are transferred, and what happens to those that fail or exist.
 #[derive(clap::Args)]
@@ -70,7 +70,7 @@ impl FileArgs {
 
 /// Lists the files of a transfer that failed, with `prefix` before each.
 pub fn list_failed(prefix: &str, failed: &[FailedFile]) {
-    for one in failed.iter().take(LISTED) {
+    for one in failed.iter().take(MAX_LISTED_FILES) {
         let path = plain(&one.path.display().to_string());
         let side = if one.at_source {
             "source"
@@ -80,7 +80,11 @@ pub fn list_failed(prefix: &str, failed: &[FailedFile]) {
         let reason = plain(&one.reason);
         errln!("hawser: {prefix}{path} was not transferred ({side}): {reason}");
     }
-    if let Some(more) = failed.len().checked_sub(LISTED).filter(|more| *more > 0) {
+    if let Some(more) = failed
+        .len()
+        .checked_sub(MAX_LISTED_FILES)
+        .filter(|more| *more > 0)
+    {
         errln!("hawser: {prefix}and {more} more; --json lists all");
     }
 }

@@ -14,7 +14,7 @@ use crate::format;
 use crate::out::{outln, outwrapped, plain};
 
 /// Number of unused paths that are listed unless all are requested.
-const UNUSED: usize = 8;
+const MAX_UNUSED_PATHS: usize = 8;
 
 /// The download that a report is about.
 pub struct Job {
@@ -189,7 +189,11 @@ fn lines(report: &TransferReport, verbose: bool) -> Vec<String> {
         format!("  {place}  {:>9}{why}", format::bytes(path.bytes))
     };
     let unused = &report.unused_paths;
-    let shown = if verbose { unused.len() } else { UNUSED };
+    let shown = if verbose {
+        unused.len()
+    } else {
+        MAX_UNUSED_PATHS
+    };
     let mut lines: Vec<String> = report.paths.iter().map(line).collect();
     lines.extend(unused.iter().take(shown).map(line));
     if let Some(more) = unused.len().checked_sub(shown).filter(|more| *more > 0) {
@@ -237,11 +241,17 @@ mod tests {
 
     #[test]
     fn many_unused_paths_are_counted_unless_all_are_requested() {
-        assert_eq!(lines(&report(UNUSED), false).len(), UNUSED);
-        let many = lines(&report(UNUSED + 3), false);
-        assert_eq!(many.len(), UNUSED + 1);
-        assert!(many[UNUSED].contains("and 3 more"), "{many:?}");
-        assert_eq!(lines(&report(UNUSED + 3), true).len(), UNUSED + 3);
+        assert_eq!(
+            lines(&report(MAX_UNUSED_PATHS), false).len(),
+            MAX_UNUSED_PATHS
+        );
+        let many = lines(&report(MAX_UNUSED_PATHS + 3), false);
+        assert_eq!(many.len(), MAX_UNUSED_PATHS + 1);
+        assert!(many[MAX_UNUSED_PATHS].contains("and 3 more"), "{many:?}");
+        assert_eq!(
+            lines(&report(MAX_UNUSED_PATHS + 3), true).len(),
+            MAX_UNUSED_PATHS + 3
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use hawser_topology::{As, IsdAsn, Network};
 use serde_json::json;
 
 use super::name::LabName;
-use super::{MANY, status};
+use super::{MIN_FOR_PROGRESS, status};
 use crate::cmd::address::one_as;
 use crate::cmd::quantity::lifetime;
 use crate::cmd::{files, process};
@@ -72,7 +72,7 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
 /// Says what is done next, if that takes long.
 fn show(network: &Network, step: UpProgress) {
     let (ases, links) = (network.ases.len(), network.links.len());
-    if ases < MANY {
+    if ases < MIN_FOR_PROGRESS {
         return;
     }
     match step {

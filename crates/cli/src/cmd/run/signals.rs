@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::failure::{Doing, Failure};
 
 /// The signals that are forwarded.
-const FORWARDED: [Signal; 6] = [
+const FORWARDED_SIGNALS: [Signal; 6] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -23,7 +23,7 @@ impl Signals {
     /// Begins to watch for them; they do not end this process any more.
     pub(super) fn watch() -> Result<Self, Failure> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        for one in FORWARDED {
+        for one in FORWARDED_SIGNALS {
             let kind = SignalKind::from_raw(one.as_raw());
             let mut arriving = signal(kind).doing("waiting for signals")?;
             let sender = sender.clone();

@@ -15,7 +15,7 @@ use crate::failure::{Doing, Failure};
 /// The folder of sockets of root.
 const FOLDER: &str = "/run/hawser/shim";
 /// Longest name of a shim.
-const LONGEST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The name of a shim: letters, digits and dashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +26,10 @@ impl FromStr for ShimName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        match (1..=LONGEST).contains(&text.len()) && text.bytes().all(is_valid) {
+        match (1..=MAX_NAME_LENGTH).contains(&text.len()) && text.bytes().all(is_valid) {
             true => Ok(Self(text.to_owned())),
             false => Err(format!(
-                "a name has 1 to {LONGEST} letters, digits and dashes"
+                "a name has 1 to {MAX_NAME_LENGTH} letters, digits and dashes"
             )),
         }
     }

@@ -56,7 +56,7 @@ fn paths_close_to_their_expiry_are_requested_again() {
     assert_eq!(due, [(dst, Freshness::Cached)]);
     assert!(next.is_some(), "its answer changes no plan");
     assert_eq!(cache.plan().0, [], "it is being asked for");
-    let long_ago = Instant::now().checked_sub(WATCHED).unwrap();
+    let long_ago = Instant::now().checked_sub(WATCHED_INTERVAL).unwrap();
     cache
         .update(dst, long_ago, Freshness::Cached, Ok(vec![path(0)]))
         .unwrap();
@@ -145,14 +145,14 @@ fn many_watched_ases_are_requested_less_often() {
     let asked = Instant::now();
     let mut watchers = Vec::new();
     for number in 1..=300 {
-        assert!(number > 100 || cache.often(false) == WATCHED);
+        assert!(number > 100 || cache.often(false) == WATCHED_INTERVAL);
         let dst = IsdAsn(1 << 48 | number);
         watchers.push(cache.want(dst).usable.subscribe());
         let answer = Ok(vec![path(3600)]);
         (cache.update(dst, asked, Freshness::Cached, answer)).unwrap();
     }
     let often = cache.often(false);
-    assert_eq!(often, 3 * WATCHED);
+    assert_eq!(often, 3 * WATCHED_INTERVAL);
     // Requests that were sent together are due one after the other, none of them late.
     let due = |one: &Destination| one.due(false, often, asked).0;
     let dues: std::collections::BTreeSet<_> = cache.destinations.values().map(due).collect();

@@ -31,7 +31,7 @@ const WINDOW: u64 = 64 << 20;
 /// The congestion control of all TCP flows.
 const ALGORITHM: &str = "cubic";
 /// Seconds by which a sender may end early.
-const LATE: f64 = 0.5;
+const MAX_EARLY_END: f64 = 0.5;
 /// TCP flows of the load.
 const FLOWS: u16 = 2;
 
@@ -256,7 +256,7 @@ impl Runner<'_> {
         };
         let ends = [&recorded.clear, &recorded.congested].map(Samples::end);
         let end = ends.into_iter().fold(0.0, f64::max);
-        if end < self.phases.end - LATE {
+        if end < self.phases.end - MAX_EARLY_END {
             let text = format!("it ended after {end:.1} of {} s", self.phases.end);
             return Err(ExperimentError::Step(text));
         }

@@ -25,7 +25,7 @@ const LOWEST: u32 = 300;
 const NAME: i32 = 110;
 const BAR: (i32, i32) = (118, 290);
 /// Half the height of a bar.
-const HALF: i32 = 8;
+const HALF_HEIGHT: i32 = 8;
 
 /// Draws the figure of what `about` says, of goodput after a number of seconds, and of that many runs;
 /// returns an SVG document.
@@ -106,14 +106,18 @@ fn draw_bars(rows: &[Row], area: &Area<'_>) -> Drawn {
             text(area, (BAR.0, y), (12, GREY), HPos::Left, &why)?;
             continue;
         };
-        let corners = [(BAR.0, y - HALF), (x(mbit), y + HALF)];
+        let corners = [(BAR.0, y - HALF_HEIGHT), (x(mbit), y + HALF_HEIGHT)];
         area.draw(&Rectangle::new(corners, colour(row.case).filled()))?;
         let all = row.values(|run| run.mbit);
         let smallest = all.iter().copied().fold(mbit, f64::min);
         let largest = all.iter().copied().fold(mbit, f64::max);
         let ends = [(x(smallest), y), (x(largest), y)];
         area.draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
-        for part in [(-HALF - 2, -HALF / 2), (-2, 2), (HALF / 2, HALF + 2)] {
+        for part in [
+            (-HALF_HEIGHT - 2, -HALF_HEIGHT / 2),
+            (-2, 2),
+            (HALF_HEIGHT / 2, HALF_HEIGHT + 2),
+        ] {
             let ends = [(x(ceiling), y + part.0), (x(ceiling), y + part.1)];
             area.draw(&PathElement::new(ends, GREY.stroke_width(1)))?;
         }

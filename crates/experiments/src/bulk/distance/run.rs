@@ -24,7 +24,7 @@ use crate::stage::{Flows, has_congestion_control};
 /// The round trip of 003, Fig. 2, between Hong Kong and Chicago.
 const ROUND_TRIP: Duration = Duration::from_millis(194);
 /// Seconds at the start that do not count for the steady goodput.
-const SETTLED: f64 = 5.0;
+const WARM_UP_SECONDS: f64 = 5.0;
 /// Most bytes that a TCP flow may have in flight: many times what a path of a Gbit/s holds (24 MB).
 const WINDOW: u64 = 256 << 20;
 
@@ -184,7 +184,7 @@ impl Distance {
 
     /// Seconds at the start that do not count.
     fn settled(&self) -> f64 {
-        SETTLED.min(self.time.as_secs_f64() / 2.0)
+        WARM_UP_SECONDS.min(self.time.as_secs_f64() / 2.0)
     }
 
     /// Lets a tool send. Returns what arrived over time, and the cost of the path.

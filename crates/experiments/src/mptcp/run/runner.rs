@@ -18,9 +18,9 @@ use crate::stage::{Server, ShimPair, ShimPath, Stage};
 /// The port of the receiver that takes data.
 const DATA: u16 = 5001;
 /// Connections after the first whose set-up is measured in a run.
-const LATER: u16 = 5;
+const LATER_CONNECTIONS: u16 = 5;
 /// Least share of an equal part that a path must have carried to count as used.
-const USED: f64 = 0.1;
+const MIN_USED_SHARE: f64 = 0.1;
 
 /// The network with its servers.
 pub(super) struct Runner<'a> {
@@ -168,7 +168,10 @@ impl<'a> Runner<'a> {
         first: Option<Connection>,
     ) -> Result<Vec<(Connection, f64)>, ExperimentError> {
         let to = SocketAddr::new(to, ANSWER);
-        let times = self.stage.set_up(self.ends.sender, to, 1 + LATER).await?;
+        let times = self
+            .stage
+            .set_up(self.ends.sender, to, 1 + LATER_CONNECTIONS)
+            .await?;
         let which = first
             .into_iter()
             .chain(std::iter::repeat(Connection::Later));
@@ -203,7 +206,7 @@ impl<'a> Runner<'a> {
 fn check_paths(all: &[ShimPath], paths: u8) -> Result<usize, ExperimentError> {
     let carried = |path: &ShimPath| path.sent_bytes + path.stream_bytes;
     let bytes: u64 = all.iter().map(carried).sum();
-    let least = USED * bytes as f64 / f64::from(paths);
+    let least = MIN_USED_SHARE * bytes as f64 / f64::from(paths);
     let used = all.iter().filter(|path| carried(path) as f64 > least);
     let (count, datagram) = used.fold((0, usize::MAX), |(count, least), path| {
         (count + 1, least.min(path.datagram_bytes))

@@ -36,7 +36,7 @@ pub(super) const KIND: StrategyKind = StrategyKind {
 const TRIES: usize = 1 << 13;
 
 /// Most paths that are looked at, the first in rank.
-const MOST_PATHS: usize = 64;
+const MAX_PATHS: usize = 64;
 
 /// Shares are floats: the largest difference between equal ones.
 const PRECISION: f64 = 1e-9;
@@ -57,7 +57,7 @@ impl Picker for Spread {
 
     fn pick(&self, ranked: &[Candidate<'_>], max: usize) -> Pick {
         let limit = f64::from(self.percent) / 100.0;
-        let looked_at = &ranked[..ranked.len().min(MOST_PATHS)];
+        let looked_at = &ranked[..ranked.len().min(MAX_PATHS)];
         let inner: Vec<_> = looked_at.iter().map(|one| inner(one.path)).collect();
         let costs: Vec<_> = looked_at.iter().map(Candidate::cost).collect();
         let search = Search {

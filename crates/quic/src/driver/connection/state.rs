@@ -33,7 +33,7 @@ const LONGEST_BATCH: Duration = Duration::from_micros(500);
 
 /// Time after which the first packet of a connection is sent again, at least: three times the round-trip
 /// time that is assumed at first (RFC 9002, 6.2.1).
-const RETRANSMITTED: Duration = Duration::from_millis(300);
+const MIN_RETRANSMIT_TIME: Duration = Duration::from_millis(300);
 
 /// What the lock of a connection protects.
 pub(super) struct ConnectionState {
@@ -261,7 +261,7 @@ impl ConnectionState {
                 // noq 1.4.0 keeps the backoff of the first packets (against RFC 9002, A.11): if the last
                 // one of the handshake is lost, it would be sent again after tens of seconds. This sets
                 // the backoff back to zero; besides, it only sends a PING and takes the next connection ID.
-                let is_late = now.saturating_duration_since(self.began) >= RETRANSMITTED;
+                let is_late = now.saturating_duration_since(self.began) >= MIN_RETRANSMIT_TIME;
                 if is_late && self.quic.side().is_client() {
                     self.quic.handle_network_change(None, now);
                 }

@@ -15,9 +15,9 @@ use hawser_streams::{
 };
 
 /// How long a little that has arrived waits to be acknowledged: it costs the sender memory only.
-const UNACKNOWLEDGED: Duration = Duration::from_millis(25);
+const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Interval at which frames are sent again that may be lost.
-const RETRIED: Duration = Duration::from_secs(3);
+const RETRY_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Why frames cannot be taken in.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -252,12 +252,12 @@ impl State {
 
 /// Acknowledges and sends again what is due, as long as the streams exist.
 async fn tend(streams: Weak<Inner>, lacking: Arc<Notify>) {
-    let mut retry = tokio::time::interval(RETRIED);
+    let mut retry = tokio::time::interval(RETRY_INTERVAL);
     retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = lacking.notified() => {
-                tokio::time::sleep(UNACKNOWLEDGED).await;
+                tokio::time::sleep(ACK_DELAY).await;
                 let Some(inner) = streams.upgrade() else { return };
                 SharedStreams(inner).with(|state| state.streams.acknowledge());
             }

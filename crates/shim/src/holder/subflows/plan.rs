@@ -23,10 +23,10 @@ const PROOF_INTERVAL: Duration = Duration::from_millis(100);
 /// A connection without a subflow that works ends once so many new ones were refused, over at least this
 /// time: the other side's kernel does not know the connection.
 const REFUSALS: u32 = 3;
-const REFUSED: Duration = Duration::from_secs(3);
+const REFUSE_TIME: Duration = Duration::from_secs(3);
 /// A connection that the other side has created subflows for, and no longer does while there are paths,
 /// ends after this time: many times what it takes to create one.
-const ABANDONED: Duration = Duration::from_secs(30);
+const ABANDON_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A session: the peer's serving address, and this host's side.
 pub(super) type Session = (Ipv6Addr, Role);
@@ -379,10 +379,10 @@ impl Connection {
         let since = *self.bare.get_or_insert(now);
         match (self.session.1, self.refusals) {
             (Role::Client, Some(Refusals { count, first, last })) => {
-                count >= REFUSALS && last.saturating_duration_since(first) >= REFUSED
+                count >= REFUSALS && last.saturating_duration_since(first) >= REFUSE_TIME
             }
             (Role::Client, None) => false,
-            (Role::Server, _) => now.saturating_duration_since(since) >= ABANDONED,
+            (Role::Server, _) => now.saturating_duration_since(since) >= ABANDON_TIMEOUT,
         }
     }
 }

@@ -8,7 +8,7 @@ use hawser_endhost::lanes::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
 use super::{LaneEvent, SealedLane};
 
 /// Longest wait for an answer when a router reports the path down: the answer takes a round trip.
-const DOUBTED: Duration = Duration::from_millis(40);
+const DOUBT_TIMEOUT: Duration = Duration::from_millis(40);
 
 /// The user of a path: the lane over it.
 pub(super) struct Watched(pub(super) Weak<SealedLane>);
@@ -27,7 +27,7 @@ impl LaneUser for Watched {
                 return Verdict::Unknown;
             };
             let (since, at) = (lane.now(), Instant::now());
-            let wait = DOUBTED + lane.rtt().unwrap_or_default() * 5 / 4;
+            let wait = DOUBT_TIMEOUT + lane.rtt().unwrap_or_default() * 5 / 4;
             for _ in 0..2 {
                 lane.probe(bound, 0, true);
                 tokio::time::sleep(wait / 2).await;

@@ -22,11 +22,11 @@ use crate::served::{Served, find, is_own};
 
 /// How long a flow without packets is kept: at least two minutes for UDP (RFC 4787, 4.3), one for ICMP
 /// (RFC 5508, 3.2).
-const KEPT: Duration = Duration::from_secs(180);
+const FLOW_TIMEOUT: Duration = Duration::from_secs(180);
 /// Most flows; beyond them the one that was used longest ago ends.
 const FLOWS: usize = 1024;
 /// Answers that are taken before they are sent.
-const ROUND: usize = 16;
+const ANSWERS_PER_ROUND: usize = 16;
 
 thread_local! {
     /// Any datagram fits; belongs to a thread, so that a flow at rest needs none.
@@ -299,7 +299,7 @@ impl Relay {
         let mut result = Ok(());
         let largest = self.replies.largest();
         BUFFER.with_borrow_mut(|buffer| {
-            for _ in 0..ROUND {
+            for _ in 0..ANSWERS_PER_ROUND {
                 let length = match socket::receive(socket, buffer) {
                     Ok(length) => length,
                     Err(error) => {
@@ -374,7 +374,7 @@ enum Echoes {
 /// Returns answers until the flow is not used any more.
 async fn wait(relay: Weak<Relay>, name: Name, socket: Arc<UdpSocket>, used: Arc<AtomicU64>) {
     loop {
-        let readable = tokio::time::timeout(KEPT, socket.ready(socket::ARRIVED)).await;
+        let readable = tokio::time::timeout(FLOW_TIMEOUT, socket.ready(socket::ARRIVED)).await;
         let Some(relay) = relay.upgrade() else {
             return;
         };
@@ -382,7 +382,7 @@ async fn wait(relay: Weak<Relay>, name: Name, socket: Arc<UdpSocket>, used: Arc<
         match readable {
             // Answers count as use: RFC 4787 allows that.
             Ok(Ok(_)) => used.store(relay.now(), Ordering::Relaxed),
-            Err(_) if relay.began.elapsed() < last + KEPT => continue,
+            Err(_) if relay.began.elapsed() < last + FLOW_TIMEOUT => continue,
             _ => {
                 lock(&relay.flows).remove(&name);
                 return;

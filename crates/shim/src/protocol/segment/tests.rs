@@ -262,7 +262,7 @@ fn segments_of_a_packet_differ_by_sequence_number_and_flags() {
 /// Headers of the client, most of which have a compact form.
 pub(crate) fn headers() -> impl Strategy<Value = Vec<u8>> {
     let flags =
-        prop_oneof![8 => any::<u8>().prop_map(|flags| flags & KEPT | ACK), 1 => any::<u8>()];
+        prop_oneof![8 => any::<u8>().prop_map(|flags| flags & KEPT_FLAGS | ACK), 1 => any::<u8>()];
     let server_port = prop_oneof![9 => Just(PORT), 1 => any::<u16>()];
     let urgent = prop_oneof![9 => Just(0), 1 => any::<u16>()];
     let numbers = (any::<u16>(), server_port, any::<[u8; 8]>(), any::<u16>());

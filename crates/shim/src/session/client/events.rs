@@ -12,7 +12,7 @@ use crate::protocol::{Epoch, Message};
 use crate::session::lane_key::LaneKey;
 
 /// Why a lane gives its slot up that does not deliver, or is ended as the other side wants.
-const STALLED: &str = "nothing comes back over it";
+const STALLED_REASON: &str = "nothing comes back over it";
 const REPORTED_DOWN: &str = "the other side receives nothing over it";
 
 /// A dial that has succeeded.
@@ -107,7 +107,7 @@ impl<P: AsRef<Path> + Clone> ClientSession<P> {
             (giving, failed)
         });
         if let Some((lane, true)) = giving {
-            self.record_failover(lane, STALLED);
+            self.record_failover(lane, STALLED_REASON);
         }
         let giving = giving.map(|(giving, _)| giving);
         let Some((slot, epoch)) = self.lanes.add(key, lane, giving) else {

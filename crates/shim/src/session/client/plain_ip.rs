@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Wait after the first failure; doubled by each further one up to the longest.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The lane over plain IP of a session that this host opens.
 #[derive(Debug)]
@@ -63,9 +63,9 @@ impl PlainIpDialer {
 
     /// The lane has ended, or cannot be connected.
     pub(super) fn lost(&mut self, now: Instant) {
-        let wait = FIRST_WAIT
+        let wait = MIN_BACKOFF
             .saturating_mul(1 << self.failures.min(8))
-            .min(LONGEST);
+            .min(MAX_BACKOFF);
         self.failures += 1;
         self.state = State::Idle(Some(now + wait));
     }

@@ -151,7 +151,7 @@ proptest! {
         for lane in world.lanes.keys().copied().collect::<Vec<_>>() {
             world.fail(lane);
         }
-        world.pass(KEPT);
+        world.pass(SESSION_TIMEOUT);
         prop_assert!(world.sessions.is_empty() && world.sessions.next_due().is_none());
         prop_assert!(world.tables.is_empty() && world.lanes.is_empty());
     }

@@ -16,7 +16,7 @@ use crate::wire::Multipath;
 
 /// Longest time that a peer which understands extended messages may take to offer itself as a
 /// downloader; after that it is served over any connection it opens.
-const UNDECIDED: Duration = Duration::from_secs(1);
+const OFFER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest time that an uploader may take to announce that it chooses; then paths are chosen here.
 pub(in crate::swarm) const NO_ANSWER: Duration = Duration::from_secs(2);
@@ -129,7 +129,7 @@ impl<T: Transport> Swarm<T> {
     fn decide_for_silent_peers(&mut self, now: Instant) {
         for conn in self.conns.open.values_mut() {
             let age = now.saturating_duration_since(conn.since);
-            if age >= UNDECIDED && !self.uploads.has(conn.group) {
+            if age >= OFFER_TIMEOUT && !self.uploads.has(conn.group) {
                 conn.unchoke();
             }
             let Some((remote, _)) = conn.remote() else {

@@ -180,7 +180,7 @@ fn a_router_restarted_within_the_detection_time_comes_up() {
             let took = link.run_until(SETTLED, Link::is_up);
             // Three slow intervals are less than the detection time of a session that is down.
             let order = format!("{before:?}, then {after:?}, beside {neighbour:?}: {took:?}");
-            assert!(link.is_up() && took < 3 * SLOW, "{order}");
+            assert!(link.is_up() && took < 3 * MIN_DOWN_INTERVAL, "{order}");
             assert_eq!(
                 link.run_until(SETTLED, |link| !link.is_up()),
                 SETTLED,
