@@ -8,6 +8,9 @@
 //! - [`Order`]: what a transfer must do, with the [`Cause`].
 //! - [`Backoff`]: when a path is retried after a [`Failure`].
 //! - [`SelectBy`]: which side of a transfer chooses the paths.
+//!
+//! `tests/copy.rs` is a whole transfer that obeys a [`PathSet`], without a network. With one, the crate
+//! `hawser-session` carries out the orders to dial.
 
 mod backoff;
 mod order;

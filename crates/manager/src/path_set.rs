@@ -194,7 +194,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     }
 
     /// Reports that the transfer itself ended a subflow, for a reason that has nothing to do with
-    /// the path.
+    /// the path. While there is [demand](Self::set_demand), the path may be dialed again at once.
     pub fn closed(&mut self, subflow: SubflowId) {
         self.changed = true;
         if let Some(entry) = find(&mut self.entries, subflow) {

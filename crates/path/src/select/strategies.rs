@@ -1,5 +1,9 @@
-//! The strategies. To add one: a file in this folder, its `mod` line, and its entry in
-//! [`STRATEGIES`]. Parsing, error texts and the help of the program follow from that.
+//! The strategies.
+//!
+//! To add one: a file in this folder, its `mod` line, its entry in [`STRATEGIES`], which grows by one, and a
+//! test in `../tests/strategies.rs`. Parsing, error texts and the help of the program follow from that;
+//! `docs/choosing-paths.md` must name it, or a test of the command line fails. A cost that
+//! changes whenever a path is refreshed, as its expiry does, has paths swapped during a transfer.
 
 mod bandwidth;
 mod carbon;
