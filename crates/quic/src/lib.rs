@@ -8,6 +8,19 @@
 //! Congestion is controlled per connection, so per path: by CUBIC (RFC 9438) with HyStart++ (RFC
 //! 9406), or by BBRv3 (draft-ietf-ccwg-bbr) where packets are lost without a queue. Both take into
 //! account the bandwidth that the ASes on the path announce.
+//!
+//! The protocol is that of `noq-proto`; the endpoint, its threads and its sockets are ours. What differs
+//! from other QUIC libraries:
+//!
+//! - No certificate is checked: both sides show a key, and the application judges
+//!   [`Connection::peer_key`].
+//! - What a peer costs is a fixed sum until the application calls [`Connection::expect_data`]: it may send
+//!   64 KiB ahead of what is read, and its connection may give way to others
+//!   ([`Connection::set_known`]).
+//! - Both ends may name a path differently ([`Connection::fingerprint`]).
+//! - Each protocol sets its own [`Config::alpn`].
+//!
+//! The example `pipe` sends bytes over one connection for each path.
 
 mod close;
 mod congestion;

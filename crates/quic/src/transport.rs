@@ -27,7 +27,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 pub struct Config {
     /// The key to show to peers. By default the endpoint makes one for itself, which ends with it.
     pub identity: Option<Identity>,
-    /// The application protocol both sides must name (TLS ALPN); `hawser-bt/1` by default.
+    /// The application protocol both sides must name (TLS ALPN). Each protocol sets its own; `hawser` by
+    /// default, for tests and examples.
     pub alpn: Vec<u8>,
     /// How long a connection stays open without a packet from the peer; 10 s by default. The
     /// shorter of both sides' settings counts.
@@ -59,7 +60,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             identity: None,
-            alpn: b"hawser-bt/1".to_vec(),
+            alpn: b"hawser".to_vec(),
             idle_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),
             keep_alive: Some(Duration::from_millis(250)),

@@ -52,6 +52,7 @@ pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
     SeedProgress, Summary,
 };
+pub use self::quic::ALPN;
 pub use self::reason::{Decision, Reason};
 pub use self::seed::Seed;
 pub use self::tcp::{ListenError, Listener};

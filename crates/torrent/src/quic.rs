@@ -20,6 +20,9 @@ impl Output for quic::SendStream {
     }
 }
 
+/// What SCION peers name as their protocol (TLS ALPN).
+pub const ALPN: &[u8] = b"hawser-bt/1";
+
 /// A QUIC connection, pinned to one path.
 pub(crate) struct QuicConnection {
     pub connection: quic::Connection,

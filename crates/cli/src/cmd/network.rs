@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hawser_bootstrap::{JoinError, Server};
 use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Listener, Network};
+use hawser_torrent::{ALPN, Listener, Network};
 
 use super::address::Listen;
 use super::{files, folders};
@@ -131,6 +131,10 @@ impl Sockets {
         };
         if let Some(host) = host {
             let listen = listen_address(listen, &host)?;
+            let config = Config {
+                alpn: ALPN.to_vec(),
+                ..config
+            };
             let endpoint = Endpoint::bind(host.clone(), listen, config)?;
             sockets.addresses.scion = Some(endpoint.local_addr());
             sockets.endpoint = Some(endpoint.clone());
