@@ -1,6 +1,7 @@
 //! Network interfaces and their addresses, by rtnetlink(7).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::{fs, io};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_packet_route::address::{
@@ -10,6 +11,11 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, NetlinkError};
+
+/// The IPv6 routes of the calling thread's network namespace, of all tables.
+const ROUTES6: &str = "/proc/thread-self/net/ipv6_route";
+/// `RTF_LOCAL`: packets over the route are for this host.
+const LOCAL: u32 = 0x8000_0000;
 
 /// Index of the loopback device in every network namespace.
 pub const LOOPBACK: u32 = 1;
@@ -105,7 +111,7 @@ impl Netlink {
 
     /// Adds an address to an interface, and with it the route to its prefix of `prefix` bits. For an
     /// IPv6 address no duplicate is looked for on the link: programs can bind it at once, and the
-    /// kernel accepts packets to it shortly afterwards, when it has added the route.
+    /// kernel accepts packets to it some time afterwards ([`is_local`]).
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or when the interface does not exist or has the address (`EEXIST`).
@@ -143,6 +149,27 @@ impl Netlink {
     }
 }
 
+/// Whether packets to `address` are for this host. The kernel adds that route in its own time after the
+/// address, on a busy machine milliseconds later; until then packets take other routes, as that of the
+/// address's prefix to the interface.
+///
+/// # Errors
+/// When the routes cannot be read.
+pub fn is_local(address: Ipv6Addr) -> io::Result<bool> {
+    Ok(has_local_route(&fs::read_to_string(ROUTES6)?, address))
+}
+
+fn has_local_route(routes: &str, address: Ipv6Addr) -> bool {
+    // The prefix of an address of 128 bits has a route to the same destination.
+    let destination = format!("{:032x} 80 ", u128::from(address));
+    let mut routes = routes.lines().filter(|line| line.starts_with(&destination));
+    routes.any(|line| {
+        let flags = line.split_whitespace().nth(8);
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        flags.is_some_and(|flags| flags & LOCAL != 0)
+    })
+}
+
 /// All addresses of this host, each with the number of the interface that has it.
 ///
 /// # Errors
@@ -177,6 +204,21 @@ mod tests {
 
     use super::*;
     use crate::namespace::{NetNs, is_privileged};
+
+    #[test]
+    fn the_route_to_the_prefix_of_an_address_is_not_its_local_route() {
+        let address: Ipv6Addr = "fd68:7773:7200::8".parse().unwrap();
+        let none = "00000000000000000000000000000000";
+        let route = |flags: &str| {
+            let own = "fd687773720000000000000000000008";
+            format!("{own} 80 {none} 00 {none} 00000100 00000001 00000000 {flags}  hawser0\n")
+        };
+        let (prefix, local) = (route("00000001"), route("80200001"));
+        assert!(!has_local_route("", address));
+        assert!(!has_local_route(&prefix, address));
+        assert!(has_local_route(&(prefix + &local), address));
+        assert!(!has_local_route(&local, Ipv6Addr::LOCALHOST));
+    }
 
     #[test]
     fn the_loopback_interface_has_its_address() {

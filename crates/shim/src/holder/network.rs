@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{io, thread};
 
+use hawser_kernel::interface::is_local;
 use hawser_kernel::namespace::{NetNs, enter_net};
 use hawser_kernel::netlink::Netlink;
 use hawser_kernel::route::Route;
@@ -169,12 +170,10 @@ fn set_up_device(own: Block) -> Result<(Queue, u32), HolderError> {
     Ok((queue, index))
 }
 
-/// Waits until packets to `address`, the last one added, are for this host: the kernel makes the
-/// routes of addresses later.
+/// Waits until packets to `address`, the last one added, are for this host.
 pub(super) fn wait_for_address(address: Ipv6Addr) -> io::Result<()> {
-    let route = format!("{:032x} 80 ", u128::from(address));
     let deadline = Instant::now() + ROUTE_TIMEOUT;
-    while !fs::read_to_string("/proc/thread-self/net/ipv6_route")?.contains(&route) {
+    while !is_local(address)? {
         if Instant::now() > deadline {
             return Err(io::Error::other("its addresses have no routes"));
         }
