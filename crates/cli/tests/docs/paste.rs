@@ -1,11 +1,15 @@
 //! A shell into which commands are pasted.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use hawser_kernel::interface::LOOPBACK;
+use hawser_kernel::namespace::{NetNs, is_privileged};
+use hawser_kernel::netlink::Netlink;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -72,7 +76,7 @@ impl Shell {
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .process_group(0);
-        let mut shell = shell.spawn().unwrap();
+        let mut shell = spawn_apart(shell).unwrap();
         let written = || String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
         let status = loop {
             if let Some(status) = shell.try_wait().unwrap() {
@@ -104,6 +108,18 @@ impl Shell {
             output,
         }
     }
+}
+
+/// Spawns `command` where its ports are no other program's: the commands of the pages name some. Without the
+/// right to a network namespace it shares those of this machine.
+fn spawn_apart(mut command: Command) -> io::Result<Child> {
+    if !is_privileged() {
+        return command.spawn();
+    }
+    NetNs::create()?.run(|| {
+        Netlink::open()?.set_up(LOOPBACK, true)?;
+        command.spawn()
+    })?
 }
 
 impl Drop for Shell {
