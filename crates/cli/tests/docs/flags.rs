@@ -48,7 +48,8 @@ const DOCUMENTED: [&[&str]; 38] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 12] = [
+    "--examples",
     "--now",
     "--system",
     "--fail-with-body",
