@@ -81,7 +81,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// Metrics in Prometheus' text format.
+/// [`Metrics`](crate::Metrics), as an answer.
 #[must_use]
 pub fn prometheus(text: String) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];

@@ -6,7 +6,7 @@
 //! - [`Attempts`]: wrong tokens, and how long their senders wait.
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
-//! - [`LimitMetric`]: the metrics of limits of links.
+//! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
 mod admission;
@@ -17,6 +17,7 @@ mod busy;
 mod explain;
 mod limit_metrics;
 mod listener;
+mod metrics;
 mod strict;
 mod tls;
 mod token;
@@ -27,5 +28,6 @@ pub use self::body::{BodyError, read_body, read_json};
 pub use self::explain::plain_words;
 pub use self::limit_metrics::{LimitLabels, LimitMetric};
 pub use self::listener::{Listener, Peer};
+pub use self::metrics::{Metric, MetricKind, Metrics};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

@@ -1,8 +1,7 @@
 //! Prometheus metrics of link limits. Every command and service that exports them uses these names and
 //! labels, so that one dashboard reads them all.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
+use crate::metrics::{MetricKind, Metrics};
 
 /// What is measured of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,71 +36,60 @@ pub struct LimitLabels<'a> {
 }
 
 impl LimitMetric {
-    fn described(self) -> (&'static str, &'static str, &'static str) {
+    fn described(self) -> (&'static str, MetricKind, &'static str) {
         match self {
             Self::Bytes => (
                 "hawser_limit_bytes_total",
-                "counter",
+                MetricKind::Counter,
                 "Bytes of Ethernet frames sent through the limit.",
             ),
             Self::Packets => (
                 "hawser_limit_packets_total",
-                "counter",
+                MetricKind::Counter,
                 "Packets sent through the limit.",
             ),
             Self::Drops => (
                 "hawser_limit_drops_total",
-                "counter",
+                MetricKind::Counter,
                 "Packets dropped at a full queue.",
             ),
-            Self::Backlog => ("hawser_limit_backlog_bytes", "gauge", "Bytes in the queue."),
-            Self::Rate => ("hawser_limit_rate_bits_per_second", "gauge", "The limit."),
+            Self::Backlog => (
+                "hawser_limit_backlog_bytes",
+                MetricKind::Gauge,
+                "Bytes in the queue.",
+            ),
+            Self::Rate => (
+                "hawser_limit_rate_bits_per_second",
+                MetricKind::Gauge,
+                "The limit.",
+            ),
             Self::Maximum => (
                 "hawser_limit_maximum_bits_per_second",
-                "gauge",
+                MetricKind::Gauge,
                 "What an administrator allows.",
             ),
         }
     }
 
-    /// Appends the metric, with its values, in Prometheus's text format.
+    /// Adds the metric, with its values.
     pub fn write<'a>(
         self,
-        text: &mut String,
+        metrics: &mut Metrics,
         values: impl IntoIterator<Item = (LimitLabels<'a>, u64)>,
     ) {
         let (name, kind, help) = self.described();
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let mut metric = metrics.add(name, kind, help);
         for (labels, value) in values {
-            let LimitLabels {
-                attachment_point,
-                device,
-                link,
-                direction,
-                number,
-            } = labels;
-            let _ = writeln!(
-                text,
-                "{name}{{attachment_point=\"{}\",device=\"{}\",link=\"{}\",direction=\"{}\",number=\"{}\"}} \
-                 {value}",
-                escaped(attachment_point),
-                escaped(device),
-                escaped(link),
-                escaped(direction),
-                escaped(number),
-            );
+            let labels: [(&str, &dyn std::fmt::Display); 5] = [
+                ("attachment_point", &labels.attachment_point),
+                ("device", &labels.device),
+                ("link", &labels.link),
+                ("direction", &labels.direction),
+                ("number", &labels.number),
+            ];
+            metric.value(&labels, value);
         }
     }
-}
-
-/// The value of a label: names of devices may have any character but `/` and white space.
-fn escaped(value: &str) -> Cow<'_, str> {
-    if !value.contains(['\\', '"', '\n']) {
-        return Cow::Borrowed(value);
-    }
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    Cow::Owned(value.replace('\n', "\\n"))
 }
 
 #[cfg(test)]
@@ -109,21 +97,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_all_there_and_escaped() {
+    fn labels_are_all_there() {
         let labels = LimitLabels {
             attachment_point: "",
-            device: "a\"\\\n",
+            device: "eth0",
             link: "10.0.0.1",
             direction: "egress",
             number: "",
         };
-        let mut text = String::new();
-        LimitMetric::Backlog.write(&mut text, [(labels, 7)]);
+        let mut metrics = Metrics::default();
+        LimitMetric::Backlog.write(&mut metrics, [(labels, 7)]);
         assert_eq!(
-            text,
+            metrics.into_text(),
             "# HELP hawser_limit_backlog_bytes Bytes in the queue.\n\
              # TYPE hawser_limit_backlog_bytes gauge\n\
-             hawser_limit_backlog_bytes{attachment_point=\"\",device=\"a\\\"\\\\\\n\",link=\"10.0.0.1\",\
+             hawser_limit_backlog_bytes{attachment_point=\"\",device=\"eth0\",link=\"10.0.0.1\",\
              direction=\"egress\",number=\"\"} 7\n"
         );
     }

@@ -1,7 +1,8 @@
 //! What is counted, for Prometheus.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use hawser_http::{MetricKind, Metrics};
 
 use crate::job::{Job, JobState};
 
@@ -47,7 +48,7 @@ impl Counters {
     /// The counters, and how many jobs are in which state, in Prometheus' text format.
     #[must_use]
     pub fn text<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> String {
-        let mut text = String::new();
+        let mut metrics = Metrics::default();
         let mut states = [
             ("queued", 0_u64),
             ("waiting", 0),
@@ -64,13 +65,10 @@ impl Counters {
                 *count += 1;
             }
         }
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "# HELP hawser_service_jobs Jobs that are listed, by state.\n# TYPE hawser_service_jobs gauge"
-        );
+        let help = "Jobs that are listed, by state.";
+        let mut listed = metrics.add("hawser_service_jobs", MetricKind::Gauge, help);
         for (name, count) in states {
-            let _ = writeln!(text, "hawser_service_jobs{{state=\"{name}\"}} {count}");
+            listed.value(&[("state", &name)], count);
         }
         let counters = [
             ("jobs_submitted", "Jobs accepted.", &self.submitted),
@@ -99,15 +97,10 @@ impl Counters {
             ),
         ];
         for (name, help, counter) in counters {
-            let (name, value) = (
-                format!("hawser_service_{name}_total"),
-                counter.load(Ordering::Relaxed),
-            );
-            let _ = writeln!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
-            );
+            let name = format!("hawser_service_{name}_total");
+            let mut metric = metrics.add(name, MetricKind::Counter, help);
+            metric.value(&[], counter.load(Ordering::Relaxed));
         }
-        text
+        metrics.into_text()
     }
 }

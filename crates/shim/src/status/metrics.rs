@@ -1,7 +1,9 @@
 //! The status as metrics of Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{Display, Write};
+use std::fmt::Display;
+
+use hawser_http::{Metric, MetricKind, Metrics};
 
 use super::StatusReport;
 use crate::address::Slot;
@@ -13,34 +15,53 @@ use crate::report::{PathState, SessionReport, Totals};
 type Peer<'a> = (&'a str, Role);
 
 /// The name of a metric, its type, its description, and its value for one set of labels.
-type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+type Family<T> = (&'static str, MetricKind, &'static str, fn(&T) -> u64);
 
 /// The metrics of one shim in Prometheus' text format (version 0.0.4). There is a series for each
 /// peer and for each of its slots, none for a connection: their number is bounded by the number of
 /// hosts that may connect.
 pub fn metrics(status: &StatusReport) -> String {
-    let mut text = Text::default();
+    let mut text = Metrics::default();
     let up = u64::from(status.up);
-    text.single("up", GAUGE, "Whether the carrier runs.", up);
+    add(&mut text, "up", GAUGE, "Whether the carrier runs.").value(&[], up);
     let open = status.connections.len() as u64;
-    text.single("connections", GAUGE, "Connections that are open.", open);
+    add(
+        &mut text,
+        "connections",
+        GAUGE,
+        "Connections that are open.",
+    )
+    .value(&[], open);
     let begun = open + status.connections_ended;
-    text.single("connections_total", COUNTER, "Connections relayed.", begun);
+    add(
+        &mut text,
+        "connections_total",
+        COUNTER,
+        "Connections relayed.",
+    )
+    .value(&[], begun);
     let subflows = status.connections.iter().map(|one| one.subflows.len());
     let subflows = subflows.sum::<usize>() as u64;
-    text.single("subflows", GAUGE, "Subflows of open connections.", subflows);
-    text.single(
+    add(
+        &mut text,
+        "subflows",
+        GAUGE,
+        "Subflows of open connections.",
+    )
+    .value(&[], subflows);
+    add(
+        &mut text,
         "setups_failed_total",
         COUNTER,
         "Connections that could not be set up.",
-        status.setups_failed,
-    );
+    )
+    .value(&[], status.setups_failed);
     peers(status, &mut text);
     slots(status, &mut text);
-    text.0
+    text.into_text()
 }
 
-fn peers(status: &StatusReport, text: &mut Text) {
+fn peers(status: &StatusReport, text: &mut Metrics) {
     let mut peers: BTreeMap<Peer<'_>, OfPeer> = BTreeMap::new();
     for session in &status.sessions {
         let peer = peers.entry(peer(session)).or_default();
@@ -96,9 +117,9 @@ fn peers(status: &StatusReport, text: &mut Text) {
         ),
     ];
     for (name, kind, help, value) in all {
-        text.head(name, kind, help);
+        let mut metric = add(text, name, kind, help);
         for (peer, counted) in &peers {
-            text.line(name, &[("peer", &peer.0), role(peer)], value(counted));
+            metric.value(&[("peer", &peer.0), role(peer)], value(counted));
         }
     }
 }
@@ -132,7 +153,7 @@ struct OfSlot {
     paths: BTreeSet<String>,
 }
 
-fn slots(status: &StatusReport, text: &mut Text) {
+fn slots(status: &StatusReport, text: &mut Metrics) {
     let mut slots: BTreeMap<(Peer<'_>, Slot), OfSlot> = BTreeMap::new();
     for session in &status.sessions {
         for path in &session.paths {
@@ -192,28 +213,22 @@ fn slots(status: &StatusReport, text: &mut Text) {
         ),
     ];
     for (name, kind, help, value) in all {
-        text.head(name, kind, help);
+        let mut metric = add(text, name, kind, help);
         for ((peer, slot), counted) in &slots {
-            let labels: [(&str, &dyn Display); 3] = [("peer", &peer.0), role(peer), ("slot", slot)];
-            text.line(name, &labels, value(counted));
-        }
-    }
-    let (rtt, info) = ("path_rtt_seconds", "path_info");
-    text.head(rtt, GAUGE, "The round-trip time.");
-    for ((peer, slot), counted) in &slots {
-        if let Some(seconds) = counted.rtt_seconds {
-            text.line(
-                rtt,
+            metric.value(
                 &[("peer", &peer.0), role(peer), ("slot", slot)],
-                seconds,
+                value(counted),
             );
         }
     }
-    text.head(
-        info,
-        GAUGE,
-        "The path under a slot, by its fingerprint; always 1.",
-    );
+    let mut rtt = add(text, "path_rtt_seconds", GAUGE, "The round-trip time.");
+    for ((peer, slot), counted) in &slots {
+        if let Some(seconds) = counted.rtt_seconds {
+            rtt.value(&[("peer", &peer.0), role(peer), ("slot", slot)], seconds);
+        }
+    }
+    let help = "The path under a slot, by its fingerprint; always 1.";
+    let mut info = add(text, "path_info", GAUGE, help);
     for ((peer, slot), counted) in &slots {
         for path in &counted.paths {
             let labels: [(&str, &dyn Display); 4] = [
@@ -222,7 +237,7 @@ fn slots(status: &StatusReport, text: &mut Text) {
                 ("slot", slot),
                 ("path", path),
             ];
-            text.line(info, &labels, 1);
+            info.value(&labels, 1);
         }
     }
 }
@@ -240,32 +255,9 @@ fn role<'a>(peer: &Peer<'_>) -> (&'static str, &'a dyn Display) {
     }
 }
 
-const GAUGE: &str = "gauge";
-const COUNTER: &str = "counter";
+const GAUGE: MetricKind = MetricKind::Gauge;
+const COUNTER: MetricKind = MetricKind::Counter;
 
-/// Metrics in the text format. Writing to a string cannot fail.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(
-            self.0,
-            "# HELP hawser_shim_{name} {help}\n# TYPE hawser_shim_{name} {kind}"
-        );
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
-        // Addresses, names and digits: nothing to be escaped.
-        let labels = labels
-            .iter()
-            .map(|(key, value)| format!("{key}=\"{value}\""));
-        let labels: Vec<String> = labels.collect();
-        let _ = writeln!(self.0, "hawser_shim_{name}{{{}}} {value}", labels.join(","));
-    }
-
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: u64) {
-        self.head(name, kind, help);
-        let _ = writeln!(self.0, "hawser_shim_{name} {value}");
-    }
+fn add<'a>(text: &'a mut Metrics, name: &str, kind: MetricKind, help: &str) -> Metric<'a> {
+    text.add(format!("hawser_shim_{name}"), kind, help)
 }

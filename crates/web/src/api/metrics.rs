@@ -1,13 +1,12 @@
 //! Counters for Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use axum::extract::State;
 use axum::response::Response;
 use hawser_coordinator::{Action, Direction, Limits, LinkEnd, State as Everything};
-use hawser_http::{JsonError, LimitLabels, LimitMetric, prometheus};
+use hawser_http::{JsonError, LimitLabels, LimitMetric, MetricKind, Metrics, prometheus};
 use hawser_topology::IsdAsn;
 
 use super::check;
@@ -64,7 +63,7 @@ impl Link {
 
 /// The metrics. `is_whole` says whether nothing of an attachment point is known to have failed.
 fn text(state: &Everything, used: &[Use], is_whole: impl Fn(IsdAsn) -> bool) -> String {
-    let mut text = String::new();
+    let mut text = Metrics::default();
     let links: BTreeMap<_, _> = (state.links.iter())
         .map(|(id, link)| (*id, Link::new(link)))
         .collect();
@@ -93,15 +92,11 @@ fn text(state: &Everything, used: &[Use], is_whole: impl Fn(IsdAsn) -> bool) -> 
 
     let name = "hawser_limit_in_force";
     let help = "Whether an attachment point runs what is wanted.";
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+    let mut in_force = text.add(name, MetricKind::Gauge, help);
     for one in state.attachment_points.values() {
-        let in_force =
-            u8::from(is_whole(one.isd_as) && one.host.deployed == Some(one.host.version));
-        let _ = writeln!(
-            text,
-            "{name}{{attachment_point=\"{}\"}} {in_force}",
-            one.isd_as
-        );
+        let is_deployed = one.host.deployed == Some(one.host.version);
+        let value = u8::from(is_whole(one.isd_as) && is_deployed);
+        in_force.value(&[("attachment_point", &one.isd_as)], value);
     }
-    text
+    text.into_text()
 }

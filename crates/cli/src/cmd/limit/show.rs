@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use console::{Term, measure_text_width};
-use hawser_http::{LimitLabels, LimitMetric};
+use hawser_http::{LimitLabels, LimitMetric, Metrics};
 use hawser_limit::{Direction, LimitReading, Limiter, Owner};
 use hawser_topology::format_rate;
 use serde::Serialize;
@@ -290,7 +290,7 @@ fn prometheus(sample: &Sample) -> String {
     let links: Vec<String> = (sample.each())
         .map(|(_, limit)| link(limit.owner))
         .collect();
-    let mut text = String::new();
+    let mut text = Metrics::default();
     for (metric, value) in metrics {
         let values = sample.each().zip(&links);
         let values = values.map(|((device, limit), link)| {
@@ -305,7 +305,7 @@ fn prometheus(sample: &Sample) -> String {
         });
         metric.write(&mut text, values);
     }
-    text
+    text.into_text()
 }
 
 #[cfg(test)]
