@@ -71,7 +71,7 @@ impl Dialer {
         }
     }
 
-    /// The path manager, which is told what becomes of subflows.
+    /// The path manager, for reports of what becomes of subflows.
     pub(crate) fn paths(&mut self) -> &mut PathSet<Path> {
         &mut self.dialer.paths
     }

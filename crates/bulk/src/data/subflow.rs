@@ -39,7 +39,7 @@ pub(super) struct Subflow {
     pub start: Start,
     /// Whether a packet has arrived: the path works in both directions.
     pub is_up: bool,
-    /// Whether the session was told that nothing is acknowledged any more.
+    /// Whether the session knows that nothing is acknowledged any more.
     pub is_stalled: bool,
     /// When it is drained at the latest, if it drains.
     drains_until: Option<Instant>,
