@@ -1,6 +1,7 @@
 //! One session: its subflows, its messages, and its part, source or sink.
 
 mod listing;
+mod orders;
 mod part;
 mod sink;
 mod skips;
@@ -11,9 +12,9 @@ mod values;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::Patience;
-use hawser_endhost::{Path, ScionAddr};
-use hawser_manager::{Action, Carried, Failure, Order, PathSet, SubflowId};
+use hawser_manager::{Failure, SubflowId};
 use hawser_session::{MessageSender, message_queue};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -426,14 +427,6 @@ impl Session {
         Ok(())
     }
 
-    /// Informs the path manager of something about a subflow that it has ordered.
-    fn inform(&mut self, subflow: SubflowKey, inform: impl FnOnce(&mut PathSet<Path>, SubflowId)) {
-        let ordered = self.subflows.get(subflow).and_then(|one| one.ordered);
-        if let (Some(dialer), Some(id)) = (&mut self.dialer, ordered) {
-            inform(dialer.paths(), id);
-        }
-    }
-
     /// Takes a connection into the session, which the path manager has `ordered` if this side dialed it.
     fn join(&mut self, joined: Joined, ordered: Option<SubflowId>) {
         let subflow = joined.subflow;
@@ -562,48 +555,6 @@ impl Session {
             return Err(TransferError::Replaced);
         }
         Ok(())
-    }
-
-    /// Does what the path manager orders.
-    fn follow_orders(&mut self) -> Result<(), TransferError> {
-        let Some(dialer) = &mut self.dialer else {
-            return Ok(());
-        };
-        let carried = |id| {
-            let one = self.subflows.ordered(id);
-            let measured = one.map(|(_, one)| one.measured).unwrap_or_default();
-            Carried {
-                bytes: measured.delivered,
-                usable: measured.usable,
-            }
-        };
-        let orders = dialer.orders(carried, &self.events)?;
-        orders.into_iter().for_each(|order| self.obey(order));
-        Ok(())
-    }
-
-    /// Carries out an order about a subflow that is connected.
-    fn obey(&mut self, order: Order) {
-        let Some((key, _)) = self.subflows.ordered(order.subflow) else {
-            return;
-        };
-        match order.action {
-            // The dialer carries it out.
-            Action::Dial => {}
-            Action::Hold | Action::Resume => {
-                let held = order.action == Action::Hold;
-                self.data.give(Command::Hold(self.key, key, held));
-            }
-            Action::Close { drain } => {
-                if let Some(one) = self.subflows.get_mut(key) {
-                    one.ordered = None;
-                }
-                match drain {
-                    true => self.drain(key),
-                    false => self.remove(key),
-                }
-            }
-        }
     }
 }
 
