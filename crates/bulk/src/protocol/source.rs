@@ -2,7 +2,9 @@
 
 mod flight;
 mod interval;
+mod loss;
 mod pace;
+mod probing;
 mod rtt;
 mod size;
 mod subflow;
@@ -203,7 +205,7 @@ impl Source {
     /// not reported to the rate control; after three losses the size stays as it is.
     pub fn try_larger(&mut self, key: SubflowKey, packet: usize, per_packet: usize) {
         if let Some(subflow) = self.subflows.get_mut(&key) {
-            subflow.try_larger(packet, per_packet);
+            subflow.probing.try_larger(packet, per_packet);
         }
     }
 
@@ -231,7 +233,7 @@ impl Source {
         let Some(subflow) = self.subflows.get_mut(&key) else {
             return Transmit::Wait(None);
         };
-        if let Some(size) = subflow.probe.take() {
+        if let Some(size) = subflow.probing.take_due() {
             let number = subflow.on_send(Run::probe(size, now), now);
             return Transmit::Probe { number, size };
         }

@@ -5,38 +5,18 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use hawser_congestion::RateControl;
-use hawser_seal::{HEADER, TAG};
 
 use super::super::ack::Ack;
 use super::Acked;
 use super::flight::{Flight, Run};
 use super::interval::Interval;
+use super::loss::LossDetection;
 use super::pace::{Pacing, data_packet};
+use super::probing::Probing;
 use super::rtt::Rtt;
-use super::size::PacketSize;
-
-/// Later packets that must be acknowledged before a packet is lost (RFC 9002, 6.1.1).
-const PACKET_THRESHOLD: u64 = 3;
-
-/// Most of them, on paths that reorder much; time then finds losses.
-const MAX_PACKET_THRESHOLD: u64 = 1 << 14;
-
-/// Eighths of a round trip by which a lost packet is late (RFC 9002, 6.1.2), and most of them on
-/// paths that reorder much.
-const TIME_THRESHOLD: u32 = 1;
-const MAX_TIME_THRESHOLD: u32 = 8;
-
-/// Probe timeouts in a row after which a subflow is stalled.
-const STALL_TIMEOUTS: u32 = 3;
-
-/// The longest time between probes.
-const MAX_PROBE_TIME: Duration = Duration::from_secs(1);
 
 /// The shortest time after which a source that waits for credit asks for it.
 const CREDIT_TIME: Duration = Duration::from_millis(250);
-
-/// The size of a probe that only asks for an answer.
-const PROBE: usize = HEADER + TAG;
 
 /// What a subflow does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,24 +59,12 @@ pub(super) struct SourceSubflow {
     control: Box<dyn RateControl>,
     rtt: Rtt,
     pub(super) pacing: Pacing,
-    size: PacketSize,
+    pub(super) probing: Probing,
     pub(super) next_number: u64,
-    /// A probe of this size is to be sent.
-    pub(super) probe: Option<usize>,
     flight: Flight,
-    /// Runs that count as lost, and whose acknowledgement would show that they were not.
-    lost: Flight,
-    largest_acked: Option<u64>,
-    packet_threshold: u64,
-    time_threshold: u32,
-    /// When a packet that was overtaken counts as lost.
-    loss_at: Option<Instant>,
-    /// When nothing was acknowledged for a probe timeout.
-    probe_at: Option<Instant>,
+    loss: LossDetection,
     /// When a source without credit asks for it.
     credit_at: Option<Instant>,
-    /// Probe timeouts since anything was acknowledged.
-    timeouts: u32,
     /// No content is sent over it.
     pub(super) is_held: bool,
     app_limited: bool,
@@ -144,18 +112,11 @@ impl SourceSubflow {
             pacing: Pacing::new(control.rate(), now),
             control,
             rtt: Rtt::new(rtt),
-            size: PacketSize::new(per_packet),
+            probing: Probing::new(per_packet),
             next_number: 0,
-            probe: None,
             flight: Flight::default(),
-            lost: Flight::default(),
-            largest_acked: None,
-            packet_threshold: PACKET_THRESHOLD,
-            time_threshold: TIME_THRESHOLD,
-            loss_at: None,
-            probe_at: None,
+            loss: LossDetection::new(),
             credit_at: None,
-            timeouts: 0,
             is_held: false,
             app_limited: false,
             limited_until: None,
@@ -166,14 +127,7 @@ impl SourceSubflow {
     }
 
     pub(super) fn per_packet(&self) -> usize {
-        self.size.per_packet()
-    }
-
-    /// Data packets have `packet` bytes, `per_packet` of them content, once a probe has shown that the
-    /// path takes them.
-    pub(super) fn try_larger(&mut self, packet: usize, per_packet: usize) {
-        let probe = self.size.try_larger(packet, per_packet);
-        self.probe = self.probe.max(probe);
+        self.probing.per_packet()
     }
 
     /// Informs the rate control of something.
@@ -198,12 +152,12 @@ impl SourceSubflow {
 
     /// Whether nothing was acknowledged for several probe timeouts.
     pub(super) fn is_stalled(&self) -> bool {
-        self.timeouts >= STALL_TIMEOUTS
+        self.probing.is_stalled()
     }
 
     /// Whether the arrival of packets can be expected.
     pub(super) fn is_reliable(&self) -> bool {
-        self.timeouts == 0 && self.rtt.is_measured()
+        !self.probing.is_in_doubt() && self.rtt.is_measured()
     }
 
     /// Whether a batch of `bytes` shall ask for an answer: nothing was answered yet, or a quarter of
@@ -259,9 +213,7 @@ impl SourceSubflow {
             self.credit_at = None;
         }
         self.flight.insert(number, run);
-        if self.probe_at.is_none() {
-            self.probe_at = Some(now + self.probe_time());
-        }
+        self.probing.on_send(&self.rtt, self.interval.named(), now);
         number
     }
 
@@ -298,8 +250,11 @@ impl SourceSubflow {
         self.stats.acks += 1;
         self.unanswered = 0;
         self.stats.marked = self.stats.marked.max(ack.marked);
-        let oldest = |flight: &Flight| flight.first().map_or(u64::MAX, |(first, _)| first);
-        let oldest = oldest(&self.flight).min(oldest(&self.lost));
+        let oldest = [
+            self.flight.first().map(|(first, _)| first),
+            self.loss.oldest(),
+        ];
+        let oldest = oldest.into_iter().flatten().min().unwrap_or(u64::MAX);
         let mut bytes = 0;
         for range in ack.ranges.iter().rev().filter(|range| range.end > oldest) {
             while let Some((first, run)) = self.flight.pop_within(range) {
@@ -310,7 +265,7 @@ impl SourceSubflow {
                     acked.rtt = Some(sample);
                 }
                 if run.is_probe() {
-                    self.size.on_probe_acked(run.per_packet as usize);
+                    self.probing.on_probe_acked(run.per_packet as usize);
                     continue;
                 }
                 self.stats.acked += run.packets;
@@ -322,61 +277,34 @@ impl SourceSubflow {
                     delivered(run.content);
                 }
             }
-            while let Some((first, run)) = self.lost.pop_within(range) {
+            while let Some((first, run)) = self.loss.lost().pop_within(range) {
                 acked.packets += run.packets;
                 acked.spurious += run.packets;
-                self.on_spurious(first, &run, now);
+                self.loss.on_spurious(first, &run, &self.rtt, now);
                 if run.counts {
                     delivered(run.content);
                 }
             }
         }
-        self.largest_acked = self.largest_acked.max(Some(ack.largest));
+        self.loss.on_ack(ack.largest);
         self.stats.spurious += acked.spurious;
         if acked.packets > 0 {
-            self.timeouts = 0;
-            self.probe_at = (!self.flight.is_empty()).then(|| now + self.probe_time());
+            let waits = !self.flight.is_empty();
+            self.probing
+                .on_ack(waits, &self.rtt, self.interval.named(), now);
         }
         self.interval.on_ack(now, bytes, self.rtt.smoothed());
     }
 
-    /// Packets that counted as lost are acknowledged: the path reorders them more than expected.
-    fn on_spurious(&mut self, first: u64, run: &Run, now: Instant) {
-        let largest = self.largest_acked.unwrap_or(first).max(first);
-        let overtaken = (largest - first + 1).min(MAX_PACKET_THRESHOLD);
-        self.packet_threshold = self.packet_threshold.max(overtaken);
-        if now.saturating_duration_since(run.sent) > self.rtt.loss_delay(self.time_threshold) {
-            self.time_threshold = (self.time_threshold + 1).min(MAX_TIME_THRESHOLD);
-        }
-    }
-
     /// Finds the packets that count as lost by now. Returns the content to send again.
     pub(super) fn detect_losses(&mut self, now: Instant, lost: &mut u64) -> Vec<Range<u64>> {
-        self.loss_at = None;
-        self.forget_lost(now);
-        let Some(largest) = self.largest_acked else {
-            return Vec::new();
-        };
-        let overtaken = 0..(largest + 1).saturating_sub(self.packet_threshold);
-        let delay = self.rtt.loss_delay(self.time_threshold);
+        self.loss.forget(self.probe_time() * 4, now);
         let mut content = Vec::new();
-        while let Some((first, run)) = self.flight.pop_within(&overtaken) {
+        while let Some((first, run)) = self.loss.next(&mut self.flight, &self.rtt, now) {
             self.on_lost(first, run, now, lost, &mut content);
         }
-        while let Some((first, run)) = self.flight.first()
-            && first < largest
-        {
-            let late = run.sent + delay;
-            if late > now {
-                self.loss_at = Some(late);
-                break;
-            }
-            if let Some((first, run)) = self.flight.pop_within(&(0..largest)) {
-                self.on_lost(first, run, now, lost, &mut content);
-            }
-        }
-        if self.flight.is_empty() && self.timeouts == 0 {
-            self.probe_at = None;
+        if self.flight.is_empty() {
+            self.probing.on_nothing_in_flight();
         }
         content
     }
@@ -390,7 +318,7 @@ impl SourceSubflow {
         content: &mut Vec<Range<u64>>,
     ) {
         if run.is_probe() {
-            return self.on_probe_lost(&run);
+            return self.probing.on_probe_lost(run.per_packet as usize);
         }
         *lost += run.packets;
         self.stats.lost += run.packets;
@@ -400,24 +328,7 @@ impl SourceSubflow {
         if std::mem::take(&mut run.owns) {
             content.push(run.content.clone());
         }
-        self.lost.insert(first, run);
-    }
-
-    /// A probe's loss says something about sizes only.
-    fn on_probe_lost(&mut self, run: &Run) {
-        let next = self.size.on_probe_lost(run.per_packet as usize);
-        self.probe = self.probe.max(next);
-    }
-
-    /// Forgets lost packets whose acknowledgement is no longer expected.
-    fn forget_lost(&mut self, now: Instant) {
-        let longest = self.probe_time() * 4;
-        while let Some((first, run)) = self.lost.first()
-            && run.sent + longest < now
-        {
-            let range = first..first + run.packets;
-            self.lost.pop_within(&range);
-        }
+        self.loss.lost().insert(first, run);
     }
 
     /// An acknowledgement is handled.
@@ -432,7 +343,7 @@ impl SourceSubflow {
     pub(super) fn timeout(&mut self, now: Instant, starved: bool) -> Vec<Range<u64>> {
         let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let mut content = Vec::new();
-        if is_over(self.loss_at) {
+        if is_over(self.loss.at) {
             let mut lost = 0;
             content = self.detect_losses(now, &mut lost);
             self.end(now);
@@ -440,14 +351,12 @@ impl SourceSubflow {
         if is_over(self.credit_at) {
             self.credit_at = None;
             if starved {
-                self.ask();
+                self.probing.ask();
             }
         }
-        if is_over(self.probe_at) {
-            self.timeouts += 1;
-            self.ask();
-            self.probe_at = Some(now + self.probe_time());
-            if self.timeouts == STALL_TIMEOUTS {
+        if is_over(self.probing.at()) {
+            let interval = self.interval.named();
+            if self.probing.on_timeout(&self.rtt, interval, now) {
                 self.control.timed_out(now);
                 self.pacing.set_rate(self.control.rate());
                 content.extend(self.give_up());
@@ -460,14 +369,10 @@ impl SourceSubflow {
 
     /// When [`Self::timeout`] has something to handle.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        [self.loss_at, self.probe_at, self.credit_at]
+        [self.loss.at, self.probing.at(), self.credit_at]
             .into_iter()
             .flatten()
             .min()
-    }
-
-    fn ask(&mut self) {
-        self.probe = self.probe.max(Some(PROBE));
     }
 
     /// Everything that should have been acknowledged is possibly lost.
@@ -489,13 +394,13 @@ impl SourceSubflow {
                 content.push(run.content.clone());
             }
             if run.is_probe() {
-                self.on_probe_lost(&run);
+                self.probing.on_probe_lost(run.per_packet as usize);
             } else {
                 self.stats.lost += run.packets;
-                self.lost.insert(first, run);
+                self.loss.lost().insert(first, run);
             }
         }
-        self.loss_at = None;
+        self.loss.at = None;
         content
     }
 
@@ -508,7 +413,7 @@ impl SourceSubflow {
     /// those packets.
     pub(super) fn disown(&mut self, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut content = Vec::new();
-        for run in self.flight.iter_mut().chain(self.lost.iter_mut()) {
+        for run in self.flight.iter_mut().chain(self.loss.lost().iter_mut()) {
             if run.content.start < range.end && range.start < run.content.end {
                 run.counts = false;
                 if std::mem::take(&mut run.owns) {
@@ -563,8 +468,7 @@ impl SourceSubflow {
 
     /// The time without an acknowledgement until the next probe.
     fn probe_time(&self) -> Duration {
-        let time = self.rtt.probe_timeout(self.interval.named());
-        (time * 2_u32.pow(self.timeouts.min(8))).min(MAX_PROBE_TIME.max(time))
+        self.probing.time(&self.rtt, self.interval.named())
     }
 }
 
