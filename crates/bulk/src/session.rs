@@ -1,8 +1,11 @@
 //! One session: its subflows, its messages, and its part, source or sink.
 
+mod joining;
 mod listing;
+mod messages;
 mod orders;
 mod part;
+mod presence;
 mod sink;
 mod skips;
 mod source;
@@ -13,16 +16,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_endhost::patience::Patience;
 use hawser_manager::{Failure, SubflowId};
 use hawser_session::{MessageSender, message_queue};
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
+use self::joining::Joining;
 pub(crate) use self::listing::List;
 use self::listing::Needs;
+use self::messages::Messages;
 use self::part::{Part, PartEvent};
+use self::presence::Presence;
 pub use self::sink::Destination;
 use self::sink::SinkPart;
 pub(crate) use self::sink::landing_options;
@@ -40,7 +45,7 @@ use crate::limit::Limit;
 use crate::memory::{Holder, Membership};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::protocol::{ErrorCode, Inbox, Message, Outbox, SessionMessage};
+use crate::protocol::{ErrorCode, Message, SessionMessage};
 use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 
 /// Most subflows of a session at once.
@@ -49,14 +54,8 @@ const MAX_SUBFLOWS: usize = 64;
 pub(crate) const KEPT: Duration = Duration::from_secs(30);
 /// Interval at which a session looks whether it must end, and adapts its memory.
 const TICK: Duration = Duration::from_millis(50);
-/// A peer from which nothing came for this long has gone, if it begins another session: connections
-/// are kept alive four times a second.
-const REPLACE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest wait for the last measurements.
 const MEASURE_TIMEOUT: Duration = Duration::from_millis(200);
-/// Messages that wait to be handled. The connections read no more while there are as many, so that
-/// their flow control stops the peer.
-const MAX_RECEIVED: usize = 64;
 /// How long the end of a session waits for its last messages to arrive.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -85,23 +84,14 @@ pub(crate) struct Session {
     part: Part,
     memory: Membership,
     subflows: Subflows,
-    outbox: Outbox,
-    inbox: Inbox,
-    /// Paths are chosen here if this side dials.
-    dialer: Option<Dialer>,
-    /// Connections that join the session, if the other side dials.
-    accepted: Option<UnboundedReceiver<Joined>>,
-    received: (mpsc::Sender<Received>, mpsc::Receiver<Received>),
+    messages: Messages,
+    joining: Joining,
     data_events: UnboundedReceiver<DataEvent>,
     events: UnboundedSender<TransferEvent>,
     began: Instant,
-    /// Time without a connection; `None` while there is one.
-    alone: Option<Patience>,
-    last_error: Option<String>,
+    presence: Presence,
     /// What ends it from outside.
     notice: Arc<Notice>,
-    /// Bytes received over connections, and when the last of them came.
-    arrived: (u64, Instant),
 }
 
 /// Where the connections of a session come from.
@@ -163,7 +153,7 @@ impl Session {
         let (key, memory) = (begin.key, begin.memory);
         let data = begin.node.data().commands();
         let (sender, data_events) = unbounded_channel();
-        let mut outbox = Outbox::default();
+        let mut messages = Messages::new();
         let source = |events| {
             let gate = Arc::new(Gate::new(0));
             memory.hold(key, Holder::Source(Arc::clone(&gate)));
@@ -193,22 +183,23 @@ impl Session {
                 Part::sink(part, prepared, begin.limit.clone())
             }
             Role::Source(content) => {
-                manifest(&content).for_each(|message| outbox.push(message));
+                messages.push(manifest(&content));
                 let mut part = source(sender).content(content);
                 let mut skipped = Vec::new();
                 part.announce(&mut skipped);
-                skipped.into_iter().for_each(|message| outbox.push(message));
+                messages.push(skipped);
                 Part::source(part)
             }
             Role::Shared(list) => Part::listing(list, source(sender)),
         };
-        let (dialer, first, accepted) = match begin.connections {
+        let (joining, first) = match begin.connections {
             Connections::Dialed(dialed) => {
                 let (dialer, first) = *dialed;
-                (Some(dialer), Some(first), None)
+                (Joining::Dialing(Box::new(dialer)), Some(first))
             }
-            Connections::Accepted(accepted) => (None, None, Some(accepted)),
+            Connections::Accepted(accepted) => (Joining::Accepting(accepted), None),
         };
+        let now = Instant::now();
         let mut session = Self {
             key: begin.key,
             peer: begin.peer,
@@ -216,18 +207,13 @@ impl Session {
             part,
             memory,
             subflows: Subflows::default(),
-            outbox,
-            inbox: Inbox::default(),
-            dialer,
-            accepted,
-            received: mpsc::channel(MAX_RECEIVED),
+            messages,
+            joining,
             data_events,
             events: begin.events,
-            began: Instant::now(),
-            alone: Some(Patience::new(Instant::now())),
-            last_error: None,
+            began: now,
+            presence: Presence::new(now),
             notice: begin.notice,
-            arrived: (0, Instant::now()),
         };
         if let Some(first) = first {
             session.join(first.joined, Some(first.subflow));
@@ -294,12 +280,11 @@ impl Session {
             let mut outcome = Outcome::Running;
             tokio::select! {
                 event = self.part.next() => outcome = self.on_part(event)?,
-                Some(received) = self.received.1.recv() => outcome = self.on_received(received)?,
+                Some(received) = self.messages.next() => outcome = self.on_received(received)?,
                 event = self.data_events.recv() => self.on_data(event.unwrap_or_else(ended))?,
-                Some(joined) = next_accepted(&mut self.accepted) => self.join(joined, None),
-                dialed = next_dial(&mut self.dialer) => {
-                    if let Some(dialed) = dialed {
-                        self.join(dialed.joined, Some(dialed.subflow));
+                joined = self.joining.next() => {
+                    if let Some((joined, ordered)) = joined {
+                        self.join(joined, ordered);
                     }
                 }
                 _ = tick.tick() => self.tick()?,
@@ -313,23 +298,8 @@ impl Session {
 
     /// Queues messages of the session, and sends what may be sent.
     fn push_all(&mut self, messages: Vec<SessionMessage>) {
-        messages
-            .into_iter()
-            .for_each(|message| self.outbox.push(message));
-        self.flush();
-    }
-
-    /// Sends messages of the session that wait for a connection.
-    fn flush(&mut self) {
-        let Some((key, control)) = self.subflows.fastest() else {
-            return;
-        };
-        while let Some(message) = self.outbox.pop(key) {
-            control.send(&message);
-        }
-        if let Some(seen) = self.inbox.seen() {
-            control.send(&seen);
-        }
+        self.messages.push(messages);
+        self.messages.flush(&self.subflows);
     }
 
     fn on_part(&mut self, event: PartEvent) -> Result<Outcome, TransferError> {
@@ -344,7 +314,7 @@ impl Session {
         let message = match message {
             Ok(message) => message,
             // The side that dials has closed the subflow, and takes what is in flight.
-            Err(ControlError::Ended) if self.dialer.is_none() && !self.part.is_sink() => {
+            Err(ControlError::Ended) if !self.joining.is_dialing() && !self.part.is_sink() => {
                 self.drain(subflow);
                 return Ok(Outcome::Running);
             }
@@ -360,25 +330,22 @@ impl Session {
                     .give(Command::AckInterval(self.key, subflow, interval));
             }
             Message::Seen(number) => {
-                let seen = self.outbox.on_seen(number);
-                seen.map_err(|_| TransferError::Protocol("it has seen what was not sent"))?;
-                self.flush();
+                self.messages.on_seen(number)?;
+                self.messages.flush(&self.subflows);
             }
             Message::Ordered { number, message } => {
-                let taken = self.inbox.push(number, message);
-                taken.map_err(|_| TransferError::Protocol("its messages are too far ahead"))?;
+                self.messages.take(number, message)?;
                 let mut outcome = Outcome::Running;
-                while let Some(message) = self.inbox.pop() {
+                while let Some(message) = self.messages.pop() {
                     let mut out = Vec::new();
                     let done = self.part.on_message(message, &mut out);
-                    out.into_iter()
-                        .for_each(|message| self.outbox.push(message));
+                    self.messages.push(out);
                     outcome = done?;
                     if outcome != Outcome::Running {
                         break;
                     }
                 }
-                self.flush();
+                self.messages.flush(&self.subflows);
                 return Ok(outcome);
             }
             Message::Refuse { code, text } => return Err(TransferError::Peer { code, text }),
@@ -443,7 +410,7 @@ impl Session {
         self.data
             .give(Command::Add(self.key, subflow, Box::new(added)));
         let (control, queue) = message_queue();
-        let (stream, inbox) = (joined.control, self.received.0.clone());
+        let (stream, inbox) = (joined.control, self.messages.sender());
         // It ends with the connection, or once the queue is closed.
         tokio::spawn(async move {
             let received = |message| Received { subflow, message };
@@ -456,17 +423,16 @@ impl Session {
         if self.subflows.len() >= MAX_SUBFLOWS {
             let text = format!("the session has {MAX_SUBFLOWS} subflows already");
             control.send(&Message::refuse(ErrorCode::TOO_MANY, &text));
-            if let (Some(dialer), Some(id)) = (&mut self.dialer, ordered) {
-                let now = Instant::now();
-                dialer.paths().lost(id, Failure::Closed, text, now);
+            if let (Some(paths), Some(id)) = (self.joining.paths(), ordered) {
+                paths.lost(id, Failure::Closed, text, Instant::now());
             }
             return self.data.give(Command::Remove(self.key, subflow));
         }
         if let Some(answer) = &joined.answer {
             control.send(answer);
         }
-        self.outbox.sent(subflow, joined.sent);
-        self.alone = None;
+        self.messages.sent(subflow, joined.sent);
+        self.presence.on_connected();
         let one = OpenSubflow {
             ordered,
             path: connection.path(),
@@ -479,7 +445,7 @@ impl Session {
             drains: false,
         };
         self.subflows.insert(subflow, one);
-        self.flush();
+        self.messages.flush(&self.subflows);
     }
 
     /// Ends a subflow whose path or connection failed.
@@ -493,7 +459,7 @@ impl Session {
             paths.lost(id, Failure::Closed, reason, now)
         });
         self.remove(subflow);
-        self.last_error = Some(error);
+        self.presence.on_error(error);
     }
 
     /// Sends nothing new over a subflow, and ends it once what is in flight has arrived.
@@ -507,7 +473,7 @@ impl Session {
             // From this the source learns that it is to drain it.
             one.control.close();
             self.reroute(subflow);
-        } else if self.dialer.is_none() {
+        } else if !self.joining.is_dialing() {
             // The sink has done that.
             self.reroute(subflow);
         }
@@ -515,9 +481,8 @@ impl Session {
 
     /// Sends what the control stream of a subflow has not delivered over another one.
     fn reroute(&mut self, subflow: SubflowKey) {
-        self.outbox.on_end(subflow);
-        self.inbox.report_again();
-        self.flush();
+        self.messages.reroute(subflow);
+        self.messages.flush(&self.subflows);
     }
 
     fn remove(&mut self, subflow: SubflowKey) {
@@ -526,32 +491,28 @@ impl Session {
         }
         self.data.give(Command::Remove(self.key, subflow));
         if self.subflows.is_empty() {
-            self.alone = Some(Patience::new(Instant::now()));
+            self.presence.on_alone(Instant::now());
         }
         self.reroute(subflow);
     }
 
     fn tick(&mut self) -> Result<(), TransferError> {
         self.memory.adapt();
-        if let Some(alone) = &mut self.alone
-            && alone.is_over(KEPT, Instant::now())
-        {
-            let trouble = self.dialer.as_mut().and_then(|one| one.paths().trouble());
-            let reason = trouble.or_else(|| self.last_error.take());
+        let now = Instant::now();
+        if self.presence.is_over(now) {
+            let trouble = self.joining.paths().and_then(|paths| paths.trouble());
+            let reason = trouble.or_else(|| self.presence.take_error());
             return Err(TransferError::Unreachable {
                 peer: self.peer,
                 after: KEPT,
                 reason: reason.unwrap_or_else(|| "no path is connected".to_owned()),
             });
         }
-        let bytes = self.subflows.bytes_received();
-        if bytes != self.arrived.0 {
-            self.arrived = (bytes, Instant::now());
-        }
+        self.presence.observe(self.subflows.bytes_received(), now);
         if self.notice.is_revoked() {
             return Err(TransferError::Revoked);
         }
-        if self.notice.is_replaced() && self.arrived.1.elapsed() >= REPLACE_TIMEOUT {
+        if self.notice.is_replaced() && self.presence.is_silent(now) {
             return Err(TransferError::Replaced);
         }
         Ok(())
@@ -561,20 +522,6 @@ impl Session {
 /// The thread that sends and receives ended before it knew the session.
 fn ended() -> DataEvent {
     DataEvent::Ended("the thread that does has ended".to_owned())
-}
-
-async fn next_dial(dialer: &mut Option<Dialer>) -> Option<Dialed> {
-    match dialer {
-        Some(dialer) => dialer.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_accepted(accepted: &mut Option<UnboundedReceiver<Joined>>) -> Option<Joined> {
-    match accepted {
-        Some(accepted) => accepted.recv().await,
-        None => std::future::pending().await,
-    }
 }
 
 async fn join_all(all: impl Iterator<Item = impl Future<Output = ()>>) {

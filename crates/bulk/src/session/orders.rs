@@ -15,14 +15,14 @@ impl Session {
         inform: impl FnOnce(&mut PathSet<Path>, SubflowId),
     ) {
         let ordered = self.subflows.get(subflow).and_then(|one| one.ordered);
-        if let (Some(dialer), Some(id)) = (&mut self.dialer, ordered) {
-            inform(dialer.paths(), id);
+        if let (Some(paths), Some(id)) = (self.joining.paths(), ordered) {
+            inform(paths, id);
         }
     }
 
     /// Does what the path manager orders.
     pub(super) fn follow_orders(&mut self) -> Result<(), TransferError> {
-        let Some(dialer) = &mut self.dialer else {
+        let Some(dialer) = self.joining.dialer() else {
             return Ok(());
         };
         let carried = |id| {
