@@ -1,12 +1,14 @@
 //! One lane of a session: sealed datagrams over one path, and whether they get through.
 
+mod measured;
+mod reports;
 mod segments;
 #[cfg(test)]
 pub(crate) mod tests;
 mod watched;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,8 @@ use hawser_tun::TcpPacket;
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedSender;
 
+use self::measured::Measured;
+use self::reports::Reports;
 use self::watched::Watched;
 use super::table::{SlotLane, SlotTable};
 use crate::liveness::{Judgement, Liveness};
@@ -92,16 +96,10 @@ pub(crate) struct SealedLane {
     opener: Mutex<Opener>,
     /// `None` until the port of the peer, or its first datagram, is known.
     lane: OnceLock<Lane>,
-    /// Bytes of the largest datagram that the path takes.
-    datagram: AtomicUsize,
-    up: AtomicBool,
-    /// The round-trip time in microseconds; 0 until it is measured.
-    rtt: AtomicU64,
+    measured: Measured,
     /// Packets and segments are bounded; of other messages there are a few for each lane of the session.
     messages: MessageSender<Message>,
-    events: UnboundedSender<(LaneKey, LaneEvent)>,
-    /// Whether that it is bound, and that it has failed, is on its way to the session.
-    reported: [AtomicBool; 2],
+    reports: Reports,
     /// Set once it is closed: whether a last message is still sent over the connection.
     closed: SetOnce<bool>,
 }
@@ -161,12 +159,9 @@ impl SealedLane {
             }),
             opener: Mutex::new(Opener::new(keys.cipher, &keys.there)),
             lane: OnceLock::new(),
-            datagram: AtomicUsize::new(MIN_PAYLOAD.into()),
-            up: AtomicBool::new(false),
-            rtt: AtomicU64::new(0),
+            measured: Measured::new(),
             messages: new.messages,
-            events: new.events,
-            reported: Default::default(),
+            reports: Reports::new(new.key, new.events),
             closed: SetOnce::new(),
         }
     }
@@ -192,28 +187,25 @@ impl SealedLane {
 
     /// The largest datagram, in bytes.
     pub(crate) fn datagram(&self) -> usize {
-        self.datagram.load(Ordering::Relaxed)
+        self.measured.datagram()
     }
 
     pub(crate) fn set_datagram(&self, bytes: usize) {
-        self.datagram
-            .store(bytes.max(MIN_PAYLOAD.into()), Ordering::Relaxed);
+        self.measured.set_datagram(bytes);
     }
 
     /// The round-trip time, if it was measured.
     pub(crate) fn rtt(&self) -> Option<Duration> {
-        let micros = self.rtt.load(Ordering::Relaxed);
-        (micros > 0).then(|| Duration::from_micros(micros))
+        self.measured.rtt()
     }
 
     pub(crate) fn set_rtt(&self, rtt: Duration) {
-        let micros = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX);
-        self.rtt.store(micros, Ordering::Relaxed);
+        self.measured.set_rtt(rtt);
     }
 
     /// Whether datagrams get through.
     pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Ordering::Acquire)
+        self.measured.is_up()
     }
 
     /// Records that a datagram of `bytes` was received and opened.
@@ -229,7 +221,7 @@ impl SealedLane {
 
     /// Records that datagrams get through.
     pub(crate) fn set_up(&self) {
-        if !self.up.swap(true, Ordering::AcqRel) {
+        if self.measured.set_up() {
             self.report(LaneEvent::Up);
         }
     }
@@ -270,20 +262,12 @@ impl SealedLane {
     /// Reports to the session, unless it has ended, or has not taken such a report yet: datagrams of
     /// the other side may cause them as fast as they arrive.
     pub(crate) fn report(&self, event: LaneEvent) {
-        let reported = match &event {
-            LaneEvent::Bound => Some(&self.reported[0]),
-            // It is handled once.
-            LaneEvent::Failed(_) => Some(&self.reported[1]),
-            _ => None,
-        };
-        if !reported.is_some_and(|reported| reported.swap(true, Ordering::AcqRel)) {
-            let _ = self.events.send((self.key, event));
-        }
+        self.reports.send(event);
     }
 
     /// The session looks at which slots it has.
     pub(crate) fn on_bound_handled(&self) {
-        self.reported[0].store(false, Ordering::Release);
+        self.reports.on_bound_handled();
     }
 
     /// Whether an answer is overdue.
