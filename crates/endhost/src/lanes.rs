@@ -31,7 +31,7 @@ use std::sync::Arc;
 use hawser_packet::ScionAddr;
 use tokio::sync::mpsc;
 
-pub use self::doubt::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
+pub use self::doubt::{Doubt, Evidence, LaneEnd, LaneUser, Probing};
 pub use self::flow::{Candidate, Flow, FlowId};
 pub use self::lane::Lane;
 pub use self::receiver::{Batch, LaneDatagram, LaneReceiver};

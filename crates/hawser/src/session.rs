@@ -58,7 +58,7 @@ pub(crate) struct Session(Arc<Inner>);
 struct Inner {
     peer: ScionAddr,
     key: PeerKey,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     events: broadcast::Sender<PathEvent>,
     /// The policy that users set; only a client follows it.
     policy: watch::Sender<Option<Policy>>,
@@ -69,7 +69,7 @@ struct Inner {
     lacking: Arc<Notify>,
 }
 
-struct State {
+struct SessionState {
     streams: Streams,
     /// The beginning of the times of `streams`.
     began: Instant,
@@ -118,7 +118,7 @@ impl Session {
         let inner = Arc::new(Inner {
             peer,
             key,
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 streams,
                 began: Instant::now(),
                 paths: BTreeMap::new(),
@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// Works on the state, and wakes those for whom that changes something.
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut SessionState) -> T) -> T {
         let mut guard = (self.0.state.lock()).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         state.streams.advance(state.began.elapsed());
@@ -392,7 +392,7 @@ impl Session {
     }
 }
 
-impl State {
+impl SessionState {
     /// Whether the peer has received everything up to this side's end.
     fn is_delivered(&self) -> bool {
         self.is_finished && self.streams.is_delivered(STREAM) != Some(false)

@@ -57,7 +57,7 @@ pub struct Subflow {
     /// The address of the other end.
     pub remote: SocketAddr,
     /// The state of the TCP connection.
-    pub state: State,
+    pub state: TcpState,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Congestion window in segments of [`Self::segment`] bytes.
@@ -81,7 +81,7 @@ pub struct Subflow {
 /// The state of a TCP connection (RFC 9293, section 3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
+pub enum TcpState {
     /// SYN sent or received.
     Opening,
     /// Data flows.
@@ -134,7 +134,7 @@ impl Subflow {
     /// (RFC 8684, section 3.2: no data is sent before it). The first segment repeated counts as well: it is
     /// repeated only when the second one takes a second to arrive.
     pub fn is_accepted(&self) -> bool {
-        self.state == State::Established && self.segments_received > 1
+        self.state == TcpState::Established && self.segments_received > 1
     }
 }
 
@@ -164,7 +164,7 @@ impl Info {
             let subflows = subflows.take(count).map(|(info, tcp)| subflow(info, tcp));
             let mut subflows = subflows.collect::<Result<Vec<_>, _>>()?;
             // The kernel keeps the first subflow for its own use, after it was closed as well.
-            subflows.retain(|subflow| subflow.state != State::Closed);
+            subflows.retain(|subflow| subflow.state != TcpState::Closed);
             return Ok(connection(&head.connection, subflows));
         }
     }
@@ -245,11 +245,11 @@ fn subflow(info: &[u8], tcp: &[u8]) -> Result<Subflow, InfoError> {
         remote: address(&info[136..264])?,
         // `TCP_ESTABLISHED` and so on in `net/tcp_states.h`.
         state: match tcp[0] {
-            1 => State::Established,
-            2 | 3 | 12 => State::Opening,
-            10 => State::Listening,
-            7 => State::Closed,
-            _ => State::Closing,
+            1 => TcpState::Established,
+            2 | 3 | 12 => TcpState::Opening,
+            10 => TcpState::Listening,
+            7 => TcpState::Closed,
+            _ => TcpState::Closing,
         },
         segment: u32_at(tcp, 16),
         rtt: micros(68),

@@ -22,7 +22,7 @@ mod testing;
 mod tests;
 
 pub use self::check::{Unsupported, check};
-pub use self::info::{Info, InfoError, State, Subflow, token};
+pub use self::info::{Info, InfoError, Subflow, TcpState, token};
 pub use self::path_manager::event::{Connection, Event, Events, Ids, Reset, SubflowEvent};
 pub use self::path_manager::{PathManager, PathManagerError, Token};
 pub use self::room::has_received;

@@ -7,7 +7,7 @@ use rustix::event::PollFlags;
 
 use crate::testing::{Pair, any_port, receive, send, wait, with_addresses};
 use crate::{
-    Event, Events, Info, InfoError, PathManager, PathManagerError, SocketOptions, State, Token,
+    Event, Events, Info, InfoError, PathManager, PathManagerError, SocketOptions, TcpState, Token,
     connect, listen, token,
 };
 
@@ -31,7 +31,7 @@ fn a_subflow_from_another_address_is_established_on_both_ends() {
             assert_eq!(info.token, token);
             assert_eq!(info.subflows.len(), 2, "{info:?}");
             for subflow in &info.subflows {
-                assert_eq!(subflow.state, State::Established);
+                assert_eq!(subflow.state, TcpState::Established);
             }
         }
     });

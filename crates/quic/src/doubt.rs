@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use hawser_endhost::lanes::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
+use hawser_endhost::lanes::{Doubt, Evidence, LaneEnd, LaneUser, Probing};
 
 use crate::close::CloseReason;
 use crate::driver::Connection;
@@ -61,7 +61,7 @@ impl Watched {
     }
 
     /// The verdict; `None` when the connection ends.
-    async fn wait(&self, since: Instant, only_large: bool) -> Option<Verdict> {
+    async fn wait(&self, since: Instant, only_large: bool) -> Option<Evidence> {
         let lost = || Some(self.open()?.stats().0.lost_packets);
         let lost_before = lost()?;
         for _ in 0..PINGS {
@@ -72,13 +72,13 @@ impl Watched {
             };
             tokio::time::sleep(round).await;
             if self.progress.is_after(since) {
-                return Some(Verdict::Alive(since));
+                return Some(Evidence::Alive(since));
             }
         }
         // Pings are small: only lost packets show that larger ones do not get through.
         Some(match only_large && lost()? == lost_before {
-            true => Verdict::Unknown,
-            false => Verdict::Dead,
+            true => Evidence::Unknown,
+            false => Evidence::Dead,
         })
     }
 }
@@ -90,7 +90,7 @@ impl LaneUser for Watched {
             self.progress.count_larger_than(most.unwrap_or(0) as u64);
             let verdict = self.wait(since, most.is_some()).await;
             self.progress.count_larger_than(0);
-            verdict.unwrap_or(Verdict::Unknown)
+            verdict.unwrap_or(Evidence::Unknown)
         })
     }
 

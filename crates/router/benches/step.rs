@@ -7,7 +7,7 @@ mod common;
 
 use divan::{Bencher, black_box};
 use hawser_packet::path::{HopField, InfoField};
-use hawser_router::{HopKey, Verdict};
+use hawser_router::{HopKey, PacketVerdict};
 
 use self::common::{NOW, Stop, World, path_case, udp};
 
@@ -39,7 +39,7 @@ fn process(bencher: Bencher, (_, stop): (&str, usize)) {
         let verdict = router.process(black_box(u64::from(NOW)), ingress, black_box(&mut buffer));
         assert!(matches!(
             verdict,
-            Verdict::Forward { .. } | Verdict::Deliver { .. }
+            PacketVerdict::Forward { .. } | PacketVerdict::Deliver { .. }
         ));
         verdict
     });
@@ -75,7 +75,8 @@ fn interface_down(bencher: Bencher) {
     } = arrival(&world, 1);
     world.routers.get_mut(&at).unwrap().set_up(1, false);
     let router = &world.routers[&at];
-    let Verdict::Refuse { error, .. } = router.process(NOW.into(), ingress, &mut packet.clone())
+    let PacketVerdict::Refuse { error, .. } =
+        router.process(NOW.into(), ingress, &mut packet.clone())
     else {
         panic!("the interface is down")
     };

@@ -9,8 +9,8 @@ use hawser_packet::{Header, Host};
 use hawser_topology::LinkTo;
 
 use crate::forwarder::{Forwarder, InterfaceEntry};
-use crate::reason::Reason;
-use crate::verdict::{Origin, Step, Verdict, refuse_field};
+use crate::reason::DropReason;
+use crate::verdict::{Origin, PacketVerdict, Step, refuse_field};
 
 /// How far in the future a segment's timestamp may be, in seconds: the clocks of ASes differ, and
 /// the unit of a hop's expiry is 337.5 s.
@@ -34,14 +34,14 @@ impl Forwarder {
         let changed = path.changed_before(here) && !peering;
         match origin {
             Origin::Interface(_) if here == 0 || changed => {
-                Err(Verdict::Drop(Reason::MalformedPath))
+                Err(PacketVerdict::Drop(DropReason::MalformedPath))
             }
-            Origin::Host if here != 0 => Err(Verdict::Drop(Reason::TransitFromInside)),
+            Origin::Host if here != 0 => Err(PacketVerdict::Drop(DropReason::TransitFromInside)),
             Origin::Sibling(sibling) if here != 0 => {
                 let hop = path.at(packet, if changed { here - 1 } else { here });
                 match self.interface(hop.field.ingress(&hop.info)) {
                     Some(entry) if entry.sibling == Some(sibling) => Ok(()),
-                    _ => Err(Verdict::Drop(Reason::TransitFromInside)),
+                    _ => Err(PacketVerdict::Drop(DropReason::TransitFromInside)),
                 }
             }
             _ => Ok(()),
@@ -63,7 +63,7 @@ impl Forwarder {
             true => parameter::UNKNOWN_CONS_INGRESS,
             false => parameter::UNKNOWN_CONS_EGRESS,
         };
-        refuse_field(Reason::WrongIngress, code, path.hop_at(hop.number))
+        refuse_field(DropReason::WrongIngress, code, path.hop_at(hop.number))
     }
 
     /// Checks that the packet is as long as its header says.
@@ -72,7 +72,7 @@ impl Forwarder {
         if packet.len() == header.len + header.payload_len {
             return Ok(());
         }
-        refuse_field(Reason::PacketSize, parameter::INVALID_PACKET_SIZE, 0)
+        refuse_field(DropReason::PacketSize, parameter::INVALID_PACKET_SIZE, 0)
     }
 
     /// Checks the source and destination AS. A packet from inside must have a source in this AS if
@@ -96,11 +96,11 @@ impl Forwarder {
             _ => (!from_here, to_here == last),
         };
         if !possible {
-            return refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, SRC_AS);
+            return refuse_field(DropReason::InvalidSource, parameter::INVALID_SOURCE, SRC_AS);
         }
         if !destined {
             let code = parameter::INVALID_DESTINATION;
-            return refuse_field(Reason::InvalidDestination, code, DST_AS);
+            return refuse_field(DropReason::InvalidDestination, code, DST_AS);
         }
         if !from_here {
             return Ok(());
@@ -113,7 +113,7 @@ impl Forwarder {
             return Ok(());
         }
         let at = header.src_host_at();
-        refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, at)
+        refuse_field(DropReason::InvalidSource, parameter::INVALID_SOURCE, at)
     }
 
     /// Checks the MAC of a hop field.
@@ -123,7 +123,7 @@ impl Forwarder {
             return Ok(());
         }
         let at = path.hop_at(hop.number);
-        refuse_field(Reason::InvalidMac, parameter::INVALID_MAC, at)
+        refuse_field(DropReason::InvalidMac, parameter::INVALID_MAC, at)
     }
 
     /// Checks that the egress interface exists, and that the link types of ingress and egress are
@@ -146,7 +146,7 @@ impl Forwarder {
                 true => parameter::UNKNOWN_CONS_EGRESS,
                 false => parameter::UNKNOWN_CONS_INGRESS,
             };
-            return refuse_field(Reason::UnknownEgress, code, at);
+            return refuse_field(DropReason::UnknownEgress, code, at);
         };
         let from = match ingress {
             0 => None,
@@ -167,9 +167,9 @@ impl Forwarder {
             true => {
                 let at = path.info_at(path.info_of(hop.number));
                 let code = parameter::INVALID_SEGMENT_CHANGE;
-                refuse_field(Reason::InvalidSegmentChange, code, at)
+                refuse_field(DropReason::InvalidSegmentChange, code, at)
             }
-            false => refuse_field(Reason::InvalidPath, parameter::INVALID_PATH, at),
+            false => refuse_field(DropReason::InvalidPath, parameter::INVALID_PATH, at),
         }
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn peering(path: &StandardPath, info: &InfoField) -> Step<bool> {
         false => !path.segments.contains(&1),
     };
     if !possible {
-        return Err(Verdict::Drop(Reason::MalformedPath));
+        return Err(PacketVerdict::Drop(DropReason::MalformedPath));
     }
     let first = path.segments[0];
     Ok(info.peer && (path.current_hop + 1 == first || path.current_hop == first))
@@ -197,7 +197,7 @@ pub(crate) fn check_time(now: u64, path: &StandardPath, hop: &PathHop) -> Step<(
         return Ok(());
     };
     let (code, at) = match reason {
-        Reason::ExpiredHop => (parameter::PATH_EXPIRED, path.hop_at(hop.number)),
+        DropReason::ExpiredHop => (parameter::PATH_EXPIRED, path.hop_at(hop.number)),
         _ => (
             parameter::INVALID_PATH,
             path.info_at(path.info_of(hop.number)),
@@ -208,12 +208,12 @@ pub(crate) fn check_time(now: u64, path: &StandardPath, hop: &PathHop) -> Step<(
 
 /// Whether a hop field has neither expired at `now` nor a timestamp in the future.
 #[inline]
-pub(crate) fn check_age(now: u64, info: &InfoField, hop: &HopField) -> Result<(), Reason> {
+pub(crate) fn check_age(now: u64, info: &InfoField, hop: &HopField) -> Result<(), DropReason> {
     if hop.expiry_half_seconds(info) < now * 2 {
-        return Err(Reason::ExpiredHop);
+        return Err(DropReason::ExpiredHop);
     }
     if u64::from(info.timestamp) > now + CLOCK_SKEW {
-        return Err(Reason::NotYetValid);
+        return Err(DropReason::NotYetValid);
     }
     Ok(())
 }

@@ -9,9 +9,9 @@ use hawser_packet::scmp::{QUERY, SCMP_HEADER, quote_at};
 use hawser_packet::{Header, Host, ScmpError};
 
 use crate::forwarder::Forwarder;
-use crate::reason::Reason;
+use crate::reason::DropReason;
 use crate::scmp;
-use crate::verdict::{Answer, Step, Verdict, refuse, refuse_field};
+use crate::verdict::{Answer, PacketVerdict, Step, refuse, refuse_field};
 
 /// The port of a host's dispatcher, which receives packets without a port in the dispatched range
 /// (scionproto `topology.EndhostPort`).
@@ -31,17 +31,17 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
             let flow = header.src_as.to_u64() ^ u64::from(line);
             match router.service(service, flow) {
                 Some(to) => Ok(to),
-                None => refuse(Reason::NoService, no_route),
+                None => refuse(DropReason::NoService, no_route),
             }
         }
         Ok(Host::Ip(ip)) if is_deliverable(router, ip) => {
             if ip == router.host && scmp::is_echo_request(packet, header) {
-                return Err(Verdict::Answer(Answer::Echo));
+                return Err(PacketVerdict::Answer(Answer::Echo));
             }
             if ip.is_ipv4() != router.host.is_ipv4() {
-                return refuse(Reason::Unreachable, no_route);
+                return refuse(DropReason::Unreachable, no_route);
             }
-            let port = port(packet, header).ok_or(Verdict::Drop(Reason::UnknownPort))?;
+            let port = port(packet, header).ok_or(PacketVerdict::Drop(DropReason::UnknownPort))?;
             let (first, last) = router.dispatched_ports;
             let to = SocketAddr::new(ip, port);
             let is_direct = (first..=last).contains(&port) && port != 0;
@@ -53,7 +53,7 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
         }
         _ => {
             let code = parameter::INVALID_DESTINATION;
-            refuse_field(Reason::InvalidDestination, code, DST_HOST)
+            refuse_field(DropReason::InvalidDestination, code, DST_HOST)
         }
     }
 }

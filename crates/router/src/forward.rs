@@ -13,37 +13,37 @@ use hawser_packet::{Header, Host, ScmpError};
 use crate::check::{check_time, peering};
 use crate::deliver;
 use crate::forwarder::Forwarder;
-use crate::reason::Reason;
+use crate::reason::DropReason;
 use crate::scmp;
 use crate::stun::is_stun;
-use crate::verdict::{Answer, Origin, Step, Verdict, refuse};
+use crate::verdict::{Answer, Origin, PacketVerdict, Step, refuse};
 
 impl Forwarder {
     /// Processes `packet`, which came from `origin` at `now`, in Unix seconds. The packet is
-    /// changed only if the verdict is [`Verdict::Forward`], [`Verdict::Deliver`] or
-    /// [`Verdict::Transit`].
+    /// changed only if the verdict is [`PacketVerdict::Forward`], [`PacketVerdict::Deliver`] or
+    /// [`PacketVerdict::Transit`].
     #[inline]
-    pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> Verdict {
+    pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> PacketVerdict {
         let origin = origin.into();
         self.step(now, origin, packet)
             .unwrap_or_else(|verdict| match origin {
                 // Never valid as SCION packets, so that those of others need not be looked at.
-                Origin::Host if is_stun(packet) => Verdict::Stun,
+                Origin::Host if is_stun(packet) => PacketVerdict::Stun,
                 _ => verdict,
             })
     }
 
-    fn step(&self, now: u64, origin: Origin, packet: &mut [u8]) -> Step<Verdict> {
-        let header = Header::parse(packet).map_err(|error| Verdict::Drop(error.into()))?;
+    fn step(&self, now: u64, origin: Origin, packet: &mut [u8]) -> Step<PacketVerdict> {
+        let header = Header::parse(packet).map_err(|error| PacketVerdict::Drop(error.into()))?;
         match header.path_type {
             path_type::STANDARD => {}
             path_type::EMPTY => return Err(self.empty_path(origin, &header, packet)),
             path_type::ONE_HOP => return self.one_hop(now, origin, &header, packet),
-            _ => return Err(Verdict::Drop(Reason::UnsupportedPathType)),
+            _ => return Err(PacketVerdict::Drop(DropReason::UnsupportedPathType)),
         }
         let ingress = origin.interface();
         let path = header.standard_path(packet);
-        let path = path.map_err(|_| Verdict::Drop(Reason::MalformedPath))?;
+        let path = path.map_err(|_| PacketVerdict::Drop(DropReason::MalformedPath))?;
         let mut hop = path.at(packet, path.current_hop);
         let peering = peering(&path, &hop.info)?;
         self.check_entry(origin, packet, &path, peering)?;
@@ -62,7 +62,9 @@ impl Forwarder {
         self.check_mac(&path, &hop)?;
         let alerted = ingress != 0 && hop.field.ingress_alert(&hop.info);
         if alerted && scmp::is_traceroute_request(packet, &header) {
-            return Err(Verdict::Answer(Answer::Traceroute { interface: ingress }));
+            return Err(PacketVerdict::Answer(Answer::Traceroute {
+                interface: ingress,
+            }));
         }
 
         if header.dst_as == self.isd_as {
@@ -70,7 +72,7 @@ impl Forwarder {
             if unchain {
                 path.set_segment_id(packet, path.current_info, hop.info.segment_id);
             }
-            return Ok(Verdict::Deliver { to });
+            return Ok(PacketVerdict::Deliver { to });
         }
 
         let crossing = !peering && path.changes_after(hop.number);
@@ -81,7 +83,7 @@ impl Forwarder {
             self.check_mac(&path, &out)?;
         }
         if out.number + 1 >= path.hops {
-            return Err(Verdict::Drop(Reason::MalformedPath));
+            return Err(PacketVerdict::Drop(DropReason::MalformedPath));
         }
         let egress = out.field.egress(&out.info);
         let entry = self.check_egress(ingress, crossing, &path, &out)?;
@@ -93,19 +95,21 @@ impl Forwarder {
                     ingress,
                     egress,
                 };
-                return refuse(Reason::SiblingDown, error);
+                return refuse(DropReason::SiblingDown, error);
             }
             // The egress router does the rest of the processing.
             if unchain {
                 path.set_segment_id(packet, path.current_info, hop.info.segment_id);
             }
             path.set_current(packet, out.number);
-            return Ok(Verdict::Transit {
+            return Ok(PacketVerdict::Transit {
                 to: sibling.address,
             });
         }
         if out.field.egress_alert(&out.info) && scmp::is_traceroute_request(packet, &header) {
-            return Err(Verdict::Answer(Answer::Traceroute { interface: egress }));
+            return Err(PacketVerdict::Answer(Answer::Traceroute {
+                interface: egress,
+            }));
         }
         let external = &entry.external;
         if !(external.up && entry.bfd_up) {
@@ -113,10 +117,10 @@ impl Forwarder {
                 isd_as: self.isd_as,
                 interface: egress,
             };
-            return refuse(Reason::InterfaceDown, error);
+            return refuse(DropReason::InterfaceDown, error);
         }
         if let Some(mtu) = external.exceeded_mtu(packet.len()) {
-            return refuse(Reason::PacketTooBig, ScmpError::PacketTooBig { mtu });
+            return refuse(DropReason::PacketTooBig, ScmpError::PacketTooBig { mtu });
         }
 
         if crossing && unchain {
@@ -131,7 +135,7 @@ impl Forwarder {
             path.set_segment_id(packet, path.info_of(out.number), out.info.segment_id);
         }
         path.set_current(packet, out.number + 1);
-        Ok(Verdict::Forward { egress })
+        Ok(PacketVerdict::Forward { egress })
     }
 
     /// Reverts the changes that [`process`](Self::process) made to a packet that was to be
@@ -151,7 +155,7 @@ impl Forwarder {
 
     /// Processes a packet with an empty path, which cannot leave the AS: an echo request to the
     /// router itself, or a BFD packet of another router of the AS.
-    fn empty_path(&self, origin: Origin, header: &Header, packet: &[u8]) -> Verdict {
+    fn empty_path(&self, origin: Origin, header: &Header, packet: &[u8]) -> PacketVerdict {
         let local = header.src_as == self.isd_as && header.dst_as == self.isd_as;
         let whole = header.len == header.path && packet.len() == header.len + header.payload_len;
         if let (Origin::Sibling(_), Some((next_header::BFD, at))) =
@@ -159,16 +163,16 @@ impl Forwarder {
             && local
             && whole
         {
-            Verdict::Bfd { at }
+            PacketVerdict::Bfd { at }
         } else if origin == Origin::Host
             && local
             && whole
             && header.dst_host(packet) == Ok(Host::Ip(self.host))
             && scmp::is_echo_request(packet, header)
         {
-            Verdict::Answer(Answer::Echo)
+            PacketVerdict::Answer(Answer::Echo)
         } else {
-            Verdict::Drop(Reason::EmptyPath)
+            PacketVerdict::Drop(DropReason::EmptyPath)
         }
     }
 }
@@ -219,7 +223,10 @@ mod tests {
             let before = arriving(up);
             let mut packet = before.clone();
             let verdict = forwarder.process(1_000_000, 5, &mut packet);
-            assert!(matches!(verdict, Verdict::Deliver { .. }), "{verdict:?}");
+            assert!(
+                matches!(verdict, PacketVerdict::Deliver { .. }),
+                "{verdict:?}"
+            );
             assert_eq!(packet != before, up, "only upwards is it changed");
             forwarder.undo_delivery(5, &mut packet);
             assert_eq!(packet, before);

@@ -40,6 +40,6 @@ pub use self::forwarder::{ExternalInterface, Forwarder, Service};
 pub use self::io::Signals;
 pub use self::live::{Counters, InterfaceCounters};
 pub use self::mac::HopKey;
-pub use self::reason::Reason;
+pub use self::reason::DropReason;
 pub use self::router::{Options, Router};
-pub use self::verdict::{Answer, Origin, Verdict};
+pub use self::verdict::{Answer, Origin, PacketVerdict};

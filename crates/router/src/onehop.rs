@@ -12,8 +12,8 @@ use hawser_packet::path::{HOP, HopField, INFO, InfoField, ONE_HOP};
 use crate::check::check_age;
 use crate::deliver;
 use crate::forwarder::Forwarder;
-use crate::reason::Reason;
-use crate::verdict::{Origin, Step, Verdict};
+use crate::reason::DropReason;
+use crate::verdict::{Origin, PacketVerdict, Step};
 
 impl Forwarder {
     pub(crate) fn one_hop(
@@ -22,30 +22,30 @@ impl Forwarder {
         origin: Origin,
         header: &Header,
         packet: &mut [u8],
-    ) -> Step<Verdict> {
+    ) -> Step<PacketVerdict> {
         if header.len != header.path + ONE_HOP {
-            return Err(Verdict::Drop(Reason::MalformedPath));
+            return Err(PacketVerdict::Drop(DropReason::MalformedPath));
         }
         if packet.len() != header.len + header.payload_len {
-            return Err(Verdict::Drop(Reason::PacketSize));
+            return Err(PacketVerdict::Drop(DropReason::PacketSize));
         }
         if let (Origin::Interface(_), Some((next_header::BFD, at))) =
             (origin, header.upper_layer(packet))
         {
-            return Ok(Verdict::Bfd { at });
+            return Ok(PacketVerdict::Bfd { at });
         }
         let info = InfoField::read(packet, header.path);
         let first = HopField::read(packet, header.path + INFO);
         if !info.cons_dir {
-            return Err(Verdict::Drop(Reason::MalformedPath));
+            return Err(PacketVerdict::Drop(DropReason::MalformedPath));
         }
-        check_age(now, &info, &first).map_err(Verdict::Drop)?;
+        check_age(now, &info, &first).map_err(PacketVerdict::Drop)?;
         let done = match origin {
             Origin::Host => self.one_hop_out(header, packet, &info, &first),
             Origin::Interface(id) => self.one_hop_in(id, header, packet, &info, &first),
-            Origin::Sibling(_) => Err(Reason::TransitFromInside),
+            Origin::Sibling(_) => Err(DropReason::TransitFromInside),
         };
-        done.map_err(Verdict::Drop)
+        done.map_err(PacketVerdict::Drop)
     }
 
     fn one_hop_out(
@@ -54,30 +54,30 @@ impl Forwarder {
         packet: &mut [u8],
         info: &InfoField,
         first: &HopField,
-    ) -> Result<Verdict, Reason> {
+    ) -> Result<PacketVerdict, DropReason> {
         let egress = first.egress(info);
         let entry = self
             .interface(egress)
             .filter(|entry| entry.sibling.is_none())
-            .ok_or(Reason::UnknownEgress)?;
+            .ok_or(DropReason::UnknownEgress)?;
         if header.src_as != self.isd_as {
-            return Err(Reason::InvalidSource);
+            return Err(DropReason::InvalidSource);
         }
         if header.dst_as != entry.external.neighbour {
-            return Err(Reason::InvalidDestination);
+            return Err(DropReason::InvalidDestination);
         }
         if self.key.mac(&first.mac_input(info)) != first.mac {
-            return Err(Reason::InvalidMac);
+            return Err(DropReason::InvalidMac);
         }
         if !(entry.external.up && entry.bfd_up) {
-            return Err(Reason::InterfaceDown);
+            return Err(DropReason::InterfaceDown);
         }
         if entry.external.exceeded_mtu(packet.len()).is_some() {
-            return Err(Reason::PacketTooBig);
+            return Err(DropReason::PacketTooBig);
         }
         let id = first.chain(info.segment_id);
         InfoField::set_segment_id(packet, header.path, id);
-        Ok(Verdict::Forward { egress })
+        Ok(PacketVerdict::Forward { egress })
     }
 
     fn one_hop_in(
@@ -87,21 +87,21 @@ impl Forwarder {
         packet: &mut [u8],
         info: &InfoField,
         first: &HopField,
-    ) -> Result<Verdict, Reason> {
+    ) -> Result<PacketVerdict, DropReason> {
         if header.dst_as != self.isd_as {
-            return Err(Reason::InvalidDestination);
+            return Err(DropReason::InvalidDestination);
         }
         let entry = self.interface(ingress);
         if entry.map(|entry| entry.external.neighbour) != Some(header.src_as) {
-            return Err(Reason::InvalidSource);
+            return Err(DropReason::InvalidSource);
         }
         let to = deliver::resolve(self, packet, header).map_err(|verdict| match verdict {
-            Verdict::Drop(reason) | Verdict::Refuse { reason, .. } => reason,
+            PacketVerdict::Drop(reason) | PacketVerdict::Refuse { reason, .. } => reason,
             // An echo request: the reply would have no return path.
-            _ => Reason::ScmpNotAnswered,
+            _ => DropReason::ScmpNotAnswered,
         })?;
         let second = self.key.hop_field(info, first.exp_time, ingress, 0);
         packet[header.len - HOP..header.len].copy_from_slice(&second.to_bytes());
-        Ok(Verdict::Deliver { to })
+        Ok(PacketVerdict::Deliver { to })
     }
 }

@@ -10,7 +10,7 @@ use hawser_topology::{LinkState, Shape};
 
 use crate::io::{SLOTS, probe, set_merging};
 use crate::live::InterfaceCounters;
-use crate::reason::{Drops, Reason};
+use crate::reason::{DropReason, Drops};
 use crate::run::{MAX_BYTES, MAX_PACKETS, Runs};
 use crate::shared::Shared;
 use crate::transmit::{NoRoute, packets_in, transmit, transmit_bfd};
@@ -115,7 +115,7 @@ impl Port {
         self.cap = max_batch(state.shape.rate).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES));
         if !state.up {
             let lost = self.emulator.clear().map(|lost| lost.packets()).sum();
-            drops.add(Reason::InterfaceDown, lost);
+            drops.add(DropReason::InterfaceDown, lost);
         }
     }
 
@@ -159,7 +159,7 @@ impl Port {
         drops: &mut Drops,
     ) {
         if self.emulator.loses() {
-            drops.add(Reason::EmulatedLoss, 1);
+            drops.add(DropReason::EmulatedLoss, 1);
         } else if self.emulator.delays() {
             self.hold(now, packet.len(), packet.to_vec(), drops);
         } else {
@@ -175,7 +175,7 @@ impl Port {
             is_bfd: false,
         };
         if let Err(refused) = self.emulator.hold(now, bytes, packets) {
-            drops.add(Reason::DelayQueueFull, refused.packets());
+            drops.add(DropReason::DelayQueueFull, refused.packets());
         }
     }
 
@@ -216,7 +216,7 @@ impl Port {
             None => Err(NoRoute),
         };
         if let Err(NoRoute) = sent {
-            drops.add(Reason::Unreachable, packets_in(data.len(), segment));
+            drops.add(DropReason::Unreachable, packets_in(data.len(), segment));
         }
     }
 }

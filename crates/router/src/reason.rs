@@ -13,11 +13,11 @@ macro_rules! reasons {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
-        pub enum Reason {
+        pub enum DropReason {
             $($(#[$doc])* $reason,)*
         }
 
-        impl Reason {
+        impl DropReason {
             /// Every reason.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$reason),*];
 
@@ -104,7 +104,7 @@ reasons! {
     StunNotAnswered = "stun-not-answered",
 }
 
-impl From<Malformed> for Reason {
+impl From<Malformed> for DropReason {
     fn from(malformed: Malformed) -> Self {
         match malformed {
             Malformed::Version(_) => Self::UnknownVersion,
@@ -113,7 +113,7 @@ impl From<Malformed> for Reason {
     }
 }
 
-impl From<StunError> for Reason {
+impl From<StunError> for DropReason {
     fn from(error: StunError) -> Self {
         match error {
             StunError::Malformed => Self::StunMalformed,
@@ -124,22 +124,22 @@ impl From<StunError> for Reason {
 
 /// Dropped packets by reason.
 #[derive(Clone)]
-pub(crate) struct Drops([u64; Reason::ALL.len()]);
+pub(crate) struct Drops([u64; DropReason::ALL.len()]);
 
 impl Default for Drops {
     fn default() -> Self {
-        Self([0; Reason::ALL.len()])
+        Self([0; DropReason::ALL.len()])
     }
 }
 
 impl Drops {
     #[inline]
-    pub fn add(&mut self, reason: Reason, packets: u64) {
+    pub fn add(&mut self, reason: DropReason, packets: u64) {
         self.0[reason as usize] += packets;
     }
 
     pub fn by_name(&self) -> BTreeMap<String, u64> {
-        Reason::ALL
+        DropReason::ALL
             .iter()
             .zip(self.0)
             .filter(|(_, count)| *count > 0)
@@ -152,13 +152,13 @@ impl Drops {
 mod tests {
     use std::collections::HashSet;
 
-    use super::Reason;
+    use super::DropReason;
 
     #[test]
     fn reasons_have_distinct_indices_and_names() {
-        let names: HashSet<_> = Reason::ALL.iter().map(|r| r.name()).collect();
-        assert_eq!(names.len(), Reason::ALL.len());
-        for (place, reason) in Reason::ALL.iter().enumerate() {
+        let names: HashSet<_> = DropReason::ALL.iter().map(|r| r.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        for (place, reason) in DropReason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, place);
         }
     }

@@ -3,7 +3,7 @@
 use hawser_packet::number::next_header;
 
 use crate::forwarder::Forwarder;
-use crate::verdict::{Origin, Verdict};
+use crate::verdict::{Origin, PacketVerdict};
 
 /// Length of the UDP header's ports, to which a packet may be delivered.
 const PORTS: usize = 4;
@@ -41,7 +41,7 @@ impl Repeat {
         now: u64,
         origin: Origin,
         packet: &mut [u8],
-    ) -> Verdict {
+    ) -> PacketVerdict {
         self.origin = None;
         let Some(headers) = headers(packet) else {
             return forwarder.process(now, origin, packet);
@@ -51,7 +51,9 @@ impl Repeat {
         let verdict = forwarder.process(now, origin, packet);
         let forwarded = matches!(
             verdict,
-            Verdict::Forward { .. } | Verdict::Deliver { .. } | Verdict::Transit { .. }
+            PacketVerdict::Forward { .. }
+                | PacketVerdict::Deliver { .. }
+                | PacketVerdict::Transit { .. }
         );
         if forwarded {
             self.after.clear();

@@ -13,10 +13,10 @@ use crate::flow::{flow, thread};
 use crate::forwarder::Forwarder;
 use crate::io::Inbox;
 use crate::port::{Port, position};
-use crate::reason::{Drops, Reason};
+use crate::reason::{DropReason, Drops};
 use crate::repeat::Repeat;
 use crate::transmit::{NoRoute, packets_in};
-use crate::verdict::{Origin, Verdict};
+use crate::verdict::{Origin, PacketVerdict};
 
 /// Index of the internal port.
 const INTERNAL: usize = 0;
@@ -155,7 +155,7 @@ impl Switch {
             let mut ranges = self.inbox.datagrams(slot).peekable();
             if !self.ports[port].accepts(from) {
                 let count = ranges.count() as u64;
-                self.drops.add(Reason::UnknownNeighbour, count);
+                self.drops.add(DropReason::UnknownNeighbour, count);
                 continue;
             }
             let start = ranges.peek().map_or(0, |first| first.start);
@@ -206,9 +206,15 @@ impl Switch {
 
     /// The verdict on the packet at `range`, received by port `port`.
     #[inline]
-    fn verdict(&mut self, port: usize, origin: Origin, range: Range<usize>, time: u64) -> Verdict {
+    fn verdict(
+        &mut self,
+        port: usize,
+        origin: Origin,
+        range: Range<usize>,
+        time: u64,
+    ) -> PacketVerdict {
         if !self.ports[port].up {
-            return Verdict::Drop(Reason::InterfaceDown);
+            return PacketVerdict::Drop(DropReason::InterfaceDown);
         }
         let packet = &mut self.inbox.data[range];
         self.repeat.process(&self.forwarder, time, origin, packet)
@@ -217,23 +223,23 @@ impl Switch {
     /// Carries out the verdict on packets, of which there are several only if they are forwarded.
     /// Returns how many are counted: BFD packets are not.
     #[inline]
-    fn carry_out(&mut self, verdict: Verdict, packets: Arrived, now: Instant) -> usize {
+    fn carry_out(&mut self, verdict: PacketVerdict, packets: Arrived, now: Instant) -> usize {
         let count = packets.count();
         let (origin, range) = (packets.origin, packets.range.clone());
         let counters = &mut self.ports[packets.port].counters;
-        if !matches!(verdict, Verdict::Bfd { .. }) {
+        if !matches!(verdict, PacketVerdict::Bfd { .. }) {
             counters.rx_packets += count;
             counters.rx_bytes += range.len() as u64;
         }
         match verdict {
-            Verdict::Forward { egress } => match position(&self.ports, egress) {
+            PacketVerdict::Forward { egress } => match position(&self.ports, egress) {
                 Some(to) => self.enqueue(to, None, packets, now),
-                None => self.drops.add(Reason::UnknownEgress, count),
+                None => self.drops.add(DropReason::UnknownEgress, count),
             },
-            Verdict::Deliver { to } | Verdict::Transit { to } => {
+            PacketVerdict::Deliver { to } | PacketVerdict::Transit { to } => {
                 self.enqueue(INTERNAL, Some(to), packets, now);
             }
-            Verdict::Bfd { at } => {
+            PacketVerdict::Bfd { at } => {
                 let packet = &self.inbox.data[range];
                 match self.neighbours.receive(origin, &packet[at..], now) {
                     Ok(Some(up)) => self.change_bfd(origin, up),
@@ -242,13 +248,13 @@ impl Switch {
                 }
                 return 0;
             }
-            Verdict::Drop(reason) => self.drops.add(reason, count),
-            Verdict::Refuse { reason, error } => {
+            PacketVerdict::Drop(reason) => self.drops.add(reason, count),
+            PacketVerdict::Refuse { reason, error } => {
                 self.drops.add(reason, count);
                 self.send_back(packets, Message::Error(error), now);
             }
-            Verdict::Stun => self.answer_stun(packets, now),
-            Verdict::Answer(answer) => self.send_back(packets, Message::Reply(answer), now),
+            PacketVerdict::Stun => self.answer_stun(packets, now),
+            PacketVerdict::Answer(answer) => self.send_back(packets, Message::Reply(answer), now),
         }
         count as usize
     }
@@ -267,7 +273,7 @@ impl Switch {
         }
         for start in range.clone().step_by(length) {
             match self.ports[to].emulator.loses() {
-                true => self.drops.add(Reason::EmulatedLoss, 1),
+                true => self.drops.add(DropReason::EmulatedLoss, 1),
                 false => self.append(to, address, start..start + length, length, from, now),
             }
         }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use crate::io;
 use crate::live::InterfaceCounters;
-use crate::reason::{Drops, Reason};
+use crate::reason::{DropReason, Drops};
 
 /// The number of packets of `segment` bytes, the last perhaps shorter, in `bytes`.
 #[inline]
@@ -36,7 +36,7 @@ pub(crate) fn transmit(
             counters.tx_bytes += bytes as u64;
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            drops.add(Reason::SendBufferFull, packets);
+            drops.add(DropReason::SendBufferFull, packets);
         }
         Err(error) if io::has_no_route(&error) => return Err(NoRoute),
         // The device has no segmentation offload, or refuses this size.
@@ -44,13 +44,13 @@ pub(crate) fn transmit(
             for packet in parts.iter().flat_map(|part| part.chunks(segment)) {
                 let (single, segment) = ([IoSlice::new(packet)], packet.len());
                 if transmit(socket, &single, segment, to, counters, drops).is_err() {
-                    drops.add(Reason::SendFailed, 1);
+                    drops.add(DropReason::SendFailed, 1);
                 }
             }
         }
         Err(error) => {
             tracing::debug!(%error, %to, "cannot send");
-            drops.add(Reason::SendFailed, packets);
+            drops.add(DropReason::SendFailed, packets);
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use hawser_topology::LinkState;
 use crate::io::dropped;
 use crate::live::Counters;
 use crate::port::position;
-use crate::reason::Reason;
+use crate::reason::DropReason;
 use crate::switch::{Switch, unix_time};
 use crate::verdict::Origin;
 
@@ -66,7 +66,7 @@ impl Switch {
         let ports = self.ports.iter();
         let mut drops = self.drops.clone();
         for unread in ports.clone().filter_map(|port| dropped(&port.socket).ok()) {
-            drops.add(Reason::ReceiveBufferFull, unread);
+            drops.add(DropReason::ReceiveBufferFull, unread);
         }
         Counters {
             interfaces: ports.map(|port| (port.id, port.counters)).collect(),

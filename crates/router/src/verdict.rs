@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hawser_packet::ScmpError;
 
-use crate::reason::Reason;
+use crate::reason::DropReason;
 
 /// The origin of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl From<u16> for Origin {
 /// The decision on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum PacketVerdict {
     /// Send it to the neighbour; its path has been advanced.
     Forward {
         /// The interface to send it out by.
@@ -69,12 +69,12 @@ pub enum Verdict {
     /// Drop it, and report an SCMP error to its source. The packet is unchanged.
     Refuse {
         /// The reason, for the counters.
-        reason: Reason,
+        reason: DropReason,
         /// The SCMP error to send to the source.
         error: ScmpError,
     },
     /// Drop it. The packet is unchanged.
-    Drop(Reason),
+    Drop(DropReason),
 }
 
 /// What a request to the router itself requests.
@@ -91,17 +91,17 @@ pub enum Answer {
 }
 
 /// The result of one step of the processing, or a verdict that ends it early.
-pub(crate) type Step<T> = Result<T, Verdict>;
+pub(crate) type Step<T> = Result<T, PacketVerdict>;
 
 #[inline]
-pub(crate) fn refuse<T>(reason: Reason, error: ScmpError) -> Step<T> {
-    Err(Verdict::Refuse { reason, error })
+pub(crate) fn refuse<T>(reason: DropReason, error: ScmpError) -> Step<T> {
+    Err(PacketVerdict::Refuse { reason, error })
 }
 
 /// Refuses a packet because of the header field at `offset`, which fits in 16 bits: headers are at
 /// most 1020 bytes long.
 #[inline]
-pub(crate) fn refuse_field<T>(reason: Reason, code: u8, offset: usize) -> Step<T> {
+pub(crate) fn refuse_field<T>(reason: DropReason, code: u8, offset: usize) -> Step<T> {
     let pointer = offset as u16;
     refuse(reason, ScmpError::ParameterProblem { code, pointer })
 }

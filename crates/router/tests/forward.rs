@@ -7,7 +7,7 @@ mod common;
 use std::net::IpAddr;
 
 use hawser_packet::ScmpError;
-use hawser_router::{CLOCK_SKEW, ExternalInterface, Reason, Verdict};
+use hawser_router::{CLOCK_SKEW, DropReason, ExternalInterface, PacketVerdict};
 use hawser_topology::LinkTo;
 use sciparse::address::addr::ScionAddr;
 use sciparse::core::convert::TryFromView as _;
@@ -33,11 +33,11 @@ fn parameter(code: u8, pointer: u16) -> ScmpError {
 }
 
 /// Sends a packet over the path and returns where and why it was refused.
-fn refusal(world: &World, case: PathCase) -> (u16, Reason, ScmpError) {
+fn refusal(world: &World, case: PathCase) -> (u16, DropReason, ScmpError) {
     let (_, src, dst, path, _) = case;
     let end = world.send(src, udp(src, dst, path, 100));
     match end.verdict {
-        Verdict::Refuse { reason, error } => (end.at, reason, error),
+        PacketVerdict::Refuse { reason, error } => (end.at, reason, error),
         other => panic!("{other:?} at {}", end.at),
     }
 }
@@ -55,7 +55,7 @@ fn paths_of_every_kind_are_followed_in_both_directions() {
     for (name, src, dst, path, egresses) in path_cases() {
         let there = world.send(src, udp(src, dst, path, 100));
         let to = at(dst, DST_PORT);
-        assert_eq!(there.verdict, Verdict::Deliver { to }, "{name}");
+        assert_eq!(there.verdict, PacketVerdict::Deliver { to }, "{name}");
         assert_eq!((there.at, &there.egresses[..]), (dst, egresses), "{name}");
 
         // The receiver reverses the path.
@@ -66,7 +66,7 @@ fn paths_of_every_kind_are_followed_in_both_directions() {
         path.try_reverse().unwrap();
         let back = world.send(dst, udp(dst, src, path, 100));
         let to = at(src, DST_PORT);
-        assert_eq!(back.verdict, Verdict::Deliver { to }, "{name}");
+        assert_eq!(back.verdict, PacketVerdict::Deliver { to }, "{name}");
         let expected: Vec<_> = egresses
             .iter()
             .rev()
@@ -93,7 +93,7 @@ fn a_wrong_mac_is_refused_by_the_router_that_checks_it() {
             field.mac.0[5] ^= 1;
             let infos = path.segments.len() as u16;
             let (_, reason, error) = refusal(&world, (name, src, dst, path, &[]));
-            assert_eq!(reason, Reason::InvalidMac, "{name}");
+            assert_eq!(reason, DropReason::InvalidMac, "{name}");
             assert_eq!(error, parameter(51, hop_at(infos, hop as u16)), "{name}");
             refused += 1;
         }
@@ -109,19 +109,19 @@ fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
     // 256 units of 337.5 s.
     let end = start + 24 * 3600;
     for (now, expected) in [
-        (start - CLOCK_SKEW - 1, Some(Reason::NotYetValid)),
+        (start - CLOCK_SKEW - 1, Some(DropReason::NotYetValid)),
         (start - CLOCK_SKEW, None),
         (start, None),
         (end, None),
-        (end + 1, Some(Reason::ExpiredHop)),
+        (end + 1, Some(DropReason::ExpiredHop)),
     ] {
         let mut packet = udp(src, dst, path.clone(), 10);
         match (world.routers[&src].process(now, 0, &mut packet), expected) {
-            (Verdict::Forward { .. }, None) => {}
-            (Verdict::Refuse { reason, error }, Some(expected)) => {
+            (PacketVerdict::Forward { .. }, None) => {}
+            (PacketVerdict::Refuse { reason, error }, Some(expected)) => {
                 assert_eq!(reason, expected);
                 let expected = match reason {
-                    Reason::ExpiredHop => parameter(52, hop_at(3, 0)),
+                    DropReason::ExpiredHop => parameter(52, hop_at(3, 0)),
                     _ => parameter(48, info_at(0)),
                 };
                 assert_eq!(error, expected);
@@ -142,7 +142,7 @@ fn the_shortest_hop_lifetime_is_337_and_a_half_seconds() {
     for (now, valid) in [(start + 337, true), (start + 338, false)] {
         let verdict = world.routers[&1].process(now, 0, &mut udp(1, 2, path.clone(), 0));
         assert_eq!(
-            matches!(verdict, Verdict::Forward { .. }),
+            matches!(verdict, PacketVerdict::Forward { .. }),
             valid,
             "{verdict:?}"
         );
@@ -158,7 +158,11 @@ fn both_hops_of_a_segment_change_must_be_valid() {
         });
         assert_eq!(
             refusal(&world, case),
-            (router, Reason::ExpiredHop, parameter(52, hop_at(3, hop)))
+            (
+                router,
+                DropReason::ExpiredHop,
+                parameter(52, hop_at(3, hop))
+            )
         );
     }
 }
@@ -173,8 +177,8 @@ fn the_ingress_interface_must_match_the_hop_field() {
         let mut packet = stop.packet.clone();
         let verdict = world.routers[&stop.at].process(NOW.into(), wrong, &mut packet);
         let error = parameter(code, hop_at(3, hop));
-        let reason = Reason::WrongIngress;
-        assert_eq!(verdict, Verdict::Refuse { reason, error });
+        let reason = DropReason::WrongIngress;
+        assert_eq!(verdict, PacketVerdict::Refuse { reason, error });
     }
 }
 
@@ -184,18 +188,18 @@ fn the_egress_interface_must_exist() {
     let unknown = segments(5, 1, &[(5, 0, 99), (3, 2, 1), (1, 2, 0)], &[], &[]);
     assert_eq!(
         refusal(&world, ("", 5, 1, unknown, &[])),
-        (5, Reason::UnknownEgress, parameter(49, hop_at(1, 0)))
+        (5, DropReason::UnknownEgress, parameter(49, hop_at(1, 0)))
     );
     let unknown = segments(1, 2, &[], &[(1, 0, 99), (2, 1, 0)], &[]);
     assert_eq!(
         refusal(&world, ("", 1, 2, unknown, &[])),
-        (1, Reason::UnknownEgress, parameter(50, hop_at(1, 0)))
+        (1, DropReason::UnknownEgress, parameter(50, hop_at(1, 0)))
     );
 }
 
 /// The verdict of a router on a packet between links of the types `ingress` and `egress`, with or
 /// without a change of segments.
-fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
+fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> PacketVerdict {
     let interface = |link_to| ExternalInterface {
         neighbour: ia(9),
         link_to,
@@ -240,19 +244,19 @@ fn link_types_must_be_allowed_together() {
         for egress in kinds {
             let pair = (ingress, egress);
             let expected = if within.contains(&pair) {
-                Verdict::Forward { egress: 2 }
+                PacketVerdict::Forward { egress: 2 }
             } else {
-                Verdict::Refuse {
-                    reason: Reason::InvalidPath,
+                PacketVerdict::Refuse {
+                    reason: DropReason::InvalidPath,
                     error: parameter(48, hop_at(1, 1)),
                 }
             };
             assert_eq!(through(ingress, egress, false), expected, "{pair:?}");
             let expected = if across.contains(&pair) {
-                Verdict::Forward { egress: 2 }
+                PacketVerdict::Forward { egress: 2 }
             } else {
-                Verdict::Refuse {
-                    reason: Reason::InvalidSegmentChange,
+                PacketVerdict::Refuse {
+                    reason: DropReason::InvalidSegmentChange,
                     error: parameter(53, info_at(1)),
                 }
             };
@@ -278,8 +282,8 @@ fn impossible_sources_and_destinations_are_refused() {
         let mut changed = stop.packet.clone();
         changed[12..28].copy_from_slice(&packet[12..28]);
         match world.routers[&number].process(NOW.into(), stop.ingress, &mut changed) {
-            Verdict::Refuse { error, .. } => Some(error),
-            Verdict::Forward { .. } | Verdict::Deliver { .. } => None,
+            PacketVerdict::Refuse { error, .. } => Some(error),
+            PacketVerdict::Forward { .. } | PacketVerdict::Deliver { .. } => None,
             other => panic!("{other:?}"),
         }
     };
@@ -299,7 +303,7 @@ fn packets_from_inside_must_be_at_the_start_of_their_path() {
     let mut packet = end.stops[1].packet.clone();
     assert_eq!(
         world.routers[&3].process(NOW.into(), 0, &mut packet),
-        Verdict::Drop(Reason::TransitFromInside)
+        PacketVerdict::Drop(DropReason::TransitFromInside)
     );
 }
 
@@ -311,7 +315,7 @@ fn packets_from_outside_must_not_be_at_the_start_of_their_path() {
     let mut packet = udp(9, 1, path, 10);
     assert_eq!(
         world.routers[&5].process(NOW.into(), 1, &mut packet),
-        Verdict::Drop(Reason::MalformedPath)
+        PacketVerdict::Drop(DropReason::MalformedPath)
     );
 }
 
@@ -324,7 +328,7 @@ fn a_neighbour_must_not_change_segments_for_this_as() {
     packet[usize::from(PATH)] = 1 << 6 | 2;
     assert_eq!(
         world.routers[&3].process(NOW.into(), 1, &mut packet),
-        Verdict::Drop(Reason::MalformedPath)
+        PacketVerdict::Drop(DropReason::MalformedPath)
     );
 }
 
@@ -336,24 +340,24 @@ fn links_that_are_down_or_too_small_are_reported() {
     let end = world.send(src, udp(src, dst, path.clone(), fits));
     assert_eq!(end.at, dst, "{name}");
     let end = world.send(src, udp(src, dst, path.clone(), fits + 1));
-    let reason = Reason::PacketTooBig;
+    let reason = DropReason::PacketTooBig;
     let error = ScmpError::PacketTooBig { mtu: MTU };
     assert_eq!(
         (end.at, end.verdict),
-        (src, Verdict::Refuse { reason, error })
+        (src, PacketVerdict::Refuse { reason, error })
     );
 
     for (number, id) in egresses {
         assert!(world.routers.get_mut(number).unwrap().set_up(*id, false));
         let end = world.send(src, udp(src, dst, path.clone(), 10));
-        let reason = Reason::InterfaceDown;
+        let reason = DropReason::InterfaceDown;
         let error = ScmpError::ExternalInterfaceDown {
             isd_as: ia(*number),
             interface: *id,
         };
         assert_eq!(
             (end.at, end.verdict),
-            (*number, Verdict::Refuse { reason, error })
+            (*number, PacketVerdict::Refuse { reason, error })
         );
         assert!(world.routers.get_mut(number).unwrap().set_up(*id, true));
     }
@@ -365,15 +369,19 @@ fn the_header_must_be_consistent() {
     let world = World::new();
     let packet = udp(5, 8, path_case("up, core, down").3, 10);
     let process = |packet: &[u8]| world.routers[&5].process(NOW.into(), 0, &mut packet.to_vec());
-    assert!(matches!(process(&packet), Verdict::Forward { .. }));
+    assert!(matches!(process(&packet), PacketVerdict::Forward { .. }));
     for length in 0..packet.len() {
         let verdict = process(&packet[..length]);
         if length < usize::from(packet[5]) * 4 {
-            assert_eq!(verdict, Verdict::Drop(Reason::Malformed), "{length}");
+            assert_eq!(
+                verdict,
+                PacketVerdict::Drop(DropReason::Malformed),
+                "{length}"
+            );
         } else {
-            let reason = Reason::PacketSize;
+            let reason = DropReason::PacketSize;
             let error = parameter(19, 0);
-            assert_eq!(verdict, Verdict::Refuse { reason, error });
+            assert_eq!(verdict, PacketVerdict::Refuse { reason, error });
         }
     }
     let with = |changes: &[(usize, u8)]| {
@@ -382,37 +390,49 @@ fn the_header_must_be_consistent() {
             packet[*at] = *value;
         }
         match process(&packet) {
-            Verdict::Drop(reason) => reason,
+            PacketVerdict::Drop(reason) => reason,
             other => panic!("{other:?} after {changes:?}"),
         }
     };
     let path = usize::from(PATH);
-    assert_eq!(with(&[(0, 0x10)]), Reason::UnknownVersion);
+    assert_eq!(with(&[(0, 0x10)]), DropReason::UnknownVersion);
     assert_eq!(
         with(&[(5, packet[5] - 1)]),
-        Reason::MalformedPath,
+        DropReason::MalformedPath,
         "a header too short"
     );
     assert_eq!(
         with(&[(5, packet[5] + 1)]),
-        Reason::MalformedPath,
+        DropReason::MalformedPath,
         "a header too long"
     );
-    assert_eq!(with(&[(5, 8)]), Reason::Malformed, "no room for addresses");
-    assert_eq!(with(&[(5, 9)]), Reason::MalformedPath, "no room for a path");
-    assert_eq!(with(&[(8, 0)]), Reason::EmptyPath);
-    assert_eq!(with(&[(8, 2)]), Reason::MalformedPath, "no one-hop path");
+    assert_eq!(
+        with(&[(5, 8)]),
+        DropReason::Malformed,
+        "no room for addresses"
+    );
+    assert_eq!(
+        with(&[(5, 9)]),
+        DropReason::MalformedPath,
+        "no room for a path"
+    );
+    assert_eq!(with(&[(8, 0)]), DropReason::EmptyPath);
+    assert_eq!(
+        with(&[(8, 2)]),
+        DropReason::MalformedPath,
+        "no one-hop path"
+    );
     for kind in [3, 4, 255] {
-        assert_eq!(with(&[(8, kind)]), Reason::UnsupportedPathType);
+        assert_eq!(with(&[(8, kind)]), DropReason::UnsupportedPathType);
     }
     assert_eq!(
         with(&[(path, 1 << 6)]),
-        Reason::MalformedPath,
+        DropReason::MalformedPath,
         "info of another hop"
     );
     assert_eq!(
         with(&[(path, 3 << 6 | 9)]),
-        Reason::MalformedPath,
+        DropReason::MalformedPath,
         "a hop too many"
     );
     let segments = |lengths: [u32; 3]| {
@@ -428,7 +448,7 @@ fn the_header_must_be_consistent() {
         [3, 0, 5],
         [0, 0, 0],
     ] {
-        assert_eq!(segments(lengths), Reason::MalformedPath, "{lengths:?}");
+        assert_eq!(segments(lengths), DropReason::MalformedPath, "{lengths:?}");
     }
 }
 
@@ -446,7 +466,7 @@ fn a_single_hop_is_a_segment_only_at_a_peering_link() {
         }
     });
     let end = world.send(3, udp(3, 7, path.3, 10));
-    assert_eq!(end.verdict, Verdict::Drop(Reason::MalformedPath));
+    assert_eq!(end.verdict, PacketVerdict::Drop(DropReason::MalformedPath));
 }
 
 #[test]
@@ -460,7 +480,11 @@ fn peering_paths_must_have_two_segments() {
             }
         });
         let end = world.send(src, udp(src, dst, path, 10));
-        assert_eq!(end.verdict, Verdict::Drop(Reason::MalformedPath), "{name}");
+        assert_eq!(
+            end.verdict,
+            PacketVerdict::Drop(DropReason::MalformedPath),
+            "{name}"
+        );
     }
 }
 
@@ -481,12 +505,12 @@ fn packets_are_delivered_to_single_hosts_only() {
         let dst = ScionAddr::new(ia(2), ip.into());
         let packet = udp_between(addr(1), dst, DST_PORT, path_case("core").3, 10);
         let end = world.send(1, packet);
-        let reason = Reason::InvalidDestination;
+        let reason = DropReason::InvalidDestination;
         let error = parameter(34, 12 + 16);
-        let refused = Verdict::Refuse { reason, error };
+        let refused = PacketVerdict::Refuse { reason, error };
         assert_eq!(end.at, 2);
         if delivered {
-            assert!(matches!(end.verdict, Verdict::Deliver { .. }));
+            assert!(matches!(end.verdict, PacketVerdict::Deliver { .. }));
         } else {
             assert_eq!(end.verdict, refused, "{ip}");
         }
@@ -503,12 +527,12 @@ fn a_scion_packet_that_begins_like_a_stun_message_is_none() {
     packet[4] = 0x21;
     assert_eq!(packet[4..8], [0x21, 0x12, 0xa4, 0x42]);
     let verdict = world.routers[&src].process(NOW.into(), 0, &mut packet);
-    let Verdict::Refuse { reason, .. } = verdict else {
+    let PacketVerdict::Refuse { reason, .. } = verdict else {
         panic!("{verdict:?}")
     };
-    assert_eq!(reason, Reason::PacketTooBig);
+    assert_eq!(reason, DropReason::PacketTooBig);
     // Cut to the length of a STUN message it is not a SCION packet.
     packet.truncate(28);
     let verdict = world.routers[&src].process(NOW.into(), 0, &mut packet);
-    assert_eq!(verdict, Verdict::Stun);
+    assert_eq!(verdict, PacketVerdict::Stun);
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use hawser_router::{Forwarder, Origin, Verdict};
+use hawser_router::{Forwarder, Origin, PacketVerdict};
 use proptest::prelude::*;
 use sciparse::core::view::View as _;
 use sciparse::dataplane_path::standard::routing::*;
@@ -40,12 +40,12 @@ fn fields() -> impl Strategy<Value = Fields> {
 }
 
 /// Processes `packet`, and answers it if it must be answered; nothing may panic.
-fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> Verdict {
+fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> PacketVerdict {
     let verdict = router.process(NOW.into(), origin, packet);
     let mut out = Vec::new();
     let written = match verdict {
-        Verdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
-        Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
+        PacketVerdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
+        PacketVerdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => return verdict,
     };
     if written.is_some() {
@@ -80,7 +80,7 @@ proptest! {
         let verdict = process_and_answer(&router, origin, &mut packet);
         let passed = matches!(
             verdict,
-            Verdict::Forward { .. } | Verdict::Deliver { .. } | Verdict::Transit { .. }
+            PacketVerdict::Forward { .. } | PacketVerdict::Deliver { .. } | PacketVerdict::Transit { .. }
         );
         prop_assert!(!passed);
     }
@@ -102,8 +102,8 @@ proptest! {
         let before = packet.clone();
         let [router, _] = World::new().split(at, 1);
         let verdict = router.process(NOW.into(), origin, &mut packet);
-        prop_assert_eq!(verdict == Verdict::Stun, origin == Origin::Host);
-        let ends = matches!(verdict, Verdict::Stun | Verdict::Drop(_) | Verdict::Refuse { .. });
+        prop_assert_eq!(verdict == PacketVerdict::Stun, origin == Origin::Host);
+        let ends = matches!(verdict, PacketVerdict::Stun | PacketVerdict::Drop(_) | PacketVerdict::Refuse { .. });
         prop_assert!(ends, "{:?}", verdict);
         prop_assert_eq!(packet, before);
     }
@@ -144,7 +144,7 @@ proptest! {
         let (_, src, dst, path, egresses) = path_case_with(name, &fields);
         let end = world.send(src, udp(src, dst, path, 20));
         let to = at(dst, DST_PORT);
-        prop_assert_eq!(end.verdict, Verdict::Deliver { to });
+        prop_assert_eq!(end.verdict, PacketVerdict::Deliver { to });
         prop_assert_eq!(end.egresses, egresses);
     }
 
@@ -158,7 +158,7 @@ proptest! {
             let whole = &world.routers[&stop.at];
             let mut expected = stop.packet.clone();
             let verdict = whole.process(NOW.into(), stop.ingress, &mut expected);
-            let Verdict::Forward { egress } = verdict else { continue };
+            let PacketVerdict::Forward { egress } = verdict else { continue };
             if stop.ingress == 0 {
                 continue;
             }
@@ -166,14 +166,14 @@ proptest! {
             let mut packet = stop.packet.clone();
             let to = at(stop.at, 30042);
             let between = near.process(NOW.into(), stop.ingress, &mut packet);
-            prop_assert_eq!(between, Verdict::Transit { to });
+            prop_assert_eq!(between, PacketVerdict::Transit { to });
             let mut out = packet.clone();
             prop_assert_eq!(far.process(NOW.into(), Origin::Sibling(0), &mut out), verdict);
             prop_assert_eq!(&out, &expected);
 
             let down = |router: &Forwarder, origin: Origin, packet: &[u8]| {
                 let verdict = router.process(NOW.into(), origin, &mut packet.to_vec());
-                let Verdict::Refuse { error, .. } = verdict else {
+                let PacketVerdict::Refuse { error, .. } = verdict else {
                     panic!("{verdict:?}")
                 };
                 let mut message = Vec::new();
@@ -183,7 +183,7 @@ proptest! {
             far.set_up(egress, false);
             let mut message = down(&far, Origin::Sibling(0), &packet);
             let back = near.process(NOW.into(), Origin::Sibling(0), &mut message);
-            prop_assert_eq!(back, Verdict::Forward { egress: stop.ingress });
+            prop_assert_eq!(back, PacketVerdict::Forward { egress: stop.ingress });
             let mut whole = whole.clone();
             whole.set_up(egress, false);
             let expected = down(&whole, stop.ingress.into(), &stop.packet);
@@ -223,7 +223,7 @@ proptest! {
                         packet[byte] ^= 1 << bit;
                         let router = &world.routers[&stop.at];
                         let verdict = router.process(NOW.into(), stop.ingress, &mut packet);
-                        let ended = matches!(verdict, Verdict::Refuse { .. } | Verdict::Drop(_));
+                        let ended = matches!(verdict, PacketVerdict::Refuse { .. } | PacketVerdict::Drop(_));
                         prop_assert!(ended, "{:?}: byte {}, bit {}", verdict, byte, bit);
                     }
                 }
@@ -247,8 +247,8 @@ proptest! {
             let egress = advance(&mut theirs, stop.at, stop.ingress == 0);
             prop_assert_eq!(&ours, &theirs);
             match verdict {
-                Verdict::Forward { egress: ours } => prop_assert_eq!(Some(ours), egress),
-                Verdict::Deliver { .. } => prop_assert_eq!(None, egress),
+                PacketVerdict::Forward { egress: ours } => prop_assert_eq!(Some(ours), egress),
+                PacketVerdict::Deliver { .. } => prop_assert_eq!(None, egress),
                 other => prop_assert!(false, "{:?}", other),
             }
         }

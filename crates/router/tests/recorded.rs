@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hawser_packet::ScmpError;
-use hawser_router::{Answer, ExternalInterface, Forwarder, Origin, Reason, Service, Verdict};
+use hawser_router::{
+    Answer, DropReason, ExternalInterface, Forwarder, Origin, PacketVerdict, Service,
+};
 use hawser_topology::{AsDir, IsdAsn, LinkTo};
 
 /// Packets by family and name.
@@ -107,7 +109,7 @@ fn time(packet: &[u8]) -> u64 {
 }
 
 /// Processes a packet from `origin`: the verdict, and the packet afterwards.
-fn step(router: &Forwarder, origin: impl Into<Origin>, packet: &[u8]) -> (Verdict, Vec<u8>) {
+fn step(router: &Forwarder, origin: impl Into<Origin>, packet: &[u8]) -> (PacketVerdict, Vec<u8>) {
     let mut packet = packet.to_vec();
     let verdict = router.process(time(&packet), origin, &mut packet);
     (verdict, packet)
@@ -122,18 +124,21 @@ fn transit_through_two_routers_of_an_as() {
         let between = step(&a, 1, &get("there.in"));
         assert_eq!(
             between,
-            (Verdict::Transit { to: at_b }, get("there.between"))
+            (PacketVerdict::Transit { to: at_b }, get("there.between"))
         );
         let out = step(&b, Origin::Sibling(0), &between.1);
-        assert_eq!(out, (Verdict::Forward { egress: 2 }, get("there.out")));
+        assert_eq!(
+            out,
+            (PacketVerdict::Forward { egress: 2 }, get("there.out"))
+        );
 
         let between = step(&b, 2, &get("back.in"));
         assert_eq!(
             between,
-            (Verdict::Transit { to: at_a }, get("back.between"))
+            (PacketVerdict::Transit { to: at_a }, get("back.between"))
         );
         let out = step(&a, Origin::Sibling(0), &between.1);
-        assert_eq!(out, (Verdict::Forward { egress: 1 }, get("back.out")));
+        assert_eq!(out, (PacketVerdict::Forward { egress: 1 }, get("back.out")));
     }
 }
 
@@ -141,7 +146,7 @@ fn transit_through_two_routers_of_an_as() {
 fn forged_transit_packets_are_dropped() {
     let recorded = Recorded::load();
     let [a, b] = core(false);
-    let drop = Verdict::Drop(Reason::TransitFromInside);
+    let drop = PacketVerdict::Drop(DropReason::TransitFromInside);
     let between = recorded.get(false, "there.between");
     assert_eq!(step(&b, 0, &between), (drop, between.clone()));
     // A sibling must not send a packet that entered by an interface of the receiving router.
@@ -154,7 +159,7 @@ fn forged_transit_packets_are_dropped() {
     // A host must send to the egress router.
     let mut from_host = recorded.get(false, "there.in");
     from_host[20..28].copy_from_slice(&isd_as(110).to_u64().to_be_bytes());
-    assert!(matches!(step(&a, 0, &from_host).0, Verdict::Drop(_)));
+    assert!(matches!(step(&a, 0, &from_host).0, PacketVerdict::Drop(_)));
 }
 
 #[test]
@@ -163,11 +168,17 @@ fn one_hop_paths_are_completed() {
     for v6 in [false, true] {
         let get = |name| recorded.get(v6, name);
         let link = step(&child(v6), 0, &get("one-hop.sent"));
-        assert_eq!(link, (Verdict::Forward { egress: 1 }, get("one-hop.link")));
+        assert_eq!(
+            link,
+            (PacketVerdict::Forward { egress: 1 }, get("one-hop.link"))
+        );
         let [a, _] = core(v6);
         let to = at(v6, "10.0.1.2:30252", "[fd00:0:1::2]:30252");
         let end = step(&a, 1, &link.1);
-        assert_eq!(end, (Verdict::Deliver { to }, get("one-hop.delivered")));
+        assert_eq!(
+            end,
+            (PacketVerdict::Deliver { to }, get("one-hop.delivered"))
+        );
     }
 }
 
@@ -176,40 +187,40 @@ fn invalid_one_hop_paths_are_dropped() {
     let sent = Recorded::load().get(false, "one-hop.sent");
     let path = 36;
     let drops = [
-        ("not from here", 27, 1, Reason::InvalidSource),
-        ("to another AS", 19, 1, Reason::InvalidDestination),
-        ("against construction", path, 1, Reason::MalformedPath),
-        ("over no interface", path + 13, 4, Reason::UnknownEgress),
-        ("another's hop", path + 14, 1, Reason::InvalidMac),
-        ("of another length", 7, 1, Reason::PacketSize),
-        ("long ago", path + 4, 1, Reason::ExpiredHop),
+        ("not from here", 27, 1, DropReason::InvalidSource),
+        ("to another AS", 19, 1, DropReason::InvalidDestination),
+        ("against construction", path, 1, DropReason::MalformedPath),
+        ("over no interface", path + 13, 4, DropReason::UnknownEgress),
+        ("another's hop", path + 14, 1, DropReason::InvalidMac),
+        ("of another length", 7, 1, DropReason::PacketSize),
+        ("long ago", path + 4, 1, DropReason::ExpiredHop),
     ];
     for (name, at, change, reason) in drops {
         let mut packet = sent.clone();
         packet[at] ^= change;
         let now = time(&sent);
         let verdict = child(false).process(now, 0, &mut packet);
-        assert_eq!(verdict, Verdict::Drop(reason), "{name}");
+        assert_eq!(verdict, PacketVerdict::Drop(reason), "{name}");
     }
     let link = Recorded::load().get(false, "one-hop.link");
     let [a, b] = core(false);
     let (verdict, _) = step(&b, 2, &link);
-    assert_eq!(verdict, Verdict::Drop(Reason::InvalidSource));
+    assert_eq!(verdict, PacketVerdict::Drop(DropReason::InvalidSource));
     let (verdict, _) = step(&child(false), 1, &link);
-    assert_eq!(verdict, Verdict::Drop(Reason::InvalidDestination));
+    assert_eq!(verdict, PacketVerdict::Drop(DropReason::InvalidDestination));
     let mut unknown = link;
     unknown[29] = 0x10;
     let (verdict, _) = step(&a, 1, &unknown);
-    assert_eq!(verdict, Verdict::Drop(Reason::NoService));
+    assert_eq!(verdict, PacketVerdict::Drop(DropReason::NoService));
 }
 
 /// The verdict on a dropped packet, and the message to its sender.
-fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>) {
+fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (PacketVerdict, Vec<u8>) {
     let (verdict, _) = step(router, origin, packet);
     let mut out = Vec::new();
     match verdict {
-        Verdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
-        Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
+        PacketVerdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
+        PacketVerdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => panic!("{verdict:?}"),
     }
     .unwrap();
@@ -224,8 +235,8 @@ fn an_unreachable_router_is_reported() {
         a.set_bfd_up(Origin::Sibling(0), false);
         let packet = recorded.get(v6, "connectivity-down.in");
         let (verdict, message) = error(&a, Origin::Interface(1), &packet);
-        let refused = Verdict::Refuse {
-            reason: Reason::SiblingDown,
+        let refused = PacketVerdict::Refuse {
+            reason: DropReason::SiblingDown,
             error: ScmpError::InternalConnectivityDown {
                 isd_as: isd_as(110),
                 ingress: 1,
@@ -255,8 +266,8 @@ fn the_egress_router_reports_its_link() {
         assert_eq!(between, get("interface-down.between"));
         b.set_bfd_up(Origin::Interface(2), false);
         let (verdict, message) = error(&b, Origin::Sibling(0), &between);
-        let refused = Verdict::Refuse {
-            reason: Reason::InterfaceDown,
+        let refused = PacketVerdict::Refuse {
+            reason: DropReason::InterfaceDown,
             error: ScmpError::ExternalInterfaceDown {
                 isd_as: isd_as(110),
                 interface: 2,
@@ -270,7 +281,7 @@ fn the_egress_router_reports_its_link() {
             &get("interface-down.answer-between"),
         );
         let expected = get("interface-down.answer");
-        assert_eq!(out, (Verdict::Forward { egress: 1 }, expected));
+        assert_eq!(out, (PacketVerdict::Forward { egress: 1 }, expected));
     }
 }
 
@@ -282,17 +293,20 @@ fn traceroute_is_answered_by_the_router_of_the_interface() {
         let [a, b] = core(v6);
         let (verdict, message) = error(&a, Origin::Interface(1), &get("trace-ingress.in"));
         let answer = Answer::Traceroute { interface: 1 };
-        assert_eq!(verdict, Verdict::Answer(answer));
+        assert_eq!(verdict, PacketVerdict::Answer(answer));
         assert_same(&message, &get("trace-ingress.answer"));
 
         let (_, between) = step(&a, 1, &get("trace-egress.in"));
         assert_eq!(between, get("trace-egress.between"));
         let (verdict, message) = error(&b, Origin::Sibling(0), &between);
         let answer = Answer::Traceroute { interface: 2 };
-        assert_eq!(verdict, Verdict::Answer(answer));
+        assert_eq!(verdict, PacketVerdict::Answer(answer));
         assert_same(&message, &get("trace-egress.answer-between"));
         let out = step(&a, Origin::Sibling(0), &message);
-        let expected = (Verdict::Forward { egress: 1 }, get("trace-egress.answer"));
+        let expected = (
+            PacketVerdict::Forward { egress: 1 },
+            get("trace-egress.answer"),
+        );
         assert_eq!(out, expected);
     }
 }
@@ -311,11 +325,11 @@ fn bfd_packets_are_passed_to_bfd() {
             let mut copy = packet.clone();
             let verdict = router.process(0, origin, &mut copy);
             let at = packet.len() - 24;
-            assert_eq!(verdict, Verdict::Bfd { at });
+            assert_eq!(verdict, PacketVerdict::Bfd { at });
             assert_eq!(copy, packet);
             // A host has no session with the router.
             let verdict = router.process(0, 0, &mut copy);
-            assert!(matches!(verdict, Verdict::Drop(_)), "{verdict:?}");
+            assert!(matches!(verdict, PacketVerdict::Drop(_)), "{verdict:?}");
         }
     }
 }

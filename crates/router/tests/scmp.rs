@@ -7,7 +7,7 @@ mod common;
 use std::net::{IpAddr, SocketAddr};
 
 use hawser_packet::ScmpError;
-use hawser_router::{Answer, ENDHOST_PORT, Reason, Service, Verdict};
+use hawser_router::{Answer, DropReason, ENDHOST_PORT, PacketVerdict, Service};
 use sciparse::address::addr::ScionAddr;
 use sciparse::checksum::ChecksumDigest;
 use sciparse::core::convert::TryFromView as _;
@@ -43,7 +43,7 @@ fn parse(packet: &[u8]) -> ScionScmpPacket {
 
 fn delivered_to(end: &End) -> SocketAddr {
     match end.verdict {
-        Verdict::Deliver { to } => to,
+        PacketVerdict::Deliver { to } => to,
         other => panic!("{other:?} at {}", end.at),
     }
 }
@@ -52,7 +52,7 @@ fn delivered_to(end: &End) -> SocketAddr {
 /// reporting router received it.
 fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>) {
     let end = world.send(src, packet);
-    let Verdict::Refuse { error, .. } = end.verdict else {
+    let PacketVerdict::Refuse { error, .. } = end.verdict else {
         panic!("{:?} at {}", end.verdict, end.at)
     };
     let mut message = Vec::new();
@@ -257,7 +257,10 @@ fn traceroute_is_answered_by_every_interface() {
         let request = ScmpTracerouteRequest::new(SRC_PORT, 3);
         let end = world.send(src, scmp(src, addr(dst), path, request.into()));
         let answer = Answer::Traceroute { interface: id };
-        assert_eq!((end.at, end.verdict), (number, Verdict::Answer(answer)));
+        assert_eq!(
+            (end.at, end.verdict),
+            (number, PacketVerdict::Answer(answer))
+        );
         let mut message = Vec::new();
         world.routers[&number]
             .write_answer(end.ingress, &end.packet, answer, &mut message)
@@ -288,7 +291,10 @@ fn the_router_answers_echo_requests_to_itself() {
         let data = b"are you there?".to_vec();
         let request = ScmpEchoRequest::new(SRC_PORT, 7, data.clone());
         let end = world.send(src, scmp(src, router, path, request.into()));
-        assert_eq!((end.at, end.verdict), (dst, Verdict::Answer(Answer::Echo)));
+        assert_eq!(
+            (end.at, end.verdict),
+            (dst, PacketVerdict::Answer(Answer::Echo))
+        );
         let mut message = Vec::new();
         world.routers[&dst]
             .write_answer(end.ingress, &end.packet, Answer::Echo, &mut message)
@@ -311,7 +317,7 @@ fn a_host_may_ping_its_own_router_without_a_path() {
     };
     let router = ScionAddr::new(ia(5), router_host(5).into());
     let end = world.send(5, request(router));
-    assert_eq!(end.verdict, Verdict::Answer(Answer::Echo));
+    assert_eq!(end.verdict, PacketVerdict::Answer(Answer::Echo));
     let mut message = Vec::new();
     world.routers[&5]
         .write_answer(0, &end.packet, Answer::Echo, &mut message)
@@ -319,7 +325,7 @@ fn a_host_may_ping_its_own_router_without_a_path() {
     let reply = ScmpEchoReply::new(9, 1, vec![1, 2, 3]);
     assert_eq!(parse(&message).payload, reply.into());
 
-    let refused = Verdict::Drop(Reason::EmptyPath);
+    let refused = PacketVerdict::Drop(DropReason::EmptyPath);
     assert_eq!(world.send(5, request(addr(5))).verdict, refused, "a host");
     assert_eq!(
         world.carry(5, 1, request(router)).verdict,
@@ -339,8 +345,8 @@ fn scmp_messages_reach_the_program_they_concern() {
     let to = |message: ScmpMessage| {
         let end = world.send(1, scmp(1, addr(2), path_case("core").3, message));
         match end.verdict {
-            Verdict::Deliver { to } => Some(to.port()),
-            Verdict::Drop(Reason::UnknownPort) => None,
+            PacketVerdict::Deliver { to } => Some(to.port()),
+            PacketVerdict::Drop(DropReason::UnknownPort) => None,
             other => panic!("{other:?}"),
         }
     };
@@ -407,7 +413,7 @@ fn udp_is_delivered_to_its_port_within_the_dispatched_range() {
     cut[6..8].copy_from_slice(&length.to_be_bytes());
     assert_eq!(
         world.send(1, cut).verdict,
-        Verdict::Drop(Reason::UnknownPort)
+        PacketVerdict::Drop(DropReason::UnknownPort)
     );
 }
 
@@ -430,8 +436,8 @@ fn extensions_are_skipped() {
     };
     let both = [0, 0, 1, 0, 0, 1, 1, 4, 0, 0, 0, 0];
     let to = at(2, DST_PORT);
-    assert_eq!(with([200, 201, 17], &both), Verdict::Deliver { to });
-    let unknown = Verdict::Drop(Reason::UnknownPort);
+    assert_eq!(with([200, 201, 17], &both), PacketVerdict::Deliver { to });
+    let unknown = PacketVerdict::Drop(DropReason::UnknownPort);
     assert_eq!(with([201, 200, 17], &both), unknown, "the wrong order");
     assert_eq!(with([200, 200, 17], &both), unknown, "twice");
     let long = [0, 0, 1, 0, 0, 255, 1, 4, 0, 0, 0, 0];

@@ -9,7 +9,7 @@ pub mod segment;
 #[cfg(test)]
 mod fuzz;
 
-pub use self::datagram::{Bound, Epoch, Kind};
+pub use self::datagram::{Bound, DatagramKind, Epoch};
 pub use self::message::{DecodeError, Framing, Message, Open, RefusalCode};
 pub use self::preamble::{Preamble, PreambleError, Status};
 pub use self::role::Role;

@@ -53,6 +53,6 @@ pub use self::progress::{
     SeedProgress, Summary,
 };
 pub use self::quic::ALPN;
-pub use self::reason::{Decision, Reason};
+pub use self::reason::{ChoiceReason, Decision};
 pub use self::seed::Seed;
 pub use self::tcp::{ListenError, Listener};

@@ -2,13 +2,13 @@
 
 use thiserror::Error;
 
-/// A decision of a transfer about a path, with its [`Reason`].
-pub type Decision = hawser_path::Decision<Reason>;
+/// A decision of a transfer about a path, with its [`ChoiceReason`].
+pub type Decision = hawser_path::Decision<ChoiceReason>;
 
 /// Why a path was taken, left or is waiting. Printed as a short line for people.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum ChoiceReason {
     /// A reason that applies to the paths of any transfer.
     #[error(transparent)]
     Path(hawser_path::Reason),
@@ -23,7 +23,7 @@ pub enum Reason {
     PlainIp,
 }
 
-impl From<hawser_path::Reason> for Reason {
+impl From<hawser_path::Reason> for ChoiceReason {
     fn from(reason: hawser_path::Reason) -> Self {
         match reason {
             // The remote that chooses is the uploader.
@@ -49,9 +49,9 @@ mod tests {
             value: None,
         };
         let left: Decision = hawser_path::Decision::left(limit.clone()).convert();
-        assert_eq!(left.reason, Reason::Path(limit));
+        assert_eq!(left.reason, ChoiceReason::Path(limit));
         assert_eq!(left.to_string(), "left: limit of 2 paths reached");
-        let ip = Decision::taken(Reason::PlainIp);
+        let ip = Decision::taken(ChoiceReason::PlainIp);
         assert_eq!(ip.to_string(), "taken: plain IP, one way only");
     }
 }

@@ -13,7 +13,7 @@ use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Validity as X509Validity;
 
 use crate::ecdsa::{Hash, PublicKey};
-use crate::error::{ParseError, Reason};
+use crate::error::{BoxError, ParseError};
 use crate::oid;
 
 /// The type of a certificate (SCION CP-PKI, section "Certificate types").
@@ -105,7 +105,7 @@ impl Certificate {
         Self::read(raw).map_err(ParseError::not("a certificate of a SCION control plane"))
     }
 
-    fn read(raw: &[u8]) -> Result<Self, Reason> {
+    fn read(raw: &[u8]) -> Result<Self, BoxError> {
         let envelope = Envelope::from_der(raw)?;
         let signed = envelope.tbs.to_der()?;
         let tbs = TbsCertificate::from_der(&signed)?;
@@ -184,7 +184,7 @@ type Profile = (CertificateKind, Vec<u8>, Option<Vec<u8>>);
 
 /// Determines the profile of a certificate, and checks the rules of its kind (SCION CP-PKI, section
 /// "Certificate format").
-fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
+fn classify(tbs: &TbsCertificate) -> Result<Profile, BoxError> {
     let usage = tbs.get::<KeyUsage>()?.map(|(_, usage)| usage);
     let signs_certificates = usage.is_some_and(|usage| usage.key_cert_sign());
     let signs_messages = usage.is_some_and(|usage| usage.digital_signature());
@@ -239,7 +239,7 @@ fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
 }
 
 /// The ISD-AS of a distinguished name, if it has one.
-fn isd_as(name: &Name) -> Result<Option<IsdAsn>, Reason> {
+fn isd_as(name: &Name) -> Result<Option<IsdAsn>, BoxError> {
     let mut attributes = name.0.iter().flat_map(|rdn| rdn.0.iter());
     let Some(attribute) = attributes.find(|attribute| attribute.oid == oid::ISD_AS) else {
         return Ok(None);

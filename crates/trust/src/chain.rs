@@ -3,7 +3,7 @@
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::certificate::{Certificate, CertificateKind, Validity};
-use crate::error::{ParseError, Reason};
+use crate::error::{BoxError, ParseError};
 use crate::pem;
 use crate::trc::Trc;
 
@@ -40,7 +40,7 @@ impl Chain {
         read().map_err(ParseError::not(WHAT))
     }
 
-    fn new(r#as: &[u8], ca: &[u8]) -> Result<Self, Reason> {
+    fn new(r#as: &[u8], ca: &[u8]) -> Result<Self, BoxError> {
         let [r#as, ca] = [Certificate::from_der(r#as)?, Certificate::from_der(ca)?];
         let isd_as = r#as.isd_as().ok_or("the AS certificate has no ISD-AS")?;
         let broken = if r#as.kind != CertificateKind::As {

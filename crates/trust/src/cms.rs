@@ -13,7 +13,7 @@ use x509_cert::spki::AlgorithmIdentifierOwned;
 
 use crate::certificate::Certificate;
 use crate::ecdsa::Hash;
-use crate::error::{Reason, SignError};
+use crate::error::{BoxError, SignError};
 use crate::issue::{Holder, algorithm, utc};
 use crate::oid;
 
@@ -122,7 +122,7 @@ struct Signature {
 
 impl Signed {
     /// Reads DER.
-    pub fn from_der(raw: &[u8]) -> Result<Self, Reason> {
+    pub fn from_der(raw: &[u8]) -> Result<Self, BoxError> {
         let info = ContentInfo::from_der(raw)?;
         if info.content_type != oid::ID_SIGNED_DATA {
             return Err("it is not signed data".into());
@@ -166,7 +166,7 @@ impl Signed {
 }
 
 impl Signature {
-    fn new(info: &Any) -> Result<Self, Reason> {
+    fn new(info: &Any) -> Result<Self, BoxError> {
         let info: SignerInfo = info.decode_as()?;
         if info.version != 1 || info.signed.tag() != SIGNED {
             return Err("a signature is not of version 1 with signed attributes".into());

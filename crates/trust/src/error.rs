@@ -5,7 +5,7 @@ use std::error::Error;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 /// The defect of some bytes.
-pub(crate) type Reason = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The reason why some bytes are not a valid key, certificate, chain or TRC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub struct ParseError {
 
 impl ParseError {
     /// Returns a function that makes the error that bytes are not `what`, for `map_err`.
-    pub(crate) fn not(what: &'static str) -> impl FnOnce(Reason) -> Self {
+    pub(crate) fn not(what: &'static str) -> impl FnOnce(BoxError) -> Self {
         move |reason| Self {
             what,
             reason: reason.to_string(),

@@ -7,7 +7,7 @@ use ring::signature::{
 };
 
 use crate::ecdsa::{Hash, SHA256, SHA384};
-use crate::error::{ParseError, Reason, SignError};
+use crate::error::{BoxError, ParseError, SignError};
 use crate::{oid, pem};
 
 /// PEM label of PKCS #8 (RFC 7468, section 10).
@@ -55,7 +55,7 @@ impl Key {
         read().map_err(ParseError::not("a private key in PEM"))
     }
 
-    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, Reason> {
+    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, BoxError> {
         let random = SystemRandom::new();
         for (algorithm, curve, hash) in [
             (&ECDSA_P256_SHA256_ASN1_SIGNING, oid::SECP_256_R_1, &SHA256),

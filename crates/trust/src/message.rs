@@ -7,7 +7,7 @@ use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMes
 
 use crate::certificate::Certificate;
 use crate::ecdsa::Hash;
-use crate::error::{Reason, SignError};
+use crate::error::{BoxError, SignError};
 use crate::key::Key;
 
 /// A decoded signed message whose signature has not been checked.
@@ -19,7 +19,7 @@ pub(crate) struct Opened {
 }
 
 /// Decodes a message. Fails if a part cannot be read.
-pub(crate) fn open(message: &SignedMessage) -> Result<Opened, Reason> {
+pub(crate) fn open(message: &SignedMessage) -> Result<Opened, BoxError> {
     let parts = HeaderAndBodyInternal::decode_from_slice(&message.header_and_body)?;
     let header = Header::decode_from_slice(&parts.header)?;
     let hash = Hash::find(|hash| header.signature_algorithm == EnumValue::Known(hash.message));

@@ -2,10 +2,10 @@
 
 use der::pem::{self, LineEnding};
 
-use crate::error::{Reason, SignError};
+use crate::error::{BoxError, SignError};
 
 /// The blocks of a text with their labels. Fails if a block cannot be read.
-pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Reason> {
+pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, BoxError> {
     let mut blocks = Vec::new();
     let mut rest = text.trim_ascii();
     while !rest.is_empty() {

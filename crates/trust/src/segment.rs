@@ -7,7 +7,7 @@ use scion_protobuf::proto::control_plane::v1::{
 use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::error::Reason;
+use crate::error::BoxError;
 use crate::message::{self, Opened, is_signed_by};
 use crate::store::{ChainQuery, Store};
 use crate::trc::TrcId;
@@ -62,7 +62,7 @@ pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
 
 /// The signed messages of a segment's entries, and the queries for the chains that verify them.
 fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVerifyError> {
-    let format = |reason: Reason| SegmentVerifyError::Format(reason.to_string());
+    let format = |reason: BoxError| SegmentVerifyError::Format(reason.to_string());
     let info = SegmentInformation::decode_from_slice(&segment.segment_info);
     let info = info.map_err(|error| format(error.into()))?;
     let since = u64::try_from(info.timestamp);
@@ -70,7 +70,7 @@ fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVe
     if segment.as_entries.is_empty() {
         return Err(format("it has no AS entries".into()));
     }
-    let read = |entry: &ASEntry| -> Result<_, Reason> {
+    let read = |entry: &ASEntry| -> Result<_, BoxError> {
         let opened = message::open(&entry.signed)?;
         let body = ASEntrySignedBody::decode_from_slice(&opened.body)?;
         let units = u8::try_from(body.hop_entry.hop_field.exp_time);

@@ -12,7 +12,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::certificate::{Certificate, CertificateKind, Validity, text};
 use crate::cms::Signed;
-use crate::error::{ParseError, Reason};
+use crate::error::{BoxError, ParseError};
 use crate::pem;
 
 /// The identifier of a TRC. A base TRC has equal numbers; each update adds one to the serial
@@ -123,7 +123,7 @@ impl Trc {
         Self::read(raw).map_err(ParseError::not("a TRC"))
     }
 
-    fn read(raw: &[u8]) -> Result<Self, Reason> {
+    fn read(raw: &[u8]) -> Result<Self, BoxError> {
         let signed = Signed::from_der(raw)?;
         let payload = Payload::from_der(&signed.content)?;
         if payload.version != 0 {
@@ -140,7 +140,7 @@ impl Trc {
         let [not_before, not_after] = payload.validity.map(|at| at.to_unix_duration().as_secs());
         let trc = Self {
             raw: raw.to_vec(),
-            certificates: certificates.collect::<Result<_, Reason>>()?,
+            certificates: certificates.collect::<Result<_, BoxError>>()?,
             content: TrcContent {
                 id: TrcId { isd, base, serial },
                 validity: Validity {

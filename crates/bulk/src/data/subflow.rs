@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_endhost::lanes::{Doubt, Lane, LaneEnd, LaneSender, LaneUser, Probing, Verdict};
+use hawser_endhost::lanes::{Doubt, Evidence, Lane, LaneEnd, LaneSender, LaneUser, Probing};
 use hawser_seal::SubflowId;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -304,7 +304,7 @@ struct Watched {
 
 impl LaneUser for Watched {
     fn probe<'a>(&'a self, _doubt: &'a Doubt) -> Probing<'a> {
-        Box::pin(async { Verdict::Unknown })
+        Box::pin(async { Evidence::Unknown })
     }
 
     fn on_end(&self, end: &LaneEnd) {

@@ -44,7 +44,7 @@ pub struct Doubt {
 
 /// Whether a doubt is true, according to traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Evidence {
     /// A packet sent after this time was acknowledged.
     Alive(Instant),
     /// No packet sent since was acknowledged.
@@ -54,7 +54,7 @@ pub enum Verdict {
 }
 
 /// A probe in progress.
-pub type Probing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+pub type Probing<'a> = Pin<Box<dyn Future<Output = Evidence> + Send + 'a>>;
 
 /// The user of a lane, which knows whether its packets are acknowledged.
 ///

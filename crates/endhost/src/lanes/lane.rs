@@ -11,7 +11,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{SetOnce, watch};
 use tokio::task::JoinSet;
 
-use super::doubt::{Doubt, LaneEnd, LaneUser, Verdict};
+use super::doubt::{Doubt, Evidence, LaneEnd, LaneUser};
 use super::flow::Flow;
 use super::shared::Shared;
 use super::table::FlowUse;
@@ -188,9 +188,9 @@ impl Lane {
             let (remote, end) = (lane.remote(), &doubt.end);
             tracing::debug!(%remote, %end, ?verdict, "a path was doubtful");
             match verdict {
-                Verdict::Alive(since) => lane.report_alive(since),
-                Verdict::Dead => lane.fail(doubt),
-                Verdict::Unknown => {}
+                Evidence::Alive(since) => lane.report_alive(since),
+                Evidence::Dead => lane.fail(doubt),
+                Evidence::Unknown => {}
             }
             lane.0.doubted.store(false, Ordering::Release);
         });

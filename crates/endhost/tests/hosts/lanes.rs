@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::{
-    Doubt, FlowId, Lane, LaneEnd, LaneReceiver, LaneUser, Lanes, PacketFormat, Probing, Verdict,
+    Doubt, Evidence, FlowId, Lane, LaneEnd, LaneReceiver, LaneUser, Lanes, PacketFormat, Probing,
 };
 use hawser_endhost::socket::Socket;
 use hawser_endhost::{Endhost, Headers, Path, ScionAddr};
@@ -235,7 +235,7 @@ fn errors(from: ScionAddr, to: ScionAddr, path: &Path, token: &[u8]) -> Vec<Vec<
 }
 
 /// Counts probes, and answers them with a verdict.
-struct Counting(Verdict, AtomicUsize);
+struct Counting(Evidence, AtomicUsize);
 
 impl LaneUser for Counting {
     fn probe<'a>(&'a self, _: &'a Doubt) -> Probing<'a> {
@@ -283,7 +283,7 @@ async fn forged_errors_do_not_count_and_genuine_ones_start_a_probe() {
     assert_eq!(lane.end(), None);
     // An error that the user's probe refutes ends no lane, and withholds no path.
     let user = Arc::new(Counting(
-        Verdict::Alive(Instant::now() + LONGEST),
+        Evidence::Alive(Instant::now() + LONGEST),
         AtomicUsize::new(0),
     ));
     lane.attach(Arc::clone(&user) as _);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hawser_quic::DatagramError;
 use hawser_streams::Read;
 
-use super::{End, MAX_MESSAGES, STREAM, Session, State};
+use super::{End, MAX_MESSAGES, STREAM, Session, SessionState};
 use crate::error::{CloseError, SendError};
 use crate::wire::{OPENING, code};
 
@@ -158,7 +158,7 @@ impl Session {
     }
 }
 
-impl State {
+impl SessionState {
     /// The next bytes, at most `max`, none at the end; `None` if there will be no more. The error is an
     /// offence of the peer.
     fn read(&mut self, cx: &Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, String>> {

@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::packet::Control;
 use super::session::Session;
 use crate::mac::HopKey;
-use crate::reason::Reason;
+use crate::reason::DropReason;
 use crate::verdict::Origin;
 
 /// A router that this one has a BFD session with.
@@ -89,12 +89,12 @@ impl Neighbours {
         origin: Origin,
         bytes: &[u8],
         now: Instant,
-    ) -> Result<Option<bool>, Reason> {
-        let control = Control::parse(bytes).ok_or(Reason::UnexpectedBfd)?;
+    ) -> Result<Option<bool>, DropReason> {
+        let control = Control::parse(bytes).ok_or(DropReason::UnexpectedBfd)?;
         let mut neighbours = self.neighbours.iter_mut();
         let neighbour = neighbours
             .find(|neighbour| neighbour.origin == origin && neighbour.session.accepts(&control))
-            .ok_or(Reason::UnexpectedBfd)?;
+            .ok_or(DropReason::UnexpectedBfd)?;
         let changed = neighbour.session.receive(&control, now);
         let change = changed.then(|| neighbour.log_change());
         self.schedule();

@@ -45,7 +45,7 @@ fn equal_headers_are_processed_once() {
     let mut first = packet.clone();
     assert!(!repeat.apply(Origin::Host, &mut first), "nothing to repeat");
     let verdict = repeat.process(&forwarder, NOW, Origin::Host, &mut first);
-    assert_eq!(verdict, Verdict::Forward { egress: 4 });
+    assert_eq!(verdict, PacketVerdict::Forward { egress: 4 });
 
     let mut second = packet.clone();
     // Payload and checksum may differ.
@@ -83,7 +83,7 @@ proptest! {
         let mut alone = second.clone();
         let verdict = forwarder.process(NOW, Origin::Host, &mut alone);
         if repeat.apply(Origin::Host, &mut second) {
-            prop_assert_eq!(verdict, Verdict::Forward { egress: 4 });
+            prop_assert_eq!(verdict, PacketVerdict::Forward { egress: 4 });
             prop_assert_eq!(second, alone);
         }
     }

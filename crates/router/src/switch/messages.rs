@@ -6,7 +6,7 @@ use hawser_packet::ScmpError;
 use hawser_packet::number::unreachable;
 
 use super::{Arrived, INTERNAL, Switch};
-use crate::reason::Reason;
+use crate::reason::DropReason;
 use crate::scmp::is_single_host;
 use crate::stun::BindingRequest;
 use crate::verdict::{Answer, Origin};
@@ -30,7 +30,7 @@ impl Switch {
     ) {
         let run = self.ports[to].runs.at(index);
         let (ranges, host): (Vec<_>, _) = (run.packets().collect(), run.to);
-        self.drops.add(Reason::Unreachable, ranges.len() as u64);
+        self.drops.add(DropReason::Unreachable, ranges.len() as u64);
         if to != INTERNAL || self.forwarder.internal_origin(host) != Origin::Host {
             return;
         }
@@ -62,7 +62,7 @@ impl Switch {
             Message::Reply(_) => port.shared.may_send_reply(now),
         };
         if !allowed {
-            return self.drops.add(Reason::ScmpRateLimited, 1);
+            return self.drops.add(DropReason::ScmpRateLimited, 1);
         }
         let (forwarder, out) = (&self.forwarder, &mut self.scratch);
         let written = match message {
@@ -74,7 +74,7 @@ impl Switch {
         let to = slot.and_then(|slot| self.inbox.from(slot));
         match written {
             Some(()) => port.send_one(&self.scratch, to, now, &mut self.drops),
-            None => self.drops.add(Reason::ScmpNotAnswered, 1),
+            None => self.drops.add(DropReason::ScmpNotAnswered, 1),
         }
     }
     /// Answers a STUN message of a host with the address that it came from.
@@ -87,10 +87,10 @@ impl Switch {
         let port = &mut self.ports[packet.port];
         let from = packet.slot.and_then(|slot| self.inbox.from(slot));
         let Some(from) = from.filter(|from| from.port() != 0 && is_single_host(from.ip())) else {
-            return self.drops.add(Reason::StunNotAnswered, 1);
+            return self.drops.add(DropReason::StunNotAnswered, 1);
         };
         if !port.shared.may_answer_binding(now) {
-            return self.drops.add(Reason::StunRateLimited, 1);
+            return self.drops.add(DropReason::StunRateLimited, 1);
         }
         request.write_answer(from, &mut self.scratch);
         port.send_one(&self.scratch, Some(from), now, &mut self.drops);

@@ -17,7 +17,7 @@ pub mod net;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use hawser_router::{ExternalInterface, Forwarder, Verdict};
+use hawser_router::{ExternalInterface, Forwarder, PacketVerdict};
 use hawser_topology::{IsdAsn, LinkTo};
 use sciparse::address::addr::ScionAddr;
 use sciparse::address::socket_addr::ScionSocketAddr;
@@ -86,7 +86,7 @@ pub struct End {
     pub at: u16,
     /// The ingress interface at that router.
     pub ingress: u16,
-    pub verdict: Verdict,
+    pub verdict: PacketVerdict,
     pub packet: Vec<u8>,
     /// The egress interfaces it passed: AS and number.
     pub egresses: Vec<(u16, u16)>,
@@ -179,12 +179,12 @@ impl World {
                 packet: packet.clone(),
             });
             let verdict = self.routers[&at].process(NOW.into(), ingress, &mut packet);
-            if let Verdict::Forward { egress } = verdict {
+            if let PacketVerdict::Forward { egress } = verdict {
                 egresses.push((at, egress));
                 (at, ingress) = self.across((at, egress));
                 continue;
             }
-            if !matches!(verdict, Verdict::Deliver { .. }) {
+            if !matches!(verdict, PacketVerdict::Deliver { .. }) {
                 assert_eq!(
                     Some(&packet),
                     stops.last().map(|stop| &stop.packet),

@@ -20,19 +20,19 @@ const TOGETHER: usize = 64 << 10;
 /// a peer can cause any number of is sent with [`try_send`](Self::try_send); the protocol bounds all
 /// others. Of messages that [report a state](ControlMessage::reported_state) one waits at most.
 pub struct MessageSender<M> {
-    state: Arc<State>,
+    state: Arc<QueueState>,
     messages: PhantomData<fn(M)>,
 }
 
 /// The messages of a [`MessageSender`], for [`Control::run`](super::Control::run).
 pub struct MessageQueue<M> {
-    state: Arc<State>,
+    state: Arc<QueueState>,
     messages: PhantomData<fn() -> M>,
 }
 
 /// A sender of messages, and the queue of those that it sends.
 pub fn message_queue<M>() -> (MessageSender<M>, MessageQueue<M>) {
-    let state = Arc::new(State::default());
+    let state = Arc::new(QueueState::default());
     let sender = MessageSender {
         state: Arc::clone(&state),
         messages: PhantomData,
@@ -42,7 +42,7 @@ pub fn message_queue<M>() -> (MessageSender<M>, MessageQueue<M>) {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct QueueState {
     waiting: Mutex<Waiting>,
     changed: Notify,
     closed: SetOnce<()>,
@@ -62,7 +62,7 @@ struct Waiting {
     written: usize,
 }
 
-impl State {
+impl QueueState {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +189,7 @@ impl<M> MessageSender<M> {
 }
 
 impl<M> MessageQueue<M> {
-    pub(super) fn state(&self) -> Arc<State> {
+    pub(super) fn state(&self) -> Arc<QueueState> {
         Arc::clone(&self.state)
     }
 

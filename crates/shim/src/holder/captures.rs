@@ -15,14 +15,14 @@ use super::fail::FailMode;
 /// The captures. All calls but [`first`](Self::first) may block for as long as the kernel takes to
 /// change routes and rules.
 pub(super) struct Captures {
-    state: Mutex<State>,
+    state: Mutex<CapturesState>,
     /// The port that all listeners have; 0 for any.
     port: u16,
     /// The outcome of the first capture, once it is known.
     first: watch::Sender<Option<Result<(), Arc<HolderError>>>>,
 }
 
-struct State {
+struct CapturesState {
     /// `None` once the holder ends.
     capture: Option<Capture>,
     /// The port of the listener for other hosts' connections, once there is one.
@@ -34,13 +34,13 @@ impl Captures {
     pub(super) fn new(capture: Option<Capture>, port: u16) -> Self {
         let forwarded = None;
         Self {
-            state: Mutex::new(State { capture, forwarded }),
+            state: Mutex::new(CapturesState { capture, forwarded }),
             port,
             first: watch::Sender::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CapturesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

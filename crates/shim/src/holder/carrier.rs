@@ -56,7 +56,7 @@ pub(super) enum Connect {
 pub(super) struct Carriers(Arc<Inner>);
 
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<CarriersState>,
     captures: Captures,
     /// Whether programs are captured in a namespace of their own.
     is_enclosed: bool,
@@ -75,7 +75,7 @@ struct Inner {
 /// Accepts captured connections at listeners.
 type Accept = fn(Vec<TcpListener>, &Carriers);
 
-struct State {
+struct CarriersState {
     carrier: Option<Attached>,
     /// Requests without an answer.
     requests: HashMap<u64, oneshot::Sender<Answer>>,
@@ -125,7 +125,7 @@ impl Carriers {
         accept: Accept,
     ) -> Self {
         Self(Arc::new(Inner {
-            state: Mutex::new(State {
+            state: Mutex::new(CarriersState {
                 carrier: None,
                 requests: HashMap::new(),
                 next_request: 0,
@@ -144,7 +144,7 @@ impl Carriers {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CarriersState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_endhost::patience::wait;
-use hawser_mptcp::{Info, State};
+use hawser_mptcp::{Info, TcpState};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::carrier::Carriers;
@@ -83,8 +83,9 @@ fn subflows(stream: &TcpStream) -> Vec<u32> {
 /// the kernel knows nothing of it any more.
 async fn joined(stream: &TcpStream, before: &[u32]) {
     while let Ok(info) = Info::read(stream)
-        && !(info.subflows.iter())
-            .any(|subflow| subflow.state == State::Established && !before.contains(&subflow.number))
+        && !(info.subflows.iter()).any(|subflow| {
+            subflow.state == TcpState::Established && !before.contains(&subflow.number)
+        })
     {
         tokio::time::sleep(JOIN_INTERVAL).await;
     }

@@ -29,9 +29,9 @@ pub(super) type Session = (Ipv6Addr, Role);
 
 /// All connections that are relayed. Cloning shares it.
 #[derive(Clone)]
-pub(super) struct Relays(Arc<Mutex<State>>);
+pub(super) struct Relays(Arc<Mutex<RelaysState>>);
 
-struct State {
+struct RelaysState {
     began: Instant,
     next: u64,
     all: BTreeMap<u64, Entry>,
@@ -116,7 +116,7 @@ pub(super) enum Failed {
 
 impl Default for Relays {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(RelaysState {
             began: Instant::now(),
             next: 0,
             all: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Default for Relays {
 }
 
 impl Relays {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RelaysState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -375,7 +375,7 @@ fn is_half_closed(peer: &TcpStream, finished: &AtomicBool) -> bool {
     finished.load(Ordering::Acquire) || relay::has_ended(peer)
 }
 
-impl State {
+impl RelaysState {
     /// The connection with this token.
     fn find(&mut self, token: Token) -> Option<&Entry> {
         for entry in self.all.values_mut().filter(|entry| entry.token.is_none()) {

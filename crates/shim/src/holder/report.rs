@@ -3,7 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use hawser_mptcp::{Info, InfoError, State};
+use hawser_mptcp::{Info, InfoError, TcpState};
 use tokio::net::TcpStream;
 
 use crate::address::Block;
@@ -45,8 +45,8 @@ pub(super) fn carried(peer: &TcpStream) -> Result<Carried, InfoError> {
         slot: slot(one.local).max(slot(one.remote)),
         path: None,
         state: match one.state {
-            State::Opening => SubflowState::Opening,
-            State::Established => SubflowState::Open,
+            TcpState::Opening => SubflowState::Opening,
+            TcpState::Established => SubflowState::Open,
             _ => SubflowState::Closing,
         },
         rtt_ms: one.rtt.as_secs_f64() * 1e3,

@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, State, Token};
+use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, TcpState, Token};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
@@ -267,7 +267,7 @@ impl Task {
             let works = info
                 .subflows
                 .iter()
-                .filter(|one| one.state == State::Established);
+                .filter(|one| one.state == TcpState::Established);
             let ends: Vec<_> = works.map(|one| (one.local, one.remote)).collect();
             let remote = match session.1 {
                 Role::Client => (session.0, PORT).into(),

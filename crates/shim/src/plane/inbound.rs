@@ -16,7 +16,7 @@ use hawser_tun::{MergedPacket, Merger};
 use super::shared::{Shared, read};
 use crate::plane::lane::{LaneEvent, SealedLane};
 use crate::protocol::segment::Header;
-use crate::protocol::{Bound, Kind, Role};
+use crate::protocol::{Bound, DatagramKind, Role};
 
 /// Receives before what was merged is handed over.
 const MAX_RECEIVES: usize = 2;
@@ -191,20 +191,20 @@ fn open<'a>(
     lane.on_received(datagram.payload.len(), now);
     let (is_up, path) = (lane.is_up(), lane.lane());
     (after.sightings).opened(datagram, is_up, path, || Arc::clone(lane));
-    let kind = Kind::of(opened.kind)?;
+    let kind = DatagramKind::of(opened.kind)?;
     let (bound, rest) = Bound::decode(opened.payload)?;
     let table = &lane.table;
     if table.role == Role::Server && table.learn(bound, lane) {
         lane.report(LaneEvent::Bound);
     }
     match kind {
-        Kind::Segment => Some(Carried::Segment(bound, rest)),
-        Kind::Compact => {
+        DatagramKind::Segment => Some(Carried::Segment(bound, rest)),
+        DatagramKind::Compact => {
             let (header, data) = Header::decode(rest, table.role.other())?;
             Some(Carried::Compact(bound, header, data))
         }
-        Kind::Packet => Some(Carried::Packet(rest)),
-        Kind::Probe => {
+        DatagramKind::Packet => Some(Carried::Packet(rest)),
+        DatagramKind::Probe => {
             if table.role == Role::Server {
                 // The side that dialed shows how large a datagram the path takes.
                 lane.set_datagram(lane.datagram().max(datagram.payload.len()));

@@ -28,7 +28,7 @@ use crate::liveness::{Judgement, Liveness};
 use crate::lock::lock;
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
 use crate::protocol::segment::SAVED;
-use crate::protocol::{Bound, Kind, Message};
+use crate::protocol::{Bound, DatagramKind, Message};
 pub(crate) use crate::session::LaneKey;
 
 /// The slots of a session with their lanes.
@@ -326,7 +326,7 @@ impl SealedLane {
         let mut outgoing = lock(&self.outgoing);
         outgoing.make_room(self, self.overhead + PREFIX + packet.len());
         let Outgoing { sealer, batch, .. } = &mut *outgoing;
-        sealer.seal(batch, Kind::Packet.seal(), false, |out| {
+        sealer.seal(batch, DatagramKind::Packet.seal(), false, |out| {
             out.extend_from_slice(&bound.encode());
             out.extend_from_slice(packet);
         });
@@ -359,7 +359,7 @@ impl SealedLane {
         outgoing.make_room(self, size);
         let Outgoing { sealer, batch, .. } = &mut *outgoing;
         let zeros = size - self.overhead - PREFIX;
-        sealer.seal(batch, Kind::Probe.seal(), ask, |out| {
+        sealer.seal(batch, DatagramKind::Probe.seal(), ask, |out| {
             out.extend_from_slice(&bound.encode());
             out.resize(out.len() + zeros, 0);
         });

@@ -23,7 +23,7 @@ pub const FORMAT: PacketFormat = PacketFormat {
 
 /// What a datagram carries: the `kind` of its sealed packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DatagramKind {
     /// A TCP segment with the header that the kernel has made, behind [`Bound`].
     Segment,
     /// A whole IP packet that is not TCP, behind [`Bound`].
@@ -34,7 +34,7 @@ pub enum Kind {
     Compact,
 }
 
-impl Kind {
+impl DatagramKind {
     /// As the sealed packet has it.
     #[inline]
     pub const fn seal(self) -> hawser_seal::Kind {
@@ -135,13 +135,18 @@ mod tests {
     #[test]
     fn kinds_have_their_numbers() {
         let numbers = (0..=7).filter_map(hawser_seal::Kind::new);
-        let known: Vec<_> = numbers.filter_map(Kind::of).collect();
-        let all = [Kind::Segment, Kind::Packet, Kind::Probe, Kind::Compact];
+        let known: Vec<_> = numbers.filter_map(DatagramKind::of).collect();
+        let all = [
+            DatagramKind::Segment,
+            DatagramKind::Packet,
+            DatagramKind::Probe,
+            DatagramKind::Compact,
+        ];
         assert_eq!(known, all);
         assert!(
             known
                 .iter()
-                .all(|kind| Kind::of(kind.seal()) == Some(*kind))
+                .all(|kind| DatagramKind::of(kind.seal()) == Some(*kind))
         );
     }
 

@@ -110,7 +110,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
     pub fn describe(&self, decision: Decision) -> reason::Decision {
         match self.addr {
             PeerAddr::Scion(_) => decision.convert(),
-            PeerAddr::Ip(_) => reason::Decision::taken(reason::Reason::PlainIp),
+            PeerAddr::Ip(_) => reason::Decision::taken(reason::ChoiceReason::PlainIp),
         }
     }
 

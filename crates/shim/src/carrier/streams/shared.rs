@@ -35,12 +35,12 @@ pub(crate) enum ReceiveError {
 pub(crate) struct SharedStreams(Arc<Inner>);
 
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<StreamsState>,
     /// Notified when something has arrived that is not acknowledged.
     lacking: Arc<Notify>,
 }
 
-struct State {
+struct StreamsState {
     streams: Streams,
     /// The beginning of the times of `streams`.
     began: Instant,
@@ -75,7 +75,7 @@ impl SharedStreams {
     pub(crate) fn new(side: Side, opened: mpsc::UnboundedSender<Stream>) -> Self {
         let lacking = Arc::new(Notify::new());
         let inner = Arc::new(Inner {
-            state: Mutex::new(State {
+            state: Mutex::new(StreamsState {
                 streams: Streams::new(side),
                 began: Instant::now(),
                 paths: HashMap::new(),
@@ -89,7 +89,7 @@ impl SharedStreams {
     }
 
     /// Works on the streams, and wakes those for whom that changes something.
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut StreamsState) -> T) -> T {
         let mut guard = (self.0.state.lock()).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         state.streams.advance(state.began.elapsed());
@@ -242,7 +242,7 @@ impl SharedStreams {
     }
 }
 
-impl State {
+impl StreamsState {
     fn wake(&self, id: StreamId, wake: impl FnOnce(&User)) {
         if let Some(user) = self.users.get(&id) {
             wake(user);
@@ -279,7 +279,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    fn new(streams: SharedStreams, id: StreamId, state: &mut State) -> Self {
+    fn new(streams: SharedStreams, id: StreamId, state: &mut StreamsState) -> Self {
         let user = Arc::new(User {
             readable: Notify::new(),
             writable: Notify::new(),
@@ -298,7 +298,7 @@ impl Stream {
     }
 
     /// Resets the stream while the state is in use.
-    fn forget(mut self, state: &mut State) {
+    fn forget(mut self, state: &mut StreamsState) {
         self.is_over = true;
         state.users.remove(&self.id);
         state.streams.reset(self.id, Status::Unreachable.to_u8());

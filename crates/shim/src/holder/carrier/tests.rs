@@ -24,7 +24,7 @@ fn carriers() -> (Carriers, mpsc::UnboundedReceiver<ToCarrier>) {
 
 fn with_carrier(carrier: Option<Attached>) -> Carriers {
     Carriers(Arc::new(Inner {
-        state: Mutex::new(State {
+        state: Mutex::new(CarriersState {
             carrier,
             requests: HashMap::new(),
             next_request: 0,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hawser_mptcp::{Info, State};
+use hawser_mptcp::{Info, TcpState};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -218,5 +218,5 @@ impl Drop for Relayed {
 
 fn has_subflow(info: &Info) -> bool {
     let mut all = info.subflows.iter();
-    all.any(|one| one.state == State::Established)
+    all.any(|one| one.state == TcpState::Established)
 }

@@ -3,7 +3,7 @@
 use hawser_tun::TcpPacket;
 
 use crate::protocol::segment::Compact;
-use crate::protocol::{Kind, Role};
+use crate::protocol::{DatagramKind, Role};
 
 /// Cuts a packet that the side `sender` sends into segments of at most `room` bytes, header and
 /// payload, each given to `emit` with the kind of its datagram, with a compact header if the packet's
@@ -13,18 +13,18 @@ pub(super) fn cut(
     packet: &TcpPacket<'_>,
     sender: Role,
     room: usize,
-    mut emit: impl FnMut(Kind, &[u8], &[u8]),
+    mut emit: impl FnMut(DatagramKind, &[u8], &[u8]),
 ) {
     let Some(mut compact) = Compact::encode(packet.header(), sender) else {
         for segment in packet.segments(room) {
-            emit(Kind::Segment, segment.header(), segment.payload());
+            emit(DatagramKind::Segment, segment.header(), segment.payload());
         }
         return;
     };
     let payload = room.saturating_sub(compact.bytes().len());
     for segment in packet.segments_of(payload) {
         compact.set_segment(segment.header());
-        emit(Kind::Compact, compact.bytes(), segment.payload());
+        emit(DatagramKind::Compact, compact.bytes(), segment.payload());
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
         bytes
     }
 
-    fn segments(packet: &[u8]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
+    fn segments(packet: &[u8]) -> Vec<(DatagramKind, Vec<u8>, Vec<u8>)> {
         let (packet, mut found) = (Packet::parse(packet).unwrap(), Vec::new());
         let tcp = packet.tcp().unwrap();
         cut(&tcp, Role::Client, ROOM, |kind, header, payload| {
@@ -86,7 +86,7 @@ mod tests {
         let mut merged = Vec::new();
         let mut complete = |packet: MergedPacket<'_>| merged.push(packet.bytes().to_vec());
         for (index, (kind, header, payload)) in segments.iter().enumerate() {
-            assert_eq!(*kind, Kind::Compact);
+            assert_eq!(*kind, DatagramKind::Compact);
             assert!(index == 44 || header.len() + payload.len() == ROOM);
             let segment = [&header[..], payload].concat();
             let (header, data) = Header::decode(&segment, Role::Client).unwrap();
@@ -109,7 +109,7 @@ mod tests {
         let payload = bytes(ROOM + SAVED - DATA.len());
         let segments = segments(&packet(&OPENING, &payload, payload.len()));
         let kinds: Vec<_> = segments.iter().map(|(kind, ..)| *kind).collect();
-        assert_eq!(kinds, [Kind::Segment; 2]);
+        assert_eq!(kinds, [DatagramKind::Segment; 2]);
         let (_, header, first) = &segments[0];
         assert_eq!(header.len() + first.len(), ROOM);
         assert_eq!([&first[..], &segments[1].2].concat(), payload);

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::lanes::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
+use hawser_endhost::lanes::{Doubt, Evidence, LaneEnd, LaneUser, Probing};
 
 use super::{LaneEvent, SealedLane};
 
@@ -17,14 +17,14 @@ impl LaneUser for Watched {
     fn probe<'a>(&'a self, doubt: &'a Doubt) -> Probing<'a> {
         Box::pin(async move {
             let Some(lane) = self.0.upgrade() else {
-                return Verdict::Unknown;
+                return Evidence::Unknown;
             };
             if let Some(most) = doubt.max_payload {
                 lane.set_datagram(most.min(lane.datagram()));
-                return Verdict::Unknown;
+                return Evidence::Unknown;
             }
             let Some(bound) = lane.table.bound_of(lane.key) else {
-                return Verdict::Unknown;
+                return Evidence::Unknown;
             };
             let (since, at) = (lane.now(), Instant::now());
             let wait = DOUBT_TIMEOUT + lane.rtt().unwrap_or_default() * 5 / 4;
@@ -33,8 +33,8 @@ impl LaneUser for Watched {
                 tokio::time::sleep(wait / 2).await;
             }
             match lane.liveness.has_received_after(since) {
-                true => Verdict::Alive(at),
-                false => Verdict::Dead,
+                true => Evidence::Alive(at),
+                false => Evidence::Dead,
             }
         })
     }

@@ -66,13 +66,13 @@ pub(crate) struct Relay {
 /// destination is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Name {
-    kind: Kind,
+    kind: FlowProtocol,
     source: SocketAddr,
     destination: SocketAddr,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum FlowProtocol {
     Udp,
     Echo,
 }
@@ -103,7 +103,7 @@ impl Name {
     fn answer(&self, bytes: &[u8]) -> Option<(u8, Vec<u8>)> {
         let ends = self.ends().reversed();
         match self.kind {
-            Kind::Udp => {
+            FlowProtocol::Udp => {
                 let datagram = Datagram {
                     source: self.destination.port(),
                     destination: self.source.port(),
@@ -111,7 +111,7 @@ impl Name {
                 };
                 Some((UDP, datagram.encode(ends)?))
             }
-            Kind::Echo => {
+            FlowProtocol::Echo => {
                 // The kernel has checked it, by addresses of its own, and given it another number.
                 let reply = Echo {
                     is_request: false,
@@ -182,7 +182,7 @@ impl Relay {
 
     fn on_datagram(self: &Arc<Self>, ends: Ends, datagram: &Datagram<'_>, packet: &[u8]) {
         let name = Name {
-            kind: Kind::Udp,
+            kind: FlowProtocol::Udp,
             source: SocketAddr::new(ends.source, datagram.source),
             destination: SocketAddr::new(ends.destination, datagram.destination),
         };
@@ -222,7 +222,7 @@ impl Relay {
             }
             Echoes::Host => {
                 let name = Name {
-                    kind: Kind::Echo,
+                    kind: FlowProtocol::Echo,
                     source: SocketAddr::new(ends.source, echo.id),
                     destination: SocketAddr::new(ends.destination, 0),
                 };
@@ -393,7 +393,7 @@ async fn wait(relay: Weak<Relay>, name: Name, socket: Arc<UdpSocket>, used: Arc<
         {
             // ICMP has reported it, about an earlier packet.
             let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            let sample = name.sample().filter(|_| name.kind == Kind::Udp);
+            let sample = name.sample().filter(|_| name.kind == FlowProtocol::Udp);
             relay.on_error(error, &sample.unwrap_or_default(), || None);
         }
     }

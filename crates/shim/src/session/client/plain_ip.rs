@@ -13,12 +13,12 @@ pub(super) struct PlainIpDialer {
     /// Where the other host may listen, if it has not said.
     guess: SocketAddr,
     announced: Option<SocketAddr>,
-    state: State,
+    state: DialState,
     failures: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DialState {
     /// Not connected, nor dialed before this time, if there is one.
     Idle(Option<Instant>),
     Busy,
@@ -30,7 +30,7 @@ impl PlainIpDialer {
         Self {
             guess,
             announced: None,
-            state: State::Idle(None),
+            state: DialState::Idle(None),
             failures: 0,
         }
     }
@@ -39,19 +39,19 @@ impl PlainIpDialer {
     /// address is guessed only if `guesses`.
     pub(super) fn dial(&mut self, guesses: bool, now: Instant) -> Option<SocketAddr> {
         let is_due = match self.state {
-            State::Idle(after) => after.is_none_or(|after| after <= now),
-            State::Busy => false,
+            DialState::Idle(after) => after.is_none_or(|after| after <= now),
+            DialState::Busy => false,
         };
         let to = self.announced.or(guesses.then_some(self.guess));
         let to = to.filter(|_| is_due)?;
-        self.state = State::Busy;
+        self.state = DialState::Busy;
         Some(to)
     }
 
     /// The other host listens at this address.
     pub(super) fn announce(&mut self, address: SocketAddr) {
-        if self.announced.replace(address) != Some(address) && self.state != State::Busy {
-            self.state = State::Idle(None);
+        if self.announced.replace(address) != Some(address) && self.state != DialState::Busy {
+            self.state = DialState::Idle(None);
         }
     }
 
@@ -67,12 +67,12 @@ impl PlainIpDialer {
             .saturating_mul(1 << self.failures.min(8))
             .min(MAX_BACKOFF);
         self.failures += 1;
-        self.state = State::Idle(Some(now + wait));
+        self.state = DialState::Idle(Some(now + wait));
     }
 
     /// Whether a first attempt is still to come or under way.
     pub(super) fn is_hopeful(&self) -> bool {
-        self.failures == 0 || self.state == State::Busy
+        self.failures == 0 || self.state == DialState::Busy
     }
 }
 

@@ -1,11 +1,11 @@
 //! Uploaders that assign paths which share links, where that costs nothing (001, section VIII).
 
-use hawser_path::{Reason as PathReason, Sensed, Verdict};
+use hawser_path::{Reason, Sensed, Verdict};
 
 use super::*;
 use crate::SelectBy;
 use crate::progress::{SeedPeer, SeedProgress};
-use crate::reason::Reason;
+use crate::reason::ChoiceReason;
 use crate::testing::{Neck, Shape};
 
 const SEEDER: u16 = 9;
@@ -65,7 +65,7 @@ fn is_taken(peers: &[&SeedPeer]) -> bool {
 fn is_sensed(peers: &[&SeedPeer], taken: bool) -> bool {
     let mut decisions = peers.iter().filter_map(|peer| peer.decision.as_ref());
     decisions.any(|decision| {
-        matches!(decision.reason, Reason::Path(PathReason::Sensed(_)))
+        matches!(decision.reason, ChoiceReason::Path(Reason::Sensed(_)))
             && (decision.verdict == Verdict::Taken) == taken
     })
 }
@@ -77,10 +77,10 @@ async fn a_shared_link_that_is_no_bottleneck_carries_both() {
         let kept = |peers: &[&SeedPeer]| {
             let mut decisions = peers.iter().filter_map(|peer| peer.decision.as_ref());
             decisions.any(|decision| {
-                let Reason::Path(reason) = &decision.reason else {
+                let ChoiceReason::Path(reason) = &decision.reason else {
                     return false;
                 };
-                matches!(reason, PathReason::Sensed(Sensed::Gain { .. }))
+                matches!(reason, Reason::Sensed(Sensed::Gain { .. }))
             })
         };
         is_taken(one) && is_taken(two) && (kept(one) || kept(two))

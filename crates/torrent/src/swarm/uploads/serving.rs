@@ -3,7 +3,7 @@
 use hawser_manager::SubflowId;
 use hawser_path::{Interface, Verdict};
 
-use crate::reason::{Decision, Reason};
+use crate::reason::{ChoiceReason, Decision};
 use crate::swarm::conn::Conn;
 use crate::wire::{Message, Multipath};
 
@@ -64,7 +64,7 @@ impl Serving {
                 true => Verdict::Taken,
                 false => Verdict::Waiting,
             },
-            reason: Reason::ByUploader {
+            reason: ChoiceReason::ByUploader {
                 why: announced.reason.clone(),
             },
         })

@@ -25,7 +25,7 @@ impl Replies for Recorder {
 
 fn packet(source: &str, destination: &str) -> Vec<u8> {
     let name = Name {
-        kind: Kind::Udp,
+        kind: FlowProtocol::Udp,
         source: source.parse().unwrap(),
         destination: destination.parse().unwrap(),
     };
