@@ -43,14 +43,24 @@ impl Bucket {
 impl Attempts {
     /// How long an address has to wait before it may send another token, if it has to, at the time
     /// `now`, since any beginning.
-    pub fn wait(&self, address: IpAddr, now: Duration) -> Option<Duration> {
+    fn wait(&self, address: IpAddr, now: Duration) -> Option<Duration> {
         let buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.get(&network(address))?.at(now);
         (bucket.wrong >= BURST).then(|| (bucket.at + REFILL).saturating_sub(now))
     }
 
+    /// Counts a wrong token of an address. If there were too many, returns how long that has to wait
+    /// instead.
+    pub fn count(&self, address: IpAddr, now: Duration) -> Option<Duration> {
+        let wait = self.wait(address, now);
+        if wait.is_none() {
+            self.wrong(address, now);
+        }
+        wait
+    }
+
     /// An address has sent a wrong token.
-    pub fn wrong(&self, address: IpAddr, now: Duration) {
+    fn wrong(&self, address: IpAddr, now: Duration) {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let address = network(address);
         if buckets.len() >= ADDRESSES && !buckets.contains_key(&address) {

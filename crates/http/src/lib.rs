@@ -3,31 +3,45 @@
 //! - [`Listener`]: a socket for plain HTTP or TLS, with bounds on connections and times; each
 //!   request carries its [`Peer`].
 //! - [`Tls`]: TLS by files, with certificates of clients where wanted.
-//! - [`Attempts`]: wrong tokens, and how long their senders wait.
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
+//! - [`Users`], [`by_bearer`], [`by_token`]: the user that a request comes from; [`Attempts`]: wrong
+//!   tokens, and how long their senders wait.
+//! - [`Sessions`]: sessions of browsers, by cookies.
+//! - [`Topic`]: streams of events; [`asset`]: files of pages that are inside the program.
+//! - [`notify`]: readiness, for systemd.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
 mod admission;
 mod answer;
+mod asset;
 mod attempts;
 mod body;
 mod busy;
+mod events;
 mod explain;
 mod limit_metrics;
 mod listener;
 mod metrics;
+mod notify;
+mod sessions;
 mod strict;
 mod tls;
 mod token;
+mod users;
 
 pub use self::answer::{JsonError, json, json_errors, prometheus};
+pub use self::asset::asset;
 pub use self::attempts::Attempts;
 pub use self::body::{BodyError, read_body, read_json};
+pub use self::events::Topic;
 pub use self::explain::plain_words;
 pub use self::limit_metrics::{LimitLabels, LimitMetric};
 pub use self::listener::{Listener, Peer};
 pub use self::metrics::{Metric, MetricKind, Metrics};
+pub use self::notify::{READY, STOPPING, notify};
+pub use self::sessions::{Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};
+pub use self::users::{Unauthorized, Users, by_bearer, by_token};

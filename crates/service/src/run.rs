@@ -14,7 +14,7 @@ use hawser_bulk::{
     Sockets, TransferError, TransferOptions, check_shared, serve,
 };
 use hawser_endhost::{Bootstrap, BootstrapError, Endhost};
-use hawser_http::TlsError;
+use hawser_http::{READY, STOPPING, TlsError, notify};
 use hawser_kernel::bind::Refused;
 use hawser_keys::{KeyFile, KeyFileError, KeysFileError, Known, NoFolder, Trust};
 use thiserror::Error;
@@ -27,7 +27,6 @@ use crate::event::{Addresses, ServiceEvent};
 use crate::follow::{Follower, follow};
 use crate::http::Listener;
 use crate::log::{JobLog, JobLogError};
-use crate::notify::{self, notify};
 use crate::queue::Queue;
 use crate::service::{Receive, Service};
 
@@ -203,7 +202,7 @@ pub async fn run(
             )));
         }
     };
-    manager(notify::READY);
+    manager(READY);
     let mut ended = None;
     let stop = async {
         tokio::select! {
@@ -212,7 +211,7 @@ pub async fn run(
         }
     };
     service.run(stop).await;
-    manager(notify::STOPPING);
+    manager(STOPPING);
     if let Some(node) = node {
         node.close().await;
     }

@@ -8,7 +8,7 @@ mod runner;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_endhost::ScionAddr;
 use hawser_http::Attempts;
@@ -103,15 +103,10 @@ impl Service {
         self.0.receive.as_ref()
     }
 
-    /// Counts a wrong token against the address `from`. If there were too many, returns the seconds that
-    /// it has to wait instead. Valid tokens are not counted, and never wait.
-    pub(crate) fn wrong_token(&self, from: IpAddr) -> Option<u64> {
-        let now = self.0.begun.elapsed();
-        let wait = self.0.attempts.wait(from, now);
-        if wait.is_none() {
-            self.0.attempts.wrong(from, now);
-        }
-        wait.map(|wait| wait.as_secs().max(1))
+    /// Counts a wrong token against the address `from`. If there were too many, returns how long it has
+    /// to wait instead.
+    pub(crate) fn wrong_token(&self, from: IpAddr) -> Option<Duration> {
+        self.0.attempts.count(from, self.0.begun.elapsed())
     }
 
     /// What was counted.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::HeaderMap;
-use hawser_coordinator::{Configurations, Coordinator};
-use hawser_http::{Attempts, Peer};
+use hawser_coordinator::{Configurations, Coordinator, UserId};
+use hawser_http::{Attempts, Peer, Sessions};
 use thiserror::Error;
 
-use crate::auth::Sessions;
 use crate::links_body::LinksBody;
 use crate::live::{self, Live};
 
@@ -62,7 +61,7 @@ struct Inner {
     coordinator: Coordinator,
     configurations: Option<Configurations>,
     options: AppOptions,
-    sessions: Sessions,
+    sessions: Sessions<UserId>,
     attempts: Attempts,
     live: Live,
     links: LinksBody,
@@ -118,7 +117,7 @@ impl App {
         &self.0.options.title
     }
 
-    pub(crate) fn sessions(&self) -> &Sessions {
+    pub(crate) fn sessions(&self) -> &Sessions<UserId> {
         &self.0.sessions
     }
 

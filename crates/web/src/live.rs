@@ -1,31 +1,23 @@
 //! Live data: sampled once a second, written once for all readers.
 
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::body::{Body, Bytes};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use axum::body::Bytes;
 use hawser_coordinator::Direction;
+use hawser_http::Topic;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
 
 use crate::sampler::{Sampler, Use};
-
-/// How long one stream of events lasts: browsers begin another one, and show again who they are.
-const STREAM: Duration = Duration::from_secs(300);
 
 /// The last sample.
 #[derive(Debug)]
 pub(crate) struct Live {
     sampler: Mutex<Sampler>,
-    /// The event that streams send.
-    event: watch::Sender<Bytes>,
+    /// What streams send.
+    topic: Topic,
     current: Mutex<Arc<Current>>,
 }
 
@@ -40,7 +32,7 @@ impl Default for Live {
     fn default() -> Self {
         Self {
             sampler: Mutex::default(),
-            event: watch::Sender::new(Bytes::new()),
+            topic: Topic::default(),
             current: Mutex::new(Arc::new(Current {
                 used: Vec::new(),
                 body: Bytes::from_static(b"{\"at\":0,\"links\":[]}\n"),
@@ -82,61 +74,16 @@ impl Live {
         self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
     pub fn current(&self) -> Arc<Current> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A stream of events: each sample as it is made, as long as its reader `may_read`. That is looked
-    /// at before each sample, and when the state of the coordinator changes, as `changes` report it.
-    pub fn stream(
-        &self,
-        changes: watch::Receiver<u64>,
-        may_read: impl Fn() -> bool + Clone + Send + 'static,
-    ) -> Response {
-        let end = Instant::now() + STREAM;
-        // The last event is sent at once: a page need not wait for its first data.
-        let mut events = self.event.subscribe();
-        events.mark_changed();
-        let next =
-            move |(mut events, mut changes): (watch::Receiver<Bytes>, watch::Receiver<u64>)| {
-                let may_read = may_read.clone();
-                async move {
-                    loop {
-                        let is_event = tokio::select! {
-                            event = timeout_at(end, events.changed()) => {
-                                event.ok()?.ok()?;
-                                true
-                            }
-                            change = changes.changed() => {
-                                change.ok()?;
-                                false
-                            }
-                        };
-                        if !may_read() {
-                            return None;
-                        }
-                        if is_event {
-                            let event = events.borrow_and_update().clone();
-                            return Some((Ok::<_, Infallible>(event), (events, changes)));
-                        }
-                    }
-                }
-            };
-        let head = [
-            (header::CONTENT_TYPE, "text/event-stream"),
-            (header::CACHE_CONTROL, "no-store"),
-            // Proxies of the nginx family pass events on only then.
-            (header::HeaderName::from_static("x-accel-buffering"), "no"),
-        ];
-        (
-            head,
-            Body::from_stream(stream::unfold((events, changes), next)),
-        )
-            .into_response()
-    }
-
     pub(crate) fn publish(&self, at: u64, revision: u64, used: Vec<Use>) {
-        let event = event(at, revision, &used);
+        self.topic.publish(&event(at, revision, &used));
         let links = used.iter().map(|one| LinkUse {
             link: one.link.0,
             direction: one.direction,
@@ -153,14 +100,12 @@ impl Live {
             body: body.into(),
         };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
-        self.event.send_replace(event.into());
     }
 }
 
-/// The event of a sample: `[link, egress, ingress]` in bit/s for each link that carries something.
+/// The data of a sample's event: `[link, egress, ingress]` in bit/s for each link that carries something.
 fn event(at: u64, revision: u64, used: &[Use]) -> String {
-    // Browsers begin a stream that ended anew after half a second.
-    let mut text = format!("retry: 500\ndata: {{\"at\":{at},\"revision\":{revision},\"rates\":[");
+    let mut text = format!("{{\"at\":{at},\"revision\":{revision},\"rates\":[");
     let mut first = true;
     // Both directions of a link are side by side.
     for both in used.chunk_by(|one, other| one.link == other.link) {
@@ -177,7 +122,7 @@ fn event(at: u64, revision: u64, used: &[Use]) -> String {
             let _ = write!(text, "{comma}[{},{egress},{ingress}]", both[0].link);
         }
     }
-    text + "]}\n\n"
+    text + "]}"
 }
 
 #[cfg(test)]
@@ -200,8 +145,7 @@ mod tests {
             of(2, Direction::Ingress, None),
             of(3, Direction::Ingress, Some(7.0)),
         ];
-        let expected =
-            "retry: 500\ndata: {\"at\":5,\"revision\":6,\"rates\":[[2,1000,0],[3,0,7]]}\n\n";
+        let expected = "{\"at\":5,\"revision\":6,\"rates\":[[2,1000,0],[3,0,7]]}";
         assert_eq!(event(5, 6, &used), expected);
     }
 }

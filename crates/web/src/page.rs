@@ -1,9 +1,9 @@
 //! The page: files that are inside the program.
 
 use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hawser_http::{JsonError, TokenHash};
+use hawser_http::JsonError;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -46,32 +46,16 @@ const ASSETS: &[(&str, &str, &str)] = assets! {
 
 /// `GET /`
 pub(crate) async fn index(headers: HeaderMap) -> Response {
-    file(&headers, HTML, INDEX)
+    hawser_http::asset(&headers, HTML, INDEX)
 }
 
 /// `GET /assets/{name}`
 pub(crate) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     match ASSETS.iter().find(|(of, _, _)| *of == name) {
-        Some((_, kind, text)) => file(&headers, kind, text),
+        Some((_, kind, text)) => hawser_http::asset(&headers, kind, text),
         None => {
             let reason = format!("the page has no file {name:?}");
             JsonError(StatusCode::NOT_FOUND, reason).into_response()
         }
-    }
-}
-
-/// A file, which browsers keep and ask for again each time.
-fn file(headers: &HeaderMap, kind: &'static str, text: &'static str) -> Response {
-    let hash = TokenHash::of(text).to_string();
-    let tag = format!("\"{}\"", hash.get(..16).unwrap_or_default());
-    let known = headers.get(header::IF_NONE_MATCH);
-    let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let cached = [
-        (header::ETAG, tag),
-        (header::CACHE_CONTROL, "no-cache".to_owned()),
-    ];
-    match is_known {
-        true => (StatusCode::NOT_MODIFIED, cached).into_response(),
-        false => (cached, [(header::CONTENT_TYPE, kind)], text).into_response(),
     }
 }

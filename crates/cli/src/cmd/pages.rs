@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use hawser_coordinator::{Actor, Coordinator, Role, User};
 use hawser_http::{Listener, Tls, TlsFiles, Token};
+use hawser_http::{READY, notify};
 use hawser_kernel::bind::Refused;
-use hawser_service::{READY, notify};
 use hawser_web::{App, AppOptions, Origin, router, sample};
 
 use super::process;

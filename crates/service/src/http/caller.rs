@@ -1,12 +1,13 @@
 //! The user that a request comes from.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use hawser_http::Peer;
+use axum::response::Response;
+use hawser_http::{Peer, Unauthorized, by_bearer};
 
 use super::answer;
 use crate::service::Service;
@@ -66,6 +67,19 @@ fn names_this_host(headers: &HeaderMap) -> bool {
 /// The user that a request comes from.
 pub(super) struct Requester(pub User);
 
+impl hawser_http::Users for Service {
+    type User = User;
+
+    fn by_token(&self, token: &str) -> Option<User> {
+        self.users().by_token(token).cloned()
+    }
+
+    fn count_wrong(&self, request: &Parts) -> Option<Duration> {
+        let caller = request.extensions.get::<Caller>()?;
+        self.wrong_token(caller.address?)
+    }
+}
+
 impl FromRequestParts<Service> for Requester {
     type Rejection = Response;
 
@@ -73,63 +87,23 @@ impl FromRequestParts<Service> for Requester {
         parts: &mut Parts,
         service: &Service,
     ) -> Result<Self, Self::Rejection> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        let caller = caller.unwrap_or_default();
-        let found = user(service, &caller, &parts.headers);
-        found.map(Self).map_err(|(refusal, reason)| {
-            let wait = match refusal {
-                Refusal::Missing => None,
-                Refusal::Wrong => caller.address.and_then(|from| service.wrong_token(from)),
-            };
-            let (status, reason) = match wait {
-                None => (StatusCode::UNAUTHORIZED, reason),
-                Some(seconds) => {
-                    let reason =
-                        format!("Too many wrong tokens from this address: wait {seconds} s");
-                    (StatusCode::TOO_MANY_REQUESTS, reason)
-                }
-            };
-            let answer = answer::error(parts.uri.path(), status, reason);
-            match wait {
-                None => answer,
-                Some(seconds) => {
-                    ([(header::RETRY_AFTER, seconds.to_string())], answer).into_response()
-                }
-            }
-        })
+        let found = user(service, parts);
+        let error = |status, reason| answer::error(parts.uri.path(), status, reason);
+        found.map(Self).map_err(|refusal| refusal.answer(error))
     }
 }
 
-/// Why a request has no user.
-enum Refusal {
-    /// It names none.
-    Missing,
-    /// What it shows is wrong: that is counted against its address.
-    Wrong,
-}
-
-fn user(
-    service: &Service,
-    caller: &Caller,
-    headers: &HeaderMap,
-) -> Result<User, (Refusal, String)> {
-    let users = service.users();
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let token = value.to_str().ok().and_then(|value| {
-            let (scheme, token) = value.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
-        let user = token.and_then(|token| users.by_token(token));
-        let wrong = || (Refusal::Wrong, "The token is wrong".to_owned());
-        return user.cloned().ok_or_else(wrong);
+fn user(service: &Service, request: &Parts) -> Result<User, Unauthorized> {
+    if let Some(user) = by_bearer(service, request) {
+        return user;
     }
-    if let Some(subject) = &caller.certificate {
+    let (users, caller) = (service.users(), request.extensions.get::<Caller>());
+    if let Some(subject) = caller.and_then(|caller| caller.certificate.as_ref()) {
         let user = users.by_certificate(subject);
-        let unknown = format!("No user has the certificate {subject}");
-        return user.cloned().ok_or((Refusal::Missing, unknown));
+        let unknown = || Unauthorized::Refused(format!("No user has the certificate {subject}"));
+        return user.cloned().ok_or_else(unknown);
     }
-    let user = users.anonymous().filter(|_| caller.may_be_anonymous);
-    let needed = "A token is needed: Authorization: Bearer TOKEN";
-    user.cloned()
-        .ok_or_else(|| (Refusal::Missing, needed.to_owned()))
+    let may_be_anonymous = caller.is_some_and(|caller| caller.may_be_anonymous);
+    let user = users.anonymous().filter(|_| may_be_anonymous);
+    user.cloned().ok_or_else(Unauthorized::missing)
 }

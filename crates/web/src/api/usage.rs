@@ -29,7 +29,8 @@ pub(crate) async fn live(State(app): State<App>, caller: Caller) -> Result<Respo
     // The stream lasts for minutes: whoever loses the right to it loses the stream.
     let of = app.clone();
     let may_read = move || caller.is_still(&of) && check(&caller, Action::Read).is_ok();
-    Ok(app.live().stream(app.coordinator().subscribe(), may_read))
+    let changes = app.coordinator().subscribe();
+    Ok(app.live().topic().stream(changes, may_read))
 }
 
 /// `GET /api/v1/links/{id}/history?span=SECONDS`

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_coordinator::{Actor, User};
-use hawser_http::{JsonError, Peer};
+use hawser_http::{JsonError, Peer, Unauthorized, Users, by_bearer, session_cookie};
 
-use super::sessions::COOKIE;
 use crate::app::App;
 
 /// The header that our own page sends with each request. Pages of others cannot send it: a browser
@@ -47,22 +46,18 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
-        if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
-            let token = value.to_str().ok().and_then(|value| {
-                let (scheme, token) = value.split_once(' ')?;
-                scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-            });
-            let user = by_token(app, parts, token.unwrap_or_default())?;
-            return Ok(Self { user, cookie: None });
+        if let Some(user) = by_bearer(app, parts) {
+            let (user, cookie) = (user?, None);
+            return Ok(Self { user, cookie });
         }
-        let Some(cookie) = cookie(&parts.headers) else {
-            return Err(Refusal::Unauthorized(
-                "A token is needed: Authorization: Bearer TOKEN",
-            ));
-        };
+        let cookie = session_cookie(&parts.headers).ok_or_else(Unauthorized::missing)?;
         let state = app.coordinator().state();
-        let user = app.sessions().user(cookie, &state, app.now());
-        let user = user.ok_or(Refusal::Unauthorized("The session has ended: log in again"))?;
+        let user = app.sessions().user(cookie, app.now(), |user, token| {
+            let user = state.users.get(user);
+            user.filter(|user| user.token == Some(token)).cloned()
+        });
+        let ended = || Unauthorized::Refused("The session has ended: log in again".to_owned());
+        let user = user.ok_or_else(ended)?;
         // A cookie is sent by the browser whoever made the request.
         if parts.method != Method::GET && parts.method != Method::HEAD {
             check_page(app, parts)?;
@@ -72,15 +67,19 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// Why it is not known who a request comes from.
+/// Why a request is refused before it is looked at.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Nothing, or the wrong thing, says who it is.
-    Unauthorized(&'static str),
-    /// The address sent too many wrong tokens, and has to wait.
-    TooMany(Duration),
+    /// It is not known who it comes from.
+    Unauthorized(Unauthorized),
     /// Something else is wrong.
     Other(JsonError),
+}
+
+impl From<Unauthorized> for Refusal {
+    fn from(error: Unauthorized) -> Self {
+        Self::Unauthorized(error)
+    }
 }
 
 impl From<JsonError> for Refusal {
@@ -92,38 +91,24 @@ impl From<JsonError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
-            Self::Unauthorized(reason) => {
-                JsonError(StatusCode::UNAUTHORIZED, reason.to_owned()).into_response()
-            }
-            Self::TooMany(wait) => {
-                let seconds = wait.as_secs().max(1);
-                let reason = format!("Too many wrong tokens from this address: wait {seconds} s");
-                let answer = JsonError(StatusCode::TOO_MANY_REQUESTS, reason);
-                ([(header::RETRY_AFTER, seconds.to_string())], answer).into_response()
-            }
+            Self::Unauthorized(error) => error.into_response(),
             Self::Other(error) => error.into_response(),
         }
     }
 }
 
-/// The user whose token this is; wrong ones are counted.
-pub(crate) fn by_token(app: &App, parts: &Parts, token: &str) -> Result<User, Refusal> {
-    let user = app.coordinator().user_of(token);
-    user.ok_or_else(|| refuse(app, parts, "The token is wrong"))
-}
+impl Users for App {
+    type User = User;
 
-/// Refuses a request with a wrong secret, and counts it against its address. Right ones are never
-/// counted nor delayed: others behind the same address may send wrong ones.
-pub(crate) fn refuse(app: &App, parts: &Parts, reason: &'static str) -> Refusal {
-    let Some(peer) = parts.extensions.get::<Peer>() else {
-        return Refusal::Unauthorized(reason);
-    };
-    let (address, now) = (app.client(peer.address, &parts.headers), app.now());
-    if let Some(wait) = app.attempts().wait(address, now) {
-        return Refusal::TooMany(wait);
+    fn by_token(&self, token: &str) -> Option<User> {
+        self.coordinator().user_of(token)
     }
-    app.attempts().wrong(address, now);
-    Refusal::Unauthorized(reason)
+
+    fn count_wrong(&self, request: &Parts) -> Option<Duration> {
+        let peer = request.extensions.get::<Peer>()?;
+        let address = self.client(peer.address, &request.headers);
+        self.attempts().count(address, self.now())
+    }
 }
 
 /// Refuses a request that a page of another origin made.
@@ -140,15 +125,4 @@ pub(crate) fn check_page(app: &App, parts: &Parts) -> Result<(), JsonError> {
             "Only the page itself makes changes by a session: send a token instead".to_owned(),
         )),
     }
-}
-
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let all = headers.get_all(header::COOKIE).iter();
-    let mut pairs = all
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'));
-    pairs.find_map(|pair| {
-        let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then_some(value)
-    })
 }

@@ -8,11 +8,11 @@ use axum::response::Response;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hawser_coordinator::Configurations;
-use hawser_http::Peer;
+use hawser_http::{Peer, Unauthorized};
 use hawser_topology::IsdAsn;
 
 use crate::app::App;
-use crate::auth::{Refusal, refuse};
+use crate::auth::Refusal;
 
 /// The header with the number that a machine's program has chosen when it started, in hexadecimal.
 const INSTANCE: &str = "hawser-instance";
@@ -63,7 +63,7 @@ impl FromRequestParts<App> for Machine {
         let secret = secret(parts, &name);
         let Some(secret) = secret else {
             let reason = "The machine's secret is needed: Authorization: Bearer SECRET";
-            return Err(Refusal::Unauthorized(reason));
+            return Err(Unauthorized::Refused(reason.to_owned()).into());
         };
         // Without a secret nobody learns which ASes there are.
         let isd_as = Configurations::host_of(&name);
@@ -79,7 +79,8 @@ impl FromRequestParts<App> for Machine {
             let coordinator = app.coordinator();
             coordinator.note_instance(machine.isd_as, instance, address);
         }
-        machine.ok_or_else(|| refuse(app, parts, "The secret is not that of this machine"))
+        let reason = "The secret is not that of this machine";
+        machine.ok_or_else(|| Unauthorized::wrong(app, parts, reason).into())
     }
 }
 

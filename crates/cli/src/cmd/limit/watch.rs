@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_file::Stamp;
+use hawser_http::{READY, notify};
 use hawser_limit::{Limiter, Summary};
-use hawser_service::{READY, notify};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failed::Failed;

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use std::pin::pin;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use hawser_service::{READY, notify};
+use hawser_http::{READY, notify};
 use hawser_shim::carrier::{Captured, Carrier, CarrierOptions, PlainIpOptions, Trust};
 use hawser_shim::choice::CarrierKind;
 use hawser_shim::holder::{self, AttachOptions, FailMode};
