@@ -71,6 +71,12 @@ pub(crate) fn challenge(answer: &mut Response) {
     }
 }
 
+/// The answer for any path that is not served.
+pub async fn nothing() -> JsonError {
+    let reason = "there is nothing at this path";
+    JsonError(StatusCode::NOT_FOUND, reason.to_owned())
+}
+
 /// A value as JSON, with a line break at its end.
 #[must_use]
 pub fn json(status: StatusCode, value: &impl Serialize) -> Response {

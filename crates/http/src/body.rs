@@ -14,7 +14,7 @@ use crate::explain::explain;
 use crate::strict;
 
 /// Longest wait for a whole body: 64 KiB take less over any line that still works.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a body is refused.
 #[derive(Debug, Error)]
@@ -24,7 +24,7 @@ pub enum BodyError {
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
     /// It did not arrive in time.
-    #[error("the body did not arrive within {} s", PATIENCE.as_secs())]
+    #[error("the body did not arrive within {} s", BODY_TIMEOUT.as_secs())]
     TooSlow,
     /// It broke off.
     #[error("the body broke off: {0}")]
@@ -64,7 +64,7 @@ impl IntoResponse for BodyError {
 /// [`BodyError`] when it is longer, slower, or breaks off.
 pub async fn read_body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     let whole = Limited::new(body, max).collect();
-    let whole = tokio::time::timeout(PATIENCE, whole).await;
+    let whole = tokio::time::timeout(BODY_TIMEOUT, whole).await;
     match whole.map_err(|_| BodyError::TooSlow)? {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(BodyError::TooLong(max)),

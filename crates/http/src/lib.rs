@@ -6,7 +6,7 @@
 //! - [`Token`], [`TokenHash`]: secrets of users, and what is stored of them.
 //! - [`Users`], [`by_bearer`], [`by_token`]: the user that a request comes from; [`Attempts`]: wrong
 //!   tokens, and how long their senders wait.
-//! - [`Sessions`]: sessions of browsers, by cookies.
+//! - [`Sessions`]: sessions of browsers, by cookies; [`may_be_from_page`]: requests that pages make.
 //! - [`Topic`]: streams of events; [`asset`]: files of pages that are inside the program.
 //! - [`notify`]: readiness, for systemd.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
@@ -24,14 +24,16 @@ mod explain;
 mod limit_metrics;
 mod listener;
 mod metrics;
+mod metrics_only;
 mod notify;
+mod origin;
 mod sessions;
 mod strict;
 mod tls;
 mod token;
 mod users;
 
-pub use self::answer::{JsonError, json, json_errors, prometheus};
+pub use self::answer::{JsonError, json, json_errors, nothing, prometheus};
 pub use self::asset::asset;
 pub use self::attempts::Attempts;
 pub use self::body::{BodyError, read_body, read_json};
@@ -41,6 +43,7 @@ pub use self::limit_metrics::{LimitLabels, LimitMetric};
 pub use self::listener::{Listener, Peer};
 pub use self::metrics::{Metric, MetricKind, Metrics};
 pub use self::notify::{READY, STOPPING, notify};
+pub use self::origin::{NO_PAGES, may_be_from_page};
 pub use self::sessions::{Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};

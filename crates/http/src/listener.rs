@@ -24,13 +24,13 @@ use crate::busy::{RequestBody, watched};
 use crate::tls::Tls;
 
 /// Longest wait for a TLS handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that written bytes wait for a client that does not acknowledge or read them.
-const UNREAD: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most connections at once, unless said otherwise.
-const CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// Wait after a connection could not be accepted, as with too many open files.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where a request comes from; an extension of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Listener {
         Ok(Self {
             socket: TcpListener::bind(address).await?,
             tls,
-            connections: CONNECTIONS,
+            connections: MAX_CONNECTIONS,
         })
     }
 
@@ -92,7 +92,7 @@ impl Listener {
             admission.room().await;
             while connections.try_join_next().is_some() {}
             let Ok((stream, address)) = self.socket.accept().await else {
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 continue;
             };
             let admitted = Arc::new(admission.admit(address.ip()));
@@ -121,14 +121,15 @@ async fn serve_one(
         certificate: None,
     };
     // What a client does not take in is not kept for long.
-    let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD));
+    let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(WRITE_TIMEOUT));
     // Answers are written whole: waiting to fill segments only delays them.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
         return requests(stream, router, peer, admitted).await;
     };
     // A client that does not complete the handshake gets no answer.
-    if let Ok(Ok((stream, subject))) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+    if let Ok(Ok((stream, subject))) = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await
+    {
         peer.certificate = subject;
         requests(stream, router, peer, admitted).await;
     }
@@ -164,7 +165,7 @@ async fn requests(
     let mut builder = hyper::server::conn::http1::Builder::new();
     let builder = builder
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
+        .header_read_timeout(HEAD_TIMEOUT);
     // A connection that breaks has no one to report to.
     let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
 }

@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get};
-use hawser_http::{JsonError, Tls, json_errors, prometheus};
+use hawser_http::{Tls, json_errors, nothing};
 
 use self::answer::TEXT_PATHS;
 use self::caller::Caller;
@@ -62,28 +62,6 @@ impl Listener {
     /// Serves requests to `service`. Dropping the future ends all connections.
     pub async fn serve(self, service: Service) {
         self.serve_router(router(service)).await;
-    }
-
-    /// Serves metrics alone, at `/metrics`: the text that `read` gives, or why it gives none. Dropping
-    /// the future ends all connections.
-    pub async fn serve_metrics<R>(self, read: impl Fn() -> R + Clone + Send + Sync + 'static)
-    where
-        R: Future<Output = Result<String, String>> + Send + 'static,
-    {
-        let metrics = move || {
-            let text = read();
-            async move {
-                match text.await {
-                    Ok(text) => prometheus(text),
-                    Err(reason) => {
-                        JsonError(StatusCode::SERVICE_UNAVAILABLE, reason).into_response()
-                    }
-                }
-            }
-        };
-        let router = Router::new().route("/metrics", get(metrics));
-        let router = router.fallback(transfers::nothing);
-        self.serve_router(router.layer(from_fn(json_errors))).await;
     }
 
     async fn serve_router(self, router: Router) {
@@ -148,7 +126,7 @@ fn with_routes(routes: impl IntoIterator<Item = Route>) -> Router<Service> {
 /// Which function answers what.
 fn router(service: Service) -> Router {
     with_routes(json_routes())
-        .fallback(transfers::nothing)
+        .fallback(nothing)
         .layer(from_fn(json_errors))
         // Its errors are text, as its other answers are.
         .merge(with_routes(text_routes()))

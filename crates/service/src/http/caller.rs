@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use hawser_http::{Peer, Unauthorized, by_bearer};
+use hawser_http::{NO_PAGES, Peer, Unauthorized, by_bearer, may_be_from_page};
 
 use super::answer;
 use crate::service::Service;
@@ -34,34 +34,13 @@ impl Caller {
         }
     }
 
-    /// The answer to a request that a web page makes in its visitor's name. Programs send none of
-    /// these headers.
+    /// The answer to a request that a web page makes in its visitor's name.
     pub fn refusal<B>(&self, request: &Request<B>) -> Option<Response> {
-        let headers = request.headers();
-        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
-        let crossed = !matches!(site, None | Some(b"none" | b"same-origin"));
-        // A page whose name was made to lead here sends its own name. Only without a token is
-        // nothing else asked for.
-        let foreign = self.may_be_anonymous && !names_this_host(headers);
-        let from_page = crossed || headers.contains_key(header::ORIGIN) || foreign;
-        let reason = "Requests from web pages are refused".to_owned();
-        let path = request.uri().path();
+        // Only without a token is nothing else asked for.
+        let from_page = may_be_from_page(request.headers(), self.may_be_anonymous);
+        let (path, reason) = (request.uri().path(), NO_PAGES.to_owned());
         from_page.then(|| answer::error(path, StatusCode::FORBIDDEN, reason))
     }
-}
-
-/// Whether the request names this host by an address or as `localhost`.
-fn names_this_host(headers: &HeaderMap) -> bool {
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = host.unwrap_or_default();
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let ip = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || ip.parse::<std::net::IpAddr>().is_ok()
 }
 
 /// The user that a request comes from.

@@ -491,32 +491,3 @@ async fn wrong_tokens_wait_and_valid_ones_do_not() {
     // Others behind the same address have done nothing wrong.
     assert_eq!(api.alice("GET /transfers", "").await.0, 200);
 }
-
-#[tokio::test]
-async fn metrics_are_served_alone() {
-    let listener = Listener::http("127.0.0.1:0".parse().unwrap(), false);
-    let listener = listener.await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (is_there, reader) = watch::channel(true);
-    let read = move || {
-        let is_there = *reader.borrow();
-        async move {
-            match is_there {
-                true => Ok("a_total 1\n".to_owned()),
-                false => Err("gone".to_owned()),
-            }
-        }
-    };
-    tokio::spawn(listener.serve_metrics(read));
-    let ask = async |first, head| {
-        let stream = TcpStream::connect(address).await.unwrap();
-        let (status, _, body) = exchange_any(stream, first, head, "").await;
-        (status, body)
-    };
-    assert_eq!(ask("GET /metrics", "").await, ok("a_total 1\n"));
-    assert_eq!(ask("GET /", "").await.0, 404);
-    assert_eq!(ask("GET /metrics", "Origin: http://a\r\n").await.0, 403);
-    is_there.send_replace(false);
-    let (status, body) = ask("GET /metrics", "").await;
-    assert!(status == 503 && body.contains("gone"), "{body}");
-}

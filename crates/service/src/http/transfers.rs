@@ -127,11 +127,3 @@ pub(super) async fn cancel(
 pub(super) async fn metrics(State(service): State<Service>) -> Response {
     prometheus(service.metrics().await)
 }
-
-/// Any other path.
-pub(super) async fn nothing() -> JsonError {
-    JsonError(
-        StatusCode::NOT_FOUND,
-        "there is nothing at this path".to_owned(),
-    )
-}

@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use hawser_http::Listener;
 use hawser_kernel::bind::Refused;
 use hawser_kernel::rpc::{self, Service};
-use hawser_service::Listener;
 use hawser_shim::carrier::{CarrierReport, Reporter};
 use hawser_shim::holder;
 use hawser_shim::status::{StatusReport, metrics};
@@ -23,7 +23,7 @@ const CARRIER: Service = Service {
 };
 
 /// Wait after a request could not be accepted.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reads the status of the shim with this name.
 ///
@@ -46,7 +46,7 @@ pub async fn serve(reporter: Reporter, socket: &Path) -> Result<(), Failure> {
             Err(error) => {
                 // For lack of descriptors, perhaps; sessions go on.
                 tracing::warn!(%error, "cannot accept a request for the status");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 continue;
             }
         };
@@ -72,7 +72,7 @@ pub fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Binds the socket on which metrics are served.
 pub async fn metrics_listener(address: SocketAddr) -> Result<Listener, Failure> {
-    let bound = Listener::http(address, false).await;
+    let bound = Listener::bind(address, None).await;
     bound.map_err(|error| {
         let refused = Refused::tcp(address, &error);
         Failure::job(format_args!("cannot serve metrics at {address}: {refused}"))

@@ -1,0 +1,79 @@
+//! Requests that a web page makes in its visitor's name.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header};
+
+/// What a request from a page is answered where none is served.
+pub const NO_PAGES: &str = "Requests from web pages are refused";
+
+/// Whether a page may have made the request. Programs send none of the headers that tell.
+///
+/// With `by_address` also where the request names this host by a name other than `localhost`: a page
+/// whose name was made to lead here sends its own name (DNS rebinding). To be asked for where nothing
+/// but the connection says who a request comes from.
+#[must_use]
+pub fn may_be_from_page(request: &HeaderMap, by_address: bool) -> bool {
+    let site = request.get("sec-fetch-site").map(|site| site.as_bytes());
+    let crossed = !matches!(site, None | Some(b"none" | b"same-origin"));
+    crossed || request.contains_key(header::ORIGIN) || by_address && !names_this_host(request)
+}
+
+/// Whether the request names this host by an address or as `localhost`.
+fn names_this_host(request: &HeaderMap) -> bool {
+    let host = request
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let ip = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || ip.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(headers: &[(&'static str, &str)]) -> HeaderMap {
+        let headers = headers.iter().map(|(name, value)| {
+            let name = header::HeaderName::from_static(name);
+            (name, value.parse().unwrap())
+        });
+        headers.collect()
+    }
+
+    #[test]
+    fn pages_are_told_by_their_headers() {
+        for (headers, expected) in [
+            (&[][..], false),
+            (&[("sec-fetch-site", "none")], false),
+            (&[("sec-fetch-site", "cross-site")], true),
+            (&[("origin", "null")], true),
+            (&[("host", "attacker.example:8030")], false),
+        ] {
+            let is_page = may_be_from_page(&request(headers), false);
+            assert_eq!(is_page, expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_here_is_none_of_ours() {
+        for own in [
+            "localhost",
+            "localhost:80",
+            "127.0.0.1:80",
+            "[::1]:80",
+            "[::1]",
+        ] {
+            assert!(!may_be_from_page(&request(&[("host", own)]), true), "{own}");
+        }
+        for foreign in ["attacker.example", "localhost.example:80", "", ":80"] {
+            let request = request(&[("host", foreign)]);
+            assert!(may_be_from_page(&request, true), "{foreign}");
+        }
+        assert!(may_be_from_page(&HeaderMap::new(), true));
+    }
+}
