@@ -23,7 +23,7 @@ use self::folder::Folder;
 pub use self::server::{PORT, Server};
 
 /// Longest time until all answers are there.
-const PATIENCE: Duration = Duration::from_secs(30);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest `topology.json`: 10,000 interfaces take about 2 MiB.
 const MAX_TOPOLOGY: usize = 4 << 20;
 /// Largest list of TRCs.
@@ -46,8 +46,8 @@ pub struct Joined {
 /// [`JoinError`] when the server gives no usable answer, or a TRC is no update of the one that is
 /// trusted: then nothing in the folder has changed. When the folder cannot be written.
 pub async fn join(server: &Server, state: &Path) -> Result<Joined, JoinError> {
-    let fetched = timeout(PATIENCE, fetch(server, state));
-    let late = || client::timed_out(server.url("/"), PATIENCE);
+    let fetched = timeout(JOIN_TIMEOUT, fetch(server, state));
+    let late = || client::timed_out(server.url("/"), JOIN_TIMEOUT);
     let fetched = fetched.await.unwrap_or_else(|_| Err(late()))?;
     fetched.folder.write(&fetched.topology, &fetched.new)?;
     Ok(Joined {

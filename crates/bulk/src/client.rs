@@ -23,10 +23,10 @@ use crate::limit::Limit;
 use crate::node::Node;
 use crate::protocol::{self, Wants};
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
-use crate::session::{Destination, Ended, KEPT};
+use crate::session::{Destination, Ended, SESSION_TIMEOUT};
 
 /// How often files are sent again that changed while they were read.
-const AGAIN: u32 = 2;
+const MAX_RESENDS: u32 = 2;
 
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.
@@ -93,7 +93,7 @@ pub async fn transfer(
     let pass = async |request: &Request| pass(node, peer, request, &options, &events).await;
     let mut summary = pass(&request).await?;
     let mut request = request;
-    for _ in 0..AGAIN {
+    for _ in 0..MAX_RESENDS {
         let again: Vec<usize> = summary.failed.iter().filter_map(|one| one.again).collect();
         if again.is_empty() {
             break;
@@ -166,7 +166,7 @@ async fn pass(
         options,
         agreed: Arc::default(),
         instance: node.instance(),
-        patience: KEPT,
+        patience: SESSION_TIMEOUT,
         events,
     };
     let report = |event| {
@@ -183,7 +183,7 @@ async fn pass(
             Ok(ended) => {
                 let now = Instant::now();
                 // Without a connection a session is kept for a while.
-                let since = now.checked_sub(KEPT).unwrap_or(now);
+                let since = now.checked_sub(SESSION_TIMEOUT).unwrap_or(now);
                 match &ended.result {
                     Err(TransferError::Peer { code, .. })
                         if *code == protocol::ErrorCode::NO_SESSION
@@ -220,7 +220,7 @@ async fn pass(
         }
         tokio::time::sleep(again.pause).await;
         attempt.instance = fastrand::u64(..);
-        attempt.patience = again.left.min(KEPT);
+        attempt.patience = again.left.min(SESSION_TIMEOUT);
     }
 }
 

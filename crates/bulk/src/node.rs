@@ -21,7 +21,7 @@ use crate::memory::Memory;
 const ALPN: &[u8] = b"hawser-bulk/1";
 /// How long a connection stays open without a packet from the peer. Content takes other packets, and
 /// whether it gets through shows earlier; this ends what no router reports.
-const IDLE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the sockets of a [`Node`] are bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Node {
     ) -> Result<Self, TransferError> {
         let config = Config {
             alpn: ALPN.to_vec(),
-            idle_timeout: IDLE,
+            idle_timeout: IDLE_TIMEOUT,
             identity: Some(identity),
             ..Config::default()
         };

@@ -51,7 +51,7 @@ use crate::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
 /// Most subflows of a session at once.
 const MAX_SUBFLOWS: usize = 64;
 /// How long a session is kept without a connection.
-pub(crate) const KEPT: Duration = Duration::from_secs(30);
+pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval at which a session looks whether it must end, and adapts its memory.
 const TICK: Duration = Duration::from_millis(50);
 /// Longest wait for the last measurements.
@@ -504,7 +504,7 @@ impl Session {
             let reason = trouble.or_else(|| self.presence.take_error());
             return Err(TransferError::Unreachable {
                 peer: self.peer,
-                after: KEPT,
+                after: SESSION_TIMEOUT,
                 reason: reason.unwrap_or_else(|| "no path is connected".to_owned()),
             });
         }

@@ -12,9 +12,9 @@ use crate::link::LinkId;
 use crate::state::EnforcedLink;
 
 /// Time between two readings of the counters.
-const SAMPLE: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which limits in force are enforced again, as somebody else may have removed them.
-const AGAIN: Duration = Duration::from_secs(30);
+const ENFORCE_INTERVAL: Duration = Duration::from_secs(30);
 /// First and longest wait after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
@@ -55,7 +55,7 @@ async fn keep_in_force(
             let wait = match &result {
                 Ok(failed) if failed.is_empty() => {
                     (enforced, backoff) = (version, BACKOFF.0);
-                    AGAIN
+                    ENFORCE_INTERVAL
                 }
                 _ => {
                     enforced = None;
@@ -98,7 +98,7 @@ async fn keep_in_force(
 }
 
 async fn sample(coordinator: &Coordinator, at: IsdAsn, enforcer: &Arc<dyn Enforcer<LinkId>>) {
-    let mut ticks = interval(SAMPLE);
+    let mut ticks = interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

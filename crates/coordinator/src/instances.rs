@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// Time after which a run that is not heard of has ended, in milliseconds: a living one asks again
 /// sooner, also after failures.
-const GONE: u64 = 150_000;
+const RUN_TIMEOUT: u64 = 150_000;
 /// Most runs that are remembered.
 const MAX_RUNS: usize = 8;
 
@@ -74,7 +74,7 @@ impl Instances {
 }
 
 fn is_there(run: &Run, now: u64) -> bool {
-    now.saturating_sub(run.last) < GONE
+    now.saturating_sub(run.last) < RUN_TIMEOUT
 }
 
 #[cfg(test)]
@@ -102,11 +102,11 @@ mod tests {
         assert_eq!(runs.beside(1, 3100), Some(ip(2)));
         assert!(!runs.note(2, ip(2), 3200));
         // The second one ends.
-        for now in (4000..4000 + GONE).step_by(10_000) {
+        for now in (4000..4000 + RUN_TIMEOUT).step_by(10_000) {
             runs.note(1, ip(1), now);
         }
-        assert!(runs.at_once(3200 + GONE).is_empty());
-        assert_eq!(runs.beside(1, 3200 + GONE), None);
+        assert!(runs.at_once(3200 + RUN_TIMEOUT).is_empty());
+        assert_eq!(runs.beside(1, 3200 + RUN_TIMEOUT), None);
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
 
         /// Two that are heard of in turns are found, whatever the times are.
         #[test]
-        fn duplicates_are_found(waits in prop::collection::vec(1..GONE / 2, 3..40)) {
+        fn duplicates_are_found(waits in prop::collection::vec(1..RUN_TIMEOUT / 2, 3..40)) {
             let mut runs = Instances::default();
             let mut now = 1;
             for (turn, wait) in waits.iter().enumerate() {

@@ -138,7 +138,7 @@ impl Session {
             ended: SetOnce::new(),
             lacking: Arc::clone(&lacking),
         });
-        tokio::spawn(tend(Arc::downgrade(&inner), lacking));
+        tokio::spawn(run_ack_timers(Arc::downgrade(&inner), lacking));
         Self(inner)
     }
 
@@ -409,7 +409,7 @@ impl fmt::Debug for Session {
 
 /// Acknowledges and sends again what is due, and ends the session when no path works for too long. Its
 /// users and its paths keep the session; this does so for an instant only.
-async fn tend(session: Weak<Inner>, lacking: Arc<Notify>) {
+async fn run_ack_timers(session: Weak<Inner>, lacking: Arc<Notify>) {
     let mut retry = tokio::time::interval(RETRY);
     let mut look = tokio::time::interval(OUTAGE_TICK);
     retry.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -31,7 +31,7 @@ const TRUSTED_SLOTS: u32 = MAX_SLOTS;
 
 /// A slot in which even the best path carries less than this share of the recent peak is ignored:
 /// there is little to send.
-const IDLE: f64 = 0.1;
+const MIN_PEAK_SHARE: f64 = 0.1;
 
 /// The factor by which the peak decays per slot.
 const FADES: f64 = 0.9;
@@ -276,7 +276,7 @@ impl Slots {
         }
         let best = weights.values().copied().fold(0.0, f64::max);
         self.peak = best.max(self.peak * FADES);
-        let idle = best <= self.peak * IDLE;
+        let idle = best <= self.peak * MIN_PEAK_SHARE;
         let settled = self.options.time_slot;
         for (path, state) in &mut self.paths {
             let waited = match &mut state.use_ {

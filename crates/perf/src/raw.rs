@@ -16,7 +16,7 @@ use crate::flight::{HEADER, Receiver, Sender};
 /// Most packets handed to the kernel at once.
 const BATCH: u64 = 64;
 /// Time without an answer after which packets in flight count as lost: longer than round trips.
-const SILENCE: Duration = Duration::from_millis(400);
+const LOSS_TIMEOUT: Duration = Duration::from_millis(400);
 /// Time without a packet after which a receiver gives up packets still in flight.
 const DRAIN: Duration = Duration::from_millis(200);
 /// Longest lag behind the rate that faster sending makes up for.
@@ -87,7 +87,7 @@ pub(crate) async fn send(
             }
         };
         if packets == 0 {
-            match receive(&socket, &mut buffer, Wait::AtMost(SILENCE)).await? {
+            match receive(&socket, &mut buffer, Wait::AtMost(LOSS_TIMEOUT)).await? {
                 true => each(&socket, &mut buffer, |answer| {
                     sender.on_answer(answer.payload)
                 }),

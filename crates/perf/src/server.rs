@@ -18,7 +18,7 @@ use crate::raw;
 const ALPN: &[u8] = b"hawser-perf/1";
 /// Longest wait for a client to request its test, and to close the connection after it, without the time
 /// in which this process did not run.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Most bytes taken from a stream at once.
@@ -75,7 +75,7 @@ impl Server {
             let received = self.serve(&connection, &mut samples).await;
             if received.is_ok() {
                 // The client closes the connection when it has the result.
-                let _ = wait(PATIENCE, connection.closed()).await;
+                let _ = wait(REQUEST_TIMEOUT, connection.closed()).await;
             }
             connection.close(NO_CODE, "the test has ended");
             observe(Served {
@@ -102,7 +102,7 @@ impl Server {
             let request = read(&mut requests).await?;
             Ok::<_, PerfError>((answers, requests, request))
         };
-        let request = wait(PATIENCE, request).await;
+        let request = wait(REQUEST_TIMEOUT, request).await;
         let (mut answers, requests, request) =
             request.ok_or_else(|| PerfError::message("it requests no test"))??;
         connection.set_known();
@@ -195,7 +195,7 @@ mod tests {
         // The server waits for a request.
         let moment = || thread::sleep(Duration::from_millis(200));
         tokio::task::spawn_blocking(moment).await.unwrap();
-        tokio::time::advance(PATIENCE * 10).await;
+        tokio::time::advance(REQUEST_TIMEOUT * 10).await;
         tokio::task::spawn_blocking(moment).await.unwrap();
         let (mut requests, answers) = connection.open_bi().await.unwrap();
         let request = line(&Request::Stream).unwrap();

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 const PINGS: usize = 3;
 /// Shortest wait for the answer to a ping: a peer may delay acknowledgements by 25 ms (RFC 9000,
 /// 18.2), and scheduling on a busy host takes time.
-const SHORTEST: Duration = Duration::from_millis(75);
+const MIN_PING_TIMEOUT: Duration = Duration::from_millis(75);
 
 /// The user of a lane: the QUIC connection over it.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Watched {
             let round = {
                 let connection = self.open()?;
                 connection.ping();
-                connection.stats().1.rtt.max(SHORTEST)
+                connection.stats().1.rtt.max(MIN_PING_TIMEOUT)
             };
             tokio::time::sleep(round).await;
             if self.progress.is_after(since) {

@@ -36,7 +36,7 @@ pub(crate) use self::task::run;
 use self::timers::Timers;
 use self::unknown::Shared;
 use self::window::Budget;
-pub(crate) use self::window::{LARGEST, LEAST};
+pub(crate) use self::window::{MAX_WINDOW, MIN_WINDOW};
 pub(crate) use self::workers::Workers;
 
 /// The connections of an endpoint whose peers are unknown.

@@ -96,8 +96,8 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         .initial_rtt(INITIAL_RTT)
         .congestion_controller_factory(Arc::new(congestion))
         // The driver adapts the connection's window, which bounds what all its streams hold.
-        .stream_receive_window(window(driver::LARGEST))
-        .receive_window(window(driver::LEAST))
+        .stream_receive_window(window(driver::MAX_WINDOW))
+        .receive_window(window(driver::MIN_WINDOW))
         .datagram_receive_buffer_size(config.datagrams)
         .datagram_send_buffer_size(config.datagrams.unwrap_or_default())
         // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that requests them

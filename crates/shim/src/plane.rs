@@ -26,7 +26,7 @@ use self::shared::{Shared, read, write};
 use crate::address::{Block, Slot};
 use crate::ended::Watcher;
 use crate::protocol::datagram::FORMAT;
-use crate::protocol::{Bound, Epoch, Role};
+use crate::protocol::{Epoch, Role, SlotEpoch};
 
 /// The sessions and lanes of this host, and the threads that carry packets between them and the
 /// TUN queue. Dropping it ends the threads.
@@ -133,7 +133,7 @@ impl Plane {
     }
 
     /// Hands a segment that came over a connection to the kernel.
-    pub(crate) fn inject(&self, table: &LaneTable, bound: Bound, segment: &[u8]) {
+    pub(crate) fn inject(&self, table: &LaneTable, bound: SlotEpoch, segment: &[u8]) {
         let (source, destination) = table.addresses(bound.slot);
         let mut merger = Merger::new();
         let mut hand_over = |packet: MergedPacket<'_>| self.0.hand_over(packet);

@@ -9,7 +9,7 @@ pub mod segment;
 #[cfg(test)]
 mod fuzz;
 
-pub use self::datagram::{Bound, DatagramKind, Epoch};
+pub use self::datagram::{DatagramKind, Epoch, SlotEpoch};
 pub use self::message::{DecodeError, Framing, Message, Open, RefusalCode};
 pub use self::preamble::{Preamble, PreambleError, Status};
 pub use self::role::Role;

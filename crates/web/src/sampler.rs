@@ -8,7 +8,7 @@ use hawser_topology::IsdAsn;
 use crate::history::{History, Series};
 
 /// Age at which a report says nothing of now, in milliseconds.
-const STALE: u64 = 10_000;
+const MAX_REPORT_AGE: u64 = 10_000;
 
 /// The reports of attachment points, and when they came.
 pub(crate) type Reports = BTreeMap<IsdAsn, (u64, Vec<LinkUsage>)>;
@@ -65,7 +65,7 @@ impl Sampler {
     pub fn tick(&mut self, now: u64, reports: &Reports, state: &State) -> Vec<Use> {
         self.0.retain(|(link, _), _| state.links.contains_key(link));
         for (at, report) in reports.values() {
-            let fresh = now.saturating_sub(*at) < STALE;
+            let fresh = now.saturating_sub(*at) < MAX_REPORT_AGE;
             for one in report
                 .iter()
                 .filter(|one| state.links.contains_key(&one.link))

@@ -84,13 +84,13 @@ impl Retry {
 mod tests {
     use super::*;
 
-    const KEPT: Duration = Duration::from_secs(30);
+    const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Attempts of `each`, all in vain, after a session was lost for [`KEPT`]: when each began, from
+    /// Attempts of `each`, all in vain, after a session was lost for [`SESSION_TIMEOUT`]: when each began, from
     /// the loss on, and how long nothing was reached at the end.
     fn attempts(retry: &mut Retry, each: Duration) -> (Vec<Duration>, Duration) {
         let began = Instant::now();
-        let (mut now, mut starts) = (began + KEPT, Vec::new());
+        let (mut now, mut starts) = (began + SESSION_TIMEOUT, Vec::new());
         while let Some(again) = retry.failed(began, now) {
             assert_eq!(again.is_first, starts.is_empty());
             now += again.pause;
@@ -105,7 +105,7 @@ mod tests {
         let mut retry = Retry::new(Duration::from_secs(300));
         retry.reached();
         let (starts, lost_for) = attempts(&mut retry, Duration::from_secs(10));
-        assert_eq!(starts[0], KEPT + INITIAL_BACKOFF);
+        assert_eq!(starts[0], SESSION_TIMEOUT + INITIAL_BACKOFF);
         assert!(
             starts
                 .windows(2)
@@ -116,7 +116,7 @@ mod tests {
         retry.reached();
         assert_eq!(
             attempts(&mut retry, Duration::ZERO).0[0],
-            KEPT + INITIAL_BACKOFF
+            SESSION_TIMEOUT + INITIAL_BACKOFF
         );
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let mut retry = Retry::new(Duration::from_secs(300));
         retry.reached();
         let began = Instant::now();
-        let mut now = began + KEPT;
+        let mut now = began + SESSION_TIMEOUT;
         while now < began + Duration::from_secs(100) {
             now += retry.failed(began, now).unwrap().pause;
         }
@@ -135,15 +135,18 @@ mod tests {
     #[test]
     fn a_server_that_was_never_reached_is_not_waited_for() {
         let mut retry = Retry::new(Duration::from_secs(300));
-        assert!(attempts(&mut retry, KEPT).0.is_empty());
+        assert!(attempts(&mut retry, SESSION_TIMEOUT).0.is_empty());
     }
 
     #[test]
     fn without_time_nothing_is_tried_again() {
-        for limit in [Duration::ZERO, KEPT] {
+        for limit in [Duration::ZERO, SESSION_TIMEOUT] {
             let mut retry = Retry::new(limit);
             retry.reached();
-            assert_eq!(attempts(&mut retry, KEPT), (Vec::new(), KEPT));
+            assert_eq!(
+                attempts(&mut retry, SESSION_TIMEOUT),
+                (Vec::new(), SESSION_TIMEOUT)
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) const BURST: Duration = Duration::from_millis(20);
 /// One turn, in time at the rate.
 const BATCH: Duration = Duration::from_micros(500);
 /// How long a turn is kept free for the session that it belongs to.
-const PATIENCE: Duration = Duration::from_millis(1);
+const TURN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// A token bucket, as a virtual clock: what is sent moves the time at which more may be sent.
 ///
@@ -43,7 +43,7 @@ impl Bucket {
     pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> Result<u64, Instant> {
         let free = self.free.unwrap_or(now);
         let is_first = self.queue.front().is_none_or(|first| *first == holder);
-        if now >= free && (is_first || now >= free + PATIENCE) {
+        if now >= free && (is_first || now >= free + TURN_TIMEOUT) {
             // Those before have missed their turns.
             let place = self.queue.iter().position(|waiting| *waiting == holder);
             self.queue.drain(..place.map_or(0, |place| place + 1));

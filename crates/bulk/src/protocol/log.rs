@@ -13,7 +13,7 @@ const UNSEEN: usize = 8 << 20;
 
 /// Most bytes held while an earlier message is missing: twice what the other side may send, for
 /// different accounts of what a message takes.
-const HELD: usize = 2 * UNSEEN;
+const MAX_HELD: usize = 2 * UNSEEN;
 
 /// How the other side broke the order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -28,7 +28,7 @@ pub enum LogError {
         sent: u64,
     },
     /// It sent more messages than it may before earlier ones are seen.
-    #[error("peer exceeded the reorder buffer of {HELD} bytes")]
+    #[error("peer exceeded the reorder buffer of {MAX_HELD} bytes")]
     TooManyAhead,
 }
 
@@ -158,7 +158,7 @@ impl Inbox {
             return Ok(());
         }
         let size = message.size();
-        if number > self.next && self.bytes + size > HELD {
+        if number > self.next && self.bytes + size > MAX_HELD {
             return Err(LogError::TooManyAhead);
         }
         self.bytes += size;

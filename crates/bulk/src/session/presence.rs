@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::patience::Patience;
 
-use super::KEPT;
+use super::SESSION_TIMEOUT;
 
 /// A peer from which nothing came for this long has gone, if it begins another session: connections
 /// are kept alive four times a second.
@@ -52,7 +52,7 @@ impl Presence {
     /// Whether there has been no connection for as long as a session is kept without one.
     pub(super) fn is_over(&mut self, now: Instant) -> bool {
         let alone = self.alone.as_mut();
-        alone.is_some_and(|alone| alone.is_over(KEPT, now))
+        alone.is_some_and(|alone| alone.is_over(SESSION_TIMEOUT, now))
     }
 
     /// So many bytes have arrived in all.

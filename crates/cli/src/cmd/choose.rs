@@ -13,7 +13,7 @@ use crate::out::{err, errln};
 use crate::paint::Paint;
 
 /// Longest wait for the answer to a probe, as in `scion ping`.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which of the paths to a host is taken.
 #[derive(clap::Args)]
@@ -125,7 +125,7 @@ pub async fn path(
         }
     }
     if healthy_only {
-        let probes = probe(host, &paths, PATIENCE).await;
+        let probes = probe(host, &paths, PROBE_TIMEOUT).await;
         let mut alive = probes.iter().map(|p| matches!(p.status, Status::Alive(_)));
         paths.retain(|_| alive.next().unwrap_or_default());
     }

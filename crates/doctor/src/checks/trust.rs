@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::time::utc;
 
 /// A certificate with less than this part of its lifetime left should have been renewed.
-const SOON: u64 = 10;
+const RENEWAL_PART: u64 = 10;
 
 pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
     let now = facts.now;
@@ -46,7 +46,7 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
             let age = ago(now, *not_after);
             let problem = format!("{name} ({path}) expired at {since}, {age} ago");
             findings.push(Finding::error(code, problem, remedy));
-        } else if !is_trc && *not_before <= now && (not_after - now) < lifetime / SOON {
+        } else if !is_trc && *not_before <= now && (not_after - now) < lifetime / RENEWAL_PART {
             let left = ago(now, *not_after);
             findings.push(Finding::warning(
                 Code::CertificateExpires,

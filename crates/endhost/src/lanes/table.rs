@@ -15,7 +15,7 @@ use crate::sync::lock;
 
 /// Most flows kept that no lane uses. Any host can create some by sending packets; beyond this
 /// number the oldest is removed.
-const IDLE: usize = 1024;
+const MAX_UNUSED_FLOWS: usize = 1024;
 /// Keys of one flow that are recognised without reading a packet's path: one, and some more while a
 /// path is refreshed. A remote that sends others only causes more work.
 const KEYS: usize = 4;
@@ -23,7 +23,7 @@ const KEYS: usize = 4;
 /// then.
 const DUE: Duration = Duration::from_secs(60);
 /// Time between two checks whether packets show a candidate.
-const AGAIN: Duration = Duration::from_secs(1);
+const CANDIDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All flows of one socket.
 #[derive(Debug, Default)]
@@ -192,7 +192,7 @@ impl Table {
         }
         let known = Known {
             seen: seen.clone(),
-            again: (!same).then(|| Instant::now() + AGAIN),
+            again: (!same).then(|| Instant::now() + CANDIDATE_INTERVAL),
         };
         if let Some(before) = self.by_key.get_mut(key) {
             *before = known;
@@ -295,7 +295,7 @@ impl Table {
     }
 
     fn make_room(&mut self) {
-        while self.idle.len() >= IDLE
+        while self.idle.len() >= MAX_UNUSED_FLOWS
             && let Some((_, id)) = self.idle.pop_first()
             && let Some(entry) = self.flows.remove(&id)
         {

@@ -6,7 +6,7 @@ use hawser_endhost::patience::Patience;
 
 /// How long nothing may arrive over a path before nothing more is sent over it, at least; packets that
 /// have to be answered are sent every quarter of a second.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The same in round trips.
 const SILENCE_ROUND_TRIPS: u32 = 4;
 
@@ -43,7 +43,7 @@ impl Health {
             self.silence = Patience::new(now);
             return std::mem::take(&mut self.is_silent).then_some(Change::Recovered);
         }
-        let limit = SILENCE.max(rtt * SILENCE_ROUND_TRIPS);
+        let limit = SILENCE_TIMEOUT.max(rtt * SILENCE_ROUND_TRIPS);
         let silent = self.silence.is_over(limit, now) && !self.is_silent;
         self.is_silent |= silent;
         silent.then_some(Change::Silent)

@@ -12,8 +12,8 @@ use crate::text::Names;
 use crate::wire::encode::{ifb_name, request};
 
 /// Longest wait for the kernel to release a table, and the time between two attempts.
-const RELEASE: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_millis(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Limiter {
     /// Makes changes on a device, in order.
@@ -71,8 +71,8 @@ impl Limiter {
             match error.refusal() {
                 // With its last filter the kernel may have removed the preference, and all tables.
                 Some(libc::ENOENT | libc::EINVAL) if may_be_gone => return Ok(()),
-                Some(libc::EBUSY) if may_be_gone && start.elapsed() < RELEASE => {
-                    std::thread::sleep(AGAIN);
+                Some(libc::EBUSY) if may_be_gone && start.elapsed() < RELEASE_TIMEOUT => {
+                    std::thread::sleep(RETRY_INTERVAL);
                 }
                 _ => {
                     let names = Names {

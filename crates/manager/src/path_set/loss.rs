@@ -15,7 +15,7 @@ const LOSSY: u32 = 2;
 /// Measurements in a row without too much loss after which a path that was held counts as any other.
 const TRUST_MEASUREMENTS: u32 = 128;
 /// For how long a path is held, at first and at last: doubled with each hold.
-const HELD: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(32)];
+const HOLD_TIMES: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(32)];
 
 /// The loss of a subflow, and whether it is held for it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -78,7 +78,7 @@ impl Loss {
     }
 
     pub(super) fn hold(&mut self, now: Instant) {
-        let [first, longest] = HELD;
+        let [first, longest] = HOLD_TIMES;
         let length = self.held_for.map_or(first, |last| (last * 2).min(longest));
         self.held_for = Some(length);
         self.held_until = Some(now + length);

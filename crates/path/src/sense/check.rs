@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::estimate::Estimate;
-use super::sensing::{Check, Differs, LONGEST, Phase, Sense};
+use super::sensing::{Check, Differs, MAX_SLOTS_FACTOR, Phase, Sense};
 use crate::{Decision, Sensed};
 
 impl<K: Copy + Ord> Sense<K> {
@@ -36,7 +36,7 @@ impl<K: Copy + Ord> Sense<K> {
                     continue;
                 }
                 let limit = *had * (1.0 - self.options.tolerance);
-                let ends = (1..=LONGEST).map(|many| many * self.options.slots);
+                let ends = (1..=MAX_SLOTS_FACTOR).map(|many| many * self.options.slots);
                 let lows = ends.filter_map(|count| {
                     let last = &known[known.len().checked_sub(count)?..];
                     Some(Estimate::of(last, *spread))
@@ -85,7 +85,7 @@ impl<K: Copy + Ord> Sense<K> {
             let reason = Sensed::Recovered {
                 has: low.rate as u64,
                 without: rate,
-                again: self.rest(path, [fallen].into_iter(), now),
+                again: self.pause_trials(path, [fallen].into_iter(), now),
             };
             return Some((path, Decision::left(reason.into())));
         }

@@ -8,11 +8,11 @@ use crate::Decision;
 
 /// A trial or check lasts up to this many times the slots it needs, if rates are too uncertain to
 /// judge it; if nothing was measured by then, it is aborted.
-pub(super) const LONGEST: usize = 5;
+pub(super) const MAX_SLOTS_FACTOR: usize = 5;
 
 /// A slot in which all paths together carry less than this share of the recent peak is ignored:
 /// there is little to send.
-const IDLE: f64 = 0.1;
+const MIN_PEAK_SHARE: f64 = 0.1;
 
 /// The factor by which the peak decays per slot.
 const FADES: f64 = 0.9;
@@ -147,7 +147,7 @@ impl<K: Copy + Ord> Sense<K> {
     ) -> Option<(K, Decision)> {
         let carried: f64 = rates.values().sum();
         self.peak = carried.max(self.peak * FADES);
-        let idle = carried <= self.peak * IDLE;
+        let idle = carried <= self.peak * MIN_PEAK_SHARE;
         if !idle {
             self.sample(rates);
         }
@@ -190,7 +190,7 @@ impl<K: Copy + Ord> Sense<K> {
         for (path, rate) in rates.iter().filter(|(_, rate)| **rate > 0.0) {
             let known = self.rates.entry(*path).or_default();
             known.push_back(*rate);
-            if known.len() > self.options.slots * LONGEST {
+            if known.len() > self.options.slots * MAX_SLOTS_FACTOR {
                 known.pop_front();
             }
         }
@@ -217,12 +217,13 @@ impl<K: Copy + Ord> Sense<K> {
         let tolerance = self.options.tolerance;
         // A few slots may be alike by chance, but hardly that much.
         let is_like = known >= 2 * slots || estimate.spread < tolerance / 5.0;
-        known >= slots * LONGEST || is_like && estimate.margin <= 2.0 * tolerance * estimate.rate
+        known >= slots * MAX_SLOTS_FACTOR
+            || is_like && estimate.margin <= 2.0 * tolerance * estimate.rate
     }
 
     /// Whether a trial or check may continue after that many ticks.
     pub(super) fn may_go_on(&self, ticks: usize) -> bool {
-        ticks <= self.options.slots * LONGEST
+        ticks <= self.options.slots * MAX_SLOTS_FACTOR
     }
 
     /// Whether a rate changed. `by` is the change, `rate` the rate before, `margin` the uncertainty
@@ -238,7 +239,7 @@ impl<K: Copy + Ord> Sense<K> {
     }
 
     /// Pauses trials of a path beside these. Returns the longest of the pauses.
-    pub(super) fn rest(
+    pub(super) fn pause_trials(
         &mut self,
         path: K,
         others: impl Iterator<Item = K>,

@@ -72,7 +72,7 @@ impl<K: Copy + Ord> Sense<K> {
                 self.phase = Phase::Trial(trial);
                 return None;
             }
-            let again = self.rest(path, before.keys().copied(), now);
+            let again = self.pause_trials(path, before.keys().copied(), now);
             self.change(Phase::Idle);
             return left(Sensed::Unmeasured { again });
         };
@@ -107,13 +107,13 @@ impl<K: Copy + Ord> Sense<K> {
                 had: *had as u64,
                 has: *has as u64,
                 own,
-                again: self.rest(path, fallen.iter().map(|(other, ..)| *other), now),
+                again: self.pause_trials(path, fallen.iter().map(|(other, ..)| *other), now),
             }
         } else if gain <= least {
             Sensed::NoGain {
                 before: rate_before,
                 after,
-                again: self.rest(path, before.keys().copied(), now),
+                again: self.pause_trials(path, before.keys().copied(), now),
             }
         } else {
             let best = before.iter();

@@ -11,7 +11,7 @@ const PORT: u16 = 9;
 /// Attempts, of which the shortest counts: the system sends a lost request again only after a second.
 const ATTEMPTS: usize = 5;
 /// Longest wait for the answer to one of them.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The shortest of five round trips to the host `to`: the time in which it refuses a TCP connection, or
 /// accepts it. It needs no program there, and no privileges.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub fn round_trip(to: IpAddr) -> Result<Duration, PerfError> {
     let attempt = || {
         let began = Instant::now();
-        match TcpStream::connect_timeout(&SocketAddr::new(to, PORT), PATIENCE) {
+        match TcpStream::connect_timeout(&SocketAddr::new(to, PORT), ANSWER_TIMEOUT) {
             Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
             _ => Ok(began.elapsed()),
         }
@@ -43,6 +43,6 @@ mod tests {
 
     #[test]
     fn a_host_answers_without_a_program() {
-        assert!(round_trip([127, 0, 0, 1].into()).unwrap() < PATIENCE);
+        assert!(round_trip([127, 0, 0, 1].into()).unwrap() < ANSWER_TIMEOUT);
     }
 }

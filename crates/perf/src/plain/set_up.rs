@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::PerfError;
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for a route to the server, and the time between two attempts.
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPT: Duration = Duration::from_millis(10);
@@ -44,7 +44,7 @@ pub fn answer(
 }
 
 fn echo(mut tcp: TcpStream) -> io::Result<()> {
-    tcp.set_read_timeout(Some(PATIENCE))?;
+    tcp.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let mut byte = [0];
     while tcp.read(&mut byte)? > 0 {
         tcp.write_all(&byte)?;
@@ -83,7 +83,7 @@ fn connect(to: SocketAddr) -> io::Result<SetUp> {
     let began = Instant::now();
     let mut tcp = TcpStream::connect(to)?;
     let connected = began.elapsed();
-    tcp.set_read_timeout(Some(PATIENCE))?;
+    tcp.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let mut byte = [1];
     tcp.write_all(&byte)?;
     tcp.read_exact(&mut byte)?;

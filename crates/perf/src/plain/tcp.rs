@@ -11,12 +11,12 @@ use crate::message::Received;
 /// Bytes written and read at once.
 const CHUNK: usize = 256 << 10;
 /// Longest time without progress.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn send(to: SocketAddr, time: Duration) -> Result<u64, PerfError> {
     let mut tcp = TcpStream::connect(to)?;
-    tcp.set_read_timeout(Some(PATIENCE))?;
-    tcp.set_write_timeout(Some(PATIENCE))?;
+    tcp.set_read_timeout(Some(PROGRESS_TIMEOUT))?;
+    tcp.set_write_timeout(Some(PROGRESS_TIMEOUT))?;
     let chunk = vec![0; CHUNK];
     let (began, mut bytes) = (Instant::now(), 0);
     while began.elapsed() < time {
@@ -37,7 +37,7 @@ pub fn receive(
     let listener = TcpListener::bind(listen)?;
     listening(listener.local_addr()?);
     let (mut tcp, _) = listener.accept()?;
-    tcp.set_read_timeout(Some(PATIENCE))?;
+    tcp.set_read_timeout(Some(PROGRESS_TIMEOUT))?;
     let mut chunk = vec![0; CHUNK];
     let (mut bytes, mut first, mut time) = (0, None, Duration::ZERO);
     let mut due = Duration::ZERO;

@@ -21,7 +21,7 @@ const MAX_SEGMENTS: usize = 64;
 /// Bytes of a buffer from the kernel.
 const PIECE: usize = 65536;
 /// Time without an answer after which datagrams in flight count as lost.
-const SILENCE: Duration = Duration::from_millis(20);
+const LOSS_TIMEOUT: Duration = Duration::from_millis(20);
 /// Time without a datagram after which a test has ended.
 const END: Duration = Duration::from_millis(300);
 /// The number of the test: each has sockets of its own.
@@ -74,7 +74,9 @@ pub fn send(to: SocketAddr, payload: usize, time: Duration) -> Result<u64, PerfE
         let packets = (sender.room() as usize).min(most);
         // Small batches would cost as much as large ones.
         if packets < most.min(sender.window() as usize) {
-            match wait(&socket, SILENCE, PollFlags::IN, || socket.recv(&mut answer))? {
+            match wait(&socket, LOSS_TIMEOUT, PollFlags::IN, || {
+                socket.recv(&mut answer)
+            })? {
                 Some(length) => sender.on_answer(&answer[..length]),
                 None => sender.on_silence(),
             }
@@ -90,7 +92,7 @@ pub fn send(to: SocketAddr, payload: usize, time: Duration) -> Result<u64, PerfE
             src_ip: None,
         };
         let send = || state.try_send((&socket).into(), &transmit);
-        if wait(&socket, SILENCE, PollFlags::OUT, send)?.is_none() {
+        if wait(&socket, LOSS_TIMEOUT, PollFlags::OUT, send)?.is_none() {
             continue;
         }
         sender.on_sent(packets as u64);

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 /// Receive window of a new connection, in bytes: messages and requests fit. Every connection has this
 /// much.
-pub(crate) const LEAST: u64 = 64 << 10;
+pub(crate) const MIN_WINDOW: u64 = 64 << 10;
 /// Receive window of a connection that data is expected from, in bytes: more than a sender's first
 /// flights.
 const EXPECTING: u64 = 512 << 10;
 /// Largest receive window, in bytes: 10 Gbit/s over 200 ms.
-pub(crate) const LARGEST: u64 = 256 << 20;
-/// What all connections of an endpoint may have beyond [`LEAST`], in bytes.
+pub(crate) const MAX_WINDOW: u64 = 256 << 20;
+/// What all connections of an endpoint may have beyond [`MIN_WINDOW`], in bytes.
 const BUDGET: u64 = 512 << 20;
 /// The window, in units of what is read in a round trip. A sender doubles its rate every round trip
 /// when it starts, and what follows a lost packet is held for a round trip more.
@@ -26,7 +26,7 @@ const ROUND_TRIPS: u64 = 4;
 const MEMORY: u64 = 4;
 const SHORT_RUNS: u64 = 64 << 10;
 /// A window is announced again when it has grown by this part of its size.
-const STEP: u64 = 8;
+const ANNOUNCE_PART: u64 = 8;
 
 /// Memory that peers may fill, in bytes.
 #[derive(Debug)]
@@ -71,10 +71,10 @@ pub(super) struct ReceiveWindow {
 impl ReceiveWindow {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            size: LEAST,
+            size: MIN_WINDOW,
             grows: false,
             unread: 0,
-            granted: LEAST,
+            granted: MIN_WINDOW,
             read: 0,
             since: now,
         }
@@ -114,7 +114,7 @@ impl ReceiveWindow {
 
     /// Whether the peer should be informed that it may send more.
     pub(super) fn is_due(&self) -> bool {
-        self.wanted() >= self.granted + self.size / STEP
+        self.wanted() >= self.granted + self.size / ANNOUNCE_PART
     }
 
     /// Adapts the window to what is read in a round trip. Returns how much beyond what it has read the
@@ -129,7 +129,7 @@ impl ReceiveWindow {
         if self.grows && elapsed >= round_trip {
             let share = round_trip.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
             let wanted = (self.read as f64 * share) as u64 * ROUND_TRIPS;
-            let missing = wanted.min(LARGEST).saturating_sub(self.size);
+            let missing = wanted.min(MAX_WINDOW).saturating_sub(self.size);
             self.size += budget.reserve(missing);
             (self.read, self.since) = (0, now);
         }
@@ -143,8 +143,8 @@ impl ReceiveWindow {
 
     /// Gives back what the connection had of the budget.
     pub(super) fn release(&mut self, budget: &Budget) {
-        budget.release(self.size - LEAST);
-        self.size = LEAST;
+        budget.release(self.size - MIN_WINDOW);
+        self.size = MIN_WINDOW;
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
         let budget = Budget::default();
         assert_eq!(after(3, 1000, &budget).1, Some(EXPECTING));
         assert_eq!(after(3, 25 << 20, &budget).1, Some(100 << 20));
-        assert_eq!(after(3, 200 << 20, &budget).1, Some(LARGEST));
+        assert_eq!(after(3, 200 << 20, &budget).1, Some(MAX_WINDOW));
     }
 
     #[test]
@@ -183,10 +183,10 @@ mod tests {
         let (budget, start) = (Budget::default(), Instant::now());
         let mut window = ReceiveWindow::new(start);
         for round in 1..10 {
-            window.on_received(LEAST);
-            window.on_read(LEAST);
+            window.on_received(MIN_WINDOW);
+            window.on_read(MIN_WINDOW);
             window.update(start + RTT * round, RTT, &budget);
-            assert_eq!(window.size, LEAST, "it is not expected");
+            assert_eq!(window.size, MIN_WINDOW, "it is not expected");
         }
         let mut window = ReceiveWindow::new(start);
         window.grow(&budget);
@@ -201,9 +201,17 @@ mod tests {
     #[test]
     fn connections_share_a_budget_and_give_it_back() {
         let budget = Budget::default();
-        let mut windows: Vec<_> = (0..4).map(|_| after(1, LARGEST, &budget).0).collect();
+        let mut windows: Vec<_> = (0..4).map(|_| after(1, MAX_WINDOW, &budget).0).collect();
         let sizes: Vec<_> = windows.iter().map(|window| window.size).collect();
-        assert_eq!(sizes, [LARGEST, LARGEST, LEAST + 2 * LEAST, LEAST]);
+        assert_eq!(
+            sizes,
+            [
+                MAX_WINDOW,
+                MAX_WINDOW,
+                MIN_WINDOW + 2 * MIN_WINDOW,
+                MIN_WINDOW
+            ]
+        );
         windows
             .iter_mut()
             .for_each(|window| window.release(&budget));
@@ -227,7 +235,7 @@ mod tests {
                 window.update(now, RTT, &budget);
                 prop_assert!(window.granted <= window.size.saturating_sub(window.unread));
                 prop_assert!(!window.is_due());
-                prop_assert!((LEAST..=LARGEST).contains(&window.size));
+                prop_assert!((MIN_WINDOW..=MAX_WINDOW).contains(&window.size));
             }
         }
     }

@@ -27,7 +27,7 @@ use self::lane::{DrivenLane, Streaming};
 use super::destinations::Target;
 use super::inbox::{Channel, INBOX, Inbox};
 use super::node::Node;
-use super::report::Lost;
+use super::report::RetiredPaths;
 use super::streams;
 use super::usage::Usage;
 use crate::PLAIN_IP_PORT;
@@ -110,7 +110,7 @@ struct InUse {
 #[derive(Default)]
 struct EndedLanes {
     failovers: Failovers,
-    lost: Lost,
+    lost: RetiredPaths,
 }
 
 impl ClientDriver {

@@ -28,7 +28,7 @@ use crate::served::Served;
 const ALPN: &[u8] = b"hawser-shim/1";
 /// How long a connection stays open without a packet from the peer. Whether datagrams get through
 /// shows earlier; this ends what no router reports.
-const IDLE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which an idle connection shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Bytes of streams that a connection takes at least: what it has taken arrives over its path, or
@@ -101,7 +101,7 @@ impl Node {
     pub(crate) fn bind(new: NewNode) -> Result<Self, CarrierError> {
         let config = Config {
             alpn: ALPN.to_vec(),
-            idle_timeout: IDLE,
+            idle_timeout: IDLE_TIMEOUT,
             keep_alive: Some(KEEP_ALIVE),
             identity: Some(new.identity),
             least_send_window: SEND_WINDOW,

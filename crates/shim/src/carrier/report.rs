@@ -57,9 +57,9 @@ fn path_of(lane: &SealedLane, path: Option<&Path>) -> (Option<Path>, Option<Fing
 
 /// What paths that are not in use any more have carried.
 #[derive(Debug, Default)]
-pub(crate) struct Lost(Vec<PathReport>);
+pub(crate) struct RetiredPaths(Vec<PathReport>);
 
-impl Lost {
+impl RetiredPaths {
     /// Adds a lane that has ended.
     pub(crate) fn add(&mut self, report: PathReport) {
         let mut all = self.0.iter_mut();

@@ -16,7 +16,7 @@ use hawser_tun::{MergedPacket, Merger};
 use super::shared::{Shared, read};
 use crate::plane::lane::{LaneEvent, SealedLane};
 use crate::protocol::segment::Header;
-use crate::protocol::{Bound, DatagramKind, Role};
+use crate::protocol::{DatagramKind, Role, SlotEpoch};
 
 /// Receives before what was merged is handed over.
 const MAX_RECEIVES: usize = 2;
@@ -52,7 +52,7 @@ struct Inbound<'a> {
 /// A probe that asks for an answer.
 struct Question {
     lane: Arc<SealedLane>,
-    bound: Bound,
+    bound: SlotEpoch,
 }
 
 /// What is to be done once all packets of a receive are read.
@@ -119,7 +119,7 @@ impl Inbound<'_> {
             if let Some((_, lane)) = &last {
                 let (scratch, merger) = (&mut self.scratch, &mut self.merger);
                 let carried = open(lane, &datagram, now, scratch, &mut after);
-                let addresses = |bound: Bound| lane.table.addresses(bound.slot);
+                let addresses = |bound: SlotEpoch| lane.table.addresses(bound.slot);
                 let complete = |packet: MergedPacket<'_>| self.shared.hand_over(packet);
                 let pushed = match carried {
                     Some(Carried::Segment(bound, segment)) => {
@@ -170,9 +170,9 @@ impl Inbound<'_> {
 /// What a datagram carries.
 enum Carried<'a> {
     /// A TCP segment of a slot.
-    Segment(Bound, &'a [u8]),
+    Segment(SlotEpoch, &'a [u8]),
     /// One with a compact header: its header, and its data.
-    Compact(Bound, Header, &'a [u8]),
+    Compact(SlotEpoch, Header, &'a [u8]),
     /// A whole packet.
     Packet(&'a [u8]),
 }
@@ -192,7 +192,7 @@ fn open<'a>(
     let (is_up, path) = (lane.is_up(), lane.lane());
     (after.sightings).opened(datagram, is_up, path, || Arc::clone(lane));
     let kind = DatagramKind::of(opened.kind)?;
-    let (bound, rest) = Bound::decode(opened.payload)?;
+    let (bound, rest) = SlotEpoch::decode(opened.payload)?;
     let table = &lane.table;
     if table.role == Role::Server && table.learn(bound, lane) {
         lane.report(LaneEvent::Bound);

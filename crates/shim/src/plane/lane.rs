@@ -28,7 +28,7 @@ use crate::liveness::{Judgement, Liveness};
 use crate::lock::lock;
 use crate::protocol::datagram::{MIN_PAYLOAD, PREFIX};
 use crate::protocol::segment::SAVED;
-use crate::protocol::{Bound, DatagramKind, Message};
+use crate::protocol::{DatagramKind, Message, SlotEpoch};
 pub(crate) use crate::session::LaneKey;
 
 /// The slots of a session with their lanes.
@@ -282,7 +282,7 @@ impl SealedLane {
 
     /// Queues a TCP packet, cut into segments that the path takes, to be sent by
     /// [`flush`](Self::flush). Until datagrams get through, it is sent over the connection.
-    pub(crate) fn push_tcp(&self, bound: Bound, packet: &TcpPacket<'_>) {
+    pub(crate) fn push_tcp(&self, bound: SlotEpoch, packet: &TcpPacket<'_>) {
         if !self.is_up() {
             for segment in packet.segments(usize::from(MIN_PAYLOAD) - self.overhead - PREFIX) {
                 let segment = [segment.header(), segment.payload()].concat();
@@ -353,7 +353,7 @@ impl SealedLane {
     }
 
     /// Sends a probe of `size` bytes (at least what it takes), or the answer to one.
-    pub(crate) fn probe(&self, bound: Bound, size: usize, ask: bool) {
+    pub(crate) fn probe(&self, bound: SlotEpoch, size: usize, ask: bool) {
         let mut outgoing = lock(&self.outgoing);
         let size = size.max(self.overhead + PREFIX);
         outgoing.make_room(self, size);

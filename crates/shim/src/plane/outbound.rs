@@ -16,7 +16,7 @@ use super::shared::{Shared, read};
 use crate::address::Block;
 use crate::plane::lane::SealedLane;
 use crate::plane::table::Binding;
-use crate::protocol::{Bound, Role};
+use crate::protocol::{Role, SlotEpoch};
 
 /// Packets that are read before all lanes are flushed: an acknowledgement must not wait for long.
 const PACKETS_PER_ROUND: usize = 16;
@@ -98,7 +98,7 @@ fn take(shared: &Shared, packet: &Packet<'_>, touched: &mut Vec<Arc<SealedLane>>
         return;
     };
     let Binding { epoch, lane } = &*binding;
-    let bound = Bound {
+    let bound = SlotEpoch {
         slot,
         epoch: *epoch,
         ecn: packet.ecn(),

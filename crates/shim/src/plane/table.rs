@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 
 use super::contacts::Contacts;
 use crate::address::{Block, SLOTS, Slot};
-use crate::protocol::{Bound, Epoch, Role};
+use crate::protocol::{Epoch, Role, SlotEpoch};
 use crate::session::{Bindings, LaneKey};
 
 /// A lane that may be under a slot.
@@ -110,7 +110,7 @@ impl<L: SlotLane> SlotTable<L> {
     /// Follows the side that dials: puts `lane` under the slot that a packet of the lane names, if
     /// it is later than what is there. Returns whether that is new.
     #[inline]
-    pub(crate) fn learn(&self, bound: Bound, lane: &Arc<L>) -> bool {
+    pub(crate) fn learn(&self, bound: SlotEpoch, lane: &Arc<L>) -> bool {
         let Some(entry) = self.slot(bound.slot) else {
             return false;
         };
@@ -139,10 +139,10 @@ impl<L: SlotLane> SlotTable<L> {
     }
 
     /// The first slot that `lane` carries.
-    pub(crate) fn bound_of(&self, lane: LaneKey) -> Option<Bound> {
+    pub(crate) fn bound_of(&self, lane: LaneKey) -> Option<SlotEpoch> {
         (1..=SLOTS).find_map(|slot| {
             let binding = self.binding(slot).filter(|one| one.lane.key() == lane)?;
-            Some(Bound {
+            Some(SlotEpoch {
                 slot,
                 epoch: binding.epoch,
                 ecn: 0,

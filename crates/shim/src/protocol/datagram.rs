@@ -24,13 +24,13 @@ pub const FORMAT: PacketFormat = PacketFormat {
 /// What a datagram carries: the `kind` of its sealed packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatagramKind {
-    /// A TCP segment with the header that the kernel has made, behind [`Bound`].
+    /// A TCP segment with the header that the kernel has made, behind [`SlotEpoch`].
     Segment,
-    /// A whole IP packet that is not TCP, behind [`Bound`].
+    /// A whole IP packet that is not TCP, behind [`SlotEpoch`].
     Packet,
-    /// [`Bound`] and zeros: a question if the packet asks for an answer, otherwise the answer.
+    /// [`SlotEpoch`] and zeros: a question if the packet asks for an answer, otherwise the answer.
     Probe,
-    /// A TCP segment with a compact header, behind [`Bound`].
+    /// A TCP segment with a compact header, behind [`SlotEpoch`].
     Compact,
 }
 
@@ -78,7 +78,7 @@ impl Epoch {
 
 /// The slot of a datagram, as of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
+pub struct SlotEpoch {
     /// The slot of the side that dialed, 1 to [`SLOTS`].
     pub slot: Slot,
     /// Which of the slot's lanes it is.
@@ -87,7 +87,7 @@ pub struct Bound {
     pub ecn: u8,
 }
 
-impl Bound {
+impl SlotEpoch {
     /// Its bytes.
     #[inline]
     pub fn encode(self) -> [u8; PREFIX] {
@@ -153,14 +153,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_bound_is_read_again(slot in 1..=SLOTS, epoch: u8, ecn in 0..4u8, rest: Vec<u8>) {
-            let bound = Bound { slot, epoch: Epoch(epoch), ecn };
+            let bound = SlotEpoch { slot, epoch: Epoch(epoch), ecn };
             let bytes = [&bound.encode()[..], &rest].concat();
-            prop_assert_eq!(Bound::decode(&bytes), Some((bound, &rest[..])));
+            prop_assert_eq!(SlotEpoch::decode(&bytes), Some((bound, &rest[..])));
         }
 
         #[test]
         fn any_bytes_are_read_as_they_would_be_written(bytes: Vec<u8>) {
-            if let Some((bound, rest)) = Bound::decode(&bytes) {
+            if let Some((bound, rest)) = SlotEpoch::decode(&bytes) {
                 prop_assert_eq!([&bound.encode()[..], rest].concat(), bytes);
             }
         }

@@ -4,7 +4,7 @@ use hawser_fuzz::{fuzz, samples};
 use hawser_session::ControlMessage;
 
 use super::segment::{Compact, Header};
-use super::{Bound, Framing, message, segment};
+use super::{Framing, SlotEpoch, message, segment};
 use crate::protocol::Role;
 
 #[test]
@@ -27,7 +27,7 @@ fn any_compact_segment_is_decoded_or_refused() {
 #[test]
 fn any_slot_is_decoded_or_refused() {
     fuzz(&[vec![0x18, 3, 9], vec![0x31, 255]], |input| {
-        if let Some((bound, rest)) = Bound::decode(input) {
+        if let Some((bound, rest)) = SlotEpoch::decode(input) {
             assert_eq!([&bound.encode()[..], rest].concat(), input);
         }
     });

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::address::Slot;
 use crate::choice::CarrierSet;
-use crate::protocol::datagram::{Bound, Epoch};
+use crate::protocol::datagram::{Epoch, SlotEpoch};
 
 /// The version of the protocol.
 pub const VERSION: u8 = 5;
@@ -52,7 +52,7 @@ pub enum Message {
     /// A TCP segment, sent so until the lane has shown that it works.
     Segment {
         /// Its slot.
-        bound: Bound,
+        bound: SlotEpoch,
         /// The segment.
         segment: Vec<u8>,
     },
@@ -97,7 +97,7 @@ pub struct Open {
 
 impl Open {
     /// The slot, as datagrams name it.
-    pub fn bound(&self) -> Bound {
+    pub fn bound(&self) -> SlotEpoch {
         bound(self.slot, self.epoch)
     }
 }
@@ -203,7 +203,7 @@ impl ControlMessage for Message {
     fn decode_body(body: Bytes) -> Result<Self, DecodeError> {
         let (&kind, rest) = body.split_first().ok_or(DecodeError::Length(0))?;
         let length = || DecodeError::Length(kind);
-        let slot = |bytes: &[u8]| match Bound::decode(bytes) {
+        let slot = |bytes: &[u8]| match SlotEpoch::decode(bytes) {
             Some((bound, [])) if bound.ecn == 0 => Ok(bound),
             _ => Err(DecodeError::Field("slot")),
         };
@@ -241,7 +241,7 @@ impl ControlMessage for Message {
                 })
             }
             SEGMENT => {
-                let (bound, segment) = Bound::decode(rest).ok_or(DecodeError::Field("slot"))?;
+                let (bound, segment) = SlotEpoch::decode(rest).ok_or(DecodeError::Field("slot"))?;
                 let segment = segment.to_vec();
                 Ok(Self::Segment { bound, segment })
             }
@@ -249,7 +249,7 @@ impl ControlMessage for Message {
                 packet: rest.to_vec(),
             }),
             DOWN => {
-                let Bound { slot, epoch, .. } = slot(rest)?;
+                let SlotEpoch { slot, epoch, .. } = slot(rest)?;
                 Ok(Self::Down { slot, epoch })
             }
             ANNOUNCE => {
@@ -269,8 +269,8 @@ impl ControlMessage for Message {
     }
 }
 
-fn bound(slot: Slot, epoch: Epoch) -> Bound {
-    Bound {
+fn bound(slot: Slot, epoch: Epoch) -> SlotEpoch {
+    SlotEpoch {
         slot,
         epoch,
         ecn: 0,
@@ -287,7 +287,7 @@ pub(super) mod tests {
 
     pub(crate) fn messages() -> impl Strategy<Value = Message> {
         let bound = |ecn: std::ops::Range<u8>| {
-            (1..=SLOTS, any::<u8>(), ecn).prop_map(|(slot, epoch, ecn)| Bound {
+            (1..=SLOTS, any::<u8>(), ecn).prop_map(|(slot, epoch, ecn)| SlotEpoch {
                 slot,
                 epoch: Epoch(epoch),
                 ecn,
@@ -317,7 +317,7 @@ pub(super) mod tests {
             (bound(0..4), any::<Vec<u8>>())
                 .prop_map(|(bound, segment)| Message::Segment { bound, segment }),
             any::<Vec<u8>>().prop_map(|packet| Message::Packet { packet }),
-            bound(0..1).prop_map(|Bound { slot, epoch, .. }| Message::Down { slot, epoch }),
+            bound(0..1).prop_map(|SlotEpoch { slot, epoch, .. }| Message::Down { slot, epoch }),
             any::<(IpAddr, u16)>().prop_map(|ends| Message::Announce {
                 address: ends.into()
             }),

@@ -16,7 +16,7 @@ use tokio::net::{TcpSocket, TcpStream};
 /// Bytes copied at once. The buffer belongs to a thread: a connection at rest needs none.
 const CHUNK: usize = 256 << 10;
 /// Wait after an error of accept(2), as when no more files can be opened.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without anything to read after which the kernel is asked whether there is: at first, and at
@@ -234,7 +234,7 @@ pub(crate) fn reset(stream: &TcpStream) {
 /// Waits after accept(2) has failed.
 pub(crate) async fn wait_after(error: &io::Error) {
     tracing::warn!(%error, "cannot accept a connection");
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
 }
 
 /// Connects to a server by plain TCP; the connection is not captured again.

@@ -12,7 +12,7 @@ use crate::{Estimate, Losses};
 const PACKET: usize = 1200;
 /// Congestion windows that a connection takes, and the least it takes, as `hawser-quic` has them.
 const SEND_WINDOWS: u64 = 3;
-const LEAST: u64 = 128 << 10;
+const MIN_SEND_WINDOW: u64 = 128 << 10;
 
 /// After how long without an answer a lane is ended.
 const SILENT: Duration = Duration::from_millis(300);
@@ -126,7 +126,7 @@ impl Wire {
         let taken = self.waiting.iter().map(|packet| packet.bytes.len());
         let flight = self.flight.iter().map(|(_, _, packet)| packet.bytes.len());
         let mut taken = taken.chain(flight).sum::<usize>() as u64;
-        let most = (self.link.window() * SEND_WINDOWS).max(LEAST);
+        let most = (self.link.window() * SEND_WINDOWS).max(MIN_SEND_WINDOW);
         while !bytes.is_empty() && taken < most {
             let packet = bytes.split_to(bytes.len().min(PACKET));
             taken += packet.len() as u64;

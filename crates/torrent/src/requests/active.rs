@@ -30,7 +30,7 @@ const MIN_GROWTH: f64 = 1.15;
 const FELL: f64 = 0.7;
 
 /// Time after which more connections are tried again when they did not help; doubled each time.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(64));
+const RETRY_TIMES: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(64));
 
 /// The connections that are requested from.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Active {
             before: None,
             rate: 0.0,
             due: now + REVIEW,
-            pause: PAUSE.0,
+            pause: RETRY_TIMES.0,
             joined: BTreeMap::new(),
             joins: 0,
         }
@@ -160,11 +160,11 @@ impl Active {
                 self.limit = limit;
                 self.keep_fastest(sources);
                 self.due = now + self.pause;
-                self.pause = (self.pause * 2).min(PAUSE.1);
+                self.pause = (self.pause * 2).min(RETRY_TIMES.1);
                 return;
             }
-            Some(_) => self.pause = PAUSE.0,
-            None if rate < before * FELL => self.pause = PAUSE.0,
+            Some(_) => self.pause = RETRY_TIMES.0,
+            None if rate < before * FELL => self.pause = RETRY_TIMES.0,
             None => {}
         }
         if sources.len() > self.limit {

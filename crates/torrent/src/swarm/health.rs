@@ -21,7 +21,7 @@ const MIN_SETTLED_AGE: Duration = Duration::from_secs(5);
 
 /// Time without progress after which a download ends if no peer has, or will get, what is missing:
 /// a seeder may be in the middle of restarting, or a file of it of being replaced.
-const FUTILE: Duration = Duration::from_secs(5);
+const FUTILE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl<T: Transport> Swarm<T> {
     /// The remote that a connection was dialed to, and its subflow.
@@ -244,7 +244,7 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         let quiet = now.saturating_duration_since(self.ending.alive_at);
-        let is_futile = quiet > after.min(FUTILE) && self.is_futile();
+        let is_futile = quiet > after.min(FUTILE_TIMEOUT) && self.is_futile();
         if !is_futile && quiet <= after {
             return;
         }

@@ -22,7 +22,7 @@ use crate::screen::Live;
 /// Time between the two readings by which rates are known.
 const READ: Duration = Duration::from_millis(250);
 /// Shortest time between two readings.
-const SHORTEST: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub struct StatusArgs {
@@ -42,7 +42,7 @@ pub struct StatusArgs {
 
 fn interval(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
-    match time >= SHORTEST {
+    match time >= MIN_INTERVAL {
         true => Ok(time),
         false => Err("the shortest time is 100ms".to_owned()),
     }

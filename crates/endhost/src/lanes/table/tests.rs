@@ -64,14 +64,17 @@ fn only_unused_flows_are_removed() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(0), &[], 1);
     let first = packet(&flows, 1, &1u32.to_be_bytes());
-    for remote in 2..5 * IDLE as u32 {
+    for remote in 2..5 * MAX_UNUSED_FLOWS as u32 {
         for key in 0..3 * KEYS as u32 {
             packet(&flows, remote, &(remote << 8 | key).to_be_bytes());
         }
     }
     let (all, idle, by_path, by_key) = sizes(&flows);
-    assert_eq!((all, idle, by_path), (IDLE + 1, IDLE, IDLE + 1));
-    assert_eq!(by_key, IDLE * KEYS);
+    assert_eq!(
+        (all, idle, by_path),
+        (MAX_UNUSED_FLOWS + 1, MAX_UNUSED_FLOWS, MAX_UNUSED_FLOWS + 1)
+    );
+    assert_eq!(by_key, MAX_UNUSED_FLOWS * KEYS);
     assert!(flows.find(first).is_none(), "the oldest is gone");
     assert!(flows.find(used.flow.id).is_some());
     // A flow that returns has a new number.
@@ -294,7 +297,7 @@ proptest! {
             let (all, idle, by_path, _) = sizes(&flows);
             let in_use: HashSet<_> = used.iter().map(|used| used.flow.id).collect();
             prop_assert_eq!((all, by_path), (idle + in_use.len(), all));
-            prop_assert!(idle <= IDLE);
+            prop_assert!(idle <= MAX_UNUSED_FLOWS);
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::driver::{Connection, Driver, Received};
 /// repaired, what is under way and what is to go next.
 const SEND_WINDOWS: u64 = 3;
 /// The part of a round trip for which packets that arrive may wait for an answer.
-const PAUSE: u32 = 8;
+const ACK_DELAY_PART: u32 = 8;
 /// Longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest time for which packets are paced together. The protocol's pacer would have each sent when
@@ -202,7 +202,7 @@ impl ConnectionState {
     /// costs one wake-up of everything on the way.
     fn pause(&self, longest: Duration) -> Duration {
         match self.connected {
-            true => (self.rtt() / PAUSE).min(longest),
+            true => (self.rtt() / ACK_DELAY_PART).min(longest),
             false => Duration::ZERO,
         }
     }

@@ -12,12 +12,12 @@ use super::greeting::Greeted;
 use crate::address::Slot;
 use crate::carrier::control;
 use crate::carrier::node::Node;
-use crate::carrier::report::{self, Lost};
+use crate::carrier::report::{self, RetiredPaths};
 use crate::carrier::streams::{self, Accepted, Connections};
 use crate::link::ToHolder;
 use crate::plane::Plane;
 use crate::plane::lane::{LaneEvent, LaneKey, LaneTable, NewLane, SealedLane};
-use crate::protocol::{Bound, Epoch, Message, Role, Status};
+use crate::protocol::{Epoch, Message, Role, SlotEpoch, Status};
 use crate::report::{Failovers, PathReport, SessionReport};
 use crate::session::{Refusal, ServerSession};
 
@@ -35,7 +35,7 @@ pub(super) struct DrivenSession {
     pub accepted: Arc<Accepted>,
     connections: Connections,
     failovers: Failovers,
-    lost: Lost,
+    lost: RetiredPaths,
 }
 
 impl DrivenSession {
@@ -46,7 +46,7 @@ impl DrivenSession {
             accepted: Arc::default(),
             connections: Connections::default(),
             failovers: Failovers::default(),
-            lost: Lost::default(),
+            lost: RetiredPaths::default(),
         }
     }
 
@@ -99,7 +99,7 @@ impl DrivenSession {
     }
 
     /// Follows the side that dials, which has put this slot on a lane. Returns whether that is new.
-    pub(super) fn learn(&self, bound: Bound, key: LaneKey) -> bool {
+    pub(super) fn learn(&self, bound: SlotEpoch, key: LaneKey) -> bool {
         let lane = self.lanes.get(&key);
         lane.is_some_and(|lane| self.table.learn(bound, lane))
     }

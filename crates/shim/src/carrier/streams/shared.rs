@@ -84,7 +84,7 @@ impl SharedStreams {
             }),
             lacking: Arc::clone(&lacking),
         });
-        tokio::spawn(tend(Arc::downgrade(&inner), lacking));
+        tokio::spawn(run_ack_timers(Arc::downgrade(&inner), lacking));
         Self(inner)
     }
 
@@ -251,7 +251,7 @@ impl StreamsState {
 }
 
 /// Acknowledges and sends again what is due, as long as the streams exist.
-async fn tend(streams: Weak<Inner>, lacking: Arc<Notify>) {
+async fn run_ack_timers(streams: Weak<Inner>, lacking: Arc<Notify>) {
     let mut retry = tokio::time::interval(RETRY_INTERVAL);
     retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -79,8 +79,8 @@ impl Bed {
     }
 }
 
-fn bound(epoch: u8) -> Bound {
-    Bound {
+fn bound(epoch: u8) -> SlotEpoch {
+    SlotEpoch {
         slot: 1,
         epoch: Epoch(epoch),
         ecn: 0,

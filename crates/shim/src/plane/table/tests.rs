@@ -55,8 +55,8 @@ pub(crate) fn close(table: &SlotTable<TestLane>, lane: &TestLane) -> Vec<(Slot, 
     table.unbind(lane.key)
 }
 
-pub(crate) fn bound(slot: Slot, epoch: u8) -> Bound {
-    Bound {
+pub(crate) fn bound(slot: Slot, epoch: u8) -> SlotEpoch {
+    SlotEpoch {
         slot,
         epoch: Epoch(epoch),
         ecn: 0,
