@@ -13,7 +13,7 @@ use serde_json::json;
 pub use self::client::Client;
 use self::run::Host;
 use crate::error::ExperimentError;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
 
 /// A comparison of clients.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ impl Experiment for Comparison {
         cases.collect()
     }
 
-    async fn set_up(&self, (): &()) -> Result<Host, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<Host, ExperimentError> {
         Host::prepare(self)
     }
 

@@ -1,17 +1,22 @@
-//! Figures in the style of the papers': goodput by the completed part of the download, or by time
+//! What figures are drawn with, and those of downloads, in the style of the papers': goodput by the completed part of the download, or by time
 //! where there is cross traffic; a line for the mean of each variant's runs, a band for their
 //! standard deviation, dashed lines for the ceiling and for the paper's measurement.
 
+mod area;
 #[cfg(test)]
 pub(crate) mod check;
 mod figure;
 mod picture;
+mod plane;
 
+pub(crate) use self::area::{
+    Area, CEILING, COLOURS, Drawn, GREY, PAPER, dashed_sign, sign, svg, text,
+};
 use self::figure::{Figure, Line, Point};
-pub(crate) use self::picture::{Area, COLOURS, Drawn, GREY, PALE, SHADE};
-use crate::error::{During, ExperimentError};
+pub(crate) use self::plane::{Plane, deviation};
+use crate::error::ExperimentError;
 use crate::experiment::{DownloadExperiment, Window};
-use crate::report::median;
+use crate::numbers::{mean, median};
 use crate::run::Run;
 use crate::session::Outcome;
 
@@ -24,7 +29,7 @@ const PARTS: usize = 20;
 /// [`ExperimentError::Step`] if the figure cannot be drawn.
 pub fn draw(experiment: &DownloadExperiment, outcome: &Outcome) -> Result<String, ExperimentError> {
     let figure = figure(experiment, &outcome.runs);
-    picture::svg(&figure).during("drawing the figure")
+    picture::document(&figure)
 }
 
 fn figure(experiment: &DownloadExperiment, runs: &[Vec<Run>]) -> Figure {
@@ -83,10 +88,8 @@ fn by_time(runs: &[Run], window: Window) -> Vec<Point> {
 
 /// The mean and the standard deviation of `rates`.
 fn point(place: f64, rates: &[f64]) -> Point {
-    let count = rates.len().max(1) as f64;
-    let mean = rates.iter().sum::<f64>() / count;
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    (place, mean, (squares / count).sqrt())
+    let (mean, deviation) = mean(rates);
+    (place, mean, deviation)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::experiment::{DownloadExperiment, Headline};
+use crate::numbers::{median, spread};
 use crate::session::Outcome;
 use crate::transfer::TransferPath;
 
@@ -52,24 +53,6 @@ pub struct Report {
     /// The variants in the order of the experiment.
     #[serde(skip)]
     pub order: Vec<String>,
-}
-
-/// The median; of an even number of values the mean of the middle two; NaN without values.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => f64::NAN,
-        (n, half) if n % 2 == 1 => sorted[half],
-        (_, half) => (sorted[half - 1] + sorted[half]) / 2.0,
-    }
-}
-
-/// Largest less smallest value, divided by the median.
-pub(crate) fn spread(values: &[f64]) -> f64 {
-    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
-    (largest - smallest) / median(values)
 }
 
 impl Report {
@@ -207,17 +190,5 @@ impl DemoReport {
             runs: runs.collect(),
             iperf3_tcp_mbit: outcome.plain_tcp_mbit,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_and_spreads() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(spread(&[9.0, 10.0, 12.0]), 0.3);
     }
 }

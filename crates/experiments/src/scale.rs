@@ -15,7 +15,7 @@ use crate::error::{During, ExperimentError};
 use crate::experiment::select;
 use crate::run::Load;
 use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
 use crate::stage::Carried;
 use crate::throughput::{Course, PerGigabyte};
 
@@ -65,7 +65,7 @@ impl Experiment for Scale {
         std::iter::once(base).chain(others).collect()
     }
 
-    async fn set_up(&self, (): &()) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
         let (network, folder) = (COURSE.network()?, Scratch::create()?);
         NetworkBed::set(network, "scale", &self.program, !COURSE.offload, folder)
     }
@@ -137,7 +137,7 @@ impl Experiment for Scale {
 fn columns<'a>() -> Columns<Row<'a, Scale>> {
     use Format::{Name, Number, Percent, Text};
     Columns::<Row<'a, Scale>>::new()
-        .json("axis", |row| json!(row.case.axis))
+        .json("axis", |row| row.case.axis.map(|axis| axis.to_string()))
         .text("axis", Name, |row| match row.case.axis {
             None => "base".to_owned(),
             Some(axis) => axis.to_string(),

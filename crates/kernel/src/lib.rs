@@ -1,5 +1,5 @@
 //! The system calls that several crates share: sockets that cannot be bound, in words; netlink round trips, interfaces, routes and policy rules,
-//! network namespaces, offloads and queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
+//! network namespaces and the pairs of devices that join them, offloads and queues of devices, packet sockets, socket options and error queues that rustix does not have, RPC
 //! over Unix sockets, the process's memory; and when to sleep between them.
 //!
 //! All calls block. Without an explicit namespace they act on the network namespace of the calling
@@ -18,3 +18,4 @@ pub mod packet_socket;
 pub mod route;
 pub mod rpc;
 pub mod socket;
+pub mod veth;

@@ -9,18 +9,16 @@ use std::time::{Duration, Instant};
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::NetNs;
 use hawser_kernel::netlink;
+pub(crate) use hawser_kernel::veth::VethEnd;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::link::{
-    AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
-    InfoVeth, LinkAttribute, LinkInfo, LinkMessage,
+    AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, LinkAttribute, LinkMessage,
 };
-use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
     RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 
 pub(crate) use self::divert::Exempt;
@@ -39,13 +37,6 @@ const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A socket to the network namespace in which it was opened.
 pub(crate) struct Netlink(netlink::Netlink);
 
-/// One end of a veth pair.
-pub(crate) struct VethEnd<'a> {
-    pub device: &'a str,
-    pub index: u32,
-    pub mac: Mac,
-}
-
 impl Netlink {
     /// Opens a socket to the namespace of the calling thread.
     pub fn open() -> io::Result<Self> {
@@ -60,25 +51,7 @@ impl Netlink {
         far_ns: &NetNs,
         mtu: u32,
     ) -> io::Result<()> {
-        let end = |end: &VethEnd<'_>| {
-            let mut message = LinkMessage::default();
-            message.header.index = end.index;
-            message.attributes = vec![
-                LinkAttribute::IfName(end.device.to_owned()),
-                LinkAttribute::Mtu(mtu),
-                LinkAttribute::Address(end.mac.to_vec()),
-            ];
-            message
-        };
-        let mut peer = end(far);
-        let fd = far_ns.as_fd().as_raw_fd();
-        peer.attributes.push(LinkAttribute::NetNsFd(fd));
-        let mut message = end(near);
-        message.attributes.push(LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-        ]));
-        self.create(RouteNetlinkMessage::NewLink(message))
+        Ok(self.0.add_veth(near, far, far_ns, mtu)?)
     }
 
     /// Makes a device forward IPv4, and send no IPv6 packets by itself.
@@ -157,20 +130,8 @@ impl Netlink {
     }
 
     /// Adds the Ethernet address of a neighbour, until the device goes down.
-    ///
-    /// The kernel has one table of learned neighbours for all namespaces, including the machine's,
-    /// with 1024 entries by default (`gc_thresh3` of arp(7)). Permanent entries do not count.
     pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
-        let mut message = NeighbourMessage::default();
-        (message.header.family, _) = host_prefix(address);
-        message.header.ifindex = index;
-        message.header.state = NeighbourState::Permanent;
-        message.attributes = vec![
-            NeighbourAttribute::Destination(address.into()),
-            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
-        ];
-        let message = RouteNetlinkMessage::NewNeighbour(message);
-        self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
+        Ok(self.0.add_neighbour(index, address, mac)?)
     }
 
     /// Adds routes with one source address, and replaces existing ones. TCP over them always uses

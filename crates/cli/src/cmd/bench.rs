@@ -26,11 +26,12 @@ use self::mptcp::MptcpArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::{self, failure};
-use super::process;
 use super::quantity::size;
+use super::{print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
+use crate::output::Output;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -124,7 +125,7 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
 
 fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
     let experiment = arranged(entry, args)?;
-    let figure = args.result.figure()?;
+    let figure = Output::check_any("--plot", args.result.plot.as_deref(), args.result.force)?;
     let options = Options {
         program: process::program()?,
         repeat: args.repeat,
@@ -140,8 +141,18 @@ fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
     })?;
     refuse_different_files(&experiment, &outcome)?;
     let report = Report::new(&experiment, &outcome);
-    let draw = |_: &Report| plot::draw(&experiment, &outcome);
-    args.result.show(&report, figure, draw, print_table)
+    let drawn = figure.map_or(Ok(()), |file| {
+        file.write(
+            plot::draw(&experiment, &outcome)
+                .map_err(failure)?
+                .as_bytes(),
+        )
+    });
+    match args.result.json {
+        true => print::json(&report)?,
+        false => print_table(&report),
+    }
+    drawn
 }
 
 /// The experiment with the changes that the arguments request.

@@ -23,7 +23,9 @@ use crate::network::{LinkSpec, parallel};
 use crate::run::Load;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Series, Table};
+use crate::shape::{
+    Columns, Experiment, Format, Observe, OnFailure, Results, Row, Section, Series, Table,
+};
 use crate::stage::{ShimPair, Stage};
 
 /// Delay of the links in each direction.
@@ -106,7 +108,7 @@ impl Experiment for BadPath {
         cases.collect()
     }
 
-    async fn set_up(&self, (): &()) -> Result<Self::Bed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<Self::Bed, ExperimentError> {
         let link = LinkSpec::new(self.rate as f64 / 1e6, DELAY.as_secs_f64() * 1e3);
         let network = parallel(&[link; PATHS as usize])?;
         // The file, and its copy.
@@ -129,8 +131,8 @@ impl Experiment for BadPath {
     }
 
     /// A single run over a bad path may fail.
-    fn retries(&self) -> bool {
-        true
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Retry
     }
 
     fn summary(&self, run: &Facts) -> String {

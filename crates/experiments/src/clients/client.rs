@@ -1,10 +1,9 @@
 //! The clients, and how each is started.
 
-use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::shape::Choice;
+use crate::shape::choices;
 
 /// The program that seeds or downloads through libtorrent's Python binding.
 const LIBTORRENT: &str = include_str!("libtorrent.py");
@@ -12,17 +11,18 @@ const LIBTORRENT: &str = include_str!("libtorrent.py");
 /// Interpreters that may have the binding: Debian installs it for its own only.
 const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
 
-/// A BitTorrent client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Client {
-    /// This program.
-    Hawser,
-    /// rqbit, in Rust.
-    Rqbit,
-    /// libtorrent (Rasterbar), in C++, the engine of qBittorrent and others; with its settings for
-    /// high performance.
-    Libtorrent,
+choices! {
+    /// A BitTorrent client.
+    #[non_exhaustive]
+    Client, "client" {
+        /// This program.
+        Hawser = "hawser",
+        /// rqbit, in Rust.
+        Rqbit = "rqbit",
+        /// libtorrent (Rasterbar), in C++, the engine of qBittorrent and others; with its settings for
+        /// high performance.
+        Libtorrent = "libtorrent",
+    }
 }
 
 /// The files and ports of a transfer.
@@ -143,21 +143,6 @@ fn answer(mut command: Command) -> Option<String> {
     let line = text.lines().next().unwrap_or_default();
     // `rqbit 9.1.0`
     Some(line.rsplit(' ').next().unwrap_or(line).to_owned())
-}
-
-impl fmt::Display for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Hawser => "hawser",
-            Self::Rqbit => "rqbit",
-            Self::Libtorrent => "libtorrent",
-        })
-    }
-}
-
-impl Choice for Client {
-    const WHAT: &'static str = "client";
-    const ALL: &'static [Self] = &[Self::Hawser, Self::Rqbit, Self::Libtorrent];
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! How far the rate of frames is from the limit.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::bed::{Bed, far};
+use super::bed::{LimitBed, Namespaces, far};
 use super::count::Counter;
 use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Traffic, Way};
+use super::run::LimitBench;
 use super::tool::Set;
 use crate::error::ExperimentError;
+use crate::shape::{Choice, Columns, Experiment, Format, Observe, Results, Row, Section, Table};
 
-/// The limits, in bit/s.
-pub const LIMITS: [u64; 3] = [500_000, 10_000_000, 1_000_000_000];
 /// Below this rate windows are longer, and the traffic before them.
 const SLOW_RATE: u64 = 1_000_000;
 const SLOWER: u32 = 3;
@@ -22,21 +23,146 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Time between two looks whether packets wait.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is measured.
-#[derive(Debug, Clone, Copy)]
-pub struct Case {
-    pub tool: LimitTool,
-    pub limit: u64,
-    pub direction: Way,
-    pub ip: IpVersion,
-    pub traffic: Traffic,
+/// The error of limits.
+pub struct Accuracy {
+    pub bench: LimitBench,
 }
 
-impl Case {
-    /// Measures for `window`, thrice as long if the limit is low: the error in percent of the limit, the
-    /// goodput in percent of it, and the share of readings at which packets waited. To be called inside
-    /// the attachment point.
-    pub fn measure(self, bed: &Bed, window: Duration) -> Result<[f64; 3], ExperimentError> {
+/// A limit and what is sent through it.
+#[derive(Debug, Clone, Copy)]
+pub struct AccuracyCase {
+    tool: LimitTool,
+    /// In bit/s.
+    limit: u64,
+    direction: Way,
+    ip: IpVersion,
+    traffic: Traffic,
+}
+
+/// What one window shows.
+#[derive(Debug, Clone, Copy)]
+pub struct AccuracyRun {
+    /// Rate of frames less the limit, in percent of the limit.
+    error: f64,
+    /// Payload received, in percent of the limit.
+    goodput: f64,
+    /// Share of readings at which packets waited: below 1 the load was at times too small for the limit.
+    waiting: f64,
+}
+
+impl fmt::Display for AccuracyCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tool, direction, traffic) = (self.tool, self.direction, self.traffic);
+        let (kbit, ip) = (self.limit as f64 / 1e3, self.ip);
+        write!(f, "{tool}: {kbit} kbit/s, {direction}, IPv{ip}, {traffic}")
+    }
+}
+
+impl Experiment for Accuracy {
+    type Place = ();
+    type Bed = LimitBed;
+    type Case = AccuracyCase;
+    type Run = AccuracyRun;
+
+    fn turns(&self) -> u16 {
+        self.bench.repeat
+    }
+
+    fn places(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    fn cases(&self, (): &()) -> Vec<AccuracyCase> {
+        let mut cases = Vec::new();
+        for &limit in &self.bench.limits {
+            for &ip in &self.bench.ip {
+                for &direction in Way::ALL {
+                    for traffic in Traffic::ACCURACY {
+                        let tools = self.bench.tools.iter();
+                        cases.extend(tools.map(|&tool| AccuracyCase {
+                            tool,
+                            limit,
+                            direction,
+                            ip,
+                            traffic,
+                        }));
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<LimitBed, ExperimentError> {
+        LimitBed::make()
+    }
+
+    async fn measure(
+        &self,
+        bed: &LimitBed,
+        case: &AccuracyCase,
+    ) -> Result<AccuracyRun, ExperimentError> {
+        let (case, window) = (*case, self.bench.time);
+        bed.inside(move |bed| case.measure(bed, window)).await
+    }
+
+    fn summary(&self, run: &AccuracyRun) -> String {
+        format!(
+            "{:+.3} %, goodput {:.1} % of the limit",
+            run.error, run.goodput
+        )
+    }
+
+    fn table(&self, results: &Results<Self>) -> Table {
+        let title = "accuracy: frames less the limit in percent of it, goodput in percent of it";
+        let section = Section::of("accuracy", self, results, &columns()).titled(title);
+        Table {
+            experiment: "accuracy",
+            sections: vec![section],
+            ..Table::default()
+        }
+    }
+}
+
+fn columns<'a>() -> Columns<Row<'a, Accuracy>> {
+    use Format::{Name, Number, Percent};
+    Columns::<Row<'a, Accuracy>>::new()
+        .both("tool", "tool", Name, |row| row.case.tool.to_string())
+        .json("limit", |row| row.case.limit)
+        .text("kbit/s", Name, |row| row.case.limit as f64 / 1e3)
+        .both("direction", "direction", Name, |row| {
+            row.case.direction.to_string()
+        })
+        .both("ip", "IP", Name, |row| row.case.ip.to_string())
+        .both("traffic", "traffic", Name, |row| {
+            row.case.traffic.to_string()
+        })
+        .json("runs_percent", |row| row.series.values(|run| run.error))
+        .both("percent", "median", Number(3), |row| {
+            row.series.median(|run| run.error)
+        })
+        .both("worst_percent", "worst", Number(3), |row| {
+            let worst = row.series.extremes(|run| run.error.abs());
+            worst.map(|(_, largest)| largest)
+        })
+        .both("spread_percent", "spread", Number(3), |row| {
+            let all = row.series.extremes(|run| run.error);
+            all.map(|(smallest, largest)| largest - smallest)
+        })
+        .both("goodput_percent", "goodput", Number(1), |row| {
+            row.series.median(|run| run.goodput)
+        })
+        .both("waiting", "waiting", Percent(0), |row| {
+            let all = row.series.extremes(|run| run.waiting);
+            all.map(|(least, _)| least)
+        })
+        .text("runs", Number(0), |row| row.series.runs.len())
+}
+
+impl AccuracyCase {
+    /// Measures for `window`, thrice as long if the limit is low. To be called inside the attachment
+    /// point.
+    fn measure(self, bed: &Namespaces, window: Duration) -> Result<AccuracyRun, ExperimentError> {
         let Self {
             tool,
             limit,
@@ -75,10 +201,52 @@ impl Case {
         drop(load);
         set.reset()?;
         let percent = |rate: f64| 100.0 * rate / limit as f64;
-        Ok([
-            percent(end.rate_since(&begin)) - 100.0,
-            percent(goodput),
-            f64::from(waited) / f64::from(looks.max(1)),
-        ])
+        Ok(AccuracyRun {
+            error: percent(end.rate_since(&begin)) - 100.0,
+            goodput: percent(goodput),
+            waiting: f64::from(waited) / f64::from(looks.max(1)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Series;
+
+    #[test]
+    fn runs_are_summed_up() {
+        let bench = LimitBench::small();
+        let accuracy = Accuracy { bench };
+        let mut cases = accuracy.cases(&()).into_iter();
+        let run = |(error, goodput, waiting)| AccuracyRun {
+            error,
+            goodput,
+            waiting,
+        };
+        let measured = Series {
+            case: cases.next().unwrap(),
+            runs: [(0.25, 95.0, 1.0), (-0.5, 94.0, 0.5), (0.0, 96.0, 1.0)]
+                .map(run)
+                .into(),
+            failure: None,
+        };
+        let places = vec![((), vec![measured, Series::new(cases.next().unwrap())])];
+        let table = accuracy.table(&Results { places });
+        let json = serde_json::to_value(&table).unwrap();
+        let row = &json["accuracy"][0];
+        assert_eq!(
+            (&row["percent"], &row["worst_percent"]),
+            (&0.0.into(), &0.5.into())
+        );
+        assert_eq!(row["spread_percent"], 0.75);
+        assert_eq!(
+            (&row["goodput_percent"], &row["waiting"]),
+            (&95.0.into(), &0.5.into())
+        );
+        assert!(
+            table.to_string().contains("left out: not measured"),
+            "{table}"
+        );
     }
 }

@@ -3,22 +3,17 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use hawser_kernel::interface::LOOPBACK;
 use hawser_kernel::namespace::{NetNs, become_root_of_own, is_privileged};
 use hawser_kernel::netlink::Netlink;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo, LinkMessage,
-};
-use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
-};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use hawser_kernel::veth::VethEnd;
 
 use super::names::{IpVersion, Way};
 use crate::error::{During, ExperimentError};
+use crate::shape::Bed;
+use crate::thread::on_thread;
 
 /// The device of the attachment point, on which limits are set.
 pub const DEVICE: &str = "point";
@@ -27,13 +22,17 @@ const USER: &str = "user";
 /// The user's addresses: each is the far end of a link.
 pub const USED: u8 = 4;
 const MTU: u32 = 1500;
+const ENTERING: &str = "entering a network namespace";
 /// Seconds for which a namespace keeps the fragments of an IPv6 datagram.
 const FRAGMENTS_TIMEOUT: &str = "/proc/sys/net/ipv6/ip6frag_time";
 /// Hardware addresses of the attachment point and the user.
 const MAC: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
+/// The two namespaces, in which jobs run.
+pub struct LimitBed(Arc<Namespaces>);
+
 /// The two namespaces, which end with this.
-pub struct Bed {
+pub struct Namespaces {
     /// The attachment point.
     pub point: NetNs,
     /// Its user.
@@ -64,7 +63,7 @@ pub fn ends(ip: IpVersion, way: Way, number: u8) -> (IpAddr, IpAddr) {
     }
 }
 
-impl Bed {
+impl LimitBed {
     /// Makes the namespaces, in a user namespace without root.
     pub fn make() -> Result<Self, ExperimentError> {
         if !is_privileged() {
@@ -73,24 +72,45 @@ impl Bed {
                  user.max_user_namespaces above 0)",
             )?;
         }
+        Namespaces::make().map(|both| Self(Arc::new(both)))
+    }
+
+    /// Runs a job inside the attachment point.
+    pub async fn inside<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Namespaces) -> Result<T, ExperimentError> + Send + 'static,
+    ) -> Result<T, ExperimentError> {
+        let both = Arc::clone(&self.0);
+        on_thread(move || both.point.run(|| job(&both)).during(ENTERING)?).await
+    }
+}
+
+impl Bed for LimitBed {
+    async fn take_down(self) -> Result<(), ExperimentError> {
+        Ok(())
+    }
+}
+
+impl Namespaces {
+    fn make() -> Result<Self, ExperimentError> {
         let make = || NetNs::create().during("making a network namespace");
         let (point, user) = (make()?, make()?);
-        let bed = Self { point, user };
-        let joined = bed.point.run(|| bed.join());
-        joined.during("entering a network namespace")??;
+        let both = Self { point, user };
+        let joined = both.point.run(|| both.join());
+        joined.during(ENTERING)??;
         let versions = [IpVersion::V4, IpVersion::V6];
         let here = versions.map(near).to_vec();
         let all = |ip| (0..USED).map(move |number| far(ip, number));
         let there: Vec<IpAddr> = versions.into_iter().flat_map(all).collect();
         let sides = [
-            (&bed.point, DEVICE, &here, &there, MAC[1]),
-            (&bed.user, USER, &there, &here, MAC[0]),
+            (&both.point, DEVICE, &here, &there, MAC[1]),
+            (&both.user, USER, &there, &here, MAC[0]),
         ];
         for (namespace, device, own, others, mac) in sides {
             let done = namespace.run(|| configure(device, own, others, mac));
-            done.during("entering a network namespace")??;
+            done.during(ENTERING)??;
         }
-        Ok(bed)
+        Ok(both)
     }
 
     /// The namespaces that send and receive.
@@ -102,30 +122,16 @@ impl Bed {
     }
 
     fn join(&self) -> Result<(), ExperimentError> {
-        let end = |name: &str, mac: [u8; 6]| {
-            let mut message = LinkMessage::default();
-            message.attributes = vec![
-                LinkAttribute::IfName(name.to_owned()),
-                LinkAttribute::Mtu(MTU),
-                LinkAttribute::Address(mac.to_vec()),
-            ];
-            message
+        let end = |device, mac| VethEnd {
+            device,
+            index: 0,
+            mac,
         };
-        let mut peer = end(USER, MAC[1]);
-        let namespace = self.user.as_fd().as_raw_fd();
-        peer.attributes.push(LinkAttribute::NetNsFd(namespace));
-        let mut message = end(DEVICE, MAC[0]);
-        message.attributes.push(LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-        ]));
+        let (near, far) = (end(DEVICE, MAC[0]), end(USER, MAC[1]));
         let step = "making a pair of devices";
         let mut netlink = Netlink::open().during(step)?;
-        let request = RouteNetlinkMessage::NewLink(message);
-        netlink
-            .request(request, NLM_F_CREATE | NLM_F_EXCL)
-            .during(step)?;
-        Ok(())
+        let made = netlink.add_veth(&near, &far, &self.user, MTU);
+        made.during(step)
     }
 }
 
@@ -152,27 +158,8 @@ fn configure(
     fs::write(FRAGMENTS_TIMEOUT, "1").during(step())?;
     // Where packets wait, or are dropped, neighbours would not be found again.
     for address in others {
-        let mut message = NeighbourMessage::default();
-        message.header.ifindex = index;
-        message.header.state = NeighbourState::Permanent;
-        let to = match *address {
-            IpAddr::V4(address) => {
-                message.header.family = AddressFamily::Inet;
-                NeighbourAddress::Inet(address)
-            }
-            IpAddr::V6(address) => {
-                message.header.family = AddressFamily::Inet6;
-                NeighbourAddress::Inet6(address)
-            }
-        };
-        message.attributes = vec![
-            NeighbourAttribute::Destination(to),
-            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
-        ];
-        let request = RouteNetlinkMessage::NewNeighbour(message);
-        netlink
-            .request(request, NLM_F_CREATE | NLM_F_EXCL)
-            .during(step())?;
+        let added = netlink.add_neighbour(index, *address, mac);
+        added.during(step())?;
     }
     Ok(())
 }

@@ -1,39 +1,103 @@
 //! Figures in the shape of those of 004, chapter 6: means and samples at zero by the size of datagrams
-//! or by the rate that is offered, and errors of the limits.
+//! or by the rate that is offered.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::names::{IpVersion, LimitTool, Part, Way};
-use super::run::LimitBench;
-use super::table::{LimitTable, PointRow};
-use crate::bulk::chart::{svg, text};
+use super::points::{LIMIT, Point, PointRun};
 use crate::error::ExperimentError;
-use crate::plot::{Area, COLOURS, Drawn, GREY, PALE};
+use crate::numbers::mean;
+use crate::plot::{
+    Area, CEILING, COLOURS, Drawn, GREY, Plane, dashed_sign, deviation, sign, svg, text,
+};
+use crate::shape::{Choice, Figure, Series};
+
+type Row = Series<Point, PointRun>;
 
 const SIZE: (u32, u32) = (900, 480);
 const CHART: u32 = 700;
 const HEADING: u32 = 60;
 const ROW: i32 = 22;
 const TEXT: i32 = 36;
-/// Length of a dash, and of the gap after it, in pixels.
-const DASH: (i32, i32) = (8, 5);
-/// Half the width of the ends of a deviation, in pixels.
-const END: i32 = 4;
 /// Space above the largest value, as a factor.
 const ROOM: f64 = 1.1;
 
-/// What is drawn of each series of points, as the names of files say it.
-const KINDS: [&str; 3] = ["goodput", "frames", "zeros"];
-
-/// A figure as an SVG document.
-#[derive(Debug)]
-pub struct LimitFigure {
-    /// The name of its file, without a folder.
-    pub file: String,
-    /// The document.
-    pub svg: String,
+/// A group of points that are drawn together.
+struct Group {
+    /// The name in those of files.
+    name: &'static str,
+    about: &'static str,
+    /// The horizontal axis, and the place of a point on it.
+    x: &'static str,
+    place: fn(&Point) -> f64,
+    has: fn(&Point) -> bool,
 }
+
+const SIZES: [Group; 1] = [Group {
+    name: "size",
+    about: "004, Figures 6.1 and 6.2: limit 500 kbit/s, 2 Mbit/s offered",
+    x: "size of datagrams (bytes)",
+    place: |point| point.datagram as f64,
+    has: |_| true,
+}];
+
+const RATES: [Group; 2] = [
+    Group {
+        name: "rate-10000",
+        about: "004, Figures 6.6 and 6.7: limit 500 kbit/s, datagrams of 10000 bytes",
+        x: "offered rate (kbit/s)",
+        place: |point| point.offered as f64 / 1e3,
+        has: |point| point.datagram != point.ip.full_datagram(),
+    },
+    Group {
+        name: "rate-mtu",
+        about: "004, Figure 6.8: limit 500 kbit/s, datagrams that fill the MTU of 1500 bytes",
+        x: "offered rate (kbit/s)",
+        place: |point| point.offered as f64 / 1e3,
+        has: |point| point.datagram == point.ip.full_datagram(),
+    },
+];
+
+/// A value of the points, each with its deviation.
+struct Kind {
+    /// The name in those of files.
+    name: &'static str,
+    title: &'static str,
+    y: &'static str,
+    /// Whether the limit is marked.
+    marks_limit: bool,
+    value: fn(&PointRun) -> (f64, f64),
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "goodput",
+        title: "Bandwidth",
+        y: "goodput (kbit/s)",
+        marks_limit: true,
+        value: |run| mean(&run.samples),
+    },
+    Kind {
+        name: "frames",
+        title: "Frames that pass",
+        y: "frames (kbit/s)",
+        marks_limit: true,
+        value: |run| (run.frames, 0.0),
+    },
+    Kind {
+        name: "zeros",
+        title: "Samples without a datagram",
+        y: "samples at zero (%)",
+        marks_limit: false,
+        value: |run| {
+            (
+                100.0 * run.zeros() as f64 / run.samples.len().max(1) as f64,
+                0.0,
+            )
+        },
+    },
+];
 
 /// The line of a tool in a direction: place, value and deviation of each point.
 struct Line {
@@ -42,136 +106,64 @@ struct Line {
     points: Vec<(f64, f64, f64)>,
 }
 
-struct Chart<'a> {
-    title: String,
-    about: &'a str,
-    x: &'a str,
-    y: &'a str,
-    /// A value that is marked: the limit.
-    level: Option<f64>,
-    lines: Vec<Line>,
+fn groups(part: Part) -> &'static [Group] {
+    match part {
+        Part::Size => &SIZES,
+        Part::Rate => &RATES,
+        Part::Accuracy | Part::Links => &[],
+    }
 }
 
-/// Draws all figures for which something was measured.
+/// The names of the files of the figures of a part.
+pub fn file_names(part: Part, ip: IpVersion) -> impl Iterator<Item = String> {
+    let groups = groups(part).iter();
+    groups.flat_map(move |group| KINDS.iter().map(move |kind| file_name(group, kind, ip)))
+}
+
+fn file_name(group: &Group, kind: &Kind, ip: IpVersion) -> String {
+    format!("{}-{}-ipv{ip}.svg", group.name, kind.name)
+}
+
+/// Draws all figures of a part for which something was measured.
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if one cannot be drawn.
-pub fn figures(table: &LimitTable) -> Result<Vec<LimitFigure>, ExperimentError> {
+pub fn draw(part: Part, ip: IpVersion, all: &[&Row]) -> Result<Vec<Figure>, ExperimentError> {
     let mut figures = Vec::new();
-    for &ip in IpVersion::ALL {
-        let by_size = |row: &&PointRow| row.ip == ip;
-        let rows: Vec<_> = table.size.iter().filter(by_size).collect();
-        let size = |row: &PointRow| row.datagram as f64;
-        let about = "004, Figures 6.1 and 6.2: limit 500 kbit/s, 2 Mbit/s offered";
-        let x = "size of datagrams (bytes)";
-        add(&mut figures, &rows, ("size", ip, about), x, size)?;
-        let offered = |row: &PointRow| row.offered_kbit;
-        let x = "offered rate (kbit/s)";
-        let large = |row: &&PointRow| row.ip == ip && row.datagram != ip.full_datagram();
-        let rows: Vec<_> = table.rate.iter().filter(large).collect();
-        let about = "004, Figures 6.6 and 6.7: limit 500 kbit/s, datagrams of 10000 bytes";
-        add(&mut figures, &rows, ("rate-10000", ip, about), x, offered)?;
-        let full = |row: &&PointRow| row.ip == ip && row.datagram == ip.full_datagram();
-        let rows: Vec<_> = table.rate.iter().filter(full).collect();
-        let about = "004, Figure 6.8: limit 500 kbit/s, datagrams that fill the MTU of 1500 bytes";
-        add(&mut figures, &rows, ("rate-mtu", ip, about), x, offered)?;
+    for group in groups(part) {
+        let own = |row: &&&Row| row.case.ip == ip && (group.has)(&row.case);
+        let rows: Vec<&Row> = all.iter().filter(own).copied().collect();
+        for kind in &KINDS {
+            let lines = lines(&rows, group, kind);
+            if !lines.is_empty() {
+                figures.push(Figure {
+                    file: file_name(group, kind, ip),
+                    svg: document(group, kind, ip, &lines)?,
+                });
+            }
+        }
     }
     Ok(figures)
 }
 
-impl LimitBench {
-    /// The names of the files of its figures.
-    pub fn figure_names(&self) -> Vec<String> {
-        let kinds = [
-            (Part::Size, "size"),
-            (Part::Rate, "rate-10000"),
-            (Part::Rate, "rate-mtu"),
-        ];
-        let kinds = kinds
-            .into_iter()
-            .filter(|(part, _)| self.parts.contains(part));
-        let each = kinds.flat_map(|(_, name)| self.ip.iter().map(move |ip| (name, *ip)));
-        each.flat_map(|(name, ip)| KINDS.map(|kind| file_name(name, kind, ip)))
-            .collect()
-    }
-}
-
-fn file_name(name: &str, kind: &str, ip: IpVersion) -> String {
-    format!("{name}-{kind}-ipv{ip}.svg")
-}
-
-/// Adds the figures of goodput, frames and samples at zero.
-fn add(
-    figures: &mut Vec<LimitFigure>,
-    rows: &[&PointRow],
-    (name, ip, about): (&str, IpVersion, &str),
-    x: &str,
-    place: fn(&PointRow) -> f64,
-) -> Result<(), ExperimentError> {
-    type Value = fn(&PointRow) -> (f64, f64);
-    let limit = LimitBench::LIMIT as f64 / 1e3;
-    let kinds: [(&str, &str, Option<f64>, Value); 3] = [
-        ("Bandwidth", "goodput (kbit/s)", Some(limit), |row| {
-            (row.mean_kbit, row.deviation_kbit)
-        }),
-        ("Frames that pass", "frames (kbit/s)", Some(limit), |row| {
-            (row.frames_kbit, 0.0)
-        }),
-        (
-            "Samples without a datagram",
-            "samples at zero (%)",
-            None,
-            |row| {
-                let samples = row.samples_kbit.len().max(1) as f64;
-                (100.0 * row.zeros as f64 / samples, 0.0)
-            },
-        ),
-    ];
-    if rows.is_empty() {
-        return Ok(());
-    }
-    for (kind, (title, y, level, value)) in KINDS.into_iter().zip(kinds) {
-        let chart = Chart {
-            title: format!("{title}, IPv{ip}"),
-            about,
-            x,
-            y,
-            level,
-            lines: lines(rows, place, value),
-        };
-        figures.push(LimitFigure {
-            file: file_name(name, kind, ip),
-            svg: chart.svg()?,
-        });
-    }
-    Ok(())
-}
-
-fn lines(
-    rows: &[&PointRow],
-    place: fn(&PointRow) -> f64,
-    value: fn(&PointRow) -> (f64, f64),
-) -> Vec<Line> {
-    let each = Way::ALL
-        .iter()
-        .flat_map(|way| LimitTool::ALL.iter().map(|tool| (*way, *tool)));
-    let line = |(direction, tool): (Way, LimitTool)| {
+fn lines(rows: &[&Row], group: &Group, kind: &Kind) -> Vec<Line> {
+    let tools = |way| LimitTool::ALL.iter().map(move |tool| (way, *tool));
+    let each = Way::ALL.iter().flat_map(|way| tools(*way));
+    let lines = each.map(|(direction, tool)| {
         let own = rows
             .iter()
-            .filter(|row| (row.direction, row.tool) == (direction, tool));
-        let point = |row: &&PointRow| {
-            let (value, deviation) = value(row);
-            (place(row), value, deviation)
-        };
+            .filter(|row| (row.case.direction, row.case.tool) == (direction, tool));
+        let points = own.filter_map(|row| {
+            let (value, deviation) = (kind.value)(row.runs.first()?);
+            Some(((group.place)(&row.case), value, deviation))
+        });
         Line {
             tool,
             direction,
-            points: own.map(point).collect(),
+            points: points.collect(),
         }
-    };
-    each.map(line)
-        .filter(|line| !line.points.is_empty())
-        .collect()
+    });
+    lines.filter(|line| !line.points.is_empty()).collect()
 }
 
 impl Line {
@@ -185,100 +177,74 @@ impl Line {
     }
 }
 
-impl Chart<'_> {
-    fn svg(&self) -> Result<String, ExperimentError> {
-        svg(SIZE, |area| {
-            let (heading, rest) = area.split_vertically(HEADING);
-            let (left, right) = rest.split_horizontally(CHART);
-            text(&heading, (66, 18), (18, BLACK), HPos::Left, &self.title)?;
-            text(&heading, (66, 42), (12, GREY), HPos::Left, self.about)?;
-            self.draw(&left)?;
-            self.legend(&right)
-        })
-    }
+fn document(
+    group: &Group,
+    kind: &Kind,
+    ip: IpVersion,
+    lines: &[Line],
+) -> Result<String, ExperimentError> {
+    svg(SIZE, |area| {
+        let (heading, rest) = area.split_vertically(HEADING);
+        let (left, right) = rest.split_horizontally(CHART);
+        let title = format!("{}, IPv{ip}", kind.title);
+        text(&heading, (66, 18), (18, BLACK), HPos::Left, &title)?;
+        text(&heading, (66, 42), (12, GREY), HPos::Left, group.about)?;
+        chart(group, kind, lines, &left)?;
+        legend(kind, lines, &right)
+    })
+}
 
-    fn draw(&self, area: &Area<'_>) -> Drawn {
-        let points = || self.lines.iter().flat_map(|line| &line.points);
-        let right = points().map(|point| point.0).fold(1.0, f64::max);
-        let tops = points().map(|point| point.1 + point.2);
-        let top = tops.chain(self.level).fold(1.0, f64::max) * ROOM;
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .x_label_area_size(44)
-            .y_label_area_size(66)
-            .build_cartesian_2d(0.0..right * 1.03, 0.0..top)?;
-        let tick = |value: &f64| ((value * 1e3).round() / 1e3).to_string();
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(PALE)
-            .axis_style(GREY)
-            .x_labels(11)
-            .y_labels(7)
-            .x_label_formatter(&tick)
-            .y_label_formatter(&tick)
-            .x_desc(self.x)
-            .y_desc(self.y)
-            .label_style(("sans-serif", 13))
-            .axis_desc_style(("sans-serif", 14))
-            .draw()?;
-        if let Some(level) = self.level {
-            let ends = [(0.0, level), (right * 1.03, level)];
-            chart.draw_series(LineSeries::new(ends, GREY.stroke_width(1)))?;
-        }
-        for line in &self.lines {
-            let colour = line.colour();
-            let style = colour.stroke_width(2);
-            let means = line.points.iter().map(|point| (point.0, point.1));
-            match line.is_dashed() {
-                true => {
-                    chart.draw_series(DashedLineSeries::new(
-                        means.clone(),
-                        DASH.0,
-                        DASH.1,
-                        style,
-                    ))?;
-                }
-                false => {
-                    chart.draw_series(LineSeries::new(means.clone(), style))?;
-                }
-            }
-            chart.draw_series(means.map(|at| Circle::new(at, 3, colour.filled())))?;
-            for &(x, mean, deviation) in &line.points {
-                if deviation == 0.0 {
-                    continue;
-                }
-                let ends = [(mean - deviation).max(0.0), mean + deviation].map(|y| (x, y));
-                chart.draw_series([PathElement::new(ends.to_vec(), colour.stroke_width(1))])?;
-                chart.draw_series(ends.into_iter().map(|end| {
-                    let line = PathElement::new([(-END, 0), (END, 0)], colour.stroke_width(1));
-                    EmptyElement::at(end) + line
-                }))?;
-            }
-        }
-        Ok(())
+fn chart(group: &Group, kind: &Kind, lines: &[Line], area: &Area<'_>) -> Drawn {
+    let limit = kind.marks_limit.then_some(LIMIT as f64 / 1e3);
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let right = 1.03 * points().map(|point| point.0).fold(1.0, f64::max);
+    let tops = points().map(|point| point.1 + point.2);
+    let top = tops.chain(limit).fold(1.0, f64::max) * ROOM;
+    let plane = Plane {
+        x: (right, group.x, 11),
+        y: (top, kind.y, 7),
+        window: None,
+    };
+    let mut chart = plane.draw(area)?;
+    if let Some(limit) = limit {
+        let ends = [(0.0, limit), (right, limit)];
+        chart.draw_series(LineSeries::new(ends, GREY.stroke_width(1)))?;
     }
+    for line in lines {
+        let colour = line.colour();
+        let style = colour.stroke_width(2);
+        let means = line.points.iter().map(|point| (point.0, point.1));
+        if line.is_dashed() {
+            let dashes = DashedLineSeries::new(means.clone(), CEILING.0, CEILING.1, style);
+            chart.draw_series(dashes)?;
+        } else {
+            chart.draw_series(LineSeries::new(means.clone(), style))?;
+        }
+        chart.draw_series(means.map(|at| Circle::new(at, 3, colour.filled())))?;
+        for &(x, mean, by) in line.points.iter().filter(|point| point.2 != 0.0) {
+            deviation(&mut chart, (x, mean), by, colour)?;
+        }
+    }
+    Ok(())
+}
 
-    fn legend(&self, area: &Area<'_>) -> Drawn {
-        let mut y = ROW;
-        for line in &self.lines {
-            let style = line.colour().stroke_width(2);
-            let (length, gap) = if line.is_dashed() { DASH } else { (24, 1) };
-            for x in (4..28).step_by((length + gap) as usize) {
-                let ends = [(x, y), ((x + length).min(28), y)];
-                area.draw(&PathElement::new(ends, style))?;
-            }
-            let name = format!("{}, {}", line.direction, line.tool);
-            text(area, (TEXT, y), (13, BLACK), HPos::Left, &name)?;
-            y += ROW;
+fn legend(kind: &Kind, lines: &[Line], area: &Area<'_>) -> Drawn {
+    let mut y = ROW;
+    for line in lines {
+        let style = line.colour().stroke_width(2);
+        match line.is_dashed() {
+            true => dashed_sign(area, y, CEILING, style)?,
+            false => sign(area, y, style)?,
         }
-        if self.level.is_some() {
-            area.draw(&PathElement::new([(4, y), (28, y)], GREY.stroke_width(1)))?;
-            text(area, (TEXT, y), (12, GREY), HPos::Left, "limit, of frames")?;
-        }
-        Ok(())
+        let name = format!("{}, {}", line.direction, line.tool);
+        text(area, (TEXT, y), (13, BLACK), HPos::Left, &name)?;
+        y += ROW;
     }
+    if kind.marks_limit {
+        sign(area, y, GREY.stroke_width(1))?;
+        text(area, (TEXT, y), (12, GREY), HPos::Left, "limit, of frames")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -288,19 +254,20 @@ mod tests {
 
     #[test]
     fn figures_fit_and_keep_to_the_palette() {
-        let row = |direction, tool, datagram: usize| PointRow {
-            tool,
-            direction,
-            ip: IpVersion::V4,
-            limit_kbit: 500.0,
-            datagram,
-            offered_kbit: 2000.0,
-            samples_kbit: vec![400.0, 0.0],
-            mean_kbit: 200.0,
-            deviation_kbit: 200.0,
-            frames_kbit: 500.0,
-            zeros: 1,
-            drops: 3,
+        let row = |direction, tool, datagram: usize| Series {
+            case: Point {
+                tool,
+                direction,
+                ip: IpVersion::V4,
+                datagram,
+                offered: 2_000_000,
+            },
+            runs: vec![PointRun {
+                samples: vec![400.0, 0.0],
+                frames: 500.0,
+                drops: 3,
+            }],
+            failure: None,
         };
         let mut rows = Vec::new();
         for &way in Way::ALL {
@@ -308,14 +275,9 @@ mod tests {
                 rows.extend([1000, 10_000].map(|size| row(way, tool, size)));
             }
         }
-        let mut rate = rows.clone();
-        rate.iter_mut().for_each(|row| row.datagram = 10_000);
-        let table = LimitTable {
-            size: rows,
-            rate,
-            ..LimitTable::default()
-        };
-        let figures = figures(&table).unwrap();
+        let rows: Vec<&Row> = rows.iter().collect();
+        let drawn = |part| draw(part, IpVersion::V4, &rows).unwrap();
+        let figures = [drawn(Part::Size), drawn(Part::Rate)].concat();
         let names: Vec<_> = figures.iter().map(|figure| &figure.file[..]).collect();
         assert_eq!(
             names,
@@ -328,6 +290,8 @@ mod tests {
                 "rate-10000-zeros-ipv4.svg",
             ]
         );
+        let expected = [Part::Size, Part::Rate].map(|part| file_names(part, IpVersion::V4));
+        assert_eq!(expected.into_iter().flatten().count(), 9);
         for figure in &figures {
             assert_palette(&figure.svg);
             assert_texts_fit(&figure.svg, SIZE);

@@ -12,7 +12,7 @@ use hawser_kernel::namespace::NetNs;
 use hawser_kernel::socket::{set_option, set_receive_buffer, set_send_buffer};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use super::bed::{Bed, ends};
+use super::bed::{Namespaces, ends};
 use super::names::{IpVersion, Way};
 use crate::error::{During, ExperimentError};
 
@@ -62,7 +62,7 @@ pub struct Load {
 impl Load {
     /// Starts to send to or from the user's address with the number `link`.
     pub fn start(
-        bed: &Bed,
+        bed: &Namespaces,
         way: Way,
         ip: IpVersion,
         link: u8,

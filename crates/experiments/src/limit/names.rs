@@ -1,56 +1,8 @@
 //! What is compared: tools, parts, directions, IP versions, kinds of traffic.
 
-use std::fmt;
-use std::str::FromStr;
+use crate::shape::choices;
 
-/// Declares an enumeration whose values have a name, which is read and written.
-macro_rules! named {
-    ($(#[$about:meta])* $name:ident, $what:literal { $($(#[$doc:meta])* $value:ident = $text:literal,)* }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$doc])* $value,)*
-        }
-
-        impl $name {
-            /// All values.
-            pub const ALL: &[Self] = &[$(Self::$value),*];
-
-            /// Its name.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$value => $text,)*
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let found = Self::ALL.iter().find(|one| one.name() == text);
-                found.copied().ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|one| one.name()).collect();
-                    format!("there is no {} {text:?}: there are {}", $what, names.join(", "))
-                })
-            }
-        }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.name())
-            }
-        }
-    };
-}
-
-named! {
+choices! {
     /// What sets the limits.
     LimitTool, "tool" {
         /// `hawser-limit`, over netlink.
@@ -60,7 +12,7 @@ named! {
     }
 }
 
-named! {
+choices! {
     /// A part of the evaluation.
     Part, "part" {
         /// Goodput by the size of datagrams (004, Figures 6.1 and 6.2).
@@ -74,7 +26,7 @@ named! {
     }
 }
 
-named! {
+choices! {
     /// The direction, as the attachment point sees it.
     Way, "direction" {
         /// The attachment point sends.
@@ -84,7 +36,7 @@ named! {
     }
 }
 
-named! {
+choices! {
     /// The version of IP.
     IpVersion, "version of IP" {
         /// IPv4.
@@ -94,7 +46,7 @@ named! {
     }
 }
 
-named! {
+choices! {
     /// What is sent.
     Traffic, "traffic" {
         /// UDP, datagrams of 1000 bytes.
@@ -130,19 +82,12 @@ impl IpVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::assert_named;
 
     #[test]
-    fn names_are_read_back() {
-        for tool in LimitTool::ALL {
-            assert_eq!(tool.to_string().parse(), Ok(*tool));
-        }
-        for part in Part::ALL {
-            assert_eq!(part.to_string().parse(), Ok(*part));
-        }
-        let error = "sizes".parse::<Part>().unwrap_err();
-        assert_eq!(
-            error,
-            "there is no part \"sizes\": there are size, rate, accuracy, links"
-        );
+    fn names_are_read_back_and_others_are_refused() {
+        assert_named::<LimitTool>();
+        assert_named::<Part>();
+        assert_named::<IpVersion>();
     }
 }

@@ -15,8 +15,13 @@ use crate::error::{During, ExperimentError};
 /// The device to which the thesis redirects what is received.
 const IFB: &str = "ifb0";
 
-/// Limits that are set, of the same rate for both directions of each link. Dropping it leaves them.
-pub enum Set {
+/// Limits that are set, of the same rate for both directions of each link. Dropping it removes them.
+pub struct Set {
+    with: With,
+    removed: bool,
+}
+
+enum With {
     Hawser {
         limiter: Box<Limiter>,
         wanted: BTreeMap<String, DeviceLimits>,
@@ -70,22 +75,26 @@ impl Set {
     /// Limits each of `links` to `rate` bit/s. To be called inside the attachment point, which has no
     /// limits yet.
     pub fn new(tool: LimitTool, links: &[IpAddr], rate: u64) -> Result<Self, ExperimentError> {
-        Ok(match tool {
-            LimitTool::Hawser => {
-                let wanted = wanted(links, rate);
-                let mut limiter = Box::new(Limiter::open().map_err(ExperimentError::step)?);
-                apply(&mut limiter, &wanted)?;
-                Self::Hawser { limiter, wanted }
-            }
-            LimitTool::TcByHand => {
+        let with = match tool {
+            LimitTool::Hawser => With::Hawser {
+                limiter: Box::new(Limiter::open().map_err(ExperimentError::step)?),
+                wanted: wanted(links, rate),
+            },
+            LimitTool::TcByHand => With::TcByHand,
+        };
+        let removed = false;
+        let mut set = Self { with, removed };
+        match &mut set.with {
+            With::Hawser { limiter, wanted } => apply(limiter, wanted)?,
+            With::TcByHand => {
                 batch(
                     "ip",
                     &format!("link add {IFB} type ifb\nlink set {IFB} up\n"),
                 )?;
                 batch("tc", &script(links, rate))?;
-                Self::TcByHand
             }
-        })
+        }
+        Ok(set)
     }
 
     /// Changes the limit of the link with this number in the order of `links`.
@@ -95,14 +104,14 @@ impl Set {
         number: usize,
         rate: u64,
     ) -> Result<(), ExperimentError> {
-        match self {
-            Self::Hawser { limiter, wanted } => {
+        match &mut self.with {
+            With::Hawser { limiter, wanted } => {
                 if let Some(device) = wanted.get_mut(DEVICE) {
                     device.links.insert(remote(links[number]), limits(rate));
                 }
                 apply(limiter, wanted)?;
             }
-            Self::TcByHand => {
+            With::TcByHand => {
                 let mut lines = String::new();
                 for (device, handle) in [(DEVICE, 1), (IFB, 2)] {
                     class(
@@ -121,20 +130,35 @@ impl Set {
     }
 
     /// Removes the limits.
-    pub fn reset(self) -> Result<(), ExperimentError> {
-        match self {
-            Self::Hawser { mut limiter, .. } => {
+    pub fn reset(mut self) -> Result<(), ExperimentError> {
+        self.remove()
+    }
+
+    fn remove(&mut self) -> Result<(), ExperimentError> {
+        self.removed = true;
+        match &mut self.with {
+            With::Hawser { limiter, .. } => {
                 let none = BTreeMap::from([(DEVICE.to_owned(), DeviceLimits::default())]);
-                apply(&mut limiter, &none)?;
+                apply(limiter, &none)
             }
-            Self::TcByHand => {
+            With::TcByHand => {
                 let lines =
                     format!("qdisc del dev {DEVICE} root\nqdisc del dev {DEVICE} ingress\n");
                 batch("tc", &lines)?;
-                batch("ip", &format!("link del {IFB}\n"))?;
+                batch("ip", &format!("link del {IFB}\n"))
             }
         }
-        Ok(())
+    }
+}
+
+impl Drop for Set {
+    /// After a failure, so that the next measurement begins without limits.
+    fn drop(&mut self) {
+        if !self.removed
+            && let Err(error) = self.remove()
+        {
+            tracing::warn!("limits are not removed: {error}");
+        }
     }
 }
 

@@ -1,21 +1,20 @@
 //! What carries the bytes.
 
-use std::fmt;
-
 use crate::papers::{Spread, shila};
-use crate::shape::Choice;
+use crate::shape::choices;
 
-/// What carries the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MptcpCarrier {
-    /// A TCP connection of an ordinary program through `hawser shim up`, by the kernel's MPTCP.
-    Mptcp,
-    /// The same through `hawser shim up --carrier quic`: a stream over several QUIC connections.
-    Streams,
-    /// A QUIC connection over each of the paths.
-    Quic,
-    /// The same program over plain IP, which has one path.
-    Tcp,
+choices! {
+    /// What carries the bytes.
+    MptcpCarrier, "carrier" {
+        /// A TCP connection of an ordinary program through `hawser shim up`, by the kernel's MPTCP.
+        Mptcp = "mptcp",
+        /// The same through `hawser shim up --carrier quic`: a stream over several QUIC connections.
+        Streams = "shim-quic",
+        /// A QUIC connection over each of the paths.
+        Quic = "quic",
+        /// The same program over plain IP, which has one path.
+        Tcp = "tcp",
+    }
 }
 
 impl MptcpCarrier {
@@ -43,22 +42,6 @@ impl MptcpCarrier {
             _ => None,
         }
     }
-}
-
-impl fmt::Display for MptcpCarrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Mptcp => "mptcp",
-            Self::Streams => "shim-quic",
-            Self::Quic => "quic",
-            Self::Tcp => "tcp",
-        })
-    }
-}
-
-impl Choice for MptcpCarrier {
-    const WHAT: &'static str = "carrier";
-    const ALL: &'static [Self] = &[Self::Mptcp, Self::Streams, Self::Quic, Self::Tcp];
 }
 
 #[cfg(test)]

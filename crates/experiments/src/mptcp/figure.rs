@@ -8,9 +8,10 @@ use super::carrier::MptcpCarrier;
 use super::case::Connection;
 use super::rows::MptcpRow;
 use super::set_up::SetUpRow;
-use crate::bulk::chart::{svg, text};
 use crate::error::ExperimentError;
-use crate::plot::{Area, COLOURS, Drawn, GREY, PALE};
+use crate::plot::{
+    Area, CEILING, COLOURS, Drawn, GREY, PAPER, Plane, dashed_sign, deviation, sign, svg, text,
+};
 use crate::shape::Choice;
 
 /// Size of the picture; width of the chart, and heights of the heading and of the part below, in
@@ -26,12 +27,8 @@ const BAR_ROW: i32 = 24;
 /// Right edge of the names of bars, their begin, and the length of the longest.
 const NAME: i32 = 226;
 const BAR: (i32, i32) = (234, 524);
-/// Half the height of a bar, and half the width of the ends of a deviation.
+/// Half the height of a bar.
 const HALF_HEIGHT: i32 = 7;
-const END: i32 = 4;
-/// Length of a dash of a ceiling and of the paper's values, and of the gap after it.
-const CEILING: (i32, i32) = (8, 5);
-const PAPER: (i32, i32) = (2, 4);
 /// Space above the largest value, as a factor.
 const ROOM: f64 = 1.08;
 
@@ -107,29 +104,16 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
     });
     let top = values.flatten().flatten().fold(1.0, f64::max) * ROOM;
     let paths = all.iter().map(|row| row.runs.case.paths).max().unwrap_or(1);
-    let mut chart = ChartBuilder::on(area)
-        .margin_left(8)
-        .margin_right(16)
-        .margin_bottom(8)
-        .x_label_area_size(44)
-        .y_label_area_size(66)
-        .build_cartesian_2d(0.0..f64::from(paths) + 0.5, 0.0..top)?;
-    let tick = |value: &f64| ((value * 1e3).round() / 1e3).to_string();
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(PALE)
-        .axis_style(GREY)
-        .x_labels(usize::from(paths) + 1)
-        .y_labels(7)
-        .x_label_formatter(&tick)
-        .y_label_formatter(&tick)
-        .x_desc("number of paths")
-        .y_desc("goodput (Mbit/s)")
-        .label_style(("sans-serif", 13))
-        .axis_desc_style(("sans-serif", 14))
-        .draw()?;
+    let plane = Plane {
+        x: (
+            f64::from(paths) + 0.5,
+            "number of paths",
+            usize::from(paths) + 1,
+        ),
+        y: (top, "goodput (Mbit/s)", 7),
+        window: None,
+    };
+    let mut chart = plane.draw(area)?;
     for carrier in measured(all) {
         let colour = colour(carrier);
         let ceilings = points(all, carrier, |row| row.ceiling());
@@ -153,16 +137,10 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
                 .map(|at| Circle::new(at, 3, colour.filled())),
         )?;
         for row in rows(all, carrier) {
-            let (Some(mean), Some(deviation)) = (row.mean(), row.deviation()) else {
-                continue;
-            };
-            let at = f64::from(row.runs.case.paths);
-            let ends = [mean - deviation, mean + deviation].map(|value| (at, value));
-            chart.draw_series([PathElement::new(ends.to_vec(), colour.stroke_width(1))])?;
-            chart.draw_series(ends.into_iter().map(|end| {
-                let line = PathElement::new([(-END, 0), (END, 0)], colour.stroke_width(1));
-                EmptyElement::at(end) + line
-            }))?;
+            if let (Some(mean), Some(by)) = (row.mean(), row.deviation()) {
+                let at = f64::from(row.runs.case.paths);
+                deviation(&mut chart, (at, mean), by, colour)?;
+            }
         }
     }
     Ok(())
@@ -170,12 +148,9 @@ fn chart(all: &[MptcpRow<'_>], area: &Area<'_>) -> Drawn {
 
 fn legend(all: &[MptcpRow<'_>], repeat: u16, area: &Area<'_>) -> Drawn {
     let mut y = ROW;
-    let line = |y: i32, style: ShapeStyle, name: &str| -> Drawn {
-        area.draw(&PathElement::new([(4, y), (28, y)], style))?;
-        text(area, (TEXT, y), (13, BLACK), HPos::Left, name)
-    };
     for carrier in measured(all) {
-        line(y, colour(carrier).stroke_width(2), carrier.about())?;
+        sign(area, y, colour(carrier).stroke_width(2))?;
+        text(area, (TEXT, y), (13, BLACK), HPos::Left, carrier.about())?;
         y += ROW;
         let ratio = |row: &MptcpRow<'_>| row.by_quic(row.runs.case.paths);
         let ratios = rows(all, carrier).filter_map(|row| Some((row.runs.case.paths, ratio(row)?)));
@@ -195,17 +170,11 @@ fn legend(all: &[MptcpRow<'_>], repeat: u16, area: &Area<'_>) -> Drawn {
         1 => "the only run".to_owned(),
         runs => format!("means of {runs} runs, bars: deviation"),
     };
-    let dashed = |y: i32, (dash, gap): (i32, i32), style: ShapeStyle| -> Drawn {
-        for x in (4..28).step_by((dash + gap) as usize) {
-            area.draw(&PathElement::new([(x, y), (x + dash, y)], style))?;
-        }
-        Ok(())
-    };
     y += ROW / 2;
-    dashed(y, CEILING, GREY.stroke_width(1))?;
+    dashed_sign(area, y, CEILING, GREY.stroke_width(1))?;
     let left = |y, name: &str| text(area, (TEXT, y), (12, GREY), HPos::Left, name);
     left(y, "what headers leave")?;
-    dashed(y + ROW, PAPER, BLACK.stroke_width(2))?;
+    dashed_sign(area, y + ROW, PAPER, BLACK.stroke_width(2))?;
     left(y + ROW, "002, slide 47, in SCIONLab: Shila")?;
     left(y + 2 * ROW, "and QUIC over one path (circles)")?;
     left(y + 3 * ROW, &runs)

@@ -2,8 +2,8 @@
 
 use super::carrier::MptcpCarrier;
 use super::case::{MptcpCase, MptcpRun};
+use crate::numbers::{mean, median};
 use crate::papers::shila;
-use crate::report::median;
 use crate::shape::Series;
 
 /// The runs of a carrier over a number of paths.
@@ -19,15 +19,17 @@ pub(super) struct MptcpRow<'a> {
 impl MptcpRow<'_> {
     /// The mean goodput, in Mbit/s, as the paper has it.
     pub fn mean(&self) -> Option<f64> {
-        let goodput = self.runs.values(|run| run.goodput);
-        (!goodput.is_empty()).then(|| goodput.iter().sum::<f64>() / goodput.len() as f64)
+        Some(self.mean_and_deviation()?.0)
     }
 
     /// Its standard deviation, in Mbit/s.
     pub fn deviation(&self) -> Option<f64> {
-        let mean = self.mean()?;
-        let squares = self.runs.values(|run| (run.goodput - mean).powi(2));
-        Some((squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
+        Some(self.mean_and_deviation()?.1)
+    }
+
+    fn mean_and_deviation(&self) -> Option<(f64, f64)> {
+        let goodput = self.runs.values(|run| run.goodput);
+        (!goodput.is_empty()).then(|| mean(&goodput))
     }
 
     /// What headers leave of the limits, in Mbit/s.

@@ -21,7 +21,9 @@ use crate::error::ExperimentError;
 use crate::experiment::isd_as;
 use crate::network::{LinkSpec, fan};
 use crate::scratch::Scratch;
-use crate::shape::{Choice, Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::shape::{
+    Choice, Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table,
+};
 use crate::stage::Server;
 
 /// Links with a limit: as many paths.
@@ -100,7 +102,7 @@ impl Experiment for Mptcp {
         cases.collect()
     }
 
-    async fn set_up(&self, (): &()) -> Result<Self::Bed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<Self::Bed, ExperimentError> {
         let link = LinkSpec::new(self.rate as f64 / 1e6, self.delay.as_secs_f64() * 1e3);
         let ends = Ends::new()?;
         let folder = Scratch::create()?;
@@ -174,11 +176,11 @@ impl Experiment for Mptcp {
         }
     }
 
-    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
+    fn plot(&self, results: &Results<Self>) -> Result<Vec<Figure>, ExperimentError> {
         let rows: Vec<_> = results.rows().flat_map(|(_, rows)| rows).collect();
         let rows: Vec<_> = rows.iter().map(of).collect();
         let set_up = set_up_rows(results);
-        figure::draw((&self.about(), self.repeat), &rows, &set_up).map(Some)
+        figure::draw((&self.about(), self.repeat), &rows, &set_up).map(Figure::only)
     }
 }
 

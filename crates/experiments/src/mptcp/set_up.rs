@@ -2,7 +2,7 @@
 
 use super::carrier::MptcpCarrier;
 use super::case::{Connection, MptcpRun};
-use crate::report::median;
+use crate::numbers::median;
 use crate::shape::{Choice, Columns, Format};
 
 /// How long the connections of one kind took, in milliseconds.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plotters::style::RGBColor;
 
-use super::picture;
+use super::area;
 
 /// One element of a document: its name, its attributes, and its text.
 pub type Element<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
@@ -32,7 +32,7 @@ pub fn elements(svg: &str) -> Vec<Element<'_>> {
 
 /// Checks that all colours are those of the palette.
 pub fn assert_palette(svg: &str) {
-    let palette: BTreeSet<String> = picture::colours()
+    let palette: BTreeSet<String> = area::colours()
         .map(|RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}"))
         .collect();
     for (_, attributes, _) in elements(svg) {

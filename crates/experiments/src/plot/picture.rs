@@ -1,13 +1,14 @@
 //! A figure as an SVG document: the chart, and a legend beside it.
 
-use std::error::Error;
-
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
+use super::area::{
+    self, Area, CEILING, COLOURS, Drawn, GREY, PAPER, SHADE, SIGN, dashed_sign, sign, svg, text,
+};
 use super::figure::Figure;
-use crate::experiment::Window;
+use super::plane::Plane;
+use crate::error::ExperimentError;
 
 /// Width and height, in pixels.
 pub const SIZE: (u32, u32) = (960, 520);
@@ -17,65 +18,26 @@ const LEGEND: u32 = 250;
 const HEADING: u32 = 56;
 /// Height of a line of the legend, in pixels.
 const ROW: i32 = 19;
-/// Begin and end of the legend's signs, and begin of its texts, in pixels from its left.
-const SIGN: (i32, i32) = (4, 28);
+/// Begin of the texts of the legend, in pixels from its left.
 const TEXT: i32 = 36;
 /// Letters of small print that fit in a line of the legend.
 const LETTERS: usize = 29;
-/// Lengths of dashes and gaps: of a ceiling, and of a paper's value.
-const CEILING: (i32, i32) = (8, 5);
-const PAPER: (i32, i32) = (2, 4);
-
-/// Colours that people with any colour vision can distinguish and that stand out on white: those of
-/// Okabe and Ito (2008) without yellow. Further lines repeat them, with marks.
-pub const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 0, 0),
-];
-/// Colour of axes, ceilings and small print.
-pub const GREY: RGBColor = RGBColor(90, 90, 90);
-/// Colour of the grid.
-pub const PALE: RGBColor = RGBColor(225, 225, 225);
-/// Colour of the time of cross traffic.
-pub const SHADE: RGBColor = RGBColor(243, 243, 243);
-
-/// All colours of figures.
-#[cfg(test)]
-pub fn colours() -> impl Iterator<Item = RGBColor> {
-    COLOURS.into_iter().chain([GREY, PALE, SHADE, BLACK, WHITE])
-}
 
 /// The colour of the line at `index`, and whether its points are marked.
 fn look(index: usize) -> (RGBColor, bool) {
     (COLOURS[index % COLOURS.len()], index >= COLOURS.len())
 }
 
-/// Whether something was drawn.
-pub type Drawn = Result<(), Box<dyn Error>>;
-/// A part of a picture.
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 /// The SVG document of a figure.
-pub fn svg(figure: &Figure) -> Result<String, Box<dyn Error>> {
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        area.fill(&WHITE)?;
+pub fn document(figure: &Figure) -> Result<String, ExperimentError> {
+    svg(SIZE, |area| {
         let (heading, rest) = area.split_vertically(HEADING);
         let (left, right) = rest.split_horizontally(SIZE.0 - LEGEND);
-        let sans = |size| ("sans-serif", size).into_font();
-        heading.draw(&Text::new(figure.title, (66, 12), sans(18).color(&BLACK)))?;
-        heading.draw(&Text::new(figure.about, (66, 36), sans(12).color(&GREY)))?;
+        text(&heading, (66, 20), (18, BLACK), HPos::Left, figure.title)?;
+        text(&heading, (66, 42), (12, GREY), HPos::Left, figure.about)?;
         chart(figure, &left)?;
-        legend(figure, &right)?;
-        area.present()?;
-    }
-    Ok(text)
+        legend(figure, &right)
+    })
 }
 
 fn chart(figure: &Figure, area: &Area<'_>) -> Drawn {
@@ -84,37 +46,16 @@ fn chart(figure: &Figure, area: &Area<'_>) -> Drawn {
     let paper = figure.lines.iter().filter_map(|line| line.paper);
     let paper = paper.filter(|value| figure.reaches(*value));
     let top = paper.fold(figure.largest(), f64::max) * 1.08;
-    let mut chart = ChartBuilder::on(area)
-        .margin_left(8)
-        .margin_right(16)
-        .margin_bottom(8)
-        .x_label_area_size(44)
-        .y_label_area_size(66)
-        .build_cartesian_2d(0.0..right, 0.0..top)?;
-    if let Some(Window { from, to }) = figure.window {
-        let shade = Rectangle::new([(from, 0.0), (to.min(right), top)], SHADE.filled());
-        chart.draw_series([shade])?;
-    }
-    // Hides rounding errors of sums.
-    let tick = |value: &f64| ((value * 1e3).round() / 1e3).to_string();
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(PALE)
-        .axis_style(GREY)
-        .x_labels(6)
-        .y_labels(6)
-        .x_label_formatter(&tick)
-        .y_label_formatter(&tick)
-        .x_desc(match figure.window {
-            None => "part of the download that is complete (%)",
-            Some(_) => "time since the download began (s)",
-        })
-        .y_desc("goodput (Mbit/s)")
-        .label_style(("sans-serif", 13))
-        .axis_desc_style(("sans-serif", 14))
-        .draw()?;
+    let x = match figure.window {
+        None => "part of the download that is complete (%)",
+        Some(_) => "time since the download began (s)",
+    };
+    let plane = Plane {
+        x: (right, x, 6),
+        y: (top, "goodput (Mbit/s)", 6),
+        window: figure.window.map(|window| (window.from, window.to)),
+    };
+    let mut chart = plane.draw(area)?;
     for (index, line) in figure.lines.iter().enumerate() {
         let edge = |sign: f64| {
             line.points
@@ -151,8 +92,7 @@ fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
     for (index, line) in figure.lines.iter().enumerate() {
         let (colour, marked) = look(index);
         legend.band(colour.mix(0.18).filled())?;
-        let ends = [(SIGN.0, legend.y), (SIGN.1, legend.y)];
-        area.draw(&PathElement::new(ends, colour.stroke_width(2)))?;
+        sign(area, legend.y, colour.stroke_width(2))?;
         if marked {
             area.draw(&Circle::new((16, legend.y), 3, colour.filled()))?;
         }
@@ -160,7 +100,7 @@ fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
         if let Some(paper) = line.paper {
             let beyond = match figure.reaches(paper) {
                 true => {
-                    legend.dashes(PAPER, colour.stroke_width(2))?;
+                    dashed_sign(area, legend.y, PAPER, colour.stroke_width(2))?;
                     ""
                 }
                 false => ", beyond the scale",
@@ -186,7 +126,7 @@ fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
         legend.text(12, GREY, "ceilings (Mbit/s):")?;
     }
     for (ceiling, names) in ceilings {
-        legend.dashes(CEILING, GREY.stroke_width(1))?;
+        dashed_sign(area, legend.y, CEILING, GREY.stroke_width(1))?;
         let text = format!("{} of {}", number(ceiling), names.join(", "));
         legend.text(12, GREY, &cut(&text))?;
     }
@@ -207,9 +147,7 @@ struct Legend<'a, 'b> {
 impl Legend<'_, '_> {
     /// Writes a text and advances to the next line.
     fn text(&mut self, size: i32, colour: RGBColor, text: &str) -> Drawn {
-        let font = ("sans-serif", size).into_font().color(&colour);
-        let style = font.pos(Pos::new(HPos::Left, VPos::Center));
-        self.area.draw(&Text::new(text, (TEXT, self.y), style))?;
+        area::text(self.area, (TEXT, self.y), (size, colour), HPos::Left, text)?;
         self.y += ROW;
         Ok(())
     }
@@ -217,14 +155,6 @@ impl Legend<'_, '_> {
     fn band(&self, style: ShapeStyle) -> Drawn {
         let corners = [(SIGN.0, self.y - 6), (SIGN.1, self.y + 6)];
         Ok(self.area.draw(&Rectangle::new(corners, style))?)
-    }
-
-    fn dashes(&self, (length, gap): (i32, i32), style: ShapeStyle) -> Drawn {
-        for x in (SIGN.0..SIGN.1).step_by((length + gap) as usize) {
-            let ends = [(x, self.y), ((x + length).min(SIGN.1), self.y)];
-            self.area.draw(&PathElement::new(ends, style))?;
-        }
-        Ok(())
     }
 }
 

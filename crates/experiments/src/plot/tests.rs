@@ -53,7 +53,7 @@ fn all() -> impl Iterator<Item = (DownloadExperiment, Figure, String)> {
     CATALOG.iter().map(|entry| {
         let experiment = entry.experiment(1.0).unwrap();
         let figure = figure(&experiment, &recorded(&experiment));
-        let svg = picture::svg(&figure).unwrap();
+        let svg = picture::document(&figure).unwrap();
         (experiment, figure, svg)
     })
 }

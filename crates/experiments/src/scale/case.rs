@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
-use crate::shape::Choice;
+use crate::shape::choices;
 
 const MB: u64 = 1_000_000;
 const GB: u64 = 1_000_000_000;
@@ -72,20 +70,20 @@ impl fmt::Display for Case {
     }
 }
 
-/// A respect in which cases differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Axis {
-    /// Paths between two hosts.
-    Paths,
-    /// Seeders of a torrent.
-    Peers,
-    /// Torrents at once, with a seeder and a leecher each.
-    Torrents,
-    /// Bytes of the torrent.
-    Size,
-    /// Bytes of a piece.
-    Piece,
+choices! {
+    /// A respect in which cases differ.
+    Axis, "axis" {
+        /// Paths between two hosts.
+        Paths = "paths",
+        /// Seeders of a torrent.
+        Peers = "peers",
+        /// Torrents at once, with a seeder and a leecher each.
+        Torrents = "torrents",
+        /// Bytes of the torrent.
+        Size = "size",
+        /// Bytes of a piece.
+        Piece = "piece",
+    }
 }
 
 impl Axis {
@@ -131,33 +129,10 @@ impl Axis {
     }
 }
 
-impl fmt::Display for Axis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Paths => "paths",
-            Self::Peers => "peers",
-            Self::Torrents => "torrents",
-            Self::Size => "size",
-            Self::Piece => "piece",
-        })
-    }
-}
-
-impl Choice for Axis {
-    const WHAT: &'static str = "axis";
-    const ALL: &'static [Self] = &[
-        Self::Paths,
-        Self::Peers,
-        Self::Torrents,
-        Self::Size,
-        Self::Piece,
-    ];
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::assert_named;
+    use crate::shape::{Choice, assert_named};
 
     #[test]
     fn every_axis_has_the_base_case_and_a_part_of_its_range() {

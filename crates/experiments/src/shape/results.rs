@@ -1,7 +1,7 @@
 //! The runs of an experiment, by place and case.
 
 use super::Experiment;
-use crate::report::{median, spread};
+use crate::numbers::{extremes, median, spread};
 
 /// The cases at one place.
 pub type Cases<E> = Vec<Series<<E as Experiment>::Case, <E as Experiment>::Run>>;
@@ -81,6 +81,11 @@ impl<C, R> Series<C, R> {
     /// Largest less smallest value, divided by the median; `None` without runs.
     pub fn spread(&self, of: impl Fn(&R) -> f64) -> Option<f64> {
         (!self.runs.is_empty()).then(|| spread(&self.values(of)))
+    }
+
+    /// The smallest and the largest value; `None` without runs.
+    pub fn extremes(&self, of: impl Fn(&R) -> f64) -> Option<(f64, f64)> {
+        (!self.runs.is_empty()).then(|| extremes(&self.values(of)))
     }
 
     /// Why there is no run.

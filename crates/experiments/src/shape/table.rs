@@ -188,6 +188,13 @@ impl Section {
         section
     }
 
+    /// Gives it a line of text above its rows.
+    #[must_use]
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        let title = Some(title.into());
+        Self { title, ..self }
+    }
+
     /// Gives the first row a key of its own in JSON.
     #[must_use]
     pub fn with_first(self, key: &'static str) -> Self {

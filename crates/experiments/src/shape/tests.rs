@@ -8,7 +8,7 @@ use super::*;
 
 /// Every run of `steady` shows 2, 4, 6 and so on; `late` fails from its second run on.
 struct Counted {
-    retries: bool,
+    on_failure: OnFailure,
     runs: Cell<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Experiment for Counted {
         vec!["steady", "late", "missing"]
     }
 
-    async fn set_up(&self, _: &u8) -> Result<Nothing, ExperimentError> {
+    async fn set_up(&self, _: &u8, _: Observe<'_>) -> Result<Nothing, ExperimentError> {
         self.runs.set(0.0);
         Ok(Nothing)
     }
@@ -56,8 +56,8 @@ impl Experiment for Counted {
         }
     }
 
-    fn retries(&self) -> bool {
-        self.retries
+    fn on_failure(&self) -> OnFailure {
+        self.on_failure
     }
 
     fn summary(&self, run: &f64) -> String {
@@ -88,6 +88,7 @@ async fn observed(experiment: &Counted) -> (Results<Counted>, Vec<String>) {
     let mut seen = Vec::new();
     let mut observe = |progress: Progress<'_>| {
         seen.push(match progress {
+            Progress::Work { .. } | Progress::Ready(_) | Progress::Started { .. } => return,
             Progress::Place(place) => place.to_owned(),
             Progress::Run {
                 turn,
@@ -102,14 +103,14 @@ async fn observed(experiment: &Counted) -> (Results<Counted>, Vec<String>) {
     (results, seen)
 }
 
-fn counted(retries: bool) -> Counted {
+fn counted(on_failure: OnFailure) -> Counted {
     let runs = Cell::new(0.0);
-    Counted { retries, runs }
+    Counted { on_failure, runs }
 }
 
 #[tokio::test]
 async fn cases_take_turns_and_what_fails_is_left_out() {
-    let (results, seen) = observed(&counted(false)).await;
+    let (results, seen) = observed(&counted(OnFailure::LeaveOut)).await;
     let once = [
         "1/3 steady 2 Mbit/s",
         "1/3 late 4 Mbit/s",
@@ -129,14 +130,41 @@ async fn cases_take_turns_and_what_fails_is_left_out() {
 
 #[tokio::test]
 async fn what_retries_fails_in_every_turn() {
-    let (_, seen) = observed(&counted(true)).await;
+    let (_, seen) = observed(&counted(OnFailure::Retry)).await;
     let failed = seen.iter().filter(|line| line.starts_with("missing:"));
     assert_eq!(failed.count(), 2 * 3);
 }
 
 #[tokio::test]
+async fn a_failure_may_end_the_experiment() {
+    let experiment = counted(OnFailure::End);
+    let mut begun = Vec::new();
+    let mut observe = |progress: Progress<'_>| {
+        if let Progress::Started { case } = progress {
+            begun.push(case.to_owned());
+        }
+    };
+    let ended = run(&experiment, &mut observe).await;
+    assert_eq!(ended.err().unwrap().to_string(), "install it");
+    assert_eq!(begun, ["steady", "late", "missing"]);
+}
+
+#[tokio::test]
+async fn tables_of_several_experiments_become_one() {
+    let experiment = counted(OnFailure::LeaveOut);
+    let mut outcome = Bench::run(&experiment, &mut |_| ()).await.unwrap();
+    let mut other = Bench::run(&experiment, &mut |_| ()).await.unwrap();
+    other.figures = Err(ExperimentError::step("no room"));
+    let rows = outcome.table.to_string();
+    outcome.extend(other);
+    assert_eq!(outcome.table.sections.len(), 2);
+    assert!(outcome.table.to_string().starts_with(&rows));
+    assert!(outcome.figures.is_err());
+}
+
+#[tokio::test]
 async fn tables_are_text_and_json() {
-    let experiment = counted(false);
+    let experiment = counted(OnFailure::LeaveOut);
     let (results, _) = observed(&experiment).await;
     let table = experiment.table(&results);
     let text = "\

@@ -1,16 +1,14 @@
 //! The figure: for each course, a bar of goodput and a bar of processor time for each
 //! carrier.
 
-use std::error::Error;
-
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
 use super::carrier::Carrier;
 use super::course::Course;
 use super::per_gigabyte::PerGigabyte;
-use crate::error::{During, ExperimentError};
-use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::error::ExperimentError;
+use crate::plot::{self, Area, COLOURS, Drawn, GREY, svg};
 use crate::shape::{Experiment, Results, Series};
 use crate::stage::Carried;
 
@@ -37,28 +35,18 @@ pub fn draw(
     repeat: u16,
     results: &Results<impl Experiment<Place = Course, Case = Carrier, Run = Carried>>,
 ) -> Result<String, ExperimentError> {
-    svg(repeat, results).during("drawing the figure")
-}
-
-fn svg(
-    repeat: u16,
-    results: &Results<impl Experiment<Place = Course, Case = Carrier, Run = Carried>>,
-) -> Result<String, Box<dyn Error>> {
     let courses = results.places.iter();
     let height = courses
         .clone()
         .map(|(_, rows)| COURSE + ROW * rows.len() as i32);
     let height = HEADING + height.sum::<i32>() + ROW;
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, (WIDTH, height as u32)).into_drawing_area();
-        area.fill(&WHITE)?;
+    svg((WIDTH, height as u32), |area| {
         let largest = |of: &dyn Fn(&Row) -> Option<f64>| {
             let rows = courses.clone().flat_map(|(_, rows)| rows);
             rows.filter_map(of).fold(1e-9, f64::max)
         };
         let picture = Picture {
-            area: &area,
+            area,
             goodput: largest(&|row| row.median(Carried::gbit)),
             cpu: largest(&|row| Some(PerGigabyte::of(&row.runs)?.all)),
         };
@@ -73,9 +61,8 @@ fn svg(
                 y += ROW;
             }
         }
-        area.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 struct Picture<'a, 'b> {
@@ -146,9 +133,7 @@ impl Picture<'_, '_> {
     }
 
     fn text(&self, at: (i32, i32), size: i32, colour: RGBColor, side: HPos, text: &str) -> Drawn {
-        let font = ("sans-serif", size).into_font().color(&colour);
-        let style = font.pos(Pos::new(side, VPos::Center));
-        Ok(self.area.draw(&Text::new(text, at, style))?)
+        plot::text(self.area, at, (size, colour), side, text)
     }
 }
 

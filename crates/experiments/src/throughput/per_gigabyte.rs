@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::report::median;
+use crate::numbers::median;
 use crate::stage::Carried;
 
 /// Processor time, in seconds per GB.

@@ -16,7 +16,7 @@ use crate::error::ExperimentError;
 use crate::experiment::select;
 use crate::run::Load;
 use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::shape::{Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table};
 use crate::stage::{Carried, Server};
 
 /// What is measured.
@@ -72,7 +72,7 @@ impl Experiment for Matrix {
     }
 
     /// Brings the network of a course up, with the servers that its carriers need.
-    async fn set_up(&self, course: &Course) -> Result<Self::Bed, ExperimentError> {
+    async fn set_up(&self, course: &Course, _: Observe<'_>) -> Result<Self::Bed, ExperimentError> {
         let (from, to) = course.ends()?;
         let folder = Scratch::in_memory(2 * self.bytes)?;
         let load = self.load(folder.path())?;
@@ -143,8 +143,8 @@ impl Experiment for Matrix {
         }
     }
 
-    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
-        figure::draw(self.repeat, results).map(Some)
+    fn plot(&self, results: &Results<Self>) -> Result<Vec<Figure>, ExperimentError> {
+        figure::draw(self.repeat, results).map(Figure::only)
     }
 }
 

@@ -1,12 +1,10 @@
-//! Arguments that measurements have in common, and how their results are shown.
+//! Arguments that experiments have in common, and how they are run and shown.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hawser_experiments::ExperimentError;
-use hawser_experiments::shape::{self, Experiment, Progress};
+use hawser_experiments::shape::{Bench, Figure, Figures, Progress};
 use hawser_topology::parse_duration;
-use serde::Serialize;
 
 use crate::cmd::experiment::{failure, until_interrupted};
 use crate::cmd::print;
@@ -14,22 +12,25 @@ use crate::failure::Failure;
 use crate::out::{errln, outln};
 use crate::output::Output;
 
-/// How the result of a measurement is shown.
+/// How the result of an experiment is shown.
 #[derive(clap::Args)]
 pub struct ResultArgs {
     /// Draw the result, in the shape of the paper's figure if there is one: an SVG file
     #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    pub plot: Option<PathBuf>,
     /// Replace the figure if the file exists
     #[arg(long, requires = "plot")]
-    force: bool,
+    pub force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
+/// The files of figures, by the name of each.
+type Files = Vec<(String, Output)>;
+
 impl ResultArgs {
-    /// The arguments of a measurement that has no figure.
+    /// The arguments of an experiment that has no figure.
     pub fn without_figure(json: bool) -> Self {
         Self {
             plot: None,
@@ -38,44 +39,39 @@ impl ResultArgs {
         }
     }
 
-    /// The file of the figure. To be called before the measurement, which takes minutes.
+    /// The files of figures. To be called before the experiment, which takes minutes.
     ///
     /// # Errors
-    /// When the file exists or cannot be written.
-    pub fn figure(&self) -> Result<Option<Output>, Failure> {
-        Output::check_any("--plot", self.plot.as_deref(), self.force)
-    }
-
-    /// Draws `result` to the file of the figure, and prints it, as JSON or by `print`.
-    ///
-    /// # Errors
-    /// When it cannot be drawn or written; then it is printed all the same.
-    pub fn show<T: Serialize>(
-        &self,
-        result: &T,
-        figure: Option<Output>,
-        draw: impl FnOnce(&T) -> Result<String, ExperimentError>,
-        print: impl FnOnce(&T),
-    ) -> Result<(), Failure> {
-        let drawn = figure.map_or(Ok(()), |file| {
-            file.write(draw(result).map_err(failure)?.as_bytes())
-        });
-        match self.json {
-            true => print::json(result)?,
-            false => print(result),
+    /// When a file exists or cannot be written, or the folder of several does not exist.
+    fn files(&self, figures: Figures) -> Result<Files, Failure> {
+        let Some(plot) = &self.plot else {
+            return Ok(Vec::new());
+        };
+        let check = |path: &Path| Output::check("--plot", path, self.force, &[]);
+        let names = match figures {
+            Figures::One => return Ok(vec![(String::new(), check(plot)?)]),
+            Figures::Folder(names) => names,
+        };
+        if !plot.is_dir() {
+            let why = format!("--plot {}: no such folder: make it first", plot.display());
+            return Err(Failure::usage(why));
         }
-        drawn
+        let files = names.into_iter().map(|name| {
+            let file = check(&plot.join(&name))?;
+            Ok((name, file))
+        });
+        files.collect()
     }
 }
 
 /// Runs an experiment and shows its result; always takes its networks down.
 ///
 /// # Errors
-/// When it cannot be run, drawn or written.
-pub fn measure<E: Experiment>(experiment: &E, result: &ResultArgs) -> Result<(), Failure> {
-    let figure = result.figure()?;
+/// When it cannot be run, drawn or written; if only drawing or writing fails, it is printed all the same.
+pub fn measure(bench: &impl Bench, result: &ResultArgs) -> Result<(), Failure> {
+    let files = result.files(bench.figures())?;
     let mut indent = "";
-    let results = until_interrupted(shape::run(experiment, &mut |progress| match progress {
+    let outcome = until_interrupted(bench.run(&mut |progress| match progress {
         Progress::Place(place) => {
             errln!("{place}");
             indent = "  ";
@@ -89,14 +85,27 @@ pub fn measure<E: Experiment>(experiment: &E, result: &ResultArgs) -> Result<(),
         Progress::Failed { case, why } => errln!("{indent}{case} is left out: {why}"),
         _ => {}
     }))?;
-    let table = experiment.table(&results);
-    let draw = |_: &_| {
-        let drawn = experiment.plot(&results)?;
-        drawn.ok_or_else(|| ExperimentError::Request("--plot: it has no figure".to_owned()))
+    let drawn = match outcome.figures {
+        Ok(figures) => write(&files, &figures),
+        Err(_) if files.is_empty() => Ok(()),
+        Err(error) => Err(failure(error)),
     };
-    result.show(&table, figure, draw, |table| {
-        outln!("{}", table.to_string().trim_end())
-    })
+    match result.json {
+        true => print::json(&outcome.table)?,
+        false => outln!("{}", outcome.table.to_string().trim_end()),
+    }
+    drawn
+}
+
+/// Writes all figures that have a file.
+fn write(files: &Files, figures: &[Figure]) -> Result<(), Failure> {
+    let mut all = Ok(());
+    for (name, file) in files {
+        if let Some(figure) = figures.iter().find(|figure| figure.file == *name) {
+            all = all.and(file.write(figure.svg.as_bytes()));
+        }
+    }
+    all
 }
 
 /// Reads a time of at least this many seconds.

@@ -7,9 +7,9 @@ use plotters::style::text_anchor::HPos;
 use super::case::Case;
 use super::facts::Phases;
 use super::recorded::{OverTime, Recorded};
-use crate::bulk::chart::{Chart, Line, svg, text};
+use crate::bulk::chart::{Chart, Line};
 use crate::error::ExperimentError;
-use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::plot::{Area, COLOURS, Drawn, GREY, svg, text};
 use crate::shape::{Experiment, Results, Series};
 
 type Row = Series<Case, Recorded>;

@@ -16,11 +16,13 @@ use crate::ceiling::{PathCost, ceiling};
 use crate::error::ExperimentError;
 use crate::experiment::isd_as;
 use crate::network;
+use crate::numbers::median;
 use crate::papers::hercules;
-use crate::report::median;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Series, Table};
+use crate::shape::{
+    Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Series, Table,
+};
 use crate::stage::{Flows, Server, Stage, tcp};
 use crate::transfer::BulkPath;
 
@@ -92,7 +94,7 @@ impl Experiment for Congested {
         self.cases.clone()
     }
 
-    async fn set_up(&self, (): &()) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
         let (network, ends) = (network::hercules(self.rate as f64 / 1e6)?, Ends::new()?);
         let folder = Scratch::create()?;
         let bed = NetworkBed::set(network, "congested", &self.program, false, folder)?;
@@ -154,8 +156,8 @@ impl Experiment for Congested {
         }
     }
 
-    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
-        figure::draw(&self.about(), self.phases(), results).map(Some)
+    fn plot(&self, results: &Results<Self>) -> Result<Vec<Figure>, ExperimentError> {
+        figure::draw(&self.about(), self.phases(), results).map(Figure::only)
     }
 }
 

@@ -6,9 +6,9 @@ use plotters::style::text_anchor::HPos;
 
 use super::measured::{Measured, STEP, over_time};
 use super::tool::Tool;
-use crate::bulk::chart::{Chart, Line, svg, text};
+use crate::bulk::chart::{Chart, Line};
 use crate::error::ExperimentError;
-use crate::plot::{Area, COLOURS, Drawn, GREY};
+use crate::plot::{Area, COLOURS, Drawn, GREY, svg, text};
 use crate::shape::{Experiment, Results, Series};
 
 type Row = Series<Tool, Measured>;

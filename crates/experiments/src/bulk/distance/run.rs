@@ -18,7 +18,7 @@ use crate::network::{LinkSpec, behind};
 use crate::papers::hercules;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
-use crate::shape::{Columns, Experiment, Format, Results, Row, Section, Table};
+use crate::shape::{Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table};
 use crate::stage::{Flows, has_congestion_control};
 
 /// The round trip of 003, Fig. 2, between Hong Kong and Chicago.
@@ -74,7 +74,7 @@ impl Experiment for Distance {
     }
 
     /// Brings the network up, and checks that plain IP meets the same delay.
-    async fn set_up(&self, loss: &f64) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, loss: &f64, _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
         let millis = ROUND_TRIP.as_secs_f64() * 1e3 / 2.0;
         let link = LinkSpec {
             loss: *loss,
@@ -127,9 +127,9 @@ impl Experiment for Distance {
         }
     }
 
-    fn plot(&self, results: &Results<Self>) -> Result<Option<String>, ExperimentError> {
+    fn plot(&self, results: &Results<Self>) -> Result<Vec<Figure>, ExperimentError> {
         let about = (self.about(), self.settled(), self.repeat);
-        figure::draw(about, results).map(Some)
+        figure::draw(about, results).map(Figure::only)
     }
 }
 
