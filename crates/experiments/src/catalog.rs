@@ -109,6 +109,7 @@ fn ratio(of: &str, to: &str) -> Headline {
 mod tests {
     use super::*;
     use crate::ceiling::PathCost;
+    use crate::experiment::Means;
 
     fn all() -> impl Iterator<Item = DownloadExperiment> {
         let demos = DEMO_TOPOLOGIES.iter().map(|name| demo(name).unwrap());
@@ -155,7 +156,7 @@ mod tests {
                     assert!(variant.network.find(download.isd_as).is_some());
                     let seeder = variant.seeders[download.seeder];
                     assert!(variant.network.find(seeder).is_some());
-                    if variant.over_ip {
+                    if variant.means == Means::TorrentOverIp {
                         let cost = PathCost::plain_tcp(&variant.network, seeder, download.isd_as);
                         assert!(cost.is_some());
                     }

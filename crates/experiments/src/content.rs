@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use hawser_torrent::CreateOptions;
 use sha2::{Digest, Sha256};
 
 use crate::error::{During, ExperimentError};
@@ -49,6 +50,31 @@ impl Content {
     /// Whether the file at `path` has the same content.
     pub fn matches(&self, path: &Path) -> Result<bool, ExperimentError> {
         Ok(hash(path).during(path.display())? == self.sha256)
+    }
+}
+
+/// The content of a download.
+#[derive(Debug)]
+pub struct Load {
+    /// The file.
+    pub content: Content,
+    /// The `.torrent` file.
+    pub torrent: PathBuf,
+}
+
+impl Load {
+    /// Hashes the file into a torrent in `folder`, beside earlier ones.
+    pub fn new(
+        content: Content,
+        folder: &Path,
+        options: &CreateOptions,
+        hashing: impl FnMut(u64, u64),
+    ) -> Result<Self, ExperimentError> {
+        let document = hawser_torrent::create(&content.path, options, hashing)
+            .map_err(ExperimentError::step)?;
+        let torrent = folder.join(format!("{}.torrent", content.bytes));
+        std::fs::write(&torrent, document).during(torrent.display())?;
+        Ok(Self { content, torrent })
     }
 }
 

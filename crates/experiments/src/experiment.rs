@@ -5,6 +5,9 @@ use hawser_topology::{IsdAsn, Network};
 
 use crate::error::{During, ExperimentError};
 
+/// The name of the variant of [`DownloadExperiment::with_plain_tcp`].
+pub const PLAIN_TCP: &str = "iperf3";
+
 /// An experiment: variants that are compared.
 #[derive(Debug, Clone)]
 pub struct DownloadExperiment {
@@ -67,8 +70,19 @@ pub struct Variant {
     pub paper_mbit: Option<f64>,
     /// Bytes of each download, if they differ from the experiment's.
     pub bytes: Option<u64>,
-    /// Whether seeders are IP peers to the leechers.
-    pub over_ip: bool,
+    /// What carries the file.
+    pub means: Means,
+}
+
+/// What carries the file of a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    /// BitTorrent over SCION.
+    Torrent,
+    /// BitTorrent over plain IP: seeders are IP peers to the leechers.
+    TorrentOverIp,
+    /// A TCP flow of `iperf3` in place of a download, over plain IP.
+    PlainTcp,
 }
 
 /// A TCP flow of the kernel.
@@ -180,6 +194,18 @@ impl DownloadExperiment {
         self
     }
 
+    /// Measures plain TCP too, as a last variant, between the ends of the first one.
+    #[must_use]
+    pub fn with_plain_tcp(mut self) -> Self {
+        if let Some(first) = self.variants.first() {
+            let mut last = first.clone();
+            last.name = PLAIN_TCP.to_owned();
+            (last.means, last.paper_mbit) = (Means::PlainTcp, None);
+            self.variants.push(last);
+        }
+        self
+    }
+
     /// The ASes of the first variant's first seeder and first download, if a link joins them.
     pub fn direct_link(&self) -> Option<(IsdAsn, IsdAsn)> {
         let (from, to) = self.ends()?;
@@ -191,8 +217,7 @@ impl DownloadExperiment {
 
     /// The ASes of the first variant's first seeder and first download.
     pub fn ends(&self) -> Option<(IsdAsn, IsdAsn)> {
-        let variant = self.variants.first()?;
-        Some((*variant.seeders.first()?, variant.downloads.first()?.isd_as))
+        self.variants.first()?.ends()
     }
 
     /// Bytes of each download of a variant.
@@ -202,6 +227,11 @@ impl DownloadExperiment {
 }
 
 impl Variant {
+    /// The ASes of the first seeder and of the first download.
+    pub(crate) fn ends(&self) -> Option<(IsdAsn, IsdAsn)> {
+        Some((*self.seeders.first()?, self.downloads.first()?.isd_as))
+    }
+
     /// A variant with one seeder and one leecher; `args` are further arguments of `hawser get`.
     pub(crate) fn single(
         name: impl Into<String>,
@@ -222,7 +252,7 @@ impl Variant {
             rival: None,
             paper_mbit: None,
             bytes: None,
-            over_ip: false,
+            means: Means::Torrent,
         })
     }
 
@@ -234,7 +264,7 @@ impl Variant {
         ends: (&str, &str),
     ) -> Result<Self, ExperimentError> {
         let mut variant = Self::single(name, network, ends, Vec::new())?;
-        variant.over_ip = true;
+        variant.means = Means::TorrentOverIp;
         Ok(variant)
     }
 

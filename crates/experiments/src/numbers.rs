@@ -1,7 +1,7 @@
 //! What several values come to.
 
 /// The median; of an even number of values the mean of the middle two; NaN without values.
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match (sorted.len(), sorted.len() / 2) {

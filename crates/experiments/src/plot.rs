@@ -14,11 +14,10 @@ pub(crate) use self::area::{
 };
 use self::figure::{Figure, Line, Point};
 pub(crate) use self::plane::{Plane, deviation};
+use crate::downloads::{self, Run, Runs};
 use crate::error::ExperimentError;
 use crate::experiment::{DownloadExperiment, Window};
-use crate::numbers::{mean, median};
-use crate::run::Run;
-use crate::session::Outcome;
+use crate::numbers::mean;
 
 /// Number of parts of a download, each 5 %.
 const PARTS: usize = 20;
@@ -27,31 +26,28 @@ const PARTS: usize = 20;
 ///
 /// # Errors
 /// [`ExperimentError::Step`] if the figure cannot be drawn.
-pub fn draw(experiment: &DownloadExperiment, outcome: &Outcome) -> Result<String, ExperimentError> {
-    let figure = figure(experiment, &outcome.runs);
+pub fn draw(
+    experiment: &DownloadExperiment,
+    variants: &[&Runs],
+) -> Result<String, ExperimentError> {
+    let figure = figure(experiment, variants);
     picture::document(&figure)
 }
 
-fn figure(experiment: &DownloadExperiment, runs: &[Vec<Run>]) -> Figure {
-    let variants = experiment.variants.iter().zip(runs);
-    let lines = variants.map(|(variant, runs)| {
-        let ceilings: Option<Vec<f64>> = runs.iter().map(|run| run.ceiling_mbit).collect();
-        Line {
-            name: variant.name.clone(),
-            points: match experiment.window {
-                None => by_completion(runs),
-                Some(window) => by_time(runs, window),
-            },
-            ceiling: ceilings
-                .filter(|all| !all.is_empty())
-                .map(|all| median(&all)),
-            paper: variant.paper_mbit,
-        }
+fn figure(experiment: &DownloadExperiment, variants: &[&Runs]) -> Figure {
+    let lines = variants.iter().map(|variant| Line {
+        name: variant.case.name.clone(),
+        points: match experiment.window {
+            None => by_completion(&variant.runs),
+            Some(window) => by_time(&variant.runs, window),
+        },
+        ceiling: downloads::ceiling(variant),
+        paper: variant.case.paper_mbit,
     });
     Figure {
         title: experiment.name,
         about: experiment.about,
-        runs: runs.iter().map(Vec::len).max().unwrap_or(0),
+        runs: variants.iter().map(|one| one.runs.len()).max().unwrap_or(0),
         window: experiment.window,
         lines: lines.collect(),
     }

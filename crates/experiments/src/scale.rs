@@ -10,10 +10,9 @@ use serde_json::json;
 
 pub use self::case::{Axis, Case};
 use crate::bed::NetworkBed;
-use crate::content::Content;
+use crate::content::{Content, Load};
 use crate::error::{During, ExperimentError};
 use crate::experiment::select;
-use crate::run::Load;
 use crate::scratch::Scratch;
 use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
 use crate::stage::Carried;

@@ -12,11 +12,9 @@ mod throughput;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use hawser_experiments::{
-    CATALOG, DownloadExperiment, Entry, Event, Options, Outcome, Report, median, plot,
-};
+use hawser_experiments::{CATALOG, DownloadExperiment, Downloads, Entry, Options};
 
-use self::args::ResultArgs;
+use self::args::{ResultArgs, measure};
 use self::bad_path::BadPathArgs;
 use self::bulk_congested::BulkCongestedArgs;
 use self::bulk_distance::BulkDistanceArgs;
@@ -25,13 +23,10 @@ use self::limit::LimitArgs;
 use self::mptcp::MptcpArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
-use super::experiment::{self, failure};
+use super::experiment::failure;
+use super::process;
 use super::quantity::size;
-use super::{print, process};
 use crate::failure::Failure;
-use crate::format;
-use crate::out::{errln, outln};
-use crate::output::Output;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -124,35 +119,16 @@ pub fn run(mut args: BenchArgs) -> Result<(), Failure> {
 }
 
 fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
-    let experiment = arranged(entry, args)?;
-    let figure = Output::check_any("--plot", args.result.plot.as_deref(), args.result.force)?;
-    let options = Options {
-        program: process::program()?,
-        repeat: args.repeat,
-        no_offload: args.no_offload,
-        ..Options::default()
+    let downloads = Downloads {
+        experiment: arranged(entry, args)?,
+        options: Options {
+            program: process::program()?,
+            repeat: args.repeat,
+            no_offload: args.no_offload,
+            ..Options::default()
+        },
     };
-    let outcome = experiment::run(&experiment, &options, &mut |event| {
-        if let Event::Finished { variant, turn, run } = event {
-            let (name, repeat) = (experiment.name, args.repeat);
-            let goodput = format::mbit(run.goodput_mbit);
-            errln!("{name} {turn}/{repeat}: {} {goodput}", variant.name);
-        }
-    })?;
-    refuse_different_files(&experiment, &outcome)?;
-    let report = Report::new(&experiment, &outcome);
-    let drawn = figure.map_or(Ok(()), |file| {
-        file.write(
-            plot::draw(&experiment, &outcome)
-                .map_err(failure)?
-                .as_bytes(),
-        )
-    });
-    match args.result.json {
-        true => print::json(&report)?,
-        false => print_table(&report),
-    }
-    drawn
+    measure(&downloads, &args.result)
 }
 
 /// The experiment with the changes that the arguments request.
@@ -164,59 +140,5 @@ fn arranged(entry: &Entry, args: &BenchArgs) -> Result<DownloadExperiment, Failu
         Some(bytes) => experiment
             .with_bytes(bytes)
             .map_err(|error| Failure::usage(format!("--size: {error}: leave it out"))),
-    }
-}
-
-fn refuse_different_files(
-    experiment: &DownloadExperiment,
-    outcome: &Outcome,
-) -> Result<(), Failure> {
-    let mut variants = experiment.variants.iter().zip(&outcome.runs);
-    let different = variants.find(|(_, runs)| runs.iter().any(|run| !run.identical));
-    different.map_or(Ok(()), |(variant, _)| {
-        let differs = "the downloaded file differs from the seeded one";
-        Err(Failure::job(format!("{}: {differs}", variant.name)))
-    })
-}
-
-fn print_table(report: &Report) {
-    let width = report.order.iter().map(String::len).fold(8, usize::max);
-    outln!("{}: {}", report.experiment, report.about);
-    let columns = " runs        goodput   spread        ceiling   reached          paper";
-    outln!("{:<width$} {columns}", "variant");
-    let mbit = |value: Option<f64>| value.map_or("-".to_owned(), format::mbit);
-    for name in &report.order {
-        let (runs, spread) = (report.variants[name].len(), 100.0 * report.spread[name]);
-        let median_of_all = median(&report.variants[name]);
-        let reached = |ceiling: f64| format!("{:.1} %", 100.0 * median_of_all / ceiling);
-        let reached = report.ceiling_mbit[name].map_or("-".to_owned(), reached);
-        let goodput = mbit(Some(median_of_all));
-        let ceiling = mbit(report.ceiling_mbit[name]);
-        let paper = mbit(report.paper_mbit.get(name).copied());
-        let measured = format!("{runs:>5} {goodput:>14} {spread:>7.1}%");
-        outln!("{name:<width$} {measured} {ceiling:>14} {reached:>9} {paper:>14}");
-        if let Some(rival) = report.rival_mbit.get(name) {
-            let (rival, share) = (median(rival), median(&report.share[name]));
-            let (space, rival) = (" ".repeat(width), format::mbit(rival));
-            outln!("{space}  beside {rival}, {share:.2} bits on the link for each of the other's");
-        }
-        if let Some(before) = report.before_mbit.get(name) {
-            let before = format::mbit(median(before));
-            let mut seconds = report.recovered_seconds[name].iter();
-            let worst = seconds.try_fold(0.0, |worst: f64, s| s.map(|s| worst.max(s)));
-            let again = worst.map_or("not every time".into(), |s| format!("within {s:.1} s"));
-            let space = " ".repeat(width);
-            outln!("{space}  before {before}, after it nine tenths of that again {again}");
-        }
-    }
-    if let Some(ratio) = report.ratio {
-        let paper = report
-            .paper_ratio
-            .map(|paper| format!("  (paper: {paper:.2})"));
-        outln!(
-            "{}: {ratio:.2}{}",
-            report.ratio_of,
-            paper.unwrap_or_default()
-        );
     }
 }

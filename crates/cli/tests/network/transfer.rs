@@ -477,14 +477,17 @@ fn an_experiment_compares_its_variants() {
         return;
     };
     assert_eq!(report["experiment"], "fig8");
-    for variant in ["naive", "disjoint"] {
-        assert_eq!(report["variants"][variant].as_array().unwrap().len(), 1);
-        let goodput = report["variants"][variant][0].as_f64().unwrap();
-        let ceiling = report["ceiling_mbit"][variant].as_f64().unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    for (row, variant) in rows.iter().zip(["naive", "disjoint"]) {
+        assert_eq!(row["variant"], variant, "{report}");
+        assert_eq!(row["runs_mbit"].as_array().unwrap().len(), 1);
+        let goodput = row["runs_mbit"][0].as_f64().unwrap();
+        let ceiling = row["ceiling_mbit"].as_f64().unwrap();
         assert!(goodput > 0.0 && goodput < ceiling, "{report}");
     }
+    assert_eq!(rows.len(), 2, "{report}");
     // Independent of speed: the sum of the limits is three times that of the shared link.
-    assert!(report["ceiling_mbit"]["disjoint"].as_f64() > report["ceiling_mbit"]["naive"].as_f64());
+    assert!(rows[1]["ceiling_mbit"].as_f64() > rows[0]["ceiling_mbit"].as_f64());
     assert!(report["ratio"].is_number(), "{report}");
     assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
 }

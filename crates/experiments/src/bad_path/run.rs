@@ -16,11 +16,10 @@ use super::condition::{Condition, FLAP};
 use super::facts::Facts;
 use super::transfer::Transfer;
 use crate::bed::NetworkBed;
-use crate::content::Content;
+use crate::content::{Content, Load};
 use crate::error::{During, ExperimentError};
 use crate::experiment::isd_as;
 use crate::network::{LinkSpec, parallel};
-use crate::run::Load;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
 use crate::shape::{

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{FIG4, FIG7A, MB, ratio};
 use crate::error::ExperimentError;
-use crate::experiment::{Download, DownloadExperiment, Variant, compared, isd_as, ready, select};
+use crate::experiment::{
+    Download, DownloadExperiment, Means, Variant, compared, isd_as, ready, select,
+};
 use crate::papers::{fig5, fig8, fig10};
 
 /// The ready topologies with a demo.
@@ -82,7 +84,7 @@ pub(super) fn fig8() -> Result<DownloadExperiment, ExperimentError> {
 pub(super) fn fig10() -> Result<DownloadExperiment, ExperimentError> {
     let uploader = ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
     let mut over_ip = two_leechers("over-ip", Vec::new())?;
-    over_ip.over_ip = true;
+    over_ip.means = Means::TorrentOverIp;
     Ok(DownloadExperiment::new(
         "fig10",
         "001, Fig. 10: two leechers, goodput of both together",

@@ -3,21 +3,30 @@ use std::collections::BTreeSet;
 use super::check::{assert_palette, assert_texts_fit, elements};
 use super::*;
 use crate::catalog::CATALOG;
+use crate::experiment::Variant;
 use crate::samples::Samples;
+use crate::shape::Series;
 
 /// Runs that differ slightly, like recorded ones: slow at the start, and slower during cross
 /// traffic.
-fn recorded(experiment: &DownloadExperiment) -> Vec<Vec<Run>> {
+fn recorded(experiment: &DownloadExperiment) -> Vec<Runs> {
     let variants = experiment.variants.iter().enumerate();
     variants
         .map(|(index, variant)| {
             let fits = variant.paper_mbit.filter(|mbit| *mbit < 100.0);
             let mbit = fits.unwrap_or(8.0 + 4.0 * index as f64);
-            (0..5)
-                .map(|turn| run(experiment, mbit, f64::from(turn)))
-                .collect()
+            let runs = (0..5).map(|turn| run(experiment, mbit, f64::from(turn)));
+            series(variant, runs.collect())
         })
         .collect()
+}
+
+fn series(variant: &Variant, runs: Vec<Run>) -> Runs {
+    Series {
+        case: variant.clone(),
+        runs,
+        failure: None,
+    }
 }
 
 fn run(experiment: &DownloadExperiment, mbit: f64, turn: f64) -> Run {
@@ -40,19 +49,16 @@ fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) 
         seconds: samples.last().unwrap().0,
         goodput_mbit: mbit,
         ceiling_mbit,
-        around: None,
-        rival: None,
-        peak_memory: 0,
-        identical: true,
-        paths: Vec::new(),
         samples: Samples(samples),
+        ..Run::default()
     }
 }
 
 fn all() -> impl Iterator<Item = (DownloadExperiment, Figure, String)> {
     CATALOG.iter().map(|entry| {
         let experiment = entry.experiment(1.0).unwrap();
-        let figure = figure(&experiment, &recorded(&experiment));
+        let recorded = recorded(&experiment);
+        let figure = figure(&experiment, &recorded.iter().collect::<Vec<_>>());
         let svg = picture::document(&figure).unwrap();
         (experiment, figure, svg)
     })
@@ -66,18 +72,16 @@ fn points_have_the_mean_and_deviation_of_the_runs() {
         let point = |step| (f64::from(step), f64::from(step) * mbit * 125_000.0);
         recorded_run(mbit, None, (0..=100).map(point).collect())
     };
-    let runs: Vec<Vec<Run>> = [9.5, 9.0, 8.0, 26.0]
-        .map(|mbit| vec![run(mbit), run(mbit + 1.0)])
-        .into();
+    let runs = [9.5, 9.0, 8.0, 26.0].map(|mbit| vec![run(mbit), run(mbit + 1.0)]);
     for (_, mean, bar) in by_completion(&runs[3]) {
         assert!((mean - 26.5).abs() < 1e-6 && (bar - 0.5).abs() < 1e-6);
     }
-    let outcome = Outcome {
-        bytes: vec![1; runs.len()],
-        runs,
-        plain_tcp_mbit: None,
-    };
-    assert!(draw(&experiment, &outcome).unwrap().contains("<svg"));
+    let variants = experiment.variants.iter().zip(runs);
+    let all: Vec<Runs> = variants
+        .map(|(variant, runs)| series(variant, runs))
+        .collect();
+    let all: Vec<&Runs> = all.iter().collect();
+    assert!(draw(&experiment, &all).unwrap().contains("<svg"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hawser_experiments::shape::{Bench, Figure, Figures, Progress};
 use hawser_topology::parse_duration;
 
-use crate::cmd::experiment::{failure, until_interrupted};
+use crate::cmd::experiment::{self, failure};
 use crate::cmd::print;
 use crate::failure::Failure;
 use crate::out::{errln, outln};
@@ -71,20 +71,23 @@ impl ResultArgs {
 pub fn measure(bench: &impl Bench, result: &ResultArgs) -> Result<(), Failure> {
     let files = result.files(bench.figures())?;
     let mut indent = "";
-    let outcome = until_interrupted(bench.run(&mut |progress| match progress {
-        Progress::Place(place) => {
-            errln!("{place}");
-            indent = "  ";
-        }
-        Progress::Run {
-            turn,
-            turns,
-            case,
-            summary,
-        } => errln!("{indent}{turn}/{turns}: {case} {summary}"),
-        Progress::Failed { case, why } => errln!("{indent}{case} is left out: {why}"),
-        _ => {}
-    }))?;
+    let outcome = experiment::run(
+        async |observe| bench.run(observe).await,
+        |progress| match progress {
+            Progress::Place(place) => {
+                errln!("{place}");
+                indent = "  ";
+            }
+            Progress::Run {
+                turn,
+                turns,
+                case,
+                summary,
+            } => errln!("{indent}{turn}/{turns}: {case} {summary}"),
+            Progress::Failed { case, why } => errln!("{indent}{case} is left out: {why}"),
+            _ => {}
+        },
+    )?;
     let drawn = match outcome.figures {
         Ok(figures) => write(&files, &figures),
         Err(_) if files.is_empty() => Ok(()),
@@ -106,6 +109,13 @@ fn write(files: &Files, figures: &[Figure]) -> Result<(), Failure> {
         }
     }
     all
+}
+
+/// Numbers once each, in ascending order.
+pub fn ascending<T: Ord>(mut numbers: Vec<T>) -> Vec<T> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// Reads a time of at least this many seconds.

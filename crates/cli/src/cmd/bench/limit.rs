@@ -7,7 +7,7 @@ use hawser_experiments::limit::{IpVersion, LimitBench, LimitTool, Part};
 use hawser_experiments::shape::{Choice, choice};
 use hawser_topology::{parse_duration, parse_rate};
 
-use super::args::{ResultArgs, measure};
+use super::args::{ResultArgs, ascending, measure};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -66,13 +66,6 @@ fn rate(text: &str) -> Result<u64, String> {
         Err(error) => Err(error.to_string()),
         Ok(_) => Err("from 100kbit to 5gbit".to_owned()),
     }
-}
-
-/// Numbers once each, in ascending order.
-fn ascending<T: Ord>(mut numbers: Vec<T>) -> Vec<T> {
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers
 }
 
 /// Runs `hawser bench limit`. Its namespaces end with this process.

@@ -6,7 +6,7 @@ use hawser_experiments::mptcp::{Mptcp, MptcpCarrier};
 use hawser_experiments::shape::{Choice, choice};
 use hawser_topology::parse_duration;
 
-use super::args::{ResultArgs, at_least, measure};
+use super::args::{ResultArgs, ascending, at_least, measure};
 use super::bulk_distance::rate;
 use crate::cmd::process;
 use crate::failure::Failure;
@@ -44,13 +44,11 @@ fn delay(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs `hawser bench mptcp`, and always takes its network down.
-pub fn run(mut args: MptcpArgs) -> Result<(), Failure> {
-    args.paths.sort_unstable();
-    args.paths.dedup();
+pub fn run(args: MptcpArgs) -> Result<(), Failure> {
     let mptcp = Mptcp {
         program: process::program()?,
         carriers: MptcpCarrier::chosen(&args.only),
-        paths: args.paths,
+        paths: ascending(args.paths),
         rate: args.rate,
         delay: args.delay,
         time: args.time,

@@ -1,50 +1,29 @@
 //! One run of one variant: its downloads, cross traffic and measurements.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use hawser_torrent::CreateOptions;
 
+use super::Downloads;
+use super::bed::Seeded;
 use crate::ceiling::{PathCost, ceiling};
-use crate::content::Content;
+use crate::content::Load;
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Download, DownloadExperiment, Rival, Variant, Window};
+use crate::experiment::{Download, DownloadExperiment, Means, Rival, Variant, Window};
 use crate::samples::Samples;
 use crate::stage::{Flows, Server, Stage};
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Second of a download before which it is still starting up.
 const WARM_UP_SECONDS: f64 = 4.0;
-
-/// The content of a download.
-#[derive(Debug)]
-pub struct Load {
-    /// The file.
-    pub content: Content,
-    /// The `.torrent` file.
-    pub torrent: PathBuf,
-}
-
-impl Load {
-    /// Hashes the file into a torrent in `folder`, beside earlier ones.
-    pub fn new(
-        content: Content,
-        folder: &Path,
-        options: &CreateOptions,
-        hashing: impl FnMut(u64, u64),
-    ) -> Result<Self, ExperimentError> {
-        let document = hawser_torrent::create(&content.path, options, hashing)
-            .map_err(ExperimentError::step)?;
-        let torrent = folder.join(format!("{}.torrent", content.bytes));
-        std::fs::write(&torrent, document).during(torrent.display())?;
-        Ok(Self { content, torrent })
-    }
-}
+/// How long plain TCP is measured.
+const PLAIN_TCP_TIME: Duration = Duration::from_secs(5);
 
 /// The measurements of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Run {
+    /// Bytes of each download.
+    pub bytes: u64,
     /// Seconds from the first path lookup to the last verified piece of the last download.
     pub seconds: f64,
     /// Bits of all files per second, in Mbit/s: until the last download is complete, or in the
@@ -60,23 +39,23 @@ pub struct Run {
     pub rival: Option<(f64, f64)>,
     /// The most memory that one of the programs used, in bytes.
     pub peak_memory: u64,
-    /// Whether every downloaded file equals the seeded one.
-    pub identical: bool,
     /// The paths of all downloads that carried blocks.
     pub(crate) paths: Vec<TransferPath>,
     /// The bytes of all files together over time.
     pub(crate) samples: Samples,
 }
 
-/// Runs a variant on a stage with its seeders; with `show`, downloads draw their progress.
-pub(crate) async fn run(
-    (stage, seeders): (&Stage, &[Server]),
-    experiment: &DownloadExperiment,
+/// Runs a variant on a network with its seeders.
+pub(super) async fn run(
+    downloads: &Downloads,
+    bed: &Seeded,
     variant: &Variant,
     load: &Load,
-    folder: &Path,
-    show: bool,
 ) -> Result<Run, ExperimentError> {
+    let (experiment, stage) = (&downloads.experiment, &bed.stage);
+    if variant.means == Means::PlainTcp {
+        return plain_tcp(stage, variant).await;
+    }
     let window = experiment.window;
     let cross = window.iter().flat_map(|window| {
         let sources = variant.cross.iter();
@@ -106,14 +85,16 @@ pub(crate) async fn run(
             None => Ok(None),
         }
     };
-    let downloads = async {
+    let show = downloads.options.show_downloads;
+    let fetched = async {
         after(lead).await;
         let downloads = variant.downloads.iter();
-        let downloads = downloads.map(|one| fetch((stage, seeders), one, load, folder, show));
-        try_join_all(downloads).await
+        try_join_all(downloads.map(|one| fetch(bed, one, load, show))).await
     };
-    let (fetched, rival, _) = tokio::try_join!(downloads, rival, try_join_all(cross))?;
-    let mut run = measure(experiment, variant, fetched)?;
+    let (reports, rival, _) = tokio::try_join!(fetched, rival, try_join_all(cross))?;
+    let mut run = measure(experiment, variant, reports)?;
+    run.bytes = load.content.bytes;
+    let seeders = &bed.servers;
     run.peak_memory = seeders
         .iter()
         .filter_map(Server::peak_memory)
@@ -124,37 +105,46 @@ pub(crate) async fn run(
     Ok(run)
 }
 
-/// What one download showed.
-struct Fetched {
-    report: TransferReport,
-    /// Whether the file is identical to the seeded one.
-    identical: bool,
+/// Measures plain TCP between the ends of a variant.
+async fn plain_tcp(stage: &Stage, variant: &Variant) -> Result<Run, ExperimentError> {
+    let ends = variant.ends();
+    let (from, to) = ends.ok_or_else(|| ExperimentError::step("there is no download"))?;
+    let carried = stage.iperf3(from, to, PLAIN_TCP_TIME).await?;
+    Ok(Run {
+        bytes: carried.bytes,
+        seconds: carried.seconds,
+        goodput_mbit: carried.gbit() * 1e3,
+        ..Run::default()
+    })
 }
 
+/// Downloads, and compares the file with the seeded one.
 async fn fetch(
-    (stage, seeders): (&Stage, &[Server]),
+    bed: &Seeded,
     download: &Download,
     load: &Load,
-    folder: &Path,
     show: bool,
-) -> Result<Fetched, ExperimentError> {
-    let into = tempfile::tempdir_in(folder).during("making a folder for the download")?;
-    let seeder = seeders.get(download.seeder);
+) -> Result<TransferReport, ExperimentError> {
+    let into = tempfile::tempdir_in(bed.folder()).during("making a folder for the download")?;
+    let seeder = bed.servers.get(download.seeder);
     let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
     let to = (download.isd_as, &download.args[..]);
-    let report = stage.get(to, seeder, &load.torrent, into.path(), show);
+    let report = bed.stage.get(to, seeder, &load.torrent, into.path(), show);
     let report = report.await?;
-    let identical = load.content.matches(&into.path().join(&report.name))?;
-    Ok(Fetched { report, identical })
+    match load.content.matches(&into.path().join(&report.name))? {
+        true => Ok(report),
+        false => {
+            let differs = "the downloaded file differs from the seeded one";
+            Err(ExperimentError::step(differs))
+        }
+    }
 }
 
 fn measure(
     experiment: &DownloadExperiment,
     variant: &Variant,
-    fetched: Vec<Fetched>,
+    reports: Vec<TransferReport>,
 ) -> Result<Run, ExperimentError> {
-    let identical = fetched.iter().all(|one| one.identical);
-    let reports: Vec<_> = fetched.into_iter().map(|one| one.report).collect();
     let peak_memory = reports.iter().map(|r| r.peak_memory).max();
     let series: Vec<_> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = Samples::sum(&series);
@@ -166,12 +156,10 @@ fn measure(
         seconds,
         goodput_mbit: bytes as f64 * 8e-6 / seconds.max(1e-9),
         ceiling_mbit: ceiling.map(|bits| bits / 1e6),
-        around: None,
-        rival: None,
         peak_memory: peak_memory.unwrap_or_default(),
-        identical,
         paths,
         samples,
+        ..Run::default()
     };
     if let Some(window) = experiment.window {
         refuse_early_end(variant, &run, window)?;
@@ -231,7 +219,7 @@ fn costs(
     variant: &Variant,
     paths: &[TransferPath],
 ) -> Result<Option<Vec<PathCost>>, ExperimentError> {
-    if !variant.over_ip {
+    if variant.means != Means::TorrentOverIp {
         let costs = paths.iter().map(PathCost::of);
         return Ok(Some(costs.collect::<Result<_, _>>()?));
     }
