@@ -6,6 +6,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Most bytes of the text of an error.
 const MAX_REASON: usize = 1 << 14;
@@ -15,14 +16,16 @@ const MAX_REASON: usize = 1 << 14;
 pub struct JsonError(pub StatusCode, pub String);
 
 /// The body of a [`JsonError`].
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    error: &'a str,
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody {
+    /// Why.
+    error: String,
 }
 
 impl IntoResponse for JsonError {
     fn into_response(self) -> Response {
-        json(self.0, &ErrorBody { error: &self.1 })
+        json(self.0, &ErrorBody { error: self.1 })
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`notify`]: readiness, for systemd.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
+//! - [`describe`]: what descriptions of APIs share.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
 
 mod admission;
@@ -19,6 +20,7 @@ mod asset;
 mod attempts;
 mod body;
 mod busy;
+pub mod describe;
 mod events;
 mod explain;
 mod limit_metrics;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod caller;
+mod describe;
 mod hercules;
 mod transfers;
 
@@ -10,13 +11,13 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header;
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, get};
+use axum::routing::any;
 use hawser_http::{Tls, json_errors, nothing};
+use utoipa::OpenApi;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
-use self::answer::TEXT_PATHS;
 use self::caller::Caller;
 use crate::service::Service;
 
@@ -78,59 +79,48 @@ impl Listener {
     }
 }
 
-/// The description of the API, as OpenAPI 3.1.
-const DESCRIPTION: &str = include_str!("openapi.json");
-
-/// `GET /openapi.json`
-async fn description() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
+/// The JSON API, and what is read beside it.
+fn json_api() -> OpenApiRouter<Service> {
+    OpenApiRouter::new()
+        .routes(routes!(describe::description))
+        .routes(routes!(transfers::list, transfers::submit))
+        .routes(routes!(
+            transfers::show,
+            transfers::change,
+            transfers::cancel
+        ))
+        .routes(routes!(transfers::metrics))
 }
 
-/// A path, its methods, and the functions that answer them.
-type Route = (&'static str, &'static [&'static str], MethodRouter<Service>);
-
-/// The JSON API, and what is read beside it.
-fn json_routes() -> [Route; 4] {
-    let transfers = get(transfers::list).post(transfers::submit);
-    let transfer = get(transfers::show)
-        .patch(transfers::change)
-        .delete(transfers::cancel);
-    [
-        ("/openapi.json", &["get"], get(description)),
-        ("/transfers", &["get", "post"], transfers),
-        ("/transfers/{id}", &["delete", "get", "patch"], transfer),
-        ("/metrics", &["get"], get(transfers::metrics)),
-    ]
+/// A handler for any method of its path.
+macro_rules! any_method {
+    ($handler:path) => {
+        routes!($handler).map(|_| any($handler))
+    };
 }
 
 /// The API of Hercules' monitor: `GET` as any other method.
-fn text_routes() -> [Route; TEXT_PATHS.len()] {
-    let [submit, status, cancel, stat, server] = TEXT_PATHS;
-    [
-        (submit, &["get"], any(hercules::submit)),
-        (status, &["get"], any(hercules::status)),
-        (cancel, &["get"], any(hercules::cancel)),
-        (stat, &["get"], any(hercules::stat)),
-        (server, &["get"], any(hercules::server)),
-    ]
+fn text_api() -> OpenApiRouter<Service> {
+    OpenApiRouter::new()
+        .routes(any_method!(hercules::submit))
+        .routes(any_method!(hercules::status))
+        .routes(any_method!(hercules::cancel))
+        .routes(any_method!(hercules::stat))
+        .routes(any_method!(hercules::server))
 }
 
-fn with_routes(routes: impl IntoIterator<Item = Route>) -> Router<Service> {
-    let mut router = Router::new();
-    for (path, _, answers) in routes {
-        router = router.route(path, answers);
-    }
-    router
+/// All routes with their descriptions.
+fn api() -> OpenApiRouter<Service> {
+    OpenApiRouter::with_openapi(describe::Shared::openapi())
+        .merge(json_api().layer(from_fn(json_errors)))
+        // Its errors are text, as its other answers are.
+        .merge(text_api())
 }
 
 /// Which function answers what.
 fn router(service: Service) -> Router {
-    with_routes(json_routes())
-        .fallback(nothing)
-        .layer(from_fn(json_errors))
-        // Its errors are text, as its other answers are.
-        .merge(with_routes(text_routes()))
-        .with_state(service)
+    let (router, _) = api().split_for_parts();
+    router.fallback(nothing).with_state(service)
 }
 
 #[cfg(test)]

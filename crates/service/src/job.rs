@@ -4,14 +4,27 @@ use std::fmt;
 
 use hawser_endhost::ScionAddr;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::text;
 
 /// The number of a job. It is never used again.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(transparent)]
+#[schema(as = TransferId)]
 pub struct JobId(pub u64);
 
 impl fmt::Display for JobId {
@@ -21,7 +34,7 @@ impl fmt::Display for JobId {
 }
 
 /// What a user asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Submission {
     /// The user.
     pub user: String,
@@ -29,16 +42,19 @@ pub struct Submission {
     pub source: String,
     /// The server that receives it.
     #[serde(with = "text")]
+    #[schema(value_type = String)]
     pub server: ScionAddr,
     /// The name that it gets there, relative to the server's folder.
     pub destination: String,
     /// Jobs of higher priority run first.
     #[serde(default)]
+    #[schema(required, minimum = -128, maximum = 127)]
     pub priority: i8,
 }
 
 /// A job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Transfer)]
 pub struct Job {
     /// Its number.
     pub id: JobId,
@@ -52,9 +68,11 @@ pub struct Job {
     pub failed_attempts: u32,
     /// When the first of these failed, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub failing_since: Option<u64>,
     /// Why the last attempt failed, or the job.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub error: Option<JobFailure>,
     /// What was delivered when the last attempt ended; of a running job, now.
     pub progress: JobProgress,
@@ -62,14 +80,17 @@ pub struct Job {
     pub submitted: u64,
     /// When it first ran.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub started: Option<u64>,
     /// When it reached its final state.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub ended: Option<u64>,
 }
 
 /// The state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TransferState)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobState {
     /// It runs when its turn comes.
@@ -111,7 +132,8 @@ impl JobState {
 }
 
 /// Why an attempt failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TransferFailure)]
 pub struct JobFailure {
     /// For programs.
     pub kind: FailureKind,
@@ -120,7 +142,7 @@ pub struct JobFailure {
 }
 
 /// The kinds of failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// No path to the server is known, or works.
@@ -140,7 +162,8 @@ pub enum FailureKind {
 }
 
 /// What of a job was delivered. Bytes are bytes of content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = TransferProgress)]
 pub struct JobProgress {
     /// Bytes in all; 0 before the files are known.
     pub bytes: u64,

@@ -3,6 +3,7 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_http::JsonError;
+use utoipa::ToSchema;
 
 /// The paths of Hercules' monitor, whose errors are text as its other answers are.
 pub(super) const TEXT_PATHS: [&str; 5] = ["/submit", "/status", "/cancel", "/stat", "/server"];
@@ -25,8 +26,19 @@ impl IntoResponse for TextError {
     }
 }
 
+/// A line of text: all that the monitor's plug-in reads of it.
+#[derive(Debug, ToSchema)]
+#[schema(max_length = 99)]
+pub(super) struct Line(pub String);
+
+impl IntoResponse for Line {
+    fn into_response(self) -> Response {
+        text(StatusCode::OK, self.0)
+    }
+}
+
 /// Text as it is.
-pub(super) fn text(status: StatusCode, text: String) -> Response {
+fn text(status: StatusCode, text: String) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     (status, kind, text).into_response()
 }

@@ -5,10 +5,10 @@
 
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
-use axum::response::Response;
 
-use super::answer::{self, TextError};
+use super::answer::{Line, TextError};
 use super::caller::Requester;
+use super::describe::{TextNotStored, TextRefused};
 use crate::job::{FailureKind, Job, JobId, JobState};
 use crate::service::{NewJob, RequestError, Service};
 use crate::users::PlaceError;
@@ -24,16 +24,27 @@ fn bad(what: &str) -> TextError {
     TextError(StatusCode::BAD_REQUEST, what.to_owned())
 }
 
-fn ok(text: String) -> Response {
-    answer::text(StatusCode::OK, text)
-}
-
-/// `/submit?file=PATH&dest=ADDR&destfile=PATH[&payloadlen=N][&priority=N]`: `OK ID`.
+/// Submit a transfer: `OK ID`
+#[utoipa::path(
+    get, path = "/submit",
+    params(
+        ("file" = String, Query, example = "run.bin", description = "The source."),
+        ("dest" = String, Query, example = "1-ff00:0:111,10.0.2.1:31000", description = "The server."),
+        ("destfile" = String, Query, example = "run", description = "The name there, below the server's folder."),
+        ("payloadlen" = Option<i64>, Query, minimum = -9223372036854775808i64, maximum = 9223372036854775807i64, description = "Changes nothing."),
+        ("priority" = Option<i8>, Query, minimum = -128, maximum = 127, description = "Its priority."),
+    ),
+    responses(
+        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        TextRefused,
+        (status = 503, response = TextNotStored),
+    ),
+)]
 pub(super) async fn submit(
     State(service): State<Service>,
     Requester(user): Requester,
     RawQuery(query): RawQuery,
-) -> Result<Response, TextError> {
+) -> Result<Line, TextError> {
     let of = |name| parameter(query.as_deref(), name);
     let (Some(source), Some(server), Some(destination)) = (of("file"), of("dest"), of("destfile"))
     else {
@@ -54,54 +65,93 @@ pub(super) async fn submit(
         priority,
     };
     let job = service.submit(&user, new).await.map_err(failed)?;
-    Ok(ok(format!("OK {}\n", job.id)))
+    Ok(Line(format!("OK {}\n", job.id)))
 }
 
-/// `/status?id=ID`: `OK STATUS STATE ERROR SECONDS BYTES`.
+/// A transfer: `OK STATUS STATE ERROR SECONDS BYTES`
+#[utoipa::path(
+    get, path = "/status",
+    params(
+        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1, description = "The transfer."),
+    ),
+    responses(
+        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        TextRefused,
+    ),
+)]
 pub(super) async fn status(
     State(service): State<Service>,
     Requester(user): Requester,
     RawQuery(query): RawQuery,
-) -> Result<Response, TextError> {
+) -> Result<Line, TextError> {
     let id = id(query.as_deref())?;
     let job = service.job(&user, id).await.map_err(failed)?;
-    Ok(ok(status_line(&job, service.now())))
+    Ok(Line(status_line(&job, service.now())))
 }
 
-/// `/cancel?id=ID`: `OK`.
+/// Cancel a transfer: `OK`
+#[utoipa::path(
+    get, path = "/cancel",
+    params(
+        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1, description = "The transfer."),
+    ),
+    responses(
+        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        TextRefused,
+        (status = 503, response = TextNotStored),
+    ),
+)]
 pub(super) async fn cancel(
     State(service): State<Service>,
     Requester(user): Requester,
     RawQuery(query): RawQuery,
-) -> Result<Response, TextError> {
+) -> Result<Line, TextError> {
     match service.cancel(&user, id(query.as_deref())?).await {
         // What has ended needs no cancelling.
-        Ok(_) | Err(RequestError::Ended(_)) => Ok(ok("OK\n".to_owned())),
+        Ok(_) | Err(RequestError::Ended(_)) => Ok(Line("OK\n".to_owned())),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// `/stat?file=PATH`: `OK EXISTS SIZE`.
+/// A file: `OK EXISTS SIZE`
+#[utoipa::path(
+    get, path = "/stat",
+    params(
+        ("file" = String, Query, example = "run.bin", description = "The file."),
+    ),
+    responses(
+        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        TextRefused,
+    ),
+)]
 pub(super) async fn stat(
     State(service): State<Service>,
     Requester(user): Requester,
     RawQuery(query): RawQuery,
-) -> Result<Response, TextError> {
+) -> Result<Line, TextError> {
     let file = parameter(query.as_deref(), "file");
     let file = file.ok_or_else(|| bad("missing parameter\n"))?;
     match service.size(&user, &file).await {
-        Ok(Some(size)) => Ok(ok(format!("OK 1 {size}\n"))),
-        Ok(None) => Ok(ok("OK 0 0\n".to_owned())),
+        Ok(Some(size)) => Ok(Line(format!("OK 1 {size}\n"))),
+        Ok(None) => Ok(Line("OK 0 0\n".to_owned())),
         Err(PlaceError::Special(_)) => Err(bad("File is not a regular file or directory\n")),
         Err(_) => Err(bad("err\n")),
     }
 }
 
-/// `/server`: `OK ADDR`, without a line break, as the monitor answers.
+/// Where others send to: `OK ADDR`, without a line break, as the monitor answers
+#[utoipa::path(
+    get, path = "/server",
+    responses(
+        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        TextRefused,
+        (status = 404, description = "Nothing is received here", body = Line, content_type = "text/plain"),
+    ),
+)]
 pub(super) async fn server(
     State(service): State<Service>,
     Requester(_): Requester,
-) -> Result<Response, TextError> {
+) -> Result<Line, TextError> {
     let nothing = || {
         TextError(
             StatusCode::NOT_FOUND,
@@ -109,7 +159,7 @@ pub(super) async fn server(
         )
     };
     let receive = service.receive().ok_or_else(nothing)?;
-    Ok(ok(format!("OK {}", receive.address)))
+    Ok(Line(format!("OK {}", receive.address)))
 }
 
 fn id(query: Option<&str>) -> Result<JobId, TextError> {

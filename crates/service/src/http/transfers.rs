@@ -5,12 +5,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use hawser_endhost::ScionAddr;
+use hawser_http::describe::{BadRequest, ErrorBody, Forbidden, NotFound, NotStored, ReadsBody};
 use hawser_http::{JsonError, json, prometheus, read_json};
-use serde::Deserialize;
-use serde_json::json as value;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::caller::Requester;
-use crate::job::JobId;
+use super::describe::{OfTransfer, Page, Refused};
+use crate::job::{Job, JobId};
 use crate::queue::SubmitError;
 use crate::service::{NewJob, RequestError, Service};
 use crate::text;
@@ -20,23 +22,42 @@ use crate::users::PlaceError;
 const MAX_BODY: usize = 64 * 1024;
 
 /// The body of a submission.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Submit {
+#[schema(as = NewTransfer)]
+pub(super) struct Submit {
+    /// A file or folder, absolute below one of the user's folders, or relative to the first.
+    #[schema(min_length = 1, examples("run.bin"))]
     source: String,
+    /// The address that the other site prints, as `1-ff00:0:111,10.0.2.1:31000`; the host may be an
+    /// IPv6 address in brackets.
     #[serde(deserialize_with = "text::deserialize")]
+    #[schema(value_type = String, examples("1-ff00:0:111,10.0.2.1:31000"))]
     server: ScionAddr,
+    /// The name there, below that server's folder, without `/` before it; without one, or with `/` at
+    /// its end, the name that it has here.
     #[serde(default)]
     destination: String,
+    /// Transfers of higher priority run first; at most what the user may give.
     #[serde(default)]
+    #[schema(minimum = -128, maximum = 127)]
     priority: i8,
 }
 
 /// The body of a change.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Change {
+#[schema(as = TransferChange)]
+pub(super) struct Change {
+    /// Transfers of higher priority run first; at most what the user may give.
+    #[schema(minimum = -128, maximum = 127)]
     priority: i8,
+}
+
+/// The answer with several transfers.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Transfers {
+    transfers: Vec<Job>,
 }
 
 fn refused(reason: RequestError) -> JsonError {
@@ -68,13 +89,29 @@ fn id(text: &str) -> Result<JobId, JsonError> {
     text.parse().map(JobId).map_err(unknown)
 }
 
-/// `GET /transfers`
+/// The user's transfers; of an admin, all
+#[utoipa::path(
+    get, path = "/transfers", operation_id = "list_transfers",
+    responses((status = 200, description = "They", body = Transfers), Refused),
+)]
 pub(super) async fn list(State(service): State<Service>, Requester(user): Requester) -> Response {
-    let jobs = service.jobs(&user).await;
-    json(StatusCode::OK, &value!({ "transfers": jobs }))
+    let transfers = service.jobs(&user).await;
+    json(StatusCode::OK, &Transfers { transfers })
 }
 
-/// `POST /transfers`
+/// Submit a transfer
+#[utoipa::path(
+    post, path = "/transfers", operation_id = "submit_transfer",
+    request_body = Submit,
+    responses(
+        (status = 201, description = "The transfer: it is on disk", body = Job),
+        Refused,
+        ReadsBody,
+        (status = 403, response = Forbidden),
+        (status = 429, description = "As many transfers of the user wait as are allowed; or too many wrong tokens from this address", body = ErrorBody),
+        (status = 503, response = NotStored),
+    ),
+)]
 pub(super) async fn submit(
     State(service): State<Service>,
     Requester(user): Requester,
@@ -91,7 +128,16 @@ pub(super) async fn submit(
     Ok(json(StatusCode::CREATED, &job))
 }
 
-/// `GET /transfers/ID`
+/// A transfer
+#[utoipa::path(
+    get, path = "/transfers/{id}", operation_id = "show_transfer", params(OfTransfer),
+    responses(
+        (status = 200, description = "The transfer", body = Job),
+        Refused,
+        (status = 400, response = BadRequest),
+        (status = 404, response = NotFound),
+    ),
+)]
 pub(super) async fn show(
     State(service): State<Service>,
     Requester(user): Requester,
@@ -101,7 +147,20 @@ pub(super) async fn show(
     Ok(json(StatusCode::OK, &job))
 }
 
-/// `PATCH /transfers/ID`
+/// Give a transfer another priority
+#[utoipa::path(
+    patch, path = "/transfers/{id}", operation_id = "change_transfer", params(OfTransfer),
+    request_body = Change,
+    responses(
+        (status = 200, description = "The transfer", body = Job),
+        Refused,
+        ReadsBody,
+        (status = 403, response = Forbidden),
+        (status = 404, response = NotFound),
+        (status = 409, description = "It has ended", body = ErrorBody),
+        (status = 503, response = NotStored),
+    ),
+)]
 pub(super) async fn change(
     State(service): State<Service>,
     Requester(user): Requester,
@@ -113,7 +172,18 @@ pub(super) async fn change(
     Ok(json(StatusCode::OK, &changed.map_err(refused)?))
 }
 
-/// `DELETE /transfers/ID`
+/// Cancel a transfer
+#[utoipa::path(
+    delete, path = "/transfers/{id}", operation_id = "cancel_transfer", params(OfTransfer),
+    responses(
+        (status = 200, description = "The transfer", body = Job),
+        Refused,
+        (status = 400, response = BadRequest),
+        (status = 404, response = NotFound),
+        (status = 409, description = "It has ended", body = ErrorBody),
+        (status = 503, response = NotStored),
+    ),
+)]
 pub(super) async fn cancel(
     State(service): State<Service>,
     Requester(user): Requester,
@@ -123,7 +193,14 @@ pub(super) async fn cancel(
     Ok(json(StatusCode::OK, &job))
 }
 
-/// `GET /metrics`
+/// Counters and gauges for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", security(),
+    responses(
+        (status = 200, description = "hawser_service_...", body = String, content_type = "text/plain"),
+        (status = 403, response = Page),
+    ),
+)]
 pub(super) async fn metrics(State(service): State<Service>) -> Response {
     prometheus(service.metrics().await)
 }
