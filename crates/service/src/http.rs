@@ -21,6 +21,9 @@ use utoipa_axum::routes;
 use self::caller::Caller;
 use crate::service::Service;
 
+/// What the paths of the JSON API begin with.
+const PREFIX: &str = "/api/v1";
+
 /// A socket on which the API is served.
 pub struct Listener {
     inner: hawser_http::Listener,
@@ -79,7 +82,7 @@ impl Listener {
     }
 }
 
-/// The JSON API, and what is read beside it.
+/// The JSON API, below [`PREFIX`].
 fn json_api() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(describe::description))
@@ -89,7 +92,6 @@ fn json_api() -> OpenApiRouter<Service> {
             transfers::change,
             transfers::cancel
         ))
-        .routes(routes!(transfers::metrics))
 }
 
 /// A handler for any method of its path.
@@ -112,15 +114,21 @@ fn text_api() -> OpenApiRouter<Service> {
 /// All routes with their descriptions.
 fn api() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(describe::Shared::openapi())
-        .merge(json_api().layer(from_fn(json_errors)))
+        .nest(PREFIX, json_api())
+        .routes(routes!(transfers::metrics))
+        .layer(from_fn(json_errors))
         // Its errors are text, as its other answers are.
         .merge(text_api())
 }
 
-/// Which function answers what.
+/// Which function answers what. The JSON API is also where it was before it got its prefix.
 fn router(service: Service) -> Router {
     let (router, _) = api().split_for_parts();
-    router.fallback(nothing).with_state(service)
+    let (without_prefix, _) = json_api().split_for_parts();
+    router
+        .merge(without_prefix.layer(from_fn(json_errors)))
+        .fallback(nothing)
+        .with_state(service)
 }
 
 #[cfg(test)]

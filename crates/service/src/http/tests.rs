@@ -146,10 +146,14 @@ async fn each_path_has_the_described_methods_and_no_others() {
         for method in ["get", "post", "put", "patch", "delete"] {
             let is_described = operations.contains(&(path, method)) || TEXT_PATHS.contains(&path);
             let method = method.to_uppercase();
-            let first = format!("{method} {}", path.replace("{id}", "1"));
-            let (status, body) = api.ask(&first, "", "").await;
-            let expected: &[u16] = if is_described { &[200, 401] } else { &[405] };
-            assert!(expected.contains(&status), "{first}: {status} {body}");
+            let path = path.replace("{id}", "1");
+            // The JSON API also without its prefix.
+            for path in [&*path, path.strip_prefix(PREFIX).unwrap_or(&path)] {
+                let first = format!("{method} {path}");
+                let (status, body) = api.ask(&first, "", "").await;
+                let expected: &[u16] = if is_described { &[200, 401] } else { &[405] };
+                assert!(expected.contains(&status), "{first}: {status} {body}");
+            }
         }
     }
 }
@@ -170,16 +174,16 @@ async fn all_errors_of_the_json_api_are_json_that_names_the_field() {
         (status, value["error"].as_str().unwrap().to_owned())
     };
     for (first, status) in [
-        ("PUT /transfers", 405),
-        ("POST /transfers/1", 405),
+        ("PUT /api/v1/transfers", 405),
+        ("POST /api/v1/transfers/1", 405),
         ("DELETE /metrics", 405),
-        ("GET /transfers/%ff", 400),
-        ("GET /transfers/none", 404),
-        ("GET /nothing", 404),
+        ("GET /api/v1/transfers/%ff", 400),
+        ("GET /api/v1/transfers/none", 404),
+        ("GET /api/v1/nothing", 404),
     ] {
         assert_eq!(error(first, "").await.0, status, "{first}");
     }
-    let method = api.alice("PUT /transfers", "").await;
+    let method = api.alice("PUT /api/v1/transfers", "").await;
     assert!(method.1.contains("does not have this method"), "{method:?}");
     let server = "\"server\":\"1-ff00:0:111,10.0.2.1:31000\"";
     for (body, words) in [
@@ -210,20 +214,22 @@ async fn all_errors_of_the_json_api_are_json_that_names_the_field() {
             "destination: \"/b\" is absolute: write it relative to the server's folder",
         ),
     ] {
-        let (status, text) = error("POST /transfers", &body).await;
+        let (status, text) = error("POST /api/v1/transfers", &body).await;
         assert_eq!(status, 400, "{body}: {text}");
         assert!(text.contains(words), "{body}: {text}");
         assert!(!text.contains("struct"), "{body}: {text}");
     }
     for list in ["[\"a\",\"1-ff00:0:111,10.0.2.1:31000\"]", "[]"] {
-        let (status, text) = error("POST /transfers", list).await;
+        let (status, text) = error("POST /api/v1/transfers", list).await;
         assert_eq!(status, 400, "{list}: {text}");
         assert!(text.contains("not a list"), "{list}: {text}");
     }
     let large = "x".repeat(70_000);
-    assert_eq!(error("POST /transfers", &large).await.0, 413);
+    assert_eq!(error("POST /api/v1/transfers", &large).await.0, 413);
     // What a web page asks, too.
-    let page = api.ask("GET /transfers", "Origin: http://a\r\n", "").await;
+    let page = api
+        .ask("GET /api/v1/transfers", "Origin: http://a\r\n", "")
+        .await;
     assert_eq!(
         page,
         (
@@ -265,14 +271,14 @@ async fn a_token_that_is_revoked_is_refused_from_then_on() {
     })
     .await;
     assert_eq!(ask(&mut stream).await, "HTTP/1.1 401");
-    assert_eq!(api.alice("GET /transfers", "").await.0, 401);
+    assert_eq!(api.alice("GET /api/v1/transfers", "").await.0, 401);
     // And who needed none.
-    assert_eq!(api.ask("GET /transfers", "", "").await.0, 200);
+    assert_eq!(api.ask("GET /api/v1/transfers", "", "").await.0, 200);
     configure(&api, |config| {
         config.http.as_mut().unwrap().anonymous = None
     })
     .await;
-    assert_eq!(api.ask("GET /transfers", "", "").await.0, 401);
+    assert_eq!(api.ask("GET /api/v1/transfers", "", "").await.0, 401);
 }
 
 const DEST: &str = "dest=1-ff00:0:111,[10.0.2.1]:31000";
@@ -364,12 +370,14 @@ async fn the_monitors_questions_get_its_answers() {
 async fn transfers_are_submitted_listed_changed_and_cancelled_as_json() {
     let api = Api::start(Ends::Never, None).await;
     let body = r#"{"source": "a", "server": "1-ff00:0:111,10.0.2.1:31000", "destination": "x/"}"#;
-    let (status, job) = api.json("POST /transfers", body).await;
+    let (status, job) = api.json("POST /api/v1/transfers", body).await;
     assert_eq!(status, 201, "{job}");
     assert_eq!(job["id"], 1);
     assert_eq!(job["state"], "queued");
     assert_eq!(job["destination"], "x/a");
-    let (status, error) = api.json("PATCH /transfers/1", r#"{"priority": 1}"#).await;
+    let (status, error) = api
+        .json("PATCH /api/v1/transfers/1", r#"{"priority": 1}"#)
+        .await;
     assert_eq!(
         (status, &error["error"]),
         (
@@ -377,50 +385,60 @@ async fn transfers_are_submitted_listed_changed_and_cancelled_as_json() {
             &"priority 1 is above 0, the highest that is allowed".into()
         )
     );
-    let (status, job) = api.json("PATCH /transfers/1", r#"{"priority": -2}"#).await;
+    let (status, job) = api
+        .json("PATCH /api/v1/transfers/1", r#"{"priority": -2}"#)
+        .await;
     assert_eq!((status, &job["priority"]), (200, &(-2).into()));
-    let (_, list) = api.json("GET /transfers", "").await;
+    let (_, list) = api.json("GET /api/v1/transfers", "").await;
     assert_eq!(list["transfers"].as_array().unwrap().len(), 1);
     assert_eq!(list["transfers"][0], job);
     for (request, body, expected) in [
-        ("GET /transfers/2", "", 404),
-        ("GET /transfers/x", "", 404),
-        ("GET /transfers/-1", "", 404),
-        ("GET /nothing", "", 404),
-        ("POST /transfers", "", 400),
-        ("POST /transfers", r#"{"source": "a"}"#, 400),
+        ("GET /api/v1/transfers/2", "", 404),
+        ("GET /api/v1/transfers/x", "", 404),
+        ("GET /api/v1/transfers/-1", "", 404),
+        ("GET /api/v1/nothing", "", 404),
+        ("POST /api/v1/transfers", "", 400),
+        ("POST /api/v1/transfers", r#"{"source": "a"}"#, 400),
         (
-            "POST /transfers",
+            "POST /api/v1/transfers",
             r#"{"source": "a", "server": "there"}"#,
             400,
         ),
-        ("POST /transfers", &body.replace("source", "sauce"), 400),
-        ("POST /transfers", &body.replace("\"a\"", "\"absent\""), 400),
         (
-            "POST /transfers",
+            "POST /api/v1/transfers",
+            &body.replace("source", "sauce"),
+            400,
+        ),
+        (
+            "POST /api/v1/transfers",
+            &body.replace("\"a\"", "\"absent\""),
+            400,
+        ),
+        (
+            "POST /api/v1/transfers",
             &body.replace("\"a\"", "\"/etc/passwd\""),
             403,
         ),
-        ("POST /transfers", &body.replace("x/", "../x"), 400),
+        ("POST /api/v1/transfers", &body.replace("x/", "../x"), 400),
     ] {
         let (status, error) = api.json(request, body).await;
         assert_eq!(status, expected, "{request} {body}: {error}");
         assert!(error["error"].is_string(), "{error}");
     }
     let huge = format!("{body}{}", " ".repeat(70_000));
-    assert_eq!(api.json("POST /transfers", &huge).await.0, 413);
+    assert_eq!(api.json("POST /api/v1/transfers", &huge).await.0, 413);
     let bob = "Authorization: Bearer bob\r\n";
-    assert_eq!(api.ask("GET /transfers/1", bob, "").await.0, 404);
-    assert_eq!(api.ask("DELETE /transfers/1", bob, "").await.0, 404);
-    let (_, list) = api.ask("GET /transfers", bob, "").await;
+    assert_eq!(api.ask("GET /api/v1/transfers/1", bob, "").await.0, 404);
+    assert_eq!(api.ask("DELETE /api/v1/transfers/1", bob, "").await.0, 404);
+    let (_, list) = api.ask("GET /api/v1/transfers", bob, "").await;
     assert_eq!(list, "{\"transfers\":[]}\n");
-    let (status, job) = api.json("DELETE /transfers/1", "").await;
+    let (status, job) = api.json("DELETE /api/v1/transfers/1", "").await;
     assert_eq!((status, &job["state"]), (200, &"cancelled".into()));
-    assert_eq!(api.json("DELETE /transfers/1", "").await.0, 409);
+    assert_eq!(api.json("DELETE /api/v1/transfers/1", "").await.0, 409);
     for _ in 0..3 {
-        assert_eq!(api.json("POST /transfers", body).await.0, 201);
+        assert_eq!(api.json("POST /api/v1/transfers", body).await.0, 201);
     }
-    let (status, error) = api.json("POST /transfers", body).await;
+    let (status, error) = api.json("POST /api/v1/transfers", body).await;
     assert_eq!(status, 429, "{error}");
     let (status, metrics) = api.ask("GET /metrics", "", "").await;
     assert_eq!(status, 200);
@@ -445,7 +463,7 @@ async fn strangers_and_web_pages_are_refused() {
         let (status, body) = api.ask("GET /stat?file=a", head, "").await;
         assert_eq!(status, 401, "{body}");
         assert!(body.ends_with('\n') && body.len() <= PLUGIN_READS);
-        let (status, body) = api.ask("GET /transfers", head, "").await;
+        let (status, body) = api.ask("GET /api/v1/transfers", head, "").await;
         assert!(status == 401 && body.starts_with("{\"error\":"), "{body}");
     }
     let token = format!("Authorization: Bearer {TOKEN}\r\n");
@@ -492,12 +510,12 @@ async fn wrong_tokens_wait_and_valid_ones_do_not() {
     let api = Api::start(Ends::Never, None).await;
     let wrong = async || {
         let head = "Authorization: Bearer wrong\r\n";
-        api.ask("GET /transfers", head, "").await.0
+        api.ask("GET /api/v1/transfers", head, "").await.0
     };
     for _ in 0..10 {
         assert_eq!(wrong().await, 401);
     }
     assert_eq!(wrong().await, 429);
     // Others behind the same address have done nothing wrong.
-    assert_eq!(api.alice("GET /transfers", "").await.0, 200);
+    assert_eq!(api.alice("GET /api/v1/transfers", "").await.0, 200);
 }
