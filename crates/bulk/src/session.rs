@@ -6,6 +6,7 @@ mod messages;
 mod orders;
 mod part;
 mod presence;
+mod ranges;
 mod sink;
 mod skips;
 mod source;

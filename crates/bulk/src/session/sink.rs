@@ -10,11 +10,9 @@ use hawser_store::StoreError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Outcome;
+use super::ranges::{Named, Ranges};
 use super::skips::{self, Skips};
-use super::source::length;
-use super::values::Values;
-use crate::bitmap::Bitmap;
-use crate::content::tree::{self, ChainingValue};
+use crate::content::tree::ChainingValue;
 use crate::content::{
     Existing, Landing, LandingError, LandingOptions, Manifest, ManifestBuilder, Skipped,
 };
@@ -106,17 +104,9 @@ pub(super) struct SinkPart {
     prepared: UnboundedSender<Prepared>,
     landing: Option<Arc<Landing>>,
     verifier: Option<Verifier>,
-    /// Chaining values by range, once verified.
-    values: Values,
-    /// Ranges that were there, whose hash the source has not named yet.
-    there: BTreeMap<u64, ChainingValue>,
-    /// Ranges of zeros that the source does not send.
-    zeroed: Bitmap,
-    /// Ranges that are neither written nor kept.
-    missing: usize,
+    ranges: Ranges,
     completing: bool,
     root: Option<ChainingValue>,
-    progress: Progress,
 }
 
 impl SinkPart {
@@ -148,19 +138,15 @@ impl SinkPart {
             prepared,
             landing: None,
             verifier: None,
-            values: Values::default(),
-            there: BTreeMap::new(),
-            zeroed: Bitmap::default(),
-            missing: 0,
+            ranges: Ranges::default(),
             completing: false,
             root: None,
-            progress: Progress::default(),
         };
         (part, receiver)
     }
 
     pub(super) fn progress(&self) -> Progress {
-        self.progress
+        self.ranges.progress()
     }
 
     /// Whether no more content is to arrive.
@@ -192,9 +178,9 @@ impl SinkPart {
                 if content > MAX_CONTENT {
                     return Err(TransferError::TooLarge(content));
                 }
-                self.progress.total = content;
                 let manifest = Arc::new(manifest);
-                self.progress.files = manifest.entries().len() as u64;
+                self.ranges
+                    .announce(manifest.entries().len() as u64, content);
                 self.manifest = Some(Arc::clone(&manifest));
                 let (destination, options) = (self.destination.clone(), self.options.clone());
                 self.work(move |prepared| {
@@ -292,71 +278,19 @@ impl SinkPart {
     fn zeros(&mut self, first: u64, count: u64) -> Result<(), TransferError> {
         let verifier = self.verifier.as_ref();
         let verifier = verifier.ok_or(TransferError::Protocol("it sent zeros too early"))?;
-        let end = first.checked_add(count);
-        let end = end.filter(|end| *end > first && self.values.has(*end - 1));
-        let end = end.ok_or(TransferError::Protocol(
-            "it names a range that does not exist",
-        ))?;
-        if self.zeroed.has_any(first..end) || self.values.has_any(first..end) {
-            return Err(TransferError::Protocol("it sent a range twice"));
-        }
-        self.zeroed.insert(first..end);
-        let there: Vec<u64> = self
-            .there
-            .range(first..end)
-            .map(|(range, _)| *range)
-            .collect();
-        for range in there {
-            self.there.remove(&range);
-            let length = length(range, self.progress.total);
-            self.progress.verified -= length;
-            self.progress.existing -= length;
-        }
-        verifier.zeros(first..end);
+        verifier.zeros(self.ranges.zeros(first, count)?);
         Ok(())
-    }
-
-    /// Records the value of a range that is done; `false` if it was done before.
-    fn done(&mut self, range: u64, value: ChainingValue) -> bool {
-        if self.values.get(range).is_some() {
-            return false;
-        }
-        self.values.set(range, value);
-        self.missing -= 1;
-        true
     }
 
     /// Records the hash that a range must have.
     fn expect(&mut self, range: u64, value: ChainingValue) -> Result<Outcome, TransferError> {
         let verifier = self.verifier.as_ref();
         let verifier = verifier.ok_or(TransferError::Protocol("it named a hash too early"))?;
-        if !self.values.has(range) {
-            return Err(TransferError::Protocol(
-                "it names a range that does not exist",
-            ));
+        match self.ranges.name(range, value)? {
+            Named::Done => {}
+            Named::Keep => verifier.keep(range),
+            Named::Expect => verifier.expect(range, value),
         }
-        match self.values.get(range) {
-            // A source that reads a range again names its hash again.
-            Some(known) if known == value => return Ok(Outcome::Running),
-            Some(_) => {
-                return Err(TransferError::Protocol(
-                    "it names another hash of a range that was verified",
-                ));
-            }
-            None => {}
-        }
-        if let Some(there) = self.there.remove(&range) {
-            if there == value {
-                self.values.set(range, value);
-                verifier.keep(range);
-                return Ok(Outcome::Running);
-            }
-            // What is there is something else.
-            let length = length(range, self.progress.total);
-            self.progress.verified -= length;
-            self.progress.existing -= length;
-        }
-        verifier.expect(range, value);
         Ok(Outcome::Running)
     }
 
@@ -376,19 +310,13 @@ impl SinkPart {
                     0 => {}
                     count => out.push(SessionMessage::Stripped(count)),
                 }
-                let values = self.values.all().ok_or(TransferError::Mismatch)?;
-                let root = tree::root(&values, self.progress.total);
+                let root = self.ranges.root().ok_or(TransferError::Mismatch)?;
                 self.root = Some(root);
                 out.push(SessionMessage::Done(root));
                 Ok(Outcome::Running)
             }
             Prepared::Landing(landing, there) => {
-                let total = self.progress.total;
-                let count = tree::count(total) as usize;
-                self.values = Values::of(total);
-                self.missing = count;
-                self.progress.existing = there.keys().map(|range| length(*range, total)).sum();
-                self.progress.verified = self.progress.existing;
+                let total = self.progress().total;
                 let (events, receiver) = unbounded_channel();
                 let (session, data) = (self.session, self.data.clone());
                 let verifier = Verifier::start(Arc::clone(&landing), total, session, data, events);
@@ -403,7 +331,7 @@ impl SinkPart {
                 self.skip(landing.take_skipped(), out);
                 have(&there, out);
                 out.push(SessionMessage::Ready);
-                self.there = there;
+                self.ranges.begin(there);
                 self.complete()
             }
         }
@@ -419,7 +347,7 @@ impl SinkPart {
             VerifyEvent::Failed(error) => Err(error.into()),
             VerifyEvent::Panicked => Err(TransferError::Panicked(WRITES)),
             VerifyEvent::Kept => {
-                self.missing -= 1;
+                self.ranges.kept();
                 self.complete()
             }
             VerifyEvent::Mismatch(range) => {
@@ -431,16 +359,13 @@ impl SinkPart {
                 Ok(Outcome::Running)
             }
             VerifyEvent::Zeros(range, value) => {
-                if self.done(range, value) {
-                    self.progress.skipped += length(range, self.progress.total);
-                }
+                self.ranges.zero(range, value);
                 self.complete()
             }
             VerifyEvent::Written(range, value) => {
-                if !self.done(range, value) {
+                if !self.ranges.written(range, value) {
                     return Ok(Outcome::Running);
                 }
-                self.progress.verified += length(range, self.progress.total);
                 match out.last_mut() {
                     Some(SessionMessage::Confirm { first, count }) if *first + *count == range => {
                         *count += 1;
@@ -467,7 +392,7 @@ impl SinkPart {
 
     /// Completes the files once everything is verified, by the source's hashes too.
     fn complete(&mut self) -> Result<Outcome, TransferError> {
-        if self.missing > 0 || self.completing {
+        if !self.ranges.is_complete() || self.completing {
             return Ok(Outcome::Running);
         }
         if let Some(landing) = self.landing.clone() {
@@ -530,7 +455,7 @@ fn have(there: &BTreeMap<u64, ChainingValue>, out: &mut Vec<SessionMessage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::Source;
+    use crate::content::{Source, tree};
     use crate::data::Waiting;
     use crate::memory::Memory;
 
@@ -546,7 +471,7 @@ mod tests {
             let listed = Memory::default().join().listed(peer);
             SinkPart::new(SessionKey(1), data, goal, promised, listed, events)
         };
-        part.progress.total = 10;
+        part.ranges.announce(0, 10);
         let landing = Arc::new(Landing::discard(Arc::clone(content.manifest())));
         let value = tree::chaining_value(0, &[0; 10], 10);
         let there = BTreeMap::from([(0, value)]);
@@ -563,7 +488,7 @@ mod tests {
         assert!(matches!(hash([7; 32]), Err(TransferError::Protocol(_))));
         let kept = verified.as_mut().unwrap().blocking_recv().unwrap();
         assert!(matches!(kept, VerifyEvent::Kept));
-        assert_eq!(part.missing, 1);
+        assert!(!part.ranges.is_complete());
         assert!(verified.unwrap().try_recv().is_err());
     }
 }
