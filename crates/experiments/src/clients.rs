@@ -118,27 +118,19 @@ impl Experiment for Comparison {
 }
 
 fn columns<'a>() -> Columns<Row<'a, Comparison>> {
-    use Format::{Name, Number, Percent, Text};
+    use Format::{Number, Text};
     Columns::<Row<'a, Comparison>>::new()
-        .both("client", "client", Name, |row| row.case.to_string())
+        .case("client")
         .both("version", "version", Text, |row| row.case.version.clone())
         .json("runs", |row| json!(row.series.runs))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("gbit", "Gbit/s", Number(2), |row| {
-            row.series.median(|run| run.gbit)
+        .runs()
+        .median("gbit", "Gbit/s", Number(2), |run| run.gbit)
+        .spread("spread", |run| run.gbit)
+        .median(None, "CPU s/GB: seeder", Number(2), |run| {
+            run.seeder_cpu_per_gb
         })
-        .both("spread", "spread", Percent(1), |row| {
-            row.series.spread(|run| run.gbit)
-        })
-        .text("CPU s/GB: seeder", Number(2), |row| {
-            row.series.median(|run| run.seeder_cpu_per_gb)
-        })
-        .text("leecher", Number(2), |row| {
-            row.series.median(|run| run.leecher_cpu_per_gb)
-        })
-        .both("cpu_per_gb", "all", Number(2), |row| {
-            row.series.median(Run::cpu_per_gb)
-        })
+        .median(None, "leecher", Number(2), |run| run.leecher_cpu_per_gb)
+        .median("cpu_per_gb", "all", Number(2), Run::cpu_per_gb)
 }
 
 #[cfg(test)]

@@ -1,14 +1,25 @@
 //! The papers' experiments and the demo, with their figures.
 //!
-//! Every experiment has the shape of [`shape`]; those of the catalog are declared: a
-//! [`DownloadExperiment`] compares variants: each has a network, seeders, downloads and possibly cross
-//! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
-//! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]) is made. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
-//! [`bad_path`] that on every transfer over two good paths and a bad one,
-//! [`limit`] that on link limits;
-//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead. Nothing here prints: an
-//! observer receives the progress as [`Event`]s.
+//! Every experiment is a [`shape::Experiment`]: places with their beds, cases that take turns, what one
+//! run shows, columns and a figure. [`shape::run`] runs any of them; nothing here prints: an observer
+//! receives the [`shape::Progress`].
+//!
+//! Those of the [`CATALOG`] are [`Downloads`] and declared: a [`DownloadExperiment`] compares variants, of
+//! which each has a network, seeders, downloads and possibly cross traffic. The demo is one of them, and
+//! [`DemoReport`] its result. [`bulk`] has the experiments on bulk transfer, [`mptcp`] that on TCP programs,
+//! [`bad_path`] that on every transfer over two good paths and a bad one, [`limit`] that on link limits;
+//! [`throughput`], [`scale`] and [`clients`] measure speed and its cost instead.
+//!
+//! # Adding an experiment
+//!
+//! One that compares downloads is a function of 15 to 40 lines beside those in `catalog/`, which returns a
+//! [`DownloadExperiment`], and an entry of five lines in [`CATALOG`]. The rest follows from it: help and
+//! completions of `hawser bench`, progress, table, JSON and figure.
+//!
+//! Any other one is a file here with a type that says what is measured, its implementation of
+//! [`shape::Experiment`] and its columns, about 90 lines; a file with its arguments in
+//! `crates/cli/src/cmd/bench/`, about 25 lines; and three lines in `crates/cli/src/cmd/bench.rs`. The test
+//! bed has the network with its hosts, and servers and transfers by every means that others use.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 
@@ -36,7 +47,6 @@ mod samples;
 pub mod scale;
 mod scratch;
 pub mod shape;
-mod stage;
 mod thread;
 pub mod throughput;
 mod transfer;

@@ -10,7 +10,7 @@ mod picture;
 mod plane;
 
 pub(crate) use self::area::{
-    Area, CEILING, COLOURS, Drawn, GREY, PAPER, dashed_sign, sign, svg, text,
+    Area, CEILING, COLOURS, Drawn, GREY, HALF_BAR, PAPER, bar, dashed_sign, range, sign, svg, text,
 };
 use self::figure::{Figure, Line, Point};
 pub(crate) use self::plane::{Plane, deviation};

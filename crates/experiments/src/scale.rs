@@ -9,13 +9,12 @@ use hawser_torrent::CreateOptions;
 use serde_json::json;
 
 pub use self::case::{Axis, Case};
-use crate::bed::NetworkBed;
+use crate::bed::{Carried, TestBed};
 use crate::content::{Content, Load};
 use crate::error::{During, ExperimentError};
 use crate::experiment::select;
 use crate::scratch::Scratch;
 use crate::shape::{Columns, Experiment, Format, Observe, Results, Row, Section, Table};
-use crate::stage::Carried;
 use crate::throughput::{Course, PerGigabyte};
 
 /// Two hosts behind a border router each, with Ethernet's MTU and offloads.
@@ -41,7 +40,7 @@ pub struct Scale {
 
 impl Experiment for Scale {
     type Place = ();
-    type Bed = NetworkBed;
+    type Bed = TestBed;
     type Case = Case;
     type Run = Carried;
 
@@ -64,13 +63,13 @@ impl Experiment for Scale {
         std::iter::once(base).chain(others).collect()
     }
 
-    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<TestBed, ExperimentError> {
         let (network, folder) = (COURSE.network()?, Scratch::create()?);
-        NetworkBed::set(network, "scale", &self.program, !COURSE.offload, folder)
+        TestBed::up(network, "scale", &self.program, !COURSE.offload, folder)
     }
 
     /// Runs the downloads of a case once, with seeders of their own.
-    async fn measure(&self, bed: &NetworkBed, case: &Case) -> Result<Carried, ExperimentError> {
+    async fn measure(&self, bed: &TestBed, case: &Case) -> Result<Carried, ExperimentError> {
         let (from, to) = COURSE.ends()?;
         // Each file exists twice: seeded, and downloaded.
         let folder = Scratch::in_memory(2 * case.bytes)?;
@@ -86,9 +85,7 @@ impl Experiment for Scale {
             let load = Load::new(content, folder.path(), &options, |_, _| {})?;
             let mut seeders = Vec::new();
             for _ in 0..case.peers {
-                let seeder = bed
-                    .stage
-                    .seed(from, &load.torrent, &load.content.path, false);
+                let seeder = bed.seed(from, &load.torrent, &load.content.path, false);
                 seeders.push(seeder.await?);
             }
             ready.push((load, seeders));
@@ -102,7 +99,7 @@ impl Experiment for Scale {
             (to, args, &*load.torrent, &seeders[..])
         });
         let downloads: Vec<_> = downloads.collect();
-        bed.stage.downloads(&downloads, folder.path()).await
+        bed.downloads(&downloads, folder.path()).await
     }
 
     fn summary(&self, run: &Carried) -> String {
@@ -134,7 +131,7 @@ impl Experiment for Scale {
 }
 
 fn columns<'a>() -> Columns<Row<'a, Scale>> {
-    use Format::{Name, Number, Percent, Text};
+    use Format::{Name, Number, Text};
     Columns::<Row<'a, Scale>>::new()
         .json("axis", |row| row.case.axis.map(|axis| axis.to_string()))
         .text("axis", Name, |row| match row.case.axis {
@@ -147,26 +144,18 @@ fn columns<'a>() -> Columns<Row<'a, Scale>> {
         .json("torrents", |row| row.case.torrents)
         .json("bytes", |row| row.case.bytes)
         .json("piece", |row| row.case.piece)
-        .json("runs_gbit", |row| row.series.values(Carried::gbit))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("gbit", "Gbit/s", Number(2), |row| {
-            row.series.median(Carried::gbit)
-        })
+        .values("runs_gbit", Carried::gbit)
+        .runs()
+        .median("gbit", "Gbit/s", Number(2), Carried::gbit)
         .json("cpu_per_gb", |row| json!(PerGigabyte::of(&row.series.runs)))
-        .text("CPU s/GB: seeder", Number(2), |row| {
-            row.series.median(|run| run.per_gb(run.sender))
+        .median(None, "CPU s/GB: seeder", Number(2), |run| {
+            run.per_gb(run.sender)
         })
-        .text("leecher", Number(2), |row| {
-            row.series.median(|run| run.per_gb(run.receiver))
+        .median(None, "leecher", Number(2), |run| run.per_gb(run.receiver))
+        .median(None, "routers", Number(2), |run| {
+            run.per_gb(run.routers.iter().sum())
         })
-        .text("routers", Number(2), |row| {
-            row.series
-                .median(|run| run.per_gb(run.routers.iter().sum()))
-        })
-        .both("cpu_spread", "spread", Percent(1), |row| {
-            row.series
-                .spread(|run| run.per_gb(run.sender + run.receiver))
-        })
+        .spread("cpu_spread", |run| run.per_gb(run.sender + run.receiver))
         .both("ratio", "ratio", Number(2), ratio)
         .json("flat", is_flat)
         .text("", Text, |row| match is_flat(row) {

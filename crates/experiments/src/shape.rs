@@ -8,6 +8,7 @@
 
 mod bench;
 mod choice;
+mod columns;
 mod results;
 mod table;
 
@@ -18,8 +19,9 @@ pub use self::bench::{Bench, Figure, Figures, Outcome};
 pub(crate) use self::choice::assert_named;
 pub(crate) use self::choice::choices;
 pub use self::choice::{Choice, choice};
+pub use self::columns::{Columns, Format};
 pub use self::results::{Cases, Results, Row, Series};
-pub use self::table::{Columns, Format, Section, Table};
+pub use self::table::{Section, Table};
 use crate::error::ExperimentError;
 
 /// An experiment.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use hawser_lab::LinkChange;
 use hawser_path::Interface;
 
+use crate::bed::TestBed;
 use crate::error::ExperimentError;
 use crate::shape::Choice;
-use crate::stage::Stage;
 
 /// The delay that a far path has more than the others, in each direction.
 const FAR: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ impl Condition {
     /// Puts a link with this delay into this condition. `receiving` is its end at the receiver.
     pub(super) fn apply(
         self,
-        stage: &Stage,
+        bed: &TestBed,
         receiving: Interface,
         delay: Duration,
     ) -> Result<(), ExperimentError> {
@@ -52,17 +52,17 @@ impl Condition {
         match self {
             Self::Loss(percent) => {
                 let loss = Some(f64::from(percent) / 100.0);
-                stage.set_link(receiving, &LinkChange { loss, ..none })
+                bed.set_link(receiving, &LinkChange { loss, ..none })
             }
             Self::Far => {
                 let delay = Some(delay + FAR);
-                stage.set_link(receiving, &LinkChange { delay, ..none })
+                bed.set_link(receiving, &LinkChange { delay, ..none })
             }
             // It changes during the transfer.
             Self::Flap => Ok(()),
             Self::Asymmetric => {
                 let rate = Some(Some(SLOW));
-                stage.set_link_from(receiving, &LinkChange { rate, ..none })
+                bed.set_link_from(receiving, &LinkChange { rate, ..none })
             }
         }
     }

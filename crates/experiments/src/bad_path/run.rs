@@ -15,9 +15,9 @@ use serde_json::json;
 use super::condition::{Condition, FLAP};
 use super::facts::Facts;
 use super::transfer::Transfer;
-use crate::bed::NetworkBed;
+use crate::bed::{Shared, ShimPair, TestBed};
 use crate::content::{Content, Load};
-use crate::error::{During, ExperimentError};
+use crate::error::ExperimentError;
 use crate::experiment::isd_as;
 use crate::network::{LinkSpec, parallel};
 use crate::samples::Samples;
@@ -25,7 +25,6 @@ use crate::scratch::Scratch;
 use crate::shape::{
     Columns, Experiment, Format, Observe, OnFailure, Results, Row, Section, Series, Table,
 };
-use crate::stage::{ShimPair, Stage};
 
 /// Delay of the links in each direction.
 const DELAY: Duration = Duration::from_millis(5);
@@ -82,7 +81,7 @@ impl fmt::Display for Case {
 impl Experiment for BadPath {
     type Place = ();
     /// What is downloaded, if anything is.
-    type Bed = NetworkBed<Option<Load>>;
+    type Bed = Shared<Option<Load>>;
     type Case = Case;
     type Run = Facts;
 
@@ -112,7 +111,7 @@ impl Experiment for BadPath {
         let network = parallel(&[link; PATHS as usize])?;
         // The file, and its copy.
         let folder = Scratch::in_memory(2 * self.bytes())?;
-        let bed = NetworkBed::set(network, "bad-path", &self.program, false, folder)?;
+        let bed = TestBed::up(network, "bad-path", &self.program, false, folder)?;
         let load = self.load(bed.folder())?;
         Ok(bed.with(load))
     }
@@ -120,8 +119,7 @@ impl Experiment for BadPath {
     async fn measure(&self, bed: &Self::Bed, case: &Case) -> Result<Facts, ExperimentError> {
         let runner = Runner {
             bad_path: self,
-            stage: &bed.stage,
-            folder: bed.folder(),
+            bed,
             load: bed.servers.as_ref(),
             sender: isd_as("1-ff00:0:111")?,
             receiver: isd_as("1-ff00:0:110")?,
@@ -170,18 +168,14 @@ impl Experiment for BadPath {
 fn columns<'a>() -> Columns<Row<'a, BadPath>> {
     use Format::{Name, Number};
     Columns::<Row<'a, BadPath>>::new()
-        .both("transfer", "transfer", Name, |row| {
-            row.case.transfer.to_string()
-        })
+        .name("transfer", "transfer", |case| case.transfer)
         .json("condition", |row| {
             row.case.condition.map(|one| one.to_string())
         })
         .text("third path", Name, |row| row.case.third_path())
         .json("runs", |row| json!(row.series.runs))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("mbit", "Mbit/s", Number(1), |row| {
-            row.series.median(|run| run.mbit)
-        })
+        .runs()
+        .median("mbit", "Mbit/s", Number(1), |run| run.mbit)
         .both("ratio", "ratio", Number(2), ratio)
         .both("pause_seconds", "longest pause (s)", Number(2), |row| {
             let pauses = row.series.values(|run| run.pause_seconds);
@@ -220,8 +214,7 @@ impl BadPath {
 /// The network with the hosts at its ends.
 struct Runner<'a> {
     bad_path: &'a BadPath,
-    stage: &'a Stage,
-    folder: &'a Path,
+    bed: &'a TestBed,
     load: Option<&'a Load>,
     sender: IsdAsn,
     receiver: IsdAsn,
@@ -245,13 +238,13 @@ impl Runner<'_> {
             up: Some(condition.is_some()),
             ..LinkChange::default()
         };
-        self.stage.set_link(third, &shape)?;
+        self.bed.set_link(third, &shape)?;
         if let Some(condition) = condition {
-            condition.apply(self.stage, third, DELAY)?;
+            condition.apply(self.bed, third, DELAY)?;
         }
         let changes = async {
             match condition {
-                Some(Condition::Flap) => self.stage.flap(third, FLAP).await,
+                Some(Condition::Flap) => self.bed.flap(third, FLAP).await,
                 _ => Ok(std::future::pending::<Infallible>().await),
             }
         };
@@ -280,29 +273,18 @@ impl Runner<'_> {
     async fn get(&self) -> Result<(Samples, f64), ExperimentError> {
         let load = self.load;
         let load = load.ok_or_else(|| ExperimentError::step("there is nothing to download"))?;
-        let (torrent, content) = (&load.torrent, &load.content);
-        let seeder = self.stage.seed(self.sender, torrent, &content.path, false);
-        let seeder = seeder.await?;
-        let into = tempfile::tempdir_in(self.folder).during("making a folder for the download")?;
-        let report = self
-            .stage
-            .get((self.receiver, &[]), &seeder, torrent, into.path(), false);
-        let report = report.await?;
-        match content.matches(&into.path().join(&report.name))? {
-            true => Ok((Samples::of(&report.samples), report.seconds)),
-            false => Err(ExperimentError::step(
-                "the downloaded file differs from the seeded one",
-            )),
-        }
+        let (torrent, content) = (&load.torrent, &load.content.path);
+        let seeder = self.bed.seed(self.sender, torrent, content, false).await?;
+        let download = self.bed.fetch((self.receiver, &[]), &seeder, load, false);
+        let report = download.await?;
+        Ok((Samples::of(&report.samples), report.seconds))
     }
 
     /// A bulk transfer to its end.
     async fn send(&self) -> Result<(Samples, f64), ExperimentError> {
-        let server = self.stage.receive_bulk(self.receiver, self.folder).await?;
+        let server = self.bed.receive_bulk(self.receiver).await?;
         let size = (self.bad_path.bytes(), PATHS);
-        let report = self
-            .stage
-            .send_bulk(self.sender, &server, size, self.folder);
+        let report = self.bed.send_bulk(self.sender, &server, size);
         let samples = Samples::of(&report.await?.samples);
         let end = samples.end();
         Ok((samples, end))
@@ -310,14 +292,14 @@ impl Runner<'_> {
 
     /// A TCP program that sends for the time of a run.
     async fn through_shim(&self, carrier: &str) -> Result<(Samples, f64), ExperimentError> {
-        let listen = SocketAddr::new(self.stage.address(self.receiver)?, PORT);
+        let listen = SocketAddr::new(self.bed.host(self.receiver)?, PORT);
         let args = ["--any-server", "--carrier", carrier].map(str::to_owned);
         let ends = (self.sender, self.receiver);
-        let shims = self.stage.shims_up(ends, self.folder, &[PORT], args.into());
+        let shims = self.bed.shims_up(ends, &[PORT], args.into());
         let shims = shims.await?;
         let addresses = (listen, Some(SocketAddr::new(ShimPair::MAPPED, PORT)));
         let time = WARM_UP + self.bad_path.time;
-        let sent = self.stage.plain_tcp_to(ends, addresses, time);
+        let sent = self.bed.plain_tcp_to(ends, addresses, time);
         let samples = sent.await?;
         shims.down().await?;
         Ok((samples, time.as_secs_f64()))

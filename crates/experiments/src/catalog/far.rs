@@ -1,10 +1,10 @@
 //! Experiments on congestion control: far paths that lose packets, and rivals from the kernel.
 
 use super::{FIG4, MB, ratio};
+use crate::bed::has_congestion_control;
 use crate::error::ExperimentError;
 use crate::experiment::{DownloadExperiment, Rival, Variant, select};
 use crate::network::{LinkSpec, behind, parallel};
-use crate::stage::has_congestion_control;
 
 /// Rate of the links of [`distance`], in Mbit/s.
 const FAR: f64 = 1000.0;

@@ -2,14 +2,13 @@
 
 use hawser_torrent::CreateOptions;
 
-use crate::bed::NetworkBed;
+use crate::bed::{Server, Shared, TestBed};
 use crate::content::{Content, Load};
 use crate::downloads::Downloads;
 use crate::error::ExperimentError;
 use crate::experiment::{Means, Variant};
 use crate::scratch::Scratch;
 use crate::shape::{Bed, Observe, Progress};
-use crate::stage::Server;
 use crate::thread::watched;
 
 /// The files, and the network if all runs share it.
@@ -70,7 +69,7 @@ impl Bed for DownloadBed {
 }
 
 /// A network with the seeders of a variant.
-pub type Seeded = NetworkBed<Vec<Server>>;
+pub type Seeded = Shared<Vec<Server>>;
 
 /// Brings up the network of a variant and starts its seeders.
 pub async fn seeded(
@@ -81,14 +80,14 @@ pub async fn seeded(
 ) -> Result<Seeded, ExperimentError> {
     let (name, options) = (downloads.experiment.name, &downloads.options);
     let (network, folder) = (variant.network.clone(), Scratch::create()?);
-    let bed = NetworkBed::set(network, name, &options.program, options.no_offload, folder)?;
+    let bed = TestBed::up(network, name, &options.program, options.no_offload, folder)?;
     observe(Progress::Ready("network up"));
     let mut seeders = Vec::new();
     if variant.means != Means::PlainTcp {
         for seeder in &variant.seeders {
             let (torrent, content) = (&load.torrent, &load.content.path);
             let over_ip = variant.means == Means::TorrentOverIp;
-            let seeding = bed.stage.seed(*seeder, torrent, content, over_ip);
+            let seeding = bed.seed(*seeder, torrent, content, over_ip);
             let seeder = seeding.await?;
             let ready = format!("seeding at {}", seeder.address());
             observe(Progress::Ready(&ready));

@@ -6,12 +6,12 @@ use futures_util::future::try_join_all;
 
 use super::Downloads;
 use super::bed::Seeded;
+use crate::bed::{Flows, Server, TestBed};
 use crate::ceiling::{PathCost, ceiling};
 use crate::content::Load;
-use crate::error::{During, ExperimentError};
-use crate::experiment::{Download, DownloadExperiment, Means, Rival, Variant, Window};
+use crate::error::ExperimentError;
+use crate::experiment::{DownloadExperiment, Means, Rival, Variant, Window};
 use crate::samples::Samples;
-use crate::stage::{Flows, Server, Stage};
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Second of a download before which it is still starting up.
@@ -52,9 +52,9 @@ pub(super) async fn run(
     variant: &Variant,
     load: &Load,
 ) -> Result<Run, ExperimentError> {
-    let (experiment, stage) = (&downloads.experiment, &bed.stage);
+    let experiment = &downloads.experiment;
     if variant.means == Means::PlainTcp {
-        return plain_tcp(stage, variant).await;
+        return plain_tcp(bed, variant).await;
     }
     let window = experiment.window;
     let cross = window.iter().flat_map(|window| {
@@ -62,7 +62,7 @@ pub(super) async fn run(
         sources.map(move |&(interface, rate)| async move {
             tokio::time::sleep(Duration::from_secs_f64(window.from)).await;
             let time = Duration::from_secs_f64(window.to - window.from);
-            stage.cross_traffic(interface, rate, time).await
+            bed.cross_traffic(interface, rate, time).await
         })
     });
     let mut ready = None;
@@ -74,14 +74,14 @@ pub(super) async fn run(
             seconds: rival.window().to + rival.lead,
             port: Flows::PORT,
         };
-        ready = Some(stage.prepare_tcp(&flows).await?);
+        ready = Some(bed.prepare_tcp(&flows).await?);
     }
     let lead = variant.rival.map_or(0.0, |rival| rival.lead);
     let after = |seconds: f64| tokio::time::sleep(Duration::from_secs_f64(seconds.max(0.0)));
     let rival = async {
         after(-lead).await;
         match ready {
-            Some(ready) => stage.run_tcp(ready).await.map(Some),
+            Some(ready) => bed.run_tcp(ready).await.map(Some),
             None => Ok(None),
         }
     };
@@ -89,7 +89,13 @@ pub(super) async fn run(
     let fetched = async {
         after(lead).await;
         let downloads = variant.downloads.iter();
-        try_join_all(downloads.map(|one| fetch(bed, one, load, show))).await
+        let fetched = downloads.map(|one| async move {
+            let seeder = bed.servers.get(one.seeder);
+            let seeder = seeder.ok_or_else(|| ExperimentError::step("there is no seeder"))?;
+            bed.fetch((one.isd_as, &one.args), seeder, load, show).await
+        });
+        let named = |error| ExperimentError::step(format!("{}: {error}", variant.name));
+        try_join_all(fetched).await.map_err(named)
     };
     let (reports, rival, _) = tokio::try_join!(fetched, rival, try_join_all(cross))?;
     let mut run = measure(experiment, variant, reports)?;
@@ -106,38 +112,16 @@ pub(super) async fn run(
 }
 
 /// Measures plain TCP between the ends of a variant.
-async fn plain_tcp(stage: &Stage, variant: &Variant) -> Result<Run, ExperimentError> {
+async fn plain_tcp(bed: &TestBed, variant: &Variant) -> Result<Run, ExperimentError> {
     let ends = variant.ends();
     let (from, to) = ends.ok_or_else(|| ExperimentError::step("there is no download"))?;
-    let carried = stage.iperf3(from, to, PLAIN_TCP_TIME).await?;
+    let carried = bed.iperf3(from, to, PLAIN_TCP_TIME).await?;
     Ok(Run {
         bytes: carried.bytes,
         seconds: carried.seconds,
         goodput_mbit: carried.gbit() * 1e3,
         ..Run::default()
     })
-}
-
-/// Downloads, and compares the file with the seeded one.
-async fn fetch(
-    bed: &Seeded,
-    download: &Download,
-    load: &Load,
-    show: bool,
-) -> Result<TransferReport, ExperimentError> {
-    let into = tempfile::tempdir_in(bed.folder()).during("making a folder for the download")?;
-    let seeder = bed.servers.get(download.seeder);
-    let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
-    let to = (download.isd_as, &download.args[..]);
-    let report = bed.stage.get(to, seeder, &load.torrent, into.path(), show);
-    let report = report.await?;
-    match load.content.matches(&into.path().join(&report.name))? {
-        true => Ok(report),
-        false => {
-            let differs = "the downloaded file differs from the seeded one";
-            Err(ExperimentError::step(differs))
-        }
-    }
 }
 
 fn measure(

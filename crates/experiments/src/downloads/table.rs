@@ -36,14 +36,10 @@ fn columns<'a>(downloads: &Downloads) -> Columns<Row<'a, Downloads>> {
     let mut columns = Columns::<Row<'a, Downloads>>::new()
         .both("variant", "variant", Name, |row| row.case.name.clone())
         .json("bytes", |row| row.series.runs.first().map(|run| run.bytes))
-        .json("runs_mbit", |row| row.series.values(goodput))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("mbit", "goodput", Number(1), |row| {
-            row.series.median(goodput)
-        })
-        .both("spread", "spread", Percent(1), |row| {
-            row.series.spread(goodput)
-        })
+        .values("runs_mbit", goodput)
+        .runs()
+        .median("mbit", "goodput", Number(1), goodput)
+        .spread("spread", goodput)
         .both("ceiling_mbit", "ceiling", Number(1), |row| {
             ceiling(row.series)
         })
@@ -57,8 +53,8 @@ fn columns<'a>(downloads: &Downloads) -> Columns<Row<'a, Downloads>> {
         });
     if downloads.experiment.window.is_some() {
         columns = columns
-            .json("before_mbit", |row| row.series.values(before))
-            .text("before", Number(1), |row| row.series.median(before))
+            .values("before_mbit", before)
+            .median(None, "before", Number(1), before)
             .json("recovered_seconds", |row| {
                 row.series.runs.iter().map(recovered).collect::<Value>()
             })
@@ -74,12 +70,10 @@ fn columns<'a>(downloads: &Downloads) -> Columns<Row<'a, Downloads>> {
         .any(|one| one.rival.is_some())
     {
         columns = columns
-            .json("rival_mbit", |row| row.series.values(rival))
-            .text("beside", Number(1), |row| row.series.median(rival))
-            .json("share", |row| row.series.values(share))
-            .text("bits on the link by the other's", Number(2), |row| {
-                row.series.median(share)
-            });
+            .values("rival_mbit", rival)
+            .median(None, "beside", Number(1), rival)
+            .values("share", share)
+            .median(None, "bits on the link by the other's", Number(2), share);
     }
     columns
 }

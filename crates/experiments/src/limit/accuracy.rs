@@ -127,20 +127,14 @@ impl Experiment for Accuracy {
 fn columns<'a>() -> Columns<Row<'a, Accuracy>> {
     use Format::{Name, Number, Percent};
     Columns::<Row<'a, Accuracy>>::new()
-        .both("tool", "tool", Name, |row| row.case.tool.to_string())
+        .name("tool", "tool", |case| case.tool)
         .json("limit", |row| row.case.limit)
         .text("kbit/s", Name, |row| row.case.limit as f64 / 1e3)
-        .both("direction", "direction", Name, |row| {
-            row.case.direction.to_string()
-        })
-        .both("ip", "IP", Name, |row| row.case.ip.to_string())
-        .both("traffic", "traffic", Name, |row| {
-            row.case.traffic.to_string()
-        })
-        .json("runs_percent", |row| row.series.values(|run| run.error))
-        .both("percent", "median", Number(3), |row| {
-            row.series.median(|run| run.error)
-        })
+        .name("direction", "direction", |case| case.direction)
+        .name("ip", "IP", |case| case.ip)
+        .name("traffic", "traffic", |case| case.traffic)
+        .values("runs_percent", |run| run.error)
+        .median("percent", "median", Number(3), |run| run.error)
         .both("worst_percent", "worst", Number(3), |row| {
             let worst = row.series.extremes(|run| run.error.abs());
             worst.map(|(_, largest)| largest)
@@ -149,14 +143,12 @@ fn columns<'a>() -> Columns<Row<'a, Accuracy>> {
             let all = row.series.extremes(|run| run.error);
             all.map(|(smallest, largest)| largest - smallest)
         })
-        .both("goodput_percent", "goodput", Number(1), |row| {
-            row.series.median(|run| run.goodput)
-        })
+        .median("goodput_percent", "goodput", Number(1), |run| run.goodput)
         .both("waiting", "waiting", Percent(0), |row| {
             let all = row.series.extremes(|run| run.waiting);
             all.map(|(least, _)| least)
         })
-        .text("runs", Number(0), |row| row.series.runs.len())
+        .runs()
 }
 
 impl AccuracyCase {

@@ -116,7 +116,7 @@ impl Experiment for Changes {
 fn columns<'a>() -> Columns<Row<'a, Changes>> {
     use Format::{Name, Number};
     Columns::<Row<'a, Changes>>::new()
-        .both("tool", "tool", Name, |row| row.case.tool.to_string())
+        .name("tool", "tool", |case| case.tool)
         .both("links", "links", Name, |row| row.case.links)
         .both("changes", "changes", Name, |row| row.case.changes)
         .both("ms", "median", Number(2), |row| time(row, median))
@@ -129,12 +129,8 @@ fn columns<'a>() -> Columns<Row<'a, Changes>> {
         .both("lost", "lost", Number(0), |row| {
             row.series.runs.first().map(|run| run.lost)
         })
-        .both("delay_ms", "longest delay", Number(2), |row| {
-            row.series.median(|run| run.delay)
-        })
-        .both("gap_ms", "longest gap", Number(2), |row| {
-            row.series.median(|run| run.gap)
-        })
+        .median("delay_ms", "longest delay", Number(2), |run| run.delay)
+        .median("gap_ms", "longest gap", Number(2), |run| run.gap)
 }
 
 /// What the times of changes come to; `None` without changes.

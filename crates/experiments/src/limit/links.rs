@@ -155,18 +155,12 @@ impl Links {
 fn columns<'a>() -> Columns<Row<'a, Links>> {
     use Format::{Name, Number};
     Columns::<Row<'a, Links>>::new()
-        .both("tool", "tool", Name, |row| row.case.tool.to_string())
+        .name("tool", "tool", |case| case.tool)
         .both("links", "links", Name, |row| row.case.links)
-        .both("direction", "direction", Name, |row| {
-            row.case.direction.to_string()
-        })
-        .both("traffic", "traffic", Name, |row| {
-            row.case.traffic.to_string()
-        })
-        .json("runs_gbit", |row| row.series.values(|run| run.gbit))
-        .both("gbit", "Gbit/s", Number(2), |row| {
-            row.series.median(|run| run.gbit)
-        })
+        .name("direction", "direction", |case| case.direction)
+        .name("traffic", "traffic", |case| case.traffic)
+        .values("runs_gbit", |run| run.gbit)
+        .median("gbit", "Gbit/s", Number(2), |run| run.gbit)
         .both("ratio", "ratio", Number(2), |row| {
             ratio(row.series, row.all)
         })

@@ -148,11 +148,9 @@ impl Experiment for Points {
 fn columns<'a>() -> Columns<Row<'a, Points>> {
     use Format::{Name, Number, Text};
     Columns::<Row<'a, Points>>::new()
-        .both("tool", "tool", Name, |row| row.case.tool.to_string())
-        .both("direction", "direction", Name, |row| {
-            row.case.direction.to_string()
-        })
-        .both("ip", "IP", Name, |row| row.case.ip.to_string())
+        .name("tool", "tool", |case| case.tool)
+        .name("direction", "direction", |case| case.direction)
+        .name("ip", "IP", |case| case.ip)
         .json("limit_kbit", |_| LIMIT as f64 / 1e3)
         .both("datagram", "datagram", Name, |row| row.case.datagram)
         .both("offered_kbit", "offered", Name, |row| {
@@ -162,15 +160,13 @@ fn columns<'a>() -> Columns<Row<'a, Points>> {
             let run = row.series.runs.first();
             run.map(|run| run.samples.clone())
         })
-        .both("mean_kbit", "goodput", Number(1), |row| {
-            row.series.median(|run| mean(&run.samples).0)
+        .median("mean_kbit", "goodput", Number(1), |run| {
+            mean(&run.samples).0
         })
-        .both("deviation_kbit", "deviation", Number(1), |row| {
-            row.series.median(|run| mean(&run.samples).1)
+        .median("deviation_kbit", "deviation", Number(1), |run| {
+            mean(&run.samples).1
         })
-        .both("frames_kbit", "frames", Number(1), |row| {
-            row.series.median(|run| run.frames)
-        })
+        .median("frames_kbit", "frames", Number(1), |run| run.frames)
         .json("zeros", |row| row.series.runs.first().map(PointRun::zeros))
         .text("at zero", Text, |row| {
             let run = row.series.runs.first()?;

@@ -10,7 +10,8 @@ use super::rows::MptcpRow;
 use super::set_up::SetUpRow;
 use crate::error::ExperimentError;
 use crate::plot::{
-    Area, CEILING, COLOURS, Drawn, GREY, PAPER, Plane, dashed_sign, deviation, sign, svg, text,
+    Area, CEILING, COLOURS, Drawn, GREY, PAPER, Plane, bar, dashed_sign, deviation, range, sign,
+    svg, text,
 };
 use crate::shape::Choice;
 
@@ -27,8 +28,6 @@ const BAR_ROW: i32 = 24;
 /// Right edge of the names of bars, their begin, and the length of the longest.
 const NAME: i32 = 226;
 const BAR: (i32, i32) = (234, 524);
-/// Half the height of a bar.
-const HALF_HEIGHT: i32 = 7;
 /// Space above the largest value, as a factor.
 const ROOM: f64 = 1.08;
 
@@ -198,10 +197,8 @@ fn set_up(rows: &[SetUpRow], area: &Area<'_>) -> Drawn {
         };
         let name = format!("{}{which}", row.carrier.about());
         text(area, (NAME, y), (12, BLACK), HPos::Right, &name)?;
-        let corners = [(BAR.0, y - HALF_HEIGHT), (x(row.ms), y + HALF_HEIGHT)];
-        area.draw(&Rectangle::new(corners, colour(row.carrier).filled()))?;
-        let ends = [(x(row.least_ms), y), (x(row.most_ms), y)];
-        area.draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
+        bar(area, y, (BAR.0, x(row.ms)), colour(row.carrier).filled())?;
+        range(area, y, (x(row.least_ms), x(row.most_ms)))?;
         let value = match row.more_ms {
             Some(more) => format!("{:.1}, {more:+.1} to plain TCP", row.ms),
             None => format!("{:.1}", row.ms),

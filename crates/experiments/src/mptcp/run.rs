@@ -15,7 +15,7 @@ use super::figure;
 use super::headers::{self, HeaderRow};
 use super::rows::{MptcpRow, paper, paper_by_quic_path};
 use super::set_up::{self, SetUpRow};
-use crate::bed::NetworkBed;
+use crate::bed::{Server, Shared, TestBed};
 use crate::bulk::check::check_round_trip;
 use crate::error::ExperimentError;
 use crate::experiment::isd_as;
@@ -24,7 +24,6 @@ use crate::scratch::Scratch;
 use crate::shape::{
     Choice, Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table,
 };
-use crate::stage::Server;
 
 /// Links with a limit: as many paths.
 const LINKS: u8 = 8;
@@ -80,7 +79,7 @@ pub struct Servers {
 
 impl Experiment for Mptcp {
     type Place = ();
-    type Bed = NetworkBed<Servers>;
+    type Bed = Shared<Servers>;
     type Case = MptcpCase;
     type Run = MptcpRun;
 
@@ -106,19 +105,16 @@ impl Experiment for Mptcp {
         let link = LinkSpec::new(self.rate as f64 / 1e6, self.delay.as_secs_f64() * 1e3);
         let ends = Ends::new()?;
         let folder = Scratch::create()?;
-        let bed = NetworkBed::set(fan(LINKS, link)?, "mptcp", &self.program, false, folder)?;
+        let bed = TestBed::up(fan(LINKS, link)?, "mptcp", &self.program, false, folder)?;
         if self.carriers.contains(&MptcpCarrier::Tcp) {
-            let round_trip = bed
-                .stage
-                .plain_round_trip(ends.sender, ends.receiver)
-                .await?;
+            let round_trip = bed.plain_round_trip(ends.sender, ends.receiver).await?;
             check_round_trip(round_trip, 2 * self.delay)?;
         }
-        let answers = bed.stage.serve_answers(ends.receiver, ANSWER).await?;
+        let answers = bed.serve_answers(ends.receiver, ANSWER).await?;
         let mut quic = Vec::new();
         if self.carriers.contains(&MptcpCarrier::Quic) {
             for _ in 0..self.paths.iter().copied().max().unwrap_or(0) {
-                quic.push(bed.stage.serve_perf(ends.receiver, false).await?);
+                quic.push(bed.serve_perf(ends.receiver, false).await?);
             }
         }
         Ok(bed.with(Servers {
@@ -212,31 +208,23 @@ fn of<'a>(row: &Row<'a, Mptcp>) -> MptcpRow<'a> {
 fn columns<'a>() -> Columns<Row<'a, Mptcp>> {
     use Format::{Name, Number, Percent, Text};
     Columns::<Row<'a, Mptcp>>::new()
-        .both("carrier", "carrier", Name, |row| {
-            row.case.carrier.to_string()
-        })
+        .name("carrier", "carrier", |case| case.carrier)
         .both("paths", "paths", Name, |row| row.case.paths)
-        .json("runs_mbit", |row| row.series.values(|run| run.goodput))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("mbit", "goodput", Number(2), |row| {
-            row.series.median(|run| run.goodput)
-        })
-        .both("spread", "spread", Percent(1), |row| {
-            row.series.spread(|run| run.goodput)
-        })
+        .values("runs_mbit", |run| run.goodput)
+        .runs()
+        .median("mbit", "goodput", Number(2), |run| run.goodput)
+        .spread("spread", |run| run.goodput)
         .json("mean_mbit", |row| of(row).mean())
         .json("deviation_mbit", |row| of(row).deviation())
-        .both("throughput_mbit", "frames", Number(2), |row| {
-            row.series.median(|run| run.throughput)
-        })
-        .both("overhead", "overhead", Percent(1), |row| {
-            row.series.median(|run| 1.0 - run.goodput / run.throughput)
+        .median("throughput_mbit", "frames", Number(2), |run| run.throughput)
+        .median("overhead", "overhead", Percent(1), |run| {
+            1.0 - run.goodput / run.throughput
         })
         .both("ceiling_mbit", "ceiling", Number(2), |row| {
             of(row).ceiling()
         })
-        .both("share", "reached", Percent(1), |row| {
-            row.series.median(|run| run.goodput / run.ceiling)
+        .median("share", "reached", Percent(1), |run| {
+            run.goodput / run.ceiling
         })
         .both("by_quic", "by quic", Number(2), |row| {
             of(row).by_quic(row.case.paths)

@@ -2,7 +2,7 @@
 
 use super::carrier::MptcpCarrier;
 use super::case::{Connection, MptcpRun};
-use crate::numbers::median;
+use crate::numbers::{extremes, median};
 use crate::shape::{Choice, Columns, Format};
 
 /// How long the connections of one kind took, in milliseconds.
@@ -28,13 +28,13 @@ impl SetUpRow {
         all_ms: Vec<f64>,
         plain: Option<f64>,
     ) -> Self {
-        let ms = median(&all_ms);
+        let (ms, (least_ms, most_ms)) = (median(&all_ms), extremes(&all_ms));
         Self {
             carrier,
             connection,
             ms,
-            least_ms: all_ms.iter().copied().fold(f64::INFINITY, f64::min),
-            most_ms: all_ms.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            least_ms,
+            most_ms,
             more_ms: plain.map(|plain| ms - plain),
             all_ms,
         }

@@ -32,6 +32,9 @@ pub const PAPER: (i32, i32) = (2, 4);
 /// Begin and end of the signs of a legend, in pixels from its left.
 pub const SIGN: (i32, i32) = (4, 28);
 
+/// Half the height of a bar, in pixels.
+pub const HALF_BAR: i32 = 7;
+
 /// All colours of figures.
 #[cfg(test)]
 pub fn colours() -> impl Iterator<Item = RGBColor> {
@@ -70,6 +73,18 @@ pub fn text(
     let font = ("sans-serif", size).into_font().color(&colour);
     let style = font.pos(Pos::new(side, VPos::Center));
     Ok(area.draw(&Text::new(text, at, style))?)
+}
+
+/// Draws a horizontal bar around a height.
+pub fn bar(area: &Area<'_>, y: i32, (from, to): (i32, i32), style: ShapeStyle) -> Drawn {
+    let corners = [(from, y - HALF_BAR), (to, y + HALF_BAR)];
+    Ok(area.draw(&Rectangle::new(corners, style))?)
+}
+
+/// Draws a line from the smallest to the largest value over a bar.
+pub fn range(area: &Area<'_>, y: i32, (from, to): (i32, i32)) -> Drawn {
+    let style = BLACK.stroke_width(1);
+    Ok(area.draw(&PathElement::new([(from, y), (to, y)], style))?)
 }
 
 /// Draws the sign of a line in a legend.

@@ -1,34 +1,12 @@
-//! Tables: columns make an object of each row, and a line of text.
+//! Tables: sections of rows, each an object and a line of text.
 
 use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
+use super::columns::{Columns, Format};
 use super::{Experiment, Results, Row};
-
-/// The columns of a table whose rows are made of `T`.
-pub struct Columns<T>(Vec<Column<T>>);
-
-/// A column: a value of each row, its name in JSON, and how it is printed.
-struct Column<T> {
-    key: Option<&'static str>,
-    print: Option<(&'static str, Format)>,
-    value: Box<dyn Fn(&T) -> Value>,
-}
-
-/// How a value is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// As the name of the row, at its begin: also where nothing was measured.
-    Name,
-    /// As text.
-    Text,
-    /// With this many decimals.
-    Number(usize),
-    /// A share, as a percentage with this many decimals.
-    Percent(usize),
-}
 
 /// What an experiment has measured: the object that `--json` prints, and the text without.
 #[derive(Debug, Default)]
@@ -70,88 +48,6 @@ enum Line {
 
 #[derive(Debug)]
 struct Object(Vec<(&'static str, Value)>);
-
-impl<T> Columns<T> {
-    /// No columns.
-    pub fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Adds a value in JSON and in the text.
-    #[must_use]
-    pub fn both<V: Into<Value>>(
-        self,
-        key: &'static str,
-        title: &'static str,
-        format: Format,
-        value: impl Fn(&T) -> V + 'static,
-    ) -> Self {
-        self.with(Some(key), Some((title, format)), value)
-    }
-
-    /// Adds a value in JSON only.
-    #[must_use]
-    pub fn json<V: Into<Value>>(
-        self,
-        key: &'static str,
-        value: impl Fn(&T) -> V + 'static,
-    ) -> Self {
-        self.with(Some(key), None, value)
-    }
-
-    /// Adds a value in the text only.
-    #[must_use]
-    pub fn text<V: Into<Value>>(
-        self,
-        title: &'static str,
-        format: Format,
-        value: impl Fn(&T) -> V + 'static,
-    ) -> Self {
-        self.with(None, Some((title, format)), value)
-    }
-
-    fn with<V: Into<Value>>(
-        mut self,
-        key: Option<&'static str>,
-        print: Option<(&'static str, Format)>,
-        value: impl Fn(&T) -> V + 'static,
-    ) -> Self {
-        self.0.push(Column {
-            key,
-            print,
-            value: Box::new(move |row| value(row).into()),
-        });
-        self
-    }
-}
-
-impl<T> Default for Columns<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Format {
-    fn of(self, value: &Value) -> String {
-        match (self, value, value.as_f64()) {
-            (_, Value::Null, _) => "-".to_owned(),
-            // A sum of nothing is -0.
-            (Self::Number(decimals), _, Some(number)) => format!("{:.decimals$}", number + 0.0),
-            (Self::Percent(decimals), _, Some(share)) => {
-                format!("{:.decimals$}%", 100.0 * share)
-            }
-            (_, Value::String(text), _) => text.clone(),
-            (_, other, _) => other.to_string(),
-        }
-    }
-
-    fn pad(self, text: &str, width: usize) -> String {
-        match self {
-            Self::Name | Self::Text => format!("{text:<width$}"),
-            Self::Number(_) | Self::Percent(_) => format!("{text:>width$}"),
-        }
-    }
-}
 
 impl Section {
     /// A section of any rows.

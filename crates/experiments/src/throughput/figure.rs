@@ -7,10 +7,10 @@ use plotters::style::text_anchor::HPos;
 use super::carrier::Carrier;
 use super::course::Course;
 use super::per_gigabyte::PerGigabyte;
+use crate::bed::Carried;
 use crate::error::ExperimentError;
-use crate::plot::{self, Area, COLOURS, Drawn, GREY, svg};
+use crate::plot::{self, Area, COLOURS, Drawn, GREY, range, svg};
 use crate::shape::{Experiment, Results, Series};
-use crate::stage::Carried;
 
 type Row = Series<super::Carrier, Carried>;
 
@@ -24,8 +24,6 @@ const ROW: i32 = 22;
 const GOODPUT: (i32, i32) = (130, 330);
 const CPU: (i32, i32) = (580, 290);
 const NAME: i32 = 122;
-/// Half the height of a bar.
-const HALF_HEIGHT: i32 = 7;
 
 /// Draws the figure; returns an SVG document.
 ///
@@ -110,9 +108,7 @@ impl Picture<'_, '_> {
         self.bar(y, GOODPUT.0, goodput(gbit), COLOURS[0])?;
         let smallest = row.values(Carried::gbit).into_iter().fold(gbit, f64::min);
         let largest = row.values(Carried::gbit).into_iter().fold(gbit, f64::max);
-        let ends = [(goodput(smallest), y), (goodput(largest), y)];
-        self.area
-            .draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
+        range(self.area, y, (goodput(smallest), goodput(largest)))?;
         let beside = goodput(largest).max(goodput(gbit)) + 6;
         self.text((beside, y), 12, BLACK, HPos::Left, &format!("{gbit:.2}"))?;
         let scale = f64::from(CPU.1) / self.cpu;
@@ -128,8 +124,7 @@ impl Picture<'_, '_> {
     }
 
     fn bar(&self, y: i32, from: i32, to: i32, colour: RGBColor) -> Drawn {
-        let corners = [(from, y - HALF_HEIGHT), (to, y + HALF_HEIGHT)];
-        Ok(self.area.draw(&Rectangle::new(corners, colour.filled()))?)
+        plot::bar(self.area, y, (from, to), colour.filled())
     }
 
     fn text(&self, at: (i32, i32), size: i32, colour: RGBColor, side: HPos, text: &str) -> Drawn {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::bed::Carried;
 use crate::numbers::median;
-use crate::stage::Carried;
 
 /// Processor time, in seconds per GB.
 #[derive(Debug, Clone, PartialEq, Serialize)]

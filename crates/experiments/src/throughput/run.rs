@@ -10,13 +10,12 @@ use super::carrier::Carrier;
 use super::course::Course;
 use super::figure;
 use super::per_gigabyte::PerGigabyte;
-use crate::bed::NetworkBed;
+use crate::bed::{Carried, Server, Shared, TestBed};
 use crate::content::{Content, Load};
 use crate::error::ExperimentError;
 use crate::experiment::select;
 use crate::scratch::Scratch;
 use crate::shape::{Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table};
-use crate::stage::{Carried, Server};
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -48,7 +47,7 @@ pub struct Servers {
 
 impl Experiment for Matrix {
     type Place = Course;
-    type Bed = NetworkBed<Servers>;
+    type Bed = Shared<Servers>;
     type Case = Carrier;
     type Run = Carried;
 
@@ -76,10 +75,10 @@ impl Experiment for Matrix {
         let folder = Scratch::in_memory(2 * self.bytes)?;
         let load = self.load(folder.path())?;
         let (network, no_offload) = (course.network()?, !course.offload);
-        let bed = NetworkBed::set(network, "throughput", &self.program, no_offload, folder)?;
+        let bed = TestBed::up(network, "throughput", &self.program, no_offload, folder)?;
         let mut perf = None;
         if self.needs(|carrier| matches!(carrier, Carrier::Scion | Carrier::Quic)) {
-            perf = Some(bed.stage.serve_perf(to, false).await?);
+            perf = Some(bed.serve_perf(to, false).await?);
         }
         let mut seeders = [Vec::new(), Vec::new()];
         let (torrent, content) = (&load.torrent, &load.content.path);
@@ -90,7 +89,7 @@ impl Experiment for Matrix {
                 _ => false,
             };
             if self.needs(needed) {
-                let seeder = bed.stage.seed(from, torrent, content, over_ip).await?;
+                let seeder = bed.seed(from, torrent, content, over_ip).await?;
                 seeders[usize::from(!over_ip)].push(seeder);
             }
         }
@@ -107,22 +106,22 @@ impl Experiment for Matrix {
         bed: &Self::Bed,
         carrier: &Carrier,
     ) -> Result<Carried, ExperimentError> {
-        let (stage, servers, time) = (&bed.stage, &bed.servers, self.time);
+        let (servers, time) = (&bed.servers, self.time);
         let (from, to) = servers.course.ends()?;
         let payload = servers.course.udp_payload();
         let perf = servers.perf.as_ref();
         let perf = perf.ok_or_else(|| ExperimentError::step("there is no server"));
         let (seeders, args) = match *carrier {
-            Carrier::Udp => return stage.plain((from, to), "udp", payload, time).await,
-            Carrier::Tls => return stage.plain((from, to), "tls", payload, time).await,
-            Carrier::Tcp => return stage.iperf3(from, to, time).await,
-            Carrier::Scion => return stage.perf(from, perf?, time, &["--raw", "none"]).await,
-            Carrier::Quic => return stage.perf(from, perf?, time, &[]).await,
+            Carrier::Udp => return bed.plain((from, to), "udp", payload, time).await,
+            Carrier::Tls => return bed.plain((from, to), "tls", payload, time).await,
+            Carrier::Tcp => return bed.iperf3(from, to, time).await,
+            Carrier::Scion => return bed.perf(from, perf?, time, &["--raw", "none"]).await,
+            Carrier::Quic => return bed.perf(from, perf?, time, &[]).await,
             Carrier::TorrentIp => (&servers.seeders[0], Vec::new()),
             Carrier::Torrent(paths) => (&servers.seeders[1], select("shortest", paths.into())),
         };
         let download = (to, args, &*servers.load.torrent, &seeders[..]);
-        stage.downloads(&[download], bed.folder()).await
+        bed.downloads(&[download], bed.folder()).await
     }
 
     fn summary(&self, run: &Carried) -> String {
@@ -159,30 +158,23 @@ impl Matrix {
 }
 
 fn columns<'a>() -> Columns<Row<'a, Matrix>> {
-    use Format::{Name, Number, Percent};
+    use Format::Number;
     Columns::<Row<'a, Matrix>>::new()
         .json("routers", |row| row.place.routers)
         .json("mtu", |row| row.place.mtu)
         .json("offload", |row| row.place.offload)
-        .both("carrier", "carrier", Name, |row| row.case.to_string())
-        .json("runs_gbit", |row| row.series.values(Carried::gbit))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("gbit", "Gbit/s", Number(2), |row| {
-            row.series.median(Carried::gbit)
-        })
-        .both("spread", "spread", Percent(1), |row| {
-            row.series.spread(Carried::gbit)
-        })
+        .case("carrier")
+        .values("runs_gbit", Carried::gbit)
+        .runs()
+        .median("gbit", "Gbit/s", Number(2), Carried::gbit)
+        .spread("spread", Carried::gbit)
         .json("cpu_per_gb", |row| json!(PerGigabyte::of(&row.series.runs)))
-        .text("CPU s/GB: sender", Number(2), |row| {
-            row.series.median(|run| run.per_gb(run.sender))
+        .median(None, "CPU s/GB: sender", Number(2), |run| {
+            run.per_gb(run.sender)
         })
-        .text("receiver", Number(2), |row| {
-            row.series.median(|run| run.per_gb(run.receiver))
-        })
-        .text("routers", Number(2), |row| {
-            row.series
-                .median(|run| run.per_gb(run.routers.iter().sum()))
+        .median(None, "receiver", Number(2), |run| run.per_gb(run.receiver))
+        .median(None, "routers", Number(2), |run| {
+            run.per_gb(run.routers.iter().sum())
         })
         .text("all", Number(2), |row| {
             PerGigabyte::of(&row.series.runs).map(|cpu| cpu.all)

@@ -1,16 +1,16 @@
 //! Runs senders beside loads.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser_topology::{IsdAsn, Network};
+use hawser_topology::IsdAsn;
 use serde_json::{Value, json};
 
 use super::case::{Case, Load, Sender};
 use super::facts::{Facts, Phases};
 use super::figure;
 use super::recorded::{OverTime, Recorded};
-use crate::bed::NetworkBed;
+use crate::bed::{Flows, Server, TestBed, tcp};
 use crate::bulk::check::check_round_trip;
 use crate::ceiling::{PathCost, ceiling};
 use crate::error::ExperimentError;
@@ -23,7 +23,6 @@ use crate::scratch::Scratch;
 use crate::shape::{
     Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Series, Table,
 };
-use crate::stage::{Flows, Server, Stage, tcp};
 use crate::transfer::BulkPath;
 
 /// The round trip over each of the two paths: "just below 25 ms".
@@ -78,7 +77,7 @@ impl Ends {
 
 impl Experiment for Congested {
     type Place = ();
-    type Bed = NetworkBed;
+    type Bed = TestBed;
     type Case = Case;
     type Run = Recorded;
 
@@ -94,30 +93,28 @@ impl Experiment for Congested {
         self.cases.clone()
     }
 
-    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, (): &(), _: Observe<'_>) -> Result<TestBed, ExperimentError> {
         let (network, ends) = (network::hercules(self.rate as f64 / 1e6)?, Ends::new()?);
         let folder = Scratch::create()?;
-        let bed = NetworkBed::set(network, "congested", &self.program, false, folder)?;
+        let bed = TestBed::up(network, "congested", &self.program, false, folder)?;
         if self.cases.iter().any(|case| case.needs_delay()) {
             for to in [ends.clear, ends.congested] {
-                let round_trip = bed.stage.plain_round_trip(ends.sender, to).await?;
+                let round_trip = bed.plain_round_trip(ends.sender, to).await?;
                 check_round_trip(round_trip, ROUND_TRIP)?;
             }
             for isd_as in [ends.sender, ends.clear, ends.congested, ends.others] {
-                bed.stage.tune_tcp(isd_as, WINDOW).await?;
+                bed.tune_tcp(isd_as, WINDOW).await?;
             }
         }
         Ok(bed)
     }
 
-    async fn measure(&self, bed: &NetworkBed, case: &Case) -> Result<Recorded, ExperimentError> {
+    async fn measure(&self, bed: &TestBed, case: &Case) -> Result<Recorded, ExperimentError> {
         let runner = Runner {
             congested: self,
-            stage: &bed.stage,
-            network: &bed.network,
+            bed,
             ends: Ends::new()?,
             phases: self.phases(),
-            folder: bed.folder(),
         };
         runner.record(*case).await
     }
@@ -162,16 +159,14 @@ impl Experiment for Congested {
 }
 
 fn columns<'a>(phases: Phases) -> Columns<Row<'a, Congested>> {
-    use Format::{Name, Number, Text};
+    use Format::{Number, Text};
     let fact = move |of: fn(&Facts) -> f64| {
         move |row: &Row<'a, Congested>| row.series.median(|run| of(&run.facts(phases)))
     };
     Columns::<Row<'a, Congested>>::new()
-        .both("variant", "variant", Name, |row| row.case.to_string())
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("ceiling_mbit", "ceiling", Number(1), |row| {
-            row.series.median(|run| run.ceiling)
-        })
+        .case("variant")
+        .runs()
+        .median("ceiling_mbit", "ceiling", Number(1), |run| run.ceiling)
         .json("runs", move |row| json!(facts(row.series, phases)))
         .text("overall", Number(3), fact(|run| run.overall_share))
         .text("before", Number(3), fact(|run| run.before_share))
@@ -233,11 +228,9 @@ impl Congested {
 /// What one run needs.
 struct Runner<'a> {
     congested: &'a Congested,
-    stage: &'a Stage,
-    network: &'a Network,
+    bed: &'a TestBed,
     ends: Ends,
     phases: Phases,
-    folder: &'a Path,
 }
 
 impl Runner<'_> {
@@ -246,7 +239,7 @@ impl Runner<'_> {
         let load = self.load(case.load).await?;
         let (recorded, load) = match case.sender {
             Sender::Hawser => {
-                let server = self.stage.receive_bulk(self.ends.receiver, self.folder);
+                let server = self.bed.receive_bulk(self.ends.receiver);
                 let server = server.await?;
                 tokio::try_join!(self.hawser(&server), self.congest(load))?
             }
@@ -269,7 +262,7 @@ impl Runner<'_> {
     async fn hawser(&self, server: &Server) -> Result<Recorded, ExperimentError> {
         let bytes = self.congested.rate as f64 * self.phases.end / 8.0;
         let (sender, size) = (self.ends.sender, (bytes as u64, 2));
-        let report = self.stage.send_bulk(sender, server, size, self.folder);
+        let report = self.bed.send_bulk(sender, server, size);
         let report = report.await?;
         let through = |isd_as: IsdAsn| {
             let prefix = format!("{isd_as}#");
@@ -295,7 +288,7 @@ impl Runner<'_> {
             seconds: self.phases.end,
             port: Flows::PORT,
         };
-        self.stage.prepare_tcp(&flows).await
+        self.bed.prepare_tcp(&flows).await
     }
 
     /// Sends by two independent TCP flows, one over each path.
@@ -304,10 +297,10 @@ impl Runner<'_> {
         clear: tcp::Ready,
         congested: tcp::Ready,
     ) -> Result<Recorded, ExperimentError> {
-        let flows = (self.stage.run_tcp(clear), self.stage.run_tcp(congested));
+        let flows = (self.bed.run_tcp(clear), self.bed.run_tcp(congested));
         let (clear, congested) = tokio::try_join!(flows.0, flows.1)?;
         let cost = |to: IsdAsn| {
-            let cost = PathCost::tcp(self.network, self.ends.sender, to);
+            let cost = PathCost::tcp(&self.bed.network, self.ends.sender, to);
             cost.ok_or_else(|| ExperimentError::step("plain IP has no route"))
         };
         let costs = [cost(self.ends.clear)?, cost(self.ends.congested)?];
@@ -320,7 +313,7 @@ impl Runner<'_> {
         congested: Samples,
         costs: &[PathCost],
     ) -> Result<Recorded, ExperimentError> {
-        let most = ceiling(self.network, costs);
+        let most = ceiling(&self.bed.network, costs);
         let most = most.ok_or_else(|| ExperimentError::step("the links have no limit"))?;
         Ok(Recorded {
             clear,
@@ -343,7 +336,7 @@ impl Runner<'_> {
         };
         match load {
             Load::Udp => Ok(None),
-            Load::Tcp => self.stage.prepare_tcp(&flows).await.map(Some),
+            Load::Tcp => self.bed.prepare_tcp(&flows).await.map(Some),
         }
     }
 
@@ -352,12 +345,12 @@ impl Runner<'_> {
         let Phases { from, to, .. } = self.phases;
         tokio::time::sleep(Duration::from_secs_f64(from)).await;
         if let Some(flows) = load {
-            return Ok(self.stage.run_tcp(flows).await?.later(from));
+            return Ok(self.bed.run_tcp(flows).await?.later(from));
         }
         let ends = (self.ends.others, self.ends.congested);
         let rate = self.congested.rate as f64 * self.congested.cross;
         let time = Duration::from_secs_f64(to - from);
-        self.stage.flood(ends, rate as u64, time).await?;
+        self.bed.flood(ends, rate as u64, time).await?;
         let bytes = rate / 8.0 * (to - from);
         Ok(Samples(vec![(0.0, 0.0), (from, 0.0), (to, bytes)]))
     }

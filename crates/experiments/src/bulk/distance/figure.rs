@@ -8,7 +8,8 @@ use super::measured::{Measured, STEP, over_time};
 use super::tool::Tool;
 use crate::bulk::chart::{Chart, Line};
 use crate::error::ExperimentError;
-use crate::plot::{Area, COLOURS, Drawn, GREY, svg, text};
+use crate::numbers::extremes;
+use crate::plot::{Area, COLOURS, Drawn, GREY, HALF_BAR, bar, range, svg, text};
 use crate::shape::{Experiment, Results, Series};
 
 type Row = Series<Tool, Measured>;
@@ -24,8 +25,6 @@ const LOWEST: u32 = 300;
 /// Right edge of names, and begin and length of bars.
 const NAME: i32 = 110;
 const BAR: (i32, i32) = (118, 290);
-/// Half the height of a bar.
-const HALF_HEIGHT: i32 = 8;
 
 /// Draws the figure of what `about` says, of goodput after a number of seconds, and of that many runs;
 /// returns an SVG document.
@@ -106,17 +105,13 @@ fn draw_bars(rows: &[Row], area: &Area<'_>) -> Drawn {
             text(area, (BAR.0, y), (12, GREY), HPos::Left, &why)?;
             continue;
         };
-        let corners = [(BAR.0, y - HALF_HEIGHT), (x(mbit), y + HALF_HEIGHT)];
-        area.draw(&Rectangle::new(corners, colour(row.case).filled()))?;
-        let all = row.values(|run| run.mbit);
-        let smallest = all.iter().copied().fold(mbit, f64::min);
-        let largest = all.iter().copied().fold(mbit, f64::max);
-        let ends = [(x(smallest), y), (x(largest), y)];
-        area.draw(&PathElement::new(ends, BLACK.stroke_width(1)))?;
+        bar(area, y, (BAR.0, x(mbit)), colour(row.case).filled())?;
+        let (smallest, largest) = extremes(&row.values(|run| run.mbit));
+        range(area, y, (x(smallest), x(largest)))?;
         for part in [
-            (-HALF_HEIGHT - 2, -HALF_HEIGHT / 2),
+            (-HALF_BAR - 2, -HALF_BAR / 2),
             (-2, 2),
-            (HALF_HEIGHT / 2, HALF_HEIGHT + 2),
+            (HALF_BAR / 2, HALF_BAR + 2),
         ] {
             let ends = [(x(ceiling), y + part.0), (x(ceiling), y + part.1)];
             area.draw(&PathElement::new(ends, GREY.stroke_width(1)))?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::figure;
 use super::measured::{Measured, STEP, over_time};
 use super::tool::Tool;
-use crate::bed::NetworkBed;
+use crate::bed::{Flows, TestBed, has_congestion_control};
 use crate::bulk::check::check_round_trip;
 use crate::ceiling::PathCost;
 use crate::error::ExperimentError;
@@ -19,7 +19,6 @@ use crate::papers::hercules;
 use crate::samples::Samples;
 use crate::scratch::Scratch;
 use crate::shape::{Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table};
-use crate::stage::{Flows, has_congestion_control};
 
 /// The round trip of 003, Fig. 2, between Hong Kong and Chicago.
 const ROUND_TRIP: Duration = Duration::from_millis(194);
@@ -53,7 +52,7 @@ fn ends() -> Result<(IsdAsn, IsdAsn), ExperimentError> {
 impl Experiment for Distance {
     /// Share of packets that the far link loses, in percent.
     type Place = f64;
-    type Bed = NetworkBed;
+    type Bed = TestBed;
     type Case = Tool;
     type Run = Measured;
 
@@ -74,7 +73,7 @@ impl Experiment for Distance {
     }
 
     /// Brings the network up, and checks that plain IP meets the same delay.
-    async fn set_up(&self, loss: &f64, _: Observe<'_>) -> Result<NetworkBed, ExperimentError> {
+    async fn set_up(&self, loss: &f64, _: Observe<'_>) -> Result<TestBed, ExperimentError> {
         let millis = ROUND_TRIP.as_secs_f64() * 1e3 / 2.0;
         let link = LinkSpec {
             loss: *loss,
@@ -83,17 +82,17 @@ impl Experiment for Distance {
         let (network, ends) = (behind(link)?, ends()?);
         // What rsync receives.
         let folder = Scratch::in_memory(self.bytes())?;
-        let bed = NetworkBed::set(network, "distance", &self.program, false, folder)?;
+        let bed = TestBed::up(network, "distance", &self.program, false, folder)?;
         if self.tools.iter().any(|tool| tool.is_plain()) {
-            let round_trip = bed.stage.plain_round_trip(ends.0, ends.1).await?;
+            let round_trip = bed.plain_round_trip(ends.0, ends.1).await?;
             check_round_trip(round_trip, ROUND_TRIP)?;
-            bed.stage.tune_tcp(ends.0, WINDOW).await?;
-            bed.stage.tune_tcp(ends.1, WINDOW).await?;
+            bed.tune_tcp(ends.0, WINDOW).await?;
+            bed.tune_tcp(ends.1, WINDOW).await?;
         }
         Ok(bed)
     }
 
-    async fn measure(&self, bed: &NetworkBed, tool: &Tool) -> Result<Measured, ExperimentError> {
+    async fn measure(&self, bed: &TestBed, tool: &Tool) -> Result<Measured, ExperimentError> {
         let (samples, cost) = self.send(bed, *tool).await?;
         let ceiling = self.rate as f64 * cost.efficiency() / 1e6;
         let end = self.time.as_secs_f64();
@@ -134,27 +133,17 @@ impl Experiment for Distance {
 }
 
 fn columns<'a>() -> Columns<Row<'a, Distance>> {
-    use Format::{Name, Number, Percent, Text};
+    use Format::{Number, Percent, Text};
     Columns::<Row<'a, Distance>>::new()
         .json("loss_percent", |row| *row.place)
-        .both("tool", "tool", Name, |row| row.case.to_string())
-        .json("runs_mbit", |row| row.series.values(|run| run.mbit))
-        .text("runs", Number(0), |row| row.series.runs.len())
-        .both("mbit", "after", Number(1), |row| {
-            row.series.median(|run| run.mbit)
-        })
-        .both("spread", "spread", Percent(1), |row| {
-            row.series.spread(|run| run.mbit)
-        })
-        .both("whole_mbit", "whole", Number(1), |row| {
-            row.series.median(|run| run.whole)
-        })
-        .both("ceiling_mbit", "ceiling", Number(1), |row| {
-            row.series.median(|run| run.ceiling)
-        })
-        .both("share", "reached", Percent(1), |row| {
-            row.series.median(|run| run.mbit / run.ceiling)
-        })
+        .case("tool")
+        .values("runs_mbit", |run| run.mbit)
+        .runs()
+        .median("mbit", "after", Number(1), |run| run.mbit)
+        .spread("spread", |run| run.mbit)
+        .median("whole_mbit", "whole", Number(1), |run| run.whole)
+        .median("ceiling_mbit", "ceiling", Number(1), |run| run.ceiling)
+        .median("share", "reached", Percent(1), |run| run.mbit / run.ceiling)
         .json("paper_share", |row| row.case.paper_share())
         .text("paper", Text, |row| {
             let bound = match row.case {
@@ -190,10 +179,10 @@ impl Distance {
     /// Lets a tool send. Returns what arrived over time, and the cost of the path.
     async fn send(
         &self,
-        bed: &NetworkBed,
+        bed: &TestBed,
         tool: Tool,
     ) -> Result<(Samples, PathCost), ExperimentError> {
-        let (stage, ends, time) = (&bed.stage, ends()?, self.time);
+        let (ends, time) = (ends()?, self.time);
         // The cost of plain TCP.
         let plain = || {
             let cost = PathCost::tcp(&bed.network, ends.0, ends.1);
@@ -201,15 +190,15 @@ impl Distance {
         };
         match tool {
             Tool::Bulk => {
-                let server = stage.receive_bulk(ends.1, bed.folder()).await?;
+                let server = bed.receive_bulk(ends.1).await?;
                 let size = (self.bytes(), 1);
-                let report = stage.send_bulk(ends.0, &server, size, bed.folder());
+                let report = bed.send_bulk(ends.0, &server, size);
                 let report = report.await?;
                 let path = report.paths.first();
                 let path = path.ok_or_else(|| ExperimentError::step("hawser send used no path"))?;
                 Ok((Samples::of(&report.samples), PathCost::bulk(path)?))
             }
-            Tool::Quic => stage.quic(ends, time).await,
+            Tool::Quic => bed.quic(ends, time).await,
             Tool::Tcp { algorithm, flows } => {
                 if !has_congestion_control(algorithm) {
                     let text = format!("the kernel has no congestion control {algorithm}");
@@ -222,12 +211,12 @@ impl Distance {
                     seconds: time.as_secs_f64(),
                     port: Flows::PORT,
                 };
-                let ready = stage.prepare_tcp(&flows).await?;
-                Ok((stage.run_tcp(ready).await?, plain()?))
+                let ready = bed.prepare_tcp(&flows).await?;
+                Ok((bed.run_tcp(ready).await?, plain()?))
             }
             Tool::Rsync => {
                 let bytes = self.bytes();
-                let samples = stage.rsync(ends, bytes, time, bed.folder()).await?;
+                let samples = bed.rsync(ends, bytes, time).await?;
                 Ok((samples, plain()?))
             }
         }

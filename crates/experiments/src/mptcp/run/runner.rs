@@ -1,19 +1,16 @@
 //! One run of a carrier.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 use futures_util::future::try_join_all;
-use hawser_topology::Network;
 
 use super::{ANSWER, Ends, LINKS, Mptcp, Servers};
-use crate::bed::NetworkBed;
+use crate::bed::{Server, Shared, ShimPair, ShimPath, TestBed};
 use crate::ceiling::{PathCost, SCION_HEADERS};
 use crate::error::ExperimentError;
 use crate::mptcp::carrier::MptcpCarrier;
 use crate::mptcp::case::{Connection, MptcpCase, MptcpRun};
 use crate::mptcp::headers::HeaderRow;
-use crate::stage::{Server, ShimPair, ShimPath, Stage};
 
 /// The port of the receiver that takes data.
 const DATA: u16 = 5001;
@@ -25,9 +22,7 @@ const MIN_USED_SHARE: f64 = 0.1;
 /// The network with its servers.
 pub(super) struct Runner<'a> {
     mptcp: &'a Mptcp,
-    stage: &'a Stage,
-    network: &'a Network,
-    folder: &'a Path,
+    bed: &'a TestBed,
     ends: Ends,
     quic: &'a [Server],
 }
@@ -42,12 +37,10 @@ struct Sent {
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(mptcp: &'a Mptcp, bed: &'a NetworkBed<Servers>) -> Self {
+    pub fn new(mptcp: &'a Mptcp, bed: &'a Shared<Servers>) -> Self {
         Self {
             mptcp,
-            stage: &bed.stage,
-            network: &bed.network,
-            folder: bed.folder(),
+            bed,
             ends: bed.servers.ends,
             quic: &bed.servers.quic,
         }
@@ -86,12 +79,9 @@ impl<'a> Runner<'a> {
         let acl = left.chain(["+".to_owned()]);
         let acl = acl.flat_map(|entry| ["--acl".to_owned(), entry]);
         let ports = [DATA, ANSWER];
-        let shims = self.stage.shims_up(
-            (sender, receiver),
-            self.folder,
-            &ports,
-            fixed.chain(acl).collect(),
-        );
+        let shims = self
+            .bed
+            .shims_up((sender, receiver), &ports, fixed.chain(acl).collect());
         let shims = shims.await?;
         let sent = self.over(&shims, case).await?;
         shims.down().await?;
@@ -103,7 +93,7 @@ impl<'a> Runner<'a> {
         let set_up = self.set_up(mapped, Some(Connection::First)).await?;
         let (goodput, throughput) = self.send_tcp(Some(mapped)).await?;
         let used = shims.paths().await?;
-        let mtu = self.network.links.iter().map(|link| link.mtu).min();
+        let mtu = self.bed.network.links.iter().map(|link| link.mtu).min();
         let mtu = mtu.ok_or_else(|| ExperimentError::step("the network has no links"))?;
         let datagram = check_paths(&used, case.paths)?;
         let path_bytes = usize::from(mtu).saturating_sub(SCION_HEADERS + datagram);
@@ -120,10 +110,10 @@ impl<'a> Runner<'a> {
     }
 
     async fn tcp(&self) -> Result<Sent, ExperimentError> {
-        let address = self.stage.address(self.ends.receiver)?;
+        let address = self.bed.host(self.ends.receiver)?;
         let set_up = self.set_up(address, None).await?;
         let (goodput, throughput) = self.send_tcp(None).await?;
-        let cost = PathCost::tcp(self.network, self.ends.sender, self.ends.receiver);
+        let cost = PathCost::tcp(&self.bed.network, self.ends.sender, self.ends.receiver);
         Ok(Sent {
             goodput,
             throughput,
@@ -142,7 +132,7 @@ impl<'a> Runner<'a> {
             .map(|(server, link)| async move {
                 let sequence = format!("0* {}#{link}", self.ends.receiver);
                 let over = (server, sequence.as_str());
-                self.stage
+                self.bed
                     .quic_over(self.ends.sender, over, self.mptcp.time)
                     .await
             });
@@ -169,7 +159,7 @@ impl<'a> Runner<'a> {
     ) -> Result<Vec<(Connection, f64)>, ExperimentError> {
         let to = SocketAddr::new(to, ANSWER);
         let times = self
-            .stage
+            .bed
             .set_up(self.ends.sender, to, 1 + LATER_CONNECTIONS)
             .await?;
         let which = first
@@ -182,12 +172,12 @@ impl<'a> Runner<'a> {
 
     /// Lets the TCP program send. Returns goodput and throughput in Mbit/s.
     async fn send_tcp(&self, through: Option<IpAddr>) -> Result<(f64, f64), ExperimentError> {
-        let listen = SocketAddr::new(self.stage.address(self.ends.receiver)?, DATA);
+        let listen = SocketAddr::new(self.bed.host(self.ends.receiver)?, DATA);
         let destination = through.map(|ip| SocketAddr::new(ip, DATA));
         let ends = (self.ends.sender, self.ends.receiver);
         let before = self.bytes()?;
         let carried = self
-            .stage
+            .bed
             .plain_to(ends, ("tcp", 0), (listen, destination), self.mptcp.time);
         let carried = carried.await?;
         let frames = self.bytes()? - before;
@@ -197,8 +187,7 @@ impl<'a> Runner<'a> {
 
     /// Bytes of frames on the limited links so far.
     fn bytes(&self) -> Result<u64, ExperimentError> {
-        self.stage
-            .limited_bytes(self.ends.middle, self.ends.receiver)
+        self.bed.limited_bytes(self.ends.middle, self.ends.receiver)
     }
 }
 

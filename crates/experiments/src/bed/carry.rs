@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
 use super::server::{Server, first_line};
-use super::{Messages, Stage, output, start};
+use super::{Messages, TestBed, output, start};
 use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
@@ -76,8 +76,8 @@ struct PlainSent {
     cpu_seconds: f64,
 }
 
-impl Stage {
-    /// Sends to a server of [`Stage::serve_perf`] for `time`, with further arguments of `hawser perf
+impl TestBed {
+    /// Sends to a server of [`TestBed::serve_perf`] for `time`, with further arguments of `hawser perf
     /// send`.
     pub async fn perf(
         &self,
@@ -120,7 +120,7 @@ impl Stage {
             .await
     }
 
-    /// As [`Stage::plain`], to a receiver at the address `listen`, which the sender reaches at
+    /// As [`TestBed::plain`], to a receiver at the address `listen`, which the sender reaches at
     /// `destination`, if that is another address.
     pub async fn plain_to(
         &self,
@@ -142,7 +142,7 @@ impl Stage {
         })
     }
 
-    /// As [`Stage::plain_to`] with TCP. Returns what the receiving program has read over time, which
+    /// As [`TestBed::plain_to`] with TCP. Returns what the receiving program has read over time, which
     /// begins with the first byte.
     pub async fn plain_tcp_to(
         &self,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout};
 
-use super::{Messages, Stage, name, start};
+use super::{Messages, TestBed, name, start};
 use crate::cpu::Meter;
 use crate::error::{During, ExperimentError};
 use crate::memory;
@@ -48,7 +48,7 @@ impl Server {
     }
 }
 
-impl Stage {
+impl TestBed {
     /// Starts a seeder; with `over_ip`, its address is that for IP peers.
     pub async fn seed(
         &self,
@@ -67,15 +67,11 @@ impl Stage {
         self.server(isd_as, seed, "listening_tcp").await
     }
 
-    /// Starts a server that takes bulk transfers and writes nothing. Its key is made in `folder`.
-    pub async fn receive_bulk(
-        &self,
-        isd_as: IsdAsn,
-        folder: &Path,
-    ) -> Result<Server, ExperimentError> {
+    /// Starts a server that takes bulk transfers and writes nothing. Its key is in the bed's folder.
+    pub async fn receive_bulk(&self, isd_as: IsdAsn) -> Result<Server, ExperimentError> {
         let mut receive = Command::new(&self.program);
         receive.args(["receive", "--discard", "--allow-any", "--json", "--key"]);
-        receive.arg(folder.join("receiver.key"));
+        receive.arg(self.folder().join("receiver.key"));
         self.server(isd_as, receive, "listening").await
     }
 
@@ -92,7 +88,7 @@ impl Stage {
         self.server(isd_as, serve, "listening").await
     }
 
-    /// Starts a server of [`Stage::set_up`] at a port of an AS's host.
+    /// Starts a server of [`TestBed::set_up`] at a port of an AS's host.
     pub async fn serve_answers(
         &self,
         isd_as: IsdAsn,

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use serde_json::Value;
 use tokio::process::Child;
 
-use super::{Messages, Stage, output, start};
+use super::{Messages, TestBed, output, start};
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
 
@@ -49,7 +49,7 @@ pub struct Ready {
     from: IsdAsn,
 }
 
-impl Stage {
+impl TestBed {
     /// Starts the receiver of flows.
     ///
     /// # Errors

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 
 use hawser_topology::IsdAsn;
 
-use super::Stage;
+use super::TestBed;
 use super::shim::{Shim, ShimOptions, ShimPath};
 use crate::error::{During, ExperimentError};
 
@@ -40,20 +39,19 @@ impl ShimPair<'_> {
     }
 }
 
-impl Stage {
+impl TestBed {
     /// Brings both shims up: that of the receiver serves these `ports`, that of the sender has further
-    /// arguments. Maps and keys are in `folder`.
+    /// arguments. Maps and keys are in the bed's folder.
     ///
     /// # Errors
     /// When one does not come up.
     pub async fn shims_up(
         &self,
         (sender, receiver): (IsdAsn, IsdAsn),
-        folder: &Path,
         ports: &[u16],
         args: Vec<String>,
     ) -> Result<ShimPair<'_>, ExperimentError> {
-        let address = self.address(receiver)?;
+        let address = self.host(receiver)?;
         let served = ports.iter().map(|&port| {
             let to = SocketAddr::new(address, port);
             format!("{port}={to}")
@@ -63,12 +61,12 @@ impl Stage {
         let mapped = ShimPair::MAPPED;
         let map = format!("[destinations]\n\"{mapped}\" = \"{receiver},{address}\"\n");
         let up = async |name: &str, isd_as, map: &str, args| {
-            let file = folder.join(format!("{name}.toml"));
+            let file = self.folder().join(format!("{name}.toml"));
             fs::write(&file, map).during("writing a map")?;
             let options = ShimOptions {
                 isd_as,
                 map: &file,
-                key: &folder.join(format!("{name}.key")),
+                key: &self.folder().join(format!("{name}.key")),
                 args,
             };
             self.shim_up(&options).await

@@ -7,10 +7,10 @@ use hawser_lab::LinkChange;
 use hawser_path::Interface;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Stage;
+use super::TestBed;
 use crate::error::ExperimentError;
 
-impl Stage {
+impl TestBed {
     /// Changes the link at an interface, in both directions.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Stage {
     /// dropped; the link is then up or down.
     ///
     /// # Errors
-    /// As [`Stage::set_link`].
+    /// As [`TestBed::set_link`].
     pub async fn flap(&self, at: Interface, half: Duration) -> Result<Infallible, ExperimentError> {
         let mut ticks = interval(half);
         // A link that takes long to come up is not down for less time after it.

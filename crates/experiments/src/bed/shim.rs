@@ -1,6 +1,6 @@
 //! The shim of hosts of the network, and TCP programs that use it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use tokio::io::BufReader;
 use tokio::process::{Child, ChildStdout};
 
 use super::server::first_line;
-use super::{Messages, Stage, output, start};
+use super::{Messages, TestBed, output, start};
 use crate::error::{During, ExperimentError};
 
 /// What a shim is brought up with.
@@ -28,7 +28,7 @@ pub struct ShimOptions<'a> {
 
 /// A shim that is up. Dropping it takes it down.
 pub struct Shim<'a> {
-    stage: &'a Stage,
+    bed: &'a TestBed,
     isd_as: IsdAsn,
     name: String,
     carrier: Option<(Child, BufReader<ChildStdout>)>,
@@ -69,7 +69,7 @@ pub struct SetUp {
     pub answered: f64,
 }
 
-impl Stage {
+impl TestBed {
     /// Brings the shim of an AS's host up.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Stage {
         let mut child = start(&self.lab, isd_as, up)?;
         let out = child.stdout.take();
         let mut shim = Shim {
-            stage: self,
+            bed: self,
             isd_as,
             name,
             carrier: None,
@@ -132,11 +132,6 @@ impl Stage {
         });
         Ok(links.sum())
     }
-
-    /// The address of an AS's host.
-    pub fn address(&self, isd_as: IsdAsn) -> Result<IpAddr, ExperimentError> {
-        self.host(isd_as)
-    }
 }
 
 impl Shim<'_> {
@@ -145,10 +140,10 @@ impl Shim<'_> {
     /// # Errors
     /// When it does not say, or a connection failed.
     pub async fn paths(&self) -> Result<Vec<ShimPath>, ExperimentError> {
-        let mut command = Command::new(&self.stage.program);
+        let mut command = Command::new(&self.bed.program);
         command.args(["shim", "status", "--json", "--name", &self.name]);
         let messages = Messages::of(&mut command)?;
-        let text = output(&self.stage.lab, self.isd_as, command, Some(messages)).await?;
+        let text = output(&self.bed.lab, self.isd_as, command, Some(messages)).await?;
         let status: Status = serde_json::from_str(&text).during("reading the shim's status")?;
         if let Some(why) = status.failures.into_iter().next_back() {
             return Err(ExperimentError::Step(why.text));
@@ -164,7 +159,7 @@ impl Shim<'_> {
     pub async fn down(mut self) -> Result<(), ExperimentError> {
         let mut command = self.down_command();
         let messages = Messages::of(&mut command)?;
-        output(&self.stage.lab, self.isd_as, command, Some(messages)).await?;
+        output(&self.bed.lab, self.isd_as, command, Some(messages)).await?;
         if let Some((mut carrier, _)) = self.carrier.take() {
             // It ends with its holder, and says so by its exit code.
             carrier.wait().await.during("waiting for the shim")?;
@@ -173,7 +168,7 @@ impl Shim<'_> {
     }
 
     fn down_command(&self) -> Command {
-        let mut command = Command::new(&self.stage.program);
+        let mut command = Command::new(&self.bed.program);
         command.args(["shim", "down", "--name", &self.name]);
         command
     }
@@ -185,7 +180,7 @@ impl Drop for Shim<'_> {
             return;
         }
         // The holder outlives a carrier that is killed.
-        let down = self.stage.lab.command(self.isd_as, self.down_command());
+        let down = self.bed.lab.command(self.isd_as, self.down_command());
         let status = down.map(|mut down| down.status());
         if !matches!(&status, Ok(Ok(status)) if status.success()) {
             tracing::error!("the shim {} is not taken down: {status:?}", self.name);

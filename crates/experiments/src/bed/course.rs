@@ -1,6 +1,5 @@
 //! Transfers whose progress is recorded: bytes over time, by bulk transfer, QUIC and `rsync`.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::server::Server;
-use super::{Messages, Stage, output, start};
+use super::{Messages, TestBed, output, start};
 use crate::ceiling::PathCost;
 use crate::error::{During, ExperimentError};
 use crate::samples::Samples;
@@ -42,15 +41,14 @@ struct PerfServed {
     samples: Vec<(f64, u64)>,
 }
 
-impl Stage {
-    /// Sends `bytes` bytes from memory to a server of [`Stage::receive_bulk`], over at most `paths`
-    /// paths. Its key is made in `folder`.
+impl TestBed {
+    /// Sends `bytes` bytes from memory to a server of [`TestBed::receive_bulk`], over at most `paths`
+    /// paths. Its key is in the bed's folder.
     pub async fn send_bulk(
         &self,
         from: IsdAsn,
         server: &Server,
         (bytes, paths): (u64, u16),
-        folder: &Path,
     ) -> Result<BulkReport, ExperimentError> {
         let mut send = Command::new(&self.program);
         send.args([
@@ -61,7 +59,7 @@ impl Stage {
             "--samples",
         ]);
         send.args(["--zeros", &bytes.to_string(), "--paths", &paths.to_string()]);
-        send.arg("--key").arg(folder.join("sender.key"));
+        send.arg("--key").arg(self.folder().join("sender.key"));
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
         parse(&text, "the report of hawser send")
@@ -88,7 +86,7 @@ impl Stage {
     }
 
     /// Sends a QUIC stream over the path with this sequence of hops to a server of
-    /// [`Stage::serve_perf`] for `time`.
+    /// [`TestBed::serve_perf`] for `time`.
     pub async fn quic_over(
         &self,
         from: IsdAsn,
@@ -105,7 +103,7 @@ impl Stage {
     }
 
     /// Lets `rsync` send a file of `bytes` bytes to a daemon for at most `time`, from memory to
-    /// memory if `folder` is there. Returns what the daemon wrote.
+    /// memory if the bed's folder is there. Returns what the daemon wrote.
     ///
     /// # Errors
     /// [`ExperimentError::Missing`] if `rsync` is not installed.
@@ -114,13 +112,12 @@ impl Stage {
         (from, to): (IsdAsn, IsdAsn),
         bytes: u64,
         time: Duration,
-        folder: &Path,
     ) -> Result<Samples, ExperimentError> {
         if Command::new("rsync").arg("--version").output().is_err() {
             return Err(ExperimentError::Missing("install the program rsync"));
         }
         let step = "preparing the files of rsync";
-        let own = tempfile::tempdir_in(folder).during(step)?;
+        let own = tempfile::tempdir_in(self.folder()).during(step)?;
         let (file, into) = (own.path().join("zeros"), own.path().join("received"));
         std::fs::File::create(&file)
             .and_then(|file| file.set_len(bytes))
