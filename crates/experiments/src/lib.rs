@@ -17,8 +17,8 @@
 //! completions of `hawser bench`, progress, table, JSON and figure.
 //!
 //! Any other one is a file here with a type that says what is measured, its implementation of
-//! [`shape::Experiment`] and its columns, about 90 lines; a file with its arguments in
-//! `crates/cli/src/cmd/bench/`, about 25 lines; and three lines in `crates/cli/src/cmd/bench.rs`. The test
+//! [`shape::Experiment`] and its columns, about 70 lines if it has no figure; a file with its arguments in
+//! `crates/cli/src/cmd/bench/`, about 25 lines; and five lines in `crates/cli/src/cmd/bench.rs`. The test
 //! bed has the network with its hosts, and servers and transfers by every means that others use.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.

@@ -236,9 +236,8 @@ mod tests {
             (&row["goodput_percent"], &row["waiting"]),
             (&95.0.into(), &0.5.into())
         );
-        assert!(
-            table.to_string().contains("left out: not measured"),
-            "{table}"
-        );
+        let text = table.to_string();
+        assert!(text.contains("left out: not measured"), "{text}");
+        assert!(text.contains("\nhawser      500     egress "), "{text}");
     }
 }

@@ -99,6 +99,8 @@ impl Format {
                 format!("{:.decimals$}%", 100.0 * share)
             }
             (_, Value::String(text), _) => text.clone(),
+            // Without `.0` where it is whole.
+            (_, _, Some(number)) => number.to_string(),
             (_, other, _) => other.to_string(),
         }
     }
