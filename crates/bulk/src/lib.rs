@@ -47,5 +47,5 @@ pub use self::error::TransferError;
 pub use self::limit::Limit;
 pub use self::node::{Node, Sockets};
 pub use self::report::{FailedFile, PathProgress, Progress, Summary, TransferEvent};
-pub use self::server::{Clients, ServerEvent, ServerOptions, SessionNumber, serve};
+pub use self::server::{Clients, RefusalPlace, ServerEvent, ServerOptions, SessionNumber, serve};
 pub use self::session::Destination;

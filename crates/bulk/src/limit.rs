@@ -12,7 +12,7 @@ use std::iter::successors;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::Notify;
 
 pub(crate) use self::allowance::Allowance;
 use self::bucket::Bucket;
@@ -32,7 +32,7 @@ struct Shared {
     outer: Option<Limit>,
     bucket: Mutex<Bucket>,
     /// The sessions that receive, each informed when others begin or end to.
-    receiving: Mutex<BTreeMap<Holder, UnboundedSender<()>>>,
+    receiving: Mutex<BTreeMap<Holder, Arc<Notify>>>,
 }
 
 /// A session, as limits know it.
@@ -86,7 +86,7 @@ impl Limit {
         bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receiving(&self) -> MutexGuard<'_, BTreeMap<Holder, UnboundedSender<()>>> {
+    fn receiving(&self) -> MutexGuard<'_, BTreeMap<Holder, Arc<Notify>>> {
         let receiving = &self.0.receiving;
         receiving.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,6 +16,7 @@ use hawser_quic::Connection;
 use hawser_seal::Cipher;
 use hawser_session::FIRST_MESSAGE_TIMEOUT;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -72,6 +73,8 @@ pub enum ServerEvent {
         key: PeerKey,
         /// Why.
         reason: String,
+        /// Its place among those that wait to be handled.
+        place: RefusalPlace,
     },
     /// As many codes were wrong as are allowed: nobody can use the code any more.
     OfferEnded,
@@ -96,12 +99,24 @@ pub enum ServerEvent {
     Ended(SessionNumber, Result<Summary, TransferError>),
 }
 
+/// The place of a refusal among those that wait to be handled. Anybody can be refused as often as they
+/// like: beyond 256 that wait, which a caller that handles none leads to, further ones are not reported.
+#[derive(Debug)]
+pub struct RefusalPlace(
+    #[expect(dead_code, reason = "it is free once this is dropped")] OwnedSemaphorePermit,
+);
+
+/// Most refusals that wait to be handled.
+const MAX_REFUSALS: usize = 256;
+
 struct Server {
     node: Node,
     offer: Offer,
     options: ServerOptions,
     sessions: Sessions,
+    /// Besides refusals, a few for each session, of which there is a limit, and ten a second.
     events: UnboundedSender<ServerEvent>,
+    refusals: Arc<Semaphore>,
 }
 
 /// Serves until the node is closed; what happens goes to `events`. Dropping the future ends all
@@ -113,6 +128,7 @@ pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<
         options,
         sessions: Sessions::default(),
         events,
+        refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(Arc::clone(&server).end_revoked());
@@ -132,15 +148,28 @@ pub async fn serve(node: &Node, options: ServerOptions, events: UnboundedSender<
 }
 
 impl Server {
-    fn report(&self, event: ServerEvent) {
-        // The caller may have dropped its end: then nothing is reported.
-        let _ = self.events.send(event);
+    fn report(&self, event: impl Into<Option<ServerEvent>>) {
+        if let Some(event) = event.into() {
+            // The caller may have dropped its end: then nothing is reported.
+            let _ = self.events.send(event);
+        }
+    }
+
+    /// The report that a host is refused, unless too many wait to be handled.
+    fn refused(&self, peer: ScionAddr, key: PeerKey, reason: String) -> Option<ServerEvent> {
+        let place = Arc::clone(&self.refusals).try_acquire_owned().ok()?;
+        Some(ServerEvent::Refused {
+            peer,
+            key,
+            reason,
+            place: RefusalPlace(place),
+        })
     }
 
     /// Handles the first message of a connection, and runs the session that it begins.
     async fn greet(self: Arc<Self>, connection: Connection) {
         let (peer, key) = (connection.peer(), connection.peer_key());
-        let refused = |reason: String| ServerEvent::Refused { peer, key, reason };
+        let refused = |reason: String| self.refused(peer, key, reason);
         let (mut control, message) = match Control::accept(connection).await {
             Ok((control, Ok(message))) => (control, message),
             Ok((control, Err(error))) => {
@@ -242,7 +271,13 @@ impl Server {
         }
     }
 
-    async fn refuse(&self, control: Control, event: ServerEvent, code: ErrorCode, text: &str) {
+    async fn refuse(
+        &self,
+        control: Control,
+        event: Option<ServerEvent>,
+        code: ErrorCode,
+        text: &str,
+    ) {
         self.report(event);
         control.refuse(&Message::refuse(code, text)).await;
     }
@@ -322,6 +357,7 @@ impl Server {
             exclude: exclude.map_err(|error| denied(&error.to_string()))?,
             carry: wants.choices,
         };
+        // One for each connection, of which an endpoint has a limit.
         let (joined, new_subflows) = unbounded_channel();
         let notice = Arc::<Notice>::default();
         let entry = Entry {
@@ -345,6 +381,7 @@ impl Server {
         let memory = self.node.memory().join();
         // A source takes nothing.
         let own_credit = if sends { memory.credit() } else { 0 };
+        // As those of the server.
         let (events, received) = unbounded_channel();
         self.report(ServerEvent::Began {
             session: number.0,

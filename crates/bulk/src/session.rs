@@ -153,6 +153,7 @@ impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
         let (key, memory) = (begin.key, begin.memory);
         let data = begin.node.data().commands();
+        // Of the data thread: a few for each subflow, of which there is a limit, and ten a second.
         let (sender, data_events) = unbounded_channel();
         let mut messages = Messages::new();
         let source = |events| {

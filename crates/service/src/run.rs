@@ -307,6 +307,7 @@ async fn receive_from_others(
     service: Service,
     events: UnboundedSender<ServiceEvent>,
 ) {
+    // `serve` bounds them.
     let (happens, mut happened) = unbounded_channel();
     let reporting = async {
         while let Some(event) = happened.recv().await {

@@ -164,9 +164,11 @@ impl Carrier {
             served: options.served.clone(),
             holder: attachment.link.sender(),
         })?;
+        // Whoever asks for a report waits for its answer, here and below.
         let (server, served) = mpsc::unbounded_channel();
         let mut serving = JoinSet::new();
         serving.spawn(Server::new(node.clone()).run(served));
+        // One at a time for each destination that is captured (`Capture`).
         let (find, finds) = mpsc::unbounded_channel();
         let capture = Capture::start(node.clone(), captured, options.captured, find, watcher);
         let capture = capture.map_err(CarrierError::Packets)?;

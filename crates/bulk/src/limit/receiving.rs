@@ -1,6 +1,8 @@
 //! A session's share in what may be received.
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use super::{Holder, Limit};
 
@@ -8,7 +10,8 @@ use super::{Holder, Limit};
 pub(crate) struct Receiving {
     limit: Limit,
     holder: Holder,
-    changes: (UnboundedSender<()>, UnboundedReceiver<()>),
+    /// Notified when the number of sessions changes.
+    changes: Arc<Notify>,
     /// The last share that was returned.
     share: u64,
 }
@@ -16,11 +19,11 @@ pub(crate) struct Receiving {
 impl Receiving {
     /// The session receives content from now on: the shares of the others shrink.
     pub(crate) fn begin(limit: Limit) -> Self {
-        let (holder, changes) = (Holder::new(), unbounded_channel());
+        let (holder, changes) = (Holder::new(), Arc::new(Notify::new()));
         for limit in limit.chain() {
             let mut receiving = limit.receiving();
             inform(receiving.values());
-            receiving.insert(holder, changes.0.clone());
+            receiving.insert(holder, Arc::clone(&changes));
         }
         Self {
             limit,
@@ -44,8 +47,7 @@ impl Receiving {
     pub(crate) async fn changed(&mut self) -> u64 {
         loop {
             let before = self.share;
-            // This end keeps the channel open.
-            self.changes.1.recv().await;
+            self.changes.notified().await;
             if self.share() != before {
                 return self.share;
             }
@@ -63,9 +65,7 @@ impl Drop for Receiving {
     }
 }
 
-fn inform<'a>(others: impl Iterator<Item = &'a UnboundedSender<()>>) {
-    for other in others {
-        // A session that has ended is removed next.
-        let _ = other.send(());
-    }
+fn inform<'a>(others: impl Iterator<Item = &'a Arc<Notify>>) {
+    // It is kept until a session looks, however many there are.
+    others.for_each(|other| other.notify_one());
 }

@@ -118,6 +118,7 @@ impl SinkPart {
         listed: Listed,
         events: UnboundedSender<DataEvent>,
     ) -> (Self, UnboundedReceiver<Prepared>) {
+        // One message for each of the two works: preparing, and completing.
         let (prepared, receiver) = unbounded_channel();
         data.give(Command::Receive {
             session,
@@ -317,6 +318,7 @@ impl SinkPart {
             }
             Prepared::Landing(landing, there) => {
                 let total = self.progress().total;
+                // Bounded by the ranges that have buffers ([`Gate`](crate::gate::Gate)), and by the entries.
                 let (events, receiver) = unbounded_channel();
                 let (session, data) = (self.session, self.data.clone());
                 let verifier = Verifier::start(Arc::clone(&landing), total, session, data, events);

@@ -155,6 +155,7 @@ impl SourcePart {
                 }
             }
             SessionMessage::Ready => {
+                // Bounded by the ranges of the content, of each of which the hash is kept anyway.
                 let (sender, receiver) = unbounded_channel();
                 let reader = self.start_reader(sender);
                 let reader = reader.map_err(TransferError::Thread)?;

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod flights;
+mod refusals;
 #[path = "../../../endhost/tests/hosts/toy.rs"]
 mod toy;

@@ -118,6 +118,7 @@ pub fn run(
         if let Some(rate) = client.limit {
             errln!("hawser: limited to {}", format::limit(rate));
         }
+        // Ten a second for each transfer, of a display that draws less often than it takes them.
         let (happened, mut received) = unbounded_channel();
         let mut display = Display::new(names.iter().map(String::as_str), client.verbose);
         let mut tasks = JoinSet::new();
@@ -204,6 +205,7 @@ async fn work(
     options: TransferOptions,
     happened: UnboundedSender<(usize, Happened)>,
 ) {
+    // Passed on at once.
     let (events, mut received) = unbounded_channel();
     let mut transfer = pin!(transfer(
         &node,

@@ -79,6 +79,7 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
     };
     process::small_runtime()?.block_on(async {
         process::survive_hangup()?;
+        // A few for each service that ends, which is begun again after a pause.
         let (sender, mut events) = unbounded_channel();
         let stop = process::interrupted()?;
         let running = hawser_node::run(folder, options, sender, stop);

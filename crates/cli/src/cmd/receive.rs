@@ -144,6 +144,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         let node = args.sockets.bind(host, listen, identity)?;
         let interrupted = process::interrupted()?;
         offer(&args, &node, code.map(|code| code.to_string()), free)?;
+        // `serve` bounds them.
         let (events, received) = unbounded_channel();
         let is_single = args.clients.once || args.stdout;
         let wanted = args.count.or_else(|| is_single.then_some(1));

@@ -32,6 +32,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     process::runtime()?.block_on(async {
         process::survive_hangup()?;
+        // A few for each job and session, of which there are limits.
         let (events, mut happened) = unbounded_channel();
         let stop = process::interrupted()?;
         let running = run_service(&config, events, stop);

@@ -87,6 +87,7 @@ impl BulkCarrier {
             Ok(node) => node,
             Err(error) => return Attempt::Ended(failure::of(&error)),
         };
+        // Taken at once.
         let (events, mut received) = unbounded_channel();
         let request = Request::Send {
             content,

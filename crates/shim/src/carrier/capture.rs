@@ -111,6 +111,7 @@ impl Capture {
             stops: AtomicBool::new(false),
             has_new_map: AtomicBool::new(false),
         });
+        // One for each question, of which there is one at a time for each destination.
         let (found, answers) = mpsc::unbounded_channel();
         let relay = Relay::new(Rule::Any, Box::new(ToPrograms(Arc::clone(&queue))));
         let router = Router {

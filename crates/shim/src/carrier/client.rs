@@ -139,6 +139,7 @@ impl ClientDriver {
             table: None,
             inboxes: Inboxes {
                 received: mpsc::channel(INBOX),
+                // Lanes bound what they report.
                 events: mpsc::unbounded_channel(),
             },
             answers: Answers::default(),

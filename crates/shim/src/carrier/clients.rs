@@ -70,6 +70,7 @@ impl Clients {
                 return Err(error);
             }
         };
+        // One for each connection of a program that waits, which the holder bounds; else a few at intervals.
         let (requests, received) = mpsc::unbounded_channel();
         // The receiver is here.
         let _ = requests.send(request);

@@ -63,6 +63,7 @@ impl Server {
             greeting: JoinSet::new(),
             opening: None,
             received: mpsc::channel(INBOX),
+            // Lanes bound what they report.
             events: mpsc::unbounded_channel(),
             timer: Timer::default(),
         }

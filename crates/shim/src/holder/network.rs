@@ -51,8 +51,9 @@ impl Network {
     /// Creates a namespace whose own addresses are `own`.
     pub(super) fn create(own: Block) -> Result<Self, HolderError> {
         let namespace = NetNs::create().map_err(HolderError::Namespace)?;
+        // Whoever has a job waits for its result.
         let (jobs, queue): (mpsc::Sender<Job>, mpsc::Receiver<Job>) = mpsc::channel();
-        let (sender, result) = mpsc::channel();
+        let (sender, result) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name("shim-net".into())
             .spawn(move || {
@@ -90,7 +91,7 @@ impl Network {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HolderError> {
-        let (sender, result) = mpsc::channel();
+        let (sender, result) = mpsc::sync_channel(1);
         let job = Box::new(move || {
             let _ = sender.send(job());
         });

@@ -181,6 +181,7 @@ impl Relays {
 
     /// Reports what happens to programs' connections from now on.
     pub(super) fn observe(&self) -> mpsc::UnboundedReceiver<ConnectionEvent> {
+        // A few for each connection of the command that is explained, taken at once.
         let (observer, events) = mpsc::unbounded_channel();
         self.state().observer = Some(observer);
         events

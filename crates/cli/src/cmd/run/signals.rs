@@ -17,19 +17,19 @@ const FORWARDED_SIGNALS: [Signal; 6] = [
 ];
 
 /// The signals that arrive at this process.
-pub(super) struct Signals(mpsc::UnboundedReceiver<Signal>);
+pub(super) struct Signals(mpsc::Receiver<Signal>);
 
 impl Signals {
     /// Begins to watch for them; they do not end this process any more.
     pub(super) fn watch() -> Result<Self, Failure> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(FORWARDED_SIGNALS.len());
         for one in FORWARDED_SIGNALS {
             let kind = SignalKind::from_raw(one.as_raw());
             let mut arriving = signal(kind).doing("waiting for signals")?;
             let sender = sender.clone();
             tokio::spawn(async move {
                 while arriving.recv().await.is_some() {
-                    if sender.send(one).is_err() {
+                    if sender.send(one).await.is_err() {
                         return;
                     }
                 }

@@ -82,7 +82,7 @@ impl Streaming {
 
 /// Streams of this process, that the other side has not seen.
 fn new_instance() -> Arc<Instance> {
-    // It stays empty: the other side opens none.
+    // It stays empty, and so is bounded: the other side opens none.
     let (opened, _) = mpsc::unbounded_channel();
     let number = fastrand::u64(..);
     Arc::new(Instance::new(StreamSide::Opens, number, opened))
