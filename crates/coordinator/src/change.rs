@@ -3,12 +3,14 @@
 use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
+use crate::describe::IsdAs;
 use crate::link::LinkId;
 use crate::user::Role;
 
 /// A change of the state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
     /// Its number, from 1, without gaps.
     pub number: u64,
@@ -22,30 +24,34 @@ pub struct Change {
 }
 
 /// What changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The limit of a link, in bit/s; `None` for as much as the maximum allows.
+    /// The limit of a link, in bit/s; none for as much as the maximum allows.
     Limit {
         /// The link.
         link: LinkId,
         /// The direction.
         direction: Direction,
         /// The limit before.
+        #[schema(required)]
         from: Option<u64>,
         /// The limit now.
+        #[schema(required)]
         to: Option<u64>,
     },
-    /// The maximum of a link, in bit/s; `None` for no maximum.
+    /// The maximum of a link, in bit/s; none for no maximum.
     Maximum {
         /// The link.
         link: LinkId,
         /// The direction.
         direction: Direction,
         /// The maximum before.
+        #[schema(required)]
         from: Option<u64>,
         /// The maximum now.
+        #[schema(required)]
         to: Option<u64>,
     },
     /// A link was added.
@@ -53,8 +59,10 @@ pub enum ChangeKind {
         /// The link.
         link: LinkId,
         /// The AS at one end, the attachment point's if only one is.
+        #[schema(value_type = IsdAs)]
         from: IsdAsn,
         /// The AS at the other end.
+        #[schema(value_type = IsdAs)]
         to: IsdAsn,
     },
     /// A link was removed.
@@ -62,43 +70,52 @@ pub enum ChangeKind {
         /// The link.
         link: LinkId,
         /// The AS at one end, the attachment point's if only one is.
+        #[schema(value_type = IsdAs)]
         from: IsdAsn,
         /// The AS at the other end.
+        #[schema(value_type = IsdAs)]
         to: IsdAsn,
     },
     /// An attachment point was added.
     AttachmentPointAdded {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// An attachment point was changed.
     AttachmentPointChanged {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// An attachment point was removed.
     AttachmentPointRemoved {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// A user AS was added.
     UserAsAdded {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// A user AS was changed.
     UserAsChanged {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// A user AS was removed.
     UserAsRemoved {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// The secret of an AS's machine was made or replaced.
     SecretReplaced {
         /// The AS.
+        #[schema(value_type = IsdAs)]
         isd_as: IsdAsn,
     },
     /// A user was added.
@@ -163,10 +180,11 @@ impl ChangeKind {
 }
 
 /// Some changes, the newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChangePage {
     /// The changes.
     pub changes: Vec<Change>,
-    /// What to give as `before` for those that come next; `None` if there are none.
+    /// What to give as `before` for those that come next; none if there are no more.
+    #[schema(required)]
     pub next: Option<u64>,
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hawser_http::TokenHash;
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::instances::Instances;
 use crate::link::FailedLinks;
@@ -12,12 +13,14 @@ use crate::link::LinkId;
 use crate::user::UserId;
 
 /// A place on the earth, in degrees.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// North of the equator, -90 to 90.
+    #[schema(minimum = -90, maximum = 90)]
     pub latitude: f64,
     /// East of Greenwich, -180 to 180.
+    #[schema(minimum = -180, maximum = 180)]
     pub longitude: f64,
 }
 

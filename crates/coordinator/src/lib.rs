@@ -24,6 +24,7 @@ mod state;
 mod store;
 mod user;
 
+pub mod describe;
 pub use hawser_limit::{Direction, LinkCounters};
 
 pub use self::access::{Action, Actor, Denied, allows};

@@ -4,6 +4,9 @@ use hawser_limit::Direction;
 use hawser_topology::format_rate;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
+
+use crate::describe;
 
 /// Lowest limit but 0: 8 kbit/s, as low as the kernel limits.
 pub const MIN_LIMIT: u64 = 8_000;
@@ -33,14 +36,19 @@ pub enum LimitError {
 
 /// Rates in both directions, in bit/s: 0 (no traffic), or [`MIN_LIMIT`] to [`MAX_LIMIT`]; `None` for
 /// no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(
+    description = "As the attachment point sees it: egress is to the user AS, ingress from it."
+)]
 pub struct Limits {
     /// To the user AS.
     #[serde(default)]
+    #[schema(schema_with = describe::rate)]
     pub egress: Option<u64>,
     /// From the user AS.
     #[serde(default)]
+    #[schema(schema_with = describe::rate)]
     pub ingress: Option<u64>,
 }
 

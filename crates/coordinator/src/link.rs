@@ -5,13 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 
 use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
+use crate::describe::{Address, IsdAs};
 use crate::limits::Limits;
 
 /// The number of a link; never given again. Links to user ASes and those between attachment points
 /// share the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
+#[schema(maximum = 18446744073709551615u64)]
 pub struct LinkId(pub u64);
 
 impl fmt::Display for LinkId {
@@ -21,18 +26,22 @@ impl fmt::Display for LinkId {
 }
 
 /// One end of a link. Where only limits are set, and ASes are not configured, parts are unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LinkEnd {
     /// The AS.
+    #[schema(value_type = IsdAs)]
     pub isd_as: IsdAsn,
     /// The number of the interface there.
     #[serde(default)]
+    #[schema(required)]
     pub interface: Option<u16>,
     /// The border router's address for the link.
     #[serde(default)]
+    #[schema(required, value_type = Option<Address>)]
     pub ip: Option<IpAddr>,
     /// Its UDP port for the link.
     #[serde(default)]
+    #[schema(required)]
     pub port: Option<u16>,
 }
 
@@ -71,11 +80,12 @@ impl Link {
 }
 
 /// A link between two attachment points; not limited.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CoreLink {
     /// The number.
     pub id: LinkId,
     /// Both ends.
+    #[schema(min_items = 2, max_items = 2)]
     pub ends: [LinkEnd; 2],
 }
 

@@ -4,10 +4,14 @@ use std::fmt;
 
 use hawser_http::TokenHash;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The number of a user; never given again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
+#[schema(maximum = 18446744073709551615u64)]
 pub struct UserId(pub u64);
 
 impl fmt::Display for UserId {
@@ -17,7 +21,7 @@ impl fmt::Display for UserId {
 }
 
 /// What a user may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Everything.
@@ -26,18 +30,6 @@ pub enum Role {
     User,
     /// Reads.
     Reader,
-}
-
-impl Role {
-    /// As in requests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::User => "user",
-            Self::Reader => "reader",
-        }
-    }
 }
 
 /// A user.

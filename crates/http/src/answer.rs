@@ -15,7 +15,7 @@ const MAX_REASON: usize = 1 << 14;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError(pub StatusCode, pub String);
 
-/// The body of a [`JsonError`].
+/// The body of an answer that is an error.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
 pub struct ErrorBody {

@@ -1,7 +1,7 @@
 //! What the descriptions of APIs (OpenAPI) share: answers that are errors, and who may ask.
 //!
-//! Answers are never made of these types: they are names for `responses(...)` of [`utoipa::path`], and
-//! [`NeedsUser`] and [`ReadsBody`] are several at once.
+//! Answers are never made of these types: they are names for `responses(...)` of [`utoipa::path`].
+//! The enums are several answers at once.
 
 use serde_json::Value;
 use utoipa::openapi::OpenApi;
@@ -71,6 +71,28 @@ pub enum ReadsBody {
     /// 413
     #[response(status = 413)]
     TooLong(#[ref_response] TooLong),
+}
+
+/// Answers to requests whose path names something.
+#[derive(IntoResponses)]
+pub enum NamesOne {
+    /// 400
+    #[response(status = 400)]
+    BadRequest(#[ref_response] BadRequest),
+    /// 404
+    #[response(status = 404)]
+    NotFound(#[ref_response] NotFound),
+}
+
+/// Answers to requests that change something.
+#[derive(IntoResponses)]
+pub enum MakesChange {
+    /// 403
+    #[response(status = 403)]
+    Forbidden(#[ref_response] Forbidden),
+    /// 503
+    #[response(status = 503)]
+    NotStored(#[ref_response] NotStored),
 }
 
 /// The scheme with the name `token`: a bearer token. For `modifiers(...)` of [`OpenApi`](derive@utoipa::OpenApi).

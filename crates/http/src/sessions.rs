@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use crate::token::{Token, TokenHash};
 
 /// The name of the cookie.
-const COOKIE: &str = "hawser_session";
+pub const SESSION_COOKIE: &str = "hawser_session";
 /// How long a session lasts without a request.
 const LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Most sessions; the one longest without a request ends for another.
@@ -105,7 +105,7 @@ pub fn session_cookie(request: &HeaderMap) -> Option<&str> {
         .flat_map(|value| value.split(';'));
     pairs.find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then_some(value)
+        (name == SESSION_COOKIE).then_some(value)
     })
 }
 
@@ -118,8 +118,9 @@ pub fn set_session_cookie(cookie: Option<&Token>, secure: bool) -> HeaderValue {
         Some(cookie) => (cookie.reveal(), LIFETIME.as_secs()),
         None => ("", 0),
     };
-    let text =
-        format!("{COOKIE}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let text = format!(
+        "{SESSION_COOKIE}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
+    );
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::limit::{Counters, Direction, Limits, Remote};
 
@@ -23,8 +24,8 @@ pub struct NamedLink<K> {
 /// The links whose limits are not in force, each with the reason in one line.
 pub type FailedLinks<K> = BTreeMap<K, String>;
 
-/// What a link carried; `None` in a direction that is not limited, and so not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a link carried; nothing in a direction that is not limited, and so not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkUsage<K> {
     /// The name of the link.
@@ -48,16 +49,20 @@ impl<K> LinkUsage<K> {
 }
 
 /// What a link carried in one direction since its limit was set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkCounters {
     /// Bytes of frames that passed.
+    #[schema(maximum = 18446744073709551615u64)]
     pub bytes: u64,
     /// Packets that passed.
+    #[schema(maximum = 18446744073709551615u64)]
     pub packets: u64,
     /// Packets that were dropped.
+    #[schema(maximum = 18446744073709551615u64)]
     pub drops: u64,
     /// Bytes that wait in the queue now.
+    #[schema(maximum = 18446744073709551615u64)]
     pub backlog: u64,
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod ases;
 pub(crate) mod changes;
+pub(crate) mod core_links;
 pub(crate) mod links;
 pub(crate) mod metrics;
 pub(crate) mod openapi;

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, SchemaType, Type};
 
 /// Seconds that are kept one by one.
 pub(crate) const SECONDS: usize = 600;
@@ -66,7 +68,7 @@ impl Ring {
 }
 
 /// Rates over time, and the limits there were.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Series {
     /// Seconds between two values.
     pub step: u64,
@@ -75,7 +77,22 @@ pub(crate) struct Series {
     /// Bit/s; `null` where nothing was counted.
     pub rates: Vec<Option<f64>>,
     /// When the limit became what, in milliseconds since 1970 and bit/s; `null` for no limit.
+    #[schema(schema_with = steps)]
     pub limits: Vec<(u64, Option<u64>)>,
+}
+
+/// How limits over time are described.
+fn steps() -> Array {
+    let number = SchemaType::from_iter([Type::Integer, Type::Null]);
+    let step = ArrayBuilder::new()
+        .items(ObjectBuilder::new().schema_type(number))
+        .min_items(Some(2))
+        .max_items(Some(2));
+    let words = "When the limit became what: milliseconds since 1970, and bit/s or null.";
+    ArrayBuilder::new()
+        .items(step)
+        .description(Some(words))
+        .build()
 }
 
 impl History {

@@ -4,17 +4,14 @@
 //! nothing is configured, 304 while it has the newest) and reports the version that it runs. A
 //! request may wait for a change. Beside it: the segments of the network, and what links carried.
 
-mod archive;
-mod configuration;
+pub(crate) mod archive;
+pub(crate) mod configuration;
 mod machine;
-mod reports;
+pub(crate) mod reports;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::archive::{archive, rotate_secret};
-pub(crate) use self::configuration::{configuration, segments};
 pub(crate) use self::machine::name_other_machine;
-pub(crate) use self::reports::{deployed, usage};
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;

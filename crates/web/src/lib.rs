@@ -2,6 +2,7 @@
 //!
 //! - [`App`]: everything that answers requests share.
 //! - [`router`]: which function answers what.
+//! - [`description`]: the description of the API, as OpenAPI 3.1.
 //! - [`sample`]: reads the use of links each second, for live data and history.
 
 mod answers;
@@ -18,6 +19,7 @@ mod sample;
 mod sampler;
 mod view;
 
+pub use self::api::openapi::description;
 pub use self::app::{App, AppOptions, Origin, OriginError};
 pub use self::routes::router;
 pub use self::sample::sample;

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use hawser_coordinator::Direction;
 use hawser_http::Topic;
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::sampler::{Sampler, Use};
 
@@ -41,7 +41,17 @@ impl Default for Live {
     }
 }
 
-#[derive(Serialize)]
+/// What all links carry.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LiveUsage {
+    /// When this was sampled, in milliseconds since 1970.
+    at: u64,
+    links: Vec<LinkUse>,
+}
+
+/// What a link carries in one direction.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Use)]
 struct LinkUse {
     link: u64,
     direction: Direction,
@@ -49,6 +59,8 @@ struct LinkUse {
     packets: u64,
     drops: u64,
     backlog: u64,
+    /// bit/s.
+    #[schema(required)]
     rate: Option<u64>,
 }
 
@@ -93,8 +105,9 @@ impl Live {
             backlog: one.counters.backlog,
             rate: one.rate.map(whole),
         });
-        let links: Vec<_> = links.collect();
-        let body = json!({ "at": at, "links": links }).to_string() + "\n";
+        let links = links.collect();
+        // Numbers and words: writing them cannot fail.
+        let body = serde_json::to_string(&LiveUsage { at, links }).unwrap_or_default() + "\n";
         let current = Current {
             used,
             body: body.into(),

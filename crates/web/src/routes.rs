@@ -2,134 +2,71 @@
 
 use axum::Router;
 use axum::extract::Request;
-use axum::handler::Handler;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::get;
 use hawser_http::{JsonError, json_errors};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::api::{ases, changes, links, metrics, openapi, session, usage, users};
+use crate::api::{ases, changes, core_links, links, metrics, openapi, session, usage, users};
 use crate::app::App;
-use crate::host_api;
+use crate::host_api::{archive, configuration, name_other_machine, reports};
 use crate::page;
 
 /// What browsers may do with the page: run and show what this server sends, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A router that knows its routes.
-pub(crate) struct Routes {
-    router: Router<App>,
-    /// Method and path of each.
-    pub list: Vec<(Method, &'static str)>,
-}
-
-impl Routes {
-    fn new() -> Self {
-        Self {
-            router: Router::new(),
-            list: Vec::new(),
-        }
-    }
-
-    /// Has `handler` answer requests of a method to a path.
-    pub fn on<H, T>(mut self, method: Method, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
-        T: 'static,
-    {
-        let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
-        let answers: MethodRouter<App> = on(filter, handler);
-        self.router = self.router.route(path, answers);
-        self.list.push((method, path));
-        self
-    }
-
-    fn get<H: Handler<T, App>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.on(Method::GET, path, handler)
-    }
-
-    fn post<H: Handler<T, App>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.on(Method::POST, path, handler)
-    }
-
-    fn put<H: Handler<T, App>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.on(Method::PUT, path, handler)
-    }
-
-    fn patch<H: Handler<T, App>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.on(Method::PATCH, path, handler)
-    }
-
-    fn delete<H: Handler<T, App>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.on(Method::DELETE, path, handler)
-    }
-}
-
-/// The routes of the API.
-pub(crate) fn api() -> Routes {
-    Routes::new()
-        .get("/api/v1/openapi.json", openapi::show)
-        .get("/api/v1/session", session::show)
-        .post("/api/v1/session", session::log_in)
-        .delete("/api/v1/session", session::log_out)
-        .get("/api/v1/links", links::list)
-        .post("/api/v1/links", links::add)
-        .get("/api/v1/links/{id}", links::show)
-        .patch("/api/v1/links/{id}", links::set)
-        .delete("/api/v1/links/{id}", links::remove)
-        .get("/api/v1/links/{id}/history", usage::history)
-        .get("/api/v1/core-links", links::list_core)
-        .post("/api/v1/core-links", links::add_core)
-        .delete("/api/v1/core-links/{id}", links::remove_core)
-        .get("/api/v1/usage", usage::now)
-        .get("/api/v1/live", usage::live)
-        .get("/api/v1/changes", changes::list)
-        .get("/api/v1/attachment-points", ases::attachment_points)
-        .post("/api/v1/attachment-points", ases::add_attachment_point)
-        .get("/api/v1/attachment-points/{isd_as}", ases::attachment_point)
-        .put(
-            "/api/v1/attachment-points/{isd_as}",
+/// The routes of the API, with their descriptions.
+pub(crate) fn api() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::Shared::openapi())
+        .routes(routes!(openapi::show))
+        .routes(routes!(session::show, session::log_in, session::log_out))
+        .routes(routes!(links::list, links::add))
+        .routes(routes!(links::show, links::set, links::remove))
+        .routes(routes!(usage::history))
+        .routes(routes!(core_links::list, core_links::add))
+        .routes(routes!(core_links::remove))
+        .routes(routes!(usage::now))
+        .routes(routes!(usage::live))
+        .routes(routes!(changes::list))
+        .routes(routes!(ases::attachment_points, ases::add_attachment_point))
+        .routes(routes!(
+            ases::attachment_point,
             ases::change_attachment_point,
-        )
-        .delete(
-            "/api/v1/attachment-points/{isd_as}",
-            ases::remove_attachment_point,
-        )
-        .get("/api/v1/ases", ases::user_ases)
-        .post("/api/v1/ases", ases::add_user_as)
-        .get("/api/v1/ases/{isd_as}", ases::user_as)
-        .put("/api/v1/ases/{isd_as}", ases::change_user_as)
-        .delete("/api/v1/ases/{isd_as}", ases::remove_user_as)
-        .get("/api/v1/users", users::list)
-        .post("/api/v1/users", users::add)
-        .patch("/api/v1/users/{id}", users::set_role)
-        .delete("/api/v1/users/{id}", users::remove)
-        .post("/api/v1/users/{id}/token", users::replace_token)
-        .delete("/api/v1/users/{id}/token", users::revoke_token)
-        .get("/api/v1/ases/{isd_as}/archive", host_api::archive)
-        .delete("/api/v1/ases/{isd_as}/secret", host_api::rotate_secret)
-        .get("/api/host/{id}/config", host_api::configuration)
-        .get("/api/host/{id}/segments", host_api::segments)
-        .post("/api/host/{id}/deployed_config_version", host_api::deployed)
-        .post("/api/host/{id}/usage", host_api::usage)
-        .get("/metrics", metrics::metrics)
+            ases::remove_attachment_point
+        ))
+        .routes(routes!(ases::user_ases, ases::add_user_as))
+        .routes(routes!(
+            ases::user_as,
+            ases::change_user_as,
+            ases::remove_user_as
+        ))
+        .routes(routes!(users::list, users::add))
+        .routes(routes!(users::set_role, users::remove))
+        .routes(routes!(users::replace_token, users::revoke_token))
+        .routes(routes!(archive::archive))
+        .routes(routes!(archive::rotate_secret))
+        .routes(routes!(configuration::configuration))
+        .routes(routes!(configuration::segments))
+        .routes(routes!(reports::deployed))
+        .routes(routes!(reports::usage))
+        .routes(routes!(metrics::metrics))
 }
 
 /// Which function answers what: the API and the page.
 pub fn router(app: App) -> Router {
-    let router = api().router;
+    let (router, _) = api().split_for_parts();
     let router = router
-        .route("/", on(MethodFilter::GET, page::index))
-        .route("/assets/{name}", on(MethodFilter::GET, page::asset));
+        .route("/", get(page::index))
+        .route("/assets/{name}", get(page::asset));
     router
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
-        .layer(from_fn_with_state(
-            app.clone(),
-            host_api::name_other_machine,
-        ))
+        .layer(from_fn_with_state(app.clone(), name_other_machine))
         .layer(from_fn(json_errors))
         .layer(from_fn(secure))
         .with_state(app)

@@ -1,26 +1,29 @@
 //! The state as it is answered.
 
+use hawser_coordinator::describe::{Address, Device, IsdAs, Name};
 use hawser_coordinator::{
-    AttachmentPoint, CoreLink, Host, Limits, Link, LinkEnd, Place, State, User, UserAs,
+    AttachmentPoint, CoreLink, Host, Limits, Link, LinkEnd, Place, Role, State, User, UserAs,
 };
 use hawser_topology::IsdAsn;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 
 /// A user, as others see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct UserName<'a> {
     id: u64,
     name: &'a str,
 }
 
 /// A user, as administrators see it. Nobody sees tokens.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = User)]
 pub(crate) struct UserView<'a> {
     id: u64,
     name: &'a str,
-    role: &'static str,
+    role: Role,
     has_token: bool,
 }
 
@@ -29,14 +32,15 @@ impl<'a> UserView<'a> {
         Self {
             id: user.id.0,
             name: &user.name,
-            role: user.role.name(),
+            role: user.role,
             has_token: user.token.is_some(),
         }
     }
 }
 
 /// One end of a link.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = LabelledEnd)]
 struct EndView<'a> {
     label: &'a str,
     #[serde(flatten)]
@@ -44,18 +48,23 @@ struct EndView<'a> {
 }
 
 /// A link.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Link)]
 pub(crate) struct LinkView<'a> {
     id: u64,
     attachment_point: EndView<'a>,
     user_as: EndView<'a>,
+    #[schema(required)]
     owner: Option<UserName<'a>>,
+    /// The network interface, if it is not that of the machine's route.
+    #[schema(required)]
     device: Option<&'a str>,
     maximum: Limits,
     limit: Limits,
     /// Whether the attachment point runs what is wanted.
     in_force: bool,
     /// Why it does not, if that is known.
+    #[schema(required)]
     error: Option<String>,
 }
 
@@ -93,15 +102,27 @@ impl<'a> LinkView<'a> {
 }
 
 /// The machine of an AS.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Host)]
 struct HostView {
+    /// The version of its configuration.
     version: u64,
+    /// The version that it runs.
+    #[schema(required)]
     deployed: Option<u64>,
+    /// Since when, in milliseconds since 1970.
+    #[schema(required)]
     deployed_at: Option<u64>,
+    /// When it last asked, in milliseconds since 1970.
+    #[schema(required)]
     last_seen: Option<u64>,
     has_secret: bool,
+    /// Why the version is not in force, if that is known.
+    #[schema(required)]
     error: Option<String>,
-    /// The addresses of the machines that run the AS at once, if they are several.
+    /// The addresses of the machines that run the AS at once, if they are several: each but one is
+    /// to be stopped.
+    #[schema(value_type = Vec<Address>)]
     duplicates: Vec<std::net::IpAddr>,
 }
 
@@ -120,55 +141,85 @@ impl HostView {
     }
 }
 
-/// An attachment point or a user AS.
-#[derive(Serialize)]
-pub(crate) struct AsView<'a> {
+/// What attachment points and user ASes have in common.
+#[derive(Serialize, ToSchema)]
+#[schema(as = As)]
+struct AsView<'a> {
+    #[schema(value_type = IsdAs)]
     isd_as: IsdAsn,
+    #[schema(value_type = Name)]
     label: &'a str,
+    #[schema(required)]
     place: Option<Place>,
+    /// At most one IPv4 and one IPv6 address.
+    #[schema(value_type = Vec<Address>, max_items = 2)]
     addresses: &'a [std::net::IpAddr],
+    #[schema(minimum = 1024, maximum = 65535)]
     first_port: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<UserName<'a>>,
     host: HostView,
 }
 
-impl<'a> AsView<'a> {
-    pub fn attachment_point(app: &App, one: &'a AttachmentPoint) -> Self {
+/// An attachment point.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AttachmentPoint)]
+pub(crate) struct AttachmentPointView<'a> {
+    #[serde(flatten)]
+    of_as: AsView<'a>,
+    /// The network interface of its links, if it is not that of the machine's route.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Device>)]
+    device: Option<&'a str>,
+}
+
+impl<'a> AttachmentPointView<'a> {
+    pub fn new(app: &App, one: &'a AttachmentPoint) -> Self {
         Self {
-            isd_as: one.isd_as,
-            label: &one.label,
-            place: one.place,
-            addresses: &one.addresses,
-            first_port: one.first_port,
+            of_as: AsView {
+                isd_as: one.isd_as,
+                label: &one.label,
+                place: one.place,
+                addresses: &one.addresses,
+                first_port: one.first_port,
+                host: HostView::new(app, one.isd_as, &one.host),
+            },
             device: one.device.as_deref(),
-            owner: None,
-            host: HostView::new(app, one.isd_as, &one.host),
         }
     }
+}
 
-    pub fn user_as(app: &App, state: &'a State, one: &'a UserAs) -> Self {
+/// A user AS.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UserAs)]
+pub(crate) struct UserAsView<'a> {
+    #[serde(flatten)]
+    of_as: AsView<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<UserName<'a>>,
+}
+
+impl<'a> UserAsView<'a> {
+    pub fn new(app: &App, state: &'a State, one: &'a UserAs) -> Self {
         let owner = one.owner.and_then(|id| state.users.get(&id));
         Self {
-            isd_as: one.isd_as,
-            label: &one.label,
-            place: one.place,
-            addresses: &one.addresses,
-            first_port: one.first_port,
-            device: None,
+            of_as: AsView {
+                isd_as: one.isd_as,
+                label: &one.label,
+                place: one.place,
+                addresses: &one.addresses,
+                first_port: one.first_port,
+                host: HostView::new(app, one.isd_as, &one.host),
+            },
             owner: owner.map(|user| UserName {
                 id: user.id.0,
                 name: &user.name,
             }),
-            host: HostView::new(app, one.isd_as, &one.host),
         }
     }
 }
 
 /// All links, and the revision of the state that they are of.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Links)]
 pub(crate) struct LinksView<'a> {
     revision: u64,
     links: Vec<LinkView<'a>>,

@@ -4,11 +4,13 @@ use std::net::IpAddr;
 
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::Coordinator;
 use super::names::check_name;
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
+use crate::describe::{Address, Device, Name, SingleIsdAs};
 use crate::error::ChangeError;
 use crate::host::{AttachmentPoint, Host, Place, UserAs};
 use crate::state::State;
@@ -22,46 +24,57 @@ const fn first_port() -> u16 {
 }
 
 /// An attachment point to be added, or what one is to be.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAttachmentPoint {
     /// The AS.
+    #[schema(value_type = SingleIsdAs)]
     pub isd_as: IsdAsn,
     /// What people call it.
+    #[schema(value_type = Name)]
     pub label: String,
     /// Where it is.
     #[serde(default)]
     pub place: Option<Place>,
-    /// The border router's addresses for links: at most one IPv4, and at most one IPv6 address.
+    /// The border router's addresses for links: at most one IPv4, and at most one IPv6 address, none
+    /// of which is unspecified or multicast.
     #[serde(default)]
+    #[schema(value_type = Vec<Address>, max_items = 2)]
     pub addresses: Vec<IpAddr>,
     /// The first UDP port for links.
     #[serde(default = "first_port")]
+    #[schema(minimum = 1024, maximum = 65535)]
     pub first_port: u16,
     /// The network interface of its links, if it is not that of the machine's route.
     #[serde(default)]
+    #[schema(value_type = Option<Device>)]
     pub device: Option<String>,
 }
 
 /// A user AS to be added, or what one is to be.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUserAs {
     /// The AS.
+    #[schema(value_type = SingleIsdAs)]
     pub isd_as: IsdAsn,
-    /// Whose it is; `None` for that of an administrator.
+    /// The user whose it is; none for that of an administrator.
     #[serde(default)]
     pub owner: Option<UserId>,
     /// What people call it.
+    #[schema(value_type = Name)]
     pub label: String,
     /// Where it is.
     #[serde(default)]
     pub place: Option<Place>,
-    /// The border router's addresses for links: at most one IPv4, and at most one IPv6 address.
+    /// The border router's addresses for links: at most one IPv4, and at most one IPv6 address, none
+    /// of which is unspecified or multicast.
     #[serde(default)]
+    #[schema(value_type = Vec<Address>, max_items = 2)]
     pub addresses: Vec<IpAddr>,
     /// The first UDP port for links.
     #[serde(default = "first_port")]
+    #[schema(minimum = 1024, maximum = 65535)]
     pub first_port: u16,
 }
 

@@ -6,11 +6,13 @@ use std::net::IpAddr;
 use hawser_limit::Direction;
 use hawser_topology::IsdAsn;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::Coordinator;
 use super::ases::{NewAttachmentPoint, NewUserAs, add_attachment_point, add_user_as, check_device};
 use crate::access::{Action, Actor, allows};
 use crate::change::ChangeKind;
+use crate::describe::{self, Address, Device, IsdAs};
 use crate::error::ChangeError;
 use crate::limits::Limits;
 use crate::link::{CoreLink, Link, LinkEnd, LinkId};
@@ -20,21 +22,26 @@ use crate::state::State;
 ///
 /// What is not given of its ends is chosen: the next free interface number, an address that both ends
 /// have one of the family of, and the next free UDP port. An end whose AS has no address stays without.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLink {
     /// The attachment point.
+    #[schema(value_type = IsdAs)]
     pub attachment_point: IsdAsn,
     /// The user AS.
+    #[schema(value_type = IsdAs)]
     pub user_as: IsdAsn,
     /// The user AS's address for the link, if it is not one of that AS.
     #[serde(default)]
+    #[schema(value_type = Option<Address>)]
     pub ip: Option<IpAddr>,
     /// Its UDP port.
     #[serde(default)]
+    #[schema(maximum = 65535)]
     pub port: Option<u16>,
     /// The attachment point's network interface, if it is not that of the machine's route.
     #[serde(default)]
+    #[schema(value_type = Option<Device>)]
     pub device: Option<String>,
     /// What an administrator allows.
     #[serde(default)]
@@ -45,10 +52,11 @@ pub struct NewLink {
 }
 
 /// A link between two attachment points to be added.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewCoreLink {
     /// The attachment points.
+    #[schema(schema_with = describe::two_ases)]
     pub ends: [IsdAsn; 2],
 }
 

@@ -16,7 +16,8 @@ impl Description {
     }
 
     /// What is wrong with it: references to what is not there, components that nothing refers to,
-    /// parameters of a path that are not described, answers without words, operations of one name.
+    /// parameters of a path that are not described, answers without words, operations of one name, words
+    /// for readers of the code.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
@@ -32,6 +33,11 @@ impl Description {
             let unused = names.filter(|name| !used.contains(name.as_str()));
             faults.extend(unused.map(|name| format!("nothing refers to {name}")));
         }
+        let mut texts = Vec::new();
+        descriptions(&self.0, &mut texts);
+        let of_code = |text: &&&str| text.contains("[`") || text.contains("`None`");
+        let of_code = texts.iter().filter(of_code);
+        faults.extend(of_code.map(|text| format!("words of code: {text}")));
         let mut ids = BTreeSet::new();
         for (path, method, operation) in self.each_operation() {
             let parameters = operation["parameters"].as_array();
@@ -79,6 +85,18 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     }
 }
 
+/// Every description in a value.
+fn descriptions<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("description").and_then(Value::as_str));
+            fields.values().for_each(|value| descriptions(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| descriptions(value, found)),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +110,7 @@ mod tests {
                     "200": {}, "201": {"description": "c"}
                 }}
             }},
-            "components": {"schemas": {"C": {}}}
+            "components": {"schemas": {"C": {"description": "`None` or [`C`]"}}}
         }"##;
         let description = Description::read(text);
         let operations = [("/a/{id}", "get"), ("/a/{id}", "put")];
@@ -100,6 +118,7 @@ mod tests {
         let expected = [
             "#/components/responses/B is not there",
             "nothing refers to #/components/schemas/C",
+            "words of code: `None` or [`C`]",
             "get /a/{id}: id is not described",
             "get /a/{id}: 200 is not described",
             "put /a/{id}: the name Some(\"a\") is missing or not its own",

@@ -29,13 +29,19 @@ fn bad(what: &str) -> TextError {
     get, path = "/submit",
     params(
         ("file" = String, Query, example = "run.bin", description = "The source."),
-        ("dest" = String, Query, example = "1-ff00:0:111,10.0.2.1:31000", description = "The server."),
-        ("destfile" = String, Query, example = "run", description = "The name there, below the server's folder."),
-        ("payloadlen" = Option<i64>, Query, minimum = -9223372036854775808i64, maximum = 9223372036854775807i64, description = "Changes nothing."),
-        ("priority" = Option<i8>, Query, minimum = -128, maximum = 127, description = "Its priority."),
+        ("dest" = String, Query, example = "1-ff00:0:111,10.0.2.1:31000",
+            description = "The server."),
+        ("destfile" = String, Query, example = "run",
+            description = "The name there, below the server's folder."),
+        ("payloadlen" = Option<i64>, Query,
+            minimum = -9223372036854775808i64, maximum = 9223372036854775807i64,
+            description = "Changes nothing."),
+        ("priority" = Option<i8>, Query, minimum = -128, maximum = 127,
+            description = "Its priority."),
     ),
     responses(
-        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        (status = 200, body = Line, content_type = "text/plain",
+            description = "`OK`, and what was asked for"),
         TextRefused,
         (status = 503, response = TextNotStored),
     ),
@@ -72,10 +78,12 @@ pub(super) async fn submit(
 #[utoipa::path(
     get, path = "/status",
     params(
-        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1, description = "The transfer."),
+        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1,
+            description = "The transfer."),
     ),
     responses(
-        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        (status = 200, body = Line, content_type = "text/plain",
+            description = "`OK`, and what was asked for"),
         TextRefused,
     ),
 )]
@@ -93,10 +101,12 @@ pub(super) async fn status(
 #[utoipa::path(
     get, path = "/cancel",
     params(
-        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1, description = "The transfer."),
+        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1,
+            description = "The transfer."),
     ),
     responses(
-        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        (status = 200, body = Line, content_type = "text/plain",
+            description = "`OK`, and what was asked for"),
         TextRefused,
         (status = 503, response = TextNotStored),
     ),
@@ -120,7 +130,8 @@ pub(super) async fn cancel(
         ("file" = String, Query, example = "run.bin", description = "The file."),
     ),
     responses(
-        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        (status = 200, body = Line, content_type = "text/plain",
+            description = "`OK`, and what was asked for"),
         TextRefused,
     ),
 )]
@@ -143,9 +154,11 @@ pub(super) async fn stat(
 #[utoipa::path(
     get, path = "/server",
     responses(
-        (status = 200, description = "`OK`, and what was asked for", body = Line, content_type = "text/plain"),
+        (status = 200, body = Line, content_type = "text/plain",
+            description = "`OK`, and what was asked for"),
         TextRefused,
-        (status = 404, description = "Nothing is received here", body = Line, content_type = "text/plain"),
+        (status = 404, body = Line, content_type = "text/plain",
+            description = "Nothing is received here"),
     ),
 )]
 pub(super) async fn server(

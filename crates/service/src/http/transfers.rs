@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use hawser_endhost::ScionAddr;
-use hawser_http::describe::{BadRequest, ErrorBody, Forbidden, NotFound, NotStored, ReadsBody};
+use hawser_http::describe::{ErrorBody, MakesChange, NamesOne, NotStored, ReadsBody};
 use hawser_http::{JsonError, json, prometheus, read_json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -107,9 +107,10 @@ pub(super) async fn list(State(service): State<Service>, Requester(user): Reques
         (status = 201, description = "The transfer: it is on disk", body = Job),
         Refused,
         ReadsBody,
-        (status = 403, response = Forbidden),
-        (status = 429, description = "As many transfers of the user wait as are allowed; or too many wrong tokens from this address", body = ErrorBody),
-        (status = 503, response = NotStored),
+        MakesChange,
+        (status = 429, body = ErrorBody,
+            description = "As many transfers of the user wait as are allowed; \
+                or too many wrong tokens from this address"),
     ),
 )]
 pub(super) async fn submit(
@@ -134,8 +135,7 @@ pub(super) async fn submit(
     responses(
         (status = 200, description = "The transfer", body = Job),
         Refused,
-        (status = 400, response = BadRequest),
-        (status = 404, response = NotFound),
+        NamesOne,
     ),
 )]
 pub(super) async fn show(
@@ -155,10 +155,9 @@ pub(super) async fn show(
         (status = 200, description = "The transfer", body = Job),
         Refused,
         ReadsBody,
-        (status = 403, response = Forbidden),
-        (status = 404, response = NotFound),
+        NamesOne,
+        MakesChange,
         (status = 409, description = "It has ended", body = ErrorBody),
-        (status = 503, response = NotStored),
     ),
 )]
 pub(super) async fn change(
@@ -178,8 +177,7 @@ pub(super) async fn change(
     responses(
         (status = 200, description = "The transfer", body = Job),
         Refused,
-        (status = 400, response = BadRequest),
-        (status = 404, response = NotFound),
+        NamesOne,
         (status = 409, description = "It has ended", body = ErrorBody),
         (status = 503, response = NotStored),
     ),
@@ -197,7 +195,8 @@ pub(super) async fn cancel(
 #[utoipa::path(
     get, path = "/metrics", security(),
     responses(
-        (status = 200, description = "hawser_service_...", body = String, content_type = "text/plain"),
+        (status = 200, body = String, content_type = "text/plain",
+            description = "hawser_service_..."),
         (status = 403, response = Page),
     ),
 )]

@@ -3,7 +3,8 @@
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use hawser_coordinator::LinkId;
+use hawser_coordinator::{ChangePage, LinkId};
+use hawser_http::describe::{BadRequest, NeedsUser, NotStored};
 use hawser_http::{JsonError, json};
 
 use crate::answers::{Query, change};
@@ -13,7 +14,24 @@ use crate::auth::Caller;
 /// Changes on a page without a parameter.
 const COUNT: u64 = 50;
 
-/// `GET /api/v1/changes?before=NUMBER&count=N&link=ID`
+/// The record of changes, the newest first; those of users for administrators alone
+#[utoipa::path(
+    get, path = "/api/v1/changes", operation_id = "list_changes",
+    params(
+        ("before" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "Only changes with lower numbers."),
+        ("count" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "At most so many: 1 to 500, and 50 when absent."),
+        ("link" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "Only those of this link."),
+    ),
+    responses(
+        (status = 200, description = "A page", body = ChangePage),
+        NeedsUser,
+        (status = 400, response = BadRequest),
+        (status = 503, response = NotStored),
+    ),
+)]
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,

@@ -6,12 +6,14 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hawser_coordinator::{Action, Direction, LinkId, NewCoreLink, NewLink};
+use hawser_coordinator::{Action, Direction, LinkId, NewLink, describe};
+use hawser_http::describe::{Conflict, MakesChange, NamesOne, NeedsUser, NotFound, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use serde::{Deserialize, Deserializer};
-use serde_json::json as value;
+use utoipa::ToSchema;
 
 use super::check;
+use super::openapi::OfLink;
 use crate::answers::{MAX_BODY, Query, bad, change, number};
 use crate::app::App;
 use crate::auth::Caller;
@@ -21,12 +23,15 @@ use crate::view::{LinkView, LinksView};
 const MAX_WAIT: u64 = 10;
 
 /// Rates to set: absent to leave one as it is, `null` for none.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Rates {
+#[schema(as = SomeLimits, min_properties = 1)]
+pub(crate) struct Rates {
     #[serde(default, deserialize_with = "given")]
+    #[schema(schema_with = describe::rate)]
     egress: Option<Option<u64>>,
     #[serde(default, deserialize_with = "given")]
+    #[schema(schema_with = describe::rate)]
     ingress: Option<Option<u64>>,
 }
 
@@ -47,12 +52,15 @@ impl Rates {
 }
 
 /// The body of a change.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Patch {
+#[schema(as = LinkPatch, min_properties = 1)]
+pub(crate) struct Patch {
     #[serde(default, deserialize_with = "some")]
+    #[schema(nullable = false)]
     limit: Option<Rates>,
     #[serde(default, deserialize_with = "some")]
+    #[schema(nullable = false)]
     maximum: Option<Rates>,
 }
 
@@ -74,7 +82,7 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rates>, D::
     Rates::deserialize(deserializer).map(Some)
 }
 
-fn id(text: &str) -> Result<LinkId, JsonError> {
+pub(super) fn id(text: &str) -> Result<LinkId, JsonError> {
     number("link", text).map(LinkId)
 }
 
@@ -88,7 +96,20 @@ fn answer(app: &App, status: StatusCode, id: LinkId) -> Result<Response, JsonErr
     Ok(json(status, &LinkView::new(app, &state, link)))
 }
 
-/// `GET /api/v1/links`
+/// All links, with an ETag
+#[utoipa::path(
+    get, path = "/api/v1/links", operation_id = "list_links",
+    params(
+        ("If-None-Match" = Option<String>, Header, nullable = false,
+            description = "The ETag of what one has."),
+    ),
+    responses(
+        (status = 200, description = "The links", body = LinksView, headers(("ETag" = String))),
+        (status = 304, headers(("ETag" = String)),
+            description = "Nothing has changed since If-None-Match"),
+        NeedsUser,
+    ),
+)]
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -114,7 +135,12 @@ pub(crate) async fn list(
     Ok(([kind, (header::ETAG, tag)], body).into_response())
 }
 
-/// `GET /api/v1/links/{id}`
+/// One link
+#[utoipa::path(
+    get, path = "/api/v1/links/{id}", operation_id = "show_link",
+    params(OfLink),
+    responses((status = 200, description = "The link", body = LinkView), NeedsUser, NamesOne),
+)]
 pub(crate) async fn show(
     State(app): State<App>,
     caller: Caller,
@@ -124,7 +150,17 @@ pub(crate) async fn show(
     answer(&app, StatusCode::OK, id(&text)?)
 }
 
-/// `POST /api/v1/links`
+/// Add a link (administrators)
+#[utoipa::path(
+    post, path = "/api/v1/links", operation_id = "add_link",
+    request_body = NewLink,
+    responses(
+        (status = 201, description = "The link", body = LinkView),
+        NeedsUser, ReadsBody, MakesChange,
+        (status = 404, response = NotFound),
+        (status = 409, response = Conflict),
+    ),
+)]
 pub(crate) async fn add(
     State(app): State<App>,
     caller: Caller,
@@ -137,7 +173,25 @@ pub(crate) async fn add(
     answer(&app, StatusCode::CREATED, link.id)
 }
 
-/// `PATCH /api/v1/links/{id}?wait=SECONDS`
+/// Set limits or maxima of a link
+///
+/// Limits are for administrators and the owner of the user AS, maxima for administrators. What is absent
+/// stays as it is.
+#[utoipa::path(
+    patch, path = "/api/v1/links/{id}", operation_id = "set_link_rates",
+    request_body = Patch,
+    params(
+        OfLink,
+        ("wait" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "Longest wait until it is in force, in seconds; at most 10, and 0 when \
+                absent."),
+    ),
+    responses(
+        (status = 200, body = LinkView,
+            description = "The link; `in_force` and `error` say what became of it within `wait`"),
+        NeedsUser, ReadsBody, NamesOne, MakesChange,
+    ),
+)]
 pub(crate) async fn set(
     State(app): State<App>,
     caller: Caller,
@@ -168,7 +222,12 @@ pub(crate) async fn set(
     answer(&app, StatusCode::OK, id)
 }
 
-/// `DELETE /api/v1/links/{id}`
+/// Remove a link (administrators)
+#[utoipa::path(
+    delete, path = "/api/v1/links/{id}", operation_id = "remove_link",
+    params(OfLink),
+    responses((status = 204, description = "It is removed"), NeedsUser, NamesOne, MakesChange),
+)]
 pub(crate) async fn remove(
     State(app): State<App>,
     caller: Caller,
@@ -178,42 +237,6 @@ pub(crate) async fn remove(
     let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
     change(move || coordinator.remove_link(&actor, id)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// `DELETE /api/v1/core-links/{id}`
-pub(crate) async fn remove_core(
-    State(app): State<App>,
-    caller: Caller,
-    Path(text): Path<String>,
-) -> Result<StatusCode, JsonError> {
-    let id = id(&text)?;
-    let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
-    change(move || coordinator.remove_core_link(&actor, id)).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// `POST /api/v1/core-links`
-pub(crate) async fn add_core(
-    State(app): State<App>,
-    caller: Caller,
-    body: Body,
-) -> Result<Response, JsonError> {
-    check(&caller, Action::Administer)?;
-    let new: NewCoreLink = read_json(body, MAX_BODY).await?;
-    let (coordinator, actor) = (app.coordinator().clone(), caller.actor());
-    let link = change(move || coordinator.add_core_link(&actor, &new)).await?;
-    Ok(json(StatusCode::CREATED, &link))
-}
-
-/// `GET /api/v1/core-links`
-pub(crate) async fn list_core(
-    State(app): State<App>,
-    caller: Caller,
-) -> Result<Response, JsonError> {
-    check(&caller, Action::Read)?;
-    let state = app.coordinator().state();
-    let links: Vec<_> = state.core_links.values().collect();
-    Ok(json(StatusCode::OK, &value!({ "core_links": links })))
 }
 
 #[cfg(test)]

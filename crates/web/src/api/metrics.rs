@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use axum::extract::State;
 use axum::response::Response;
 use hawser_coordinator::{Action, Direction, Limits, LinkEnd, State as Everything};
+use hawser_http::describe::NeedsUser;
 use hawser_http::{JsonError, LimitLabels, LimitMetric, MetricKind, Metrics, prometheus};
 use hawser_topology::IsdAsn;
 
@@ -14,7 +15,16 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::sampler::Use;
 
-/// `GET /metrics`
+/// Counters for Prometheus
+#[utoipa::path(
+    get, path = "/metrics",
+    responses(
+        (status = 200, body = String, content_type = "text/plain",
+            description = "hawser_limit_..., with the labels attachment_point, device, link, \
+                direction and number"),
+        NeedsUser,
+    ),
+)]
 pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response, JsonError> {
     check(&caller, Action::Read)?;
     let (state, current) = (app.coordinator().state(), app.live().current());

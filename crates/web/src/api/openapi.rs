@@ -1,12 +1,106 @@
-//! The description of the API.
+//! The description of the API: what its operations share. Each one is described where it is answered.
+
+#![expect(
+    dead_code,
+    reason = "parameters are described by these types, and never made of them"
+)]
+
+use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use hawser_coordinator::describe::IsdAs;
+use hawser_http::SESSION_COOKIE;
+use hawser_http::describe::{
+    BadRequest, Conflict, ErrorBody, Forbidden, NotFound, NotStored, Tokens, TooLong, TooMany,
+    TooSlow, Unauthorized, text,
+};
+use utoipa::openapi::OpenApi as Description;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{IntoParams, Modify, OpenApi};
 
-/// The description, as OpenAPI 3.1.
-pub(crate) const TEXT: &str = include_str!("../openapi.json");
+/// All but the operations.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "hawser link limits",
+        version = "1",
+        description = "Limits of links between attachment points and user ASes."
+    ),
+    security(("token" = []), ("session" = [])),
+    modifiers(&Tokens, &Others),
+    components(
+        schemas(ErrorBody, IsdAs),
+        responses(
+            BadRequest, Conflict, Forbidden, NotFound, NotStored, TooLong, TooMany, TooSlow, Unauthorized
+        )
+    )
+)]
+pub(crate) struct Shared;
 
-/// `GET /api/v1/openapi.json`
+/// Who may ask, but by a token.
+struct Others;
+
+impl Modify for Others {
+    fn modify(&self, description: &mut Description) {
+        let components = description.components.get_or_insert_default();
+        let cookie = ApiKey::Cookie(ApiKeyValue::new(SESSION_COOKIE));
+        components.add_security_scheme("session", SecurityScheme::ApiKey(cookie));
+        let words = "The secret of the machine of an AS, which its archive contains; or as the password of \
+                     HTTP basic authentication, with the machine's name as the user.";
+        let secret = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(words));
+        components.add_security_scheme("machine", SecurityScheme::Http(secret.build()));
+    }
+}
+
+/// The description of the API, as OpenAPI 3.1.
+pub fn description() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| text(crate::routes::api().get_openapi()));
+    &TEXT
+}
+
+/// This description
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", operation_id = "describe", security(),
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")),
+)]
 pub(crate) async fn show() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], TEXT).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], description()).into_response()
+}
+
+/// The link that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfLink {
+    /// The number of the link.
+    #[param(example = 1)]
+    id: u64,
+}
+
+/// The user that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfUser {
+    /// The number of the user.
+    #[param(example = 1)]
+    id: u64,
+}
+
+/// The AS that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfAs {
+    /// The AS, as 1-ff00:0:110.
+    #[param(value_type = IsdAs)]
+    isd_as: String,
+}
+
+/// The machine that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OfMachine {
+    /// The machine: its AS with _ for :, as 1-ff00_0_110.
+    id: String,
 }

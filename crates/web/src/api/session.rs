@@ -3,23 +3,62 @@
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hawser_coordinator::User;
+use hawser_coordinator::{Role, User};
+use hawser_http::describe::{ErrorBody, Forbidden, NeedsUser, ReadsBody};
 use hawser_http::{JsonError, Peer, Unauthorized, by_token, json, read_json, set_session_cookie};
-use serde::Deserialize;
-use serde_json::{Value, json as value};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::answers::MAX_BODY;
 use crate::app::App;
 use crate::auth::{Caller, Refusal, check_page};
 
 /// The body of a login.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Login {
+pub(crate) struct Login {
     token: String,
 }
 
-/// `POST /api/v1/session`: a token for a cookie.
+/// Who one is.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Me<'a> {
+    id: u64,
+    name: &'a str,
+    role: Role,
+    /// What pages are headed.
+    title: &'a str,
+    /// Whether this server makes the archives of ASes: `hawser coordinator` does, `hawser limit serve`
+    /// does not.
+    archives: bool,
+}
+
+impl<'a> Me<'a> {
+    fn new(app: &'a App, user: &'a User) -> Self {
+        Self {
+            id: user.id.0,
+            name: &user.name,
+            role: user.role,
+            title: app.title(),
+            archives: app.configurations().is_some(),
+        }
+    }
+}
+
+/// Log in by a page: a token for a cookie
+///
+/// Needs the headers `Origin` and `X-Hawser-Page`.
+#[utoipa::path(
+    post, path = "/api/v1/session", security(),
+    request_body = Login,
+    responses(
+        (status = 200, body = Me, headers(("Set-Cookie" = String)),
+            description = "The user; Set-Cookie has the session"),
+        (status = 503, description = "There are too many sessions", body = ErrorBody),
+        NeedsUser, ReadsBody,
+        (status = 403, response = Forbidden),
+    ),
+)]
 pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     check_page(&app, &parts)?;
@@ -33,21 +72,28 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Result<R
     let peer = parts.extensions.get::<Peer>();
     let secure = peer.is_some_and(|peer| app.is_secure(peer.tls));
     let cookie = set_session_cookie(Some(&cookie), secure);
-    let answer = json(StatusCode::OK, &me(&app, &user));
+    let answer = json(StatusCode::OK, &Me::new(&app, &user));
     Ok(([(header::SET_COOKIE, cookie)], answer).into_response())
 }
 
-fn me(app: &App, user: &User) -> Value {
-    value!({ "id": user.id, "name": user.name, "role": user.role, "title": app.title(),
-             "archives": app.configurations().is_some() })
-}
-
-/// `GET /api/v1/session`: who one is.
+/// Who one is
+#[utoipa::path(
+    get, path = "/api/v1/session", operation_id = "show_session",
+    responses((status = 200, description = "The user", body = Me), NeedsUser),
+)]
 pub(crate) async fn show(State(app): State<App>, caller: Caller) -> Response {
-    json(StatusCode::OK, &me(&app, &caller.user))
+    json(StatusCode::OK, &Me::new(&app, &caller.user))
 }
 
-/// `DELETE /api/v1/session`: ends it.
+/// End the session
+#[utoipa::path(
+    delete, path = "/api/v1/session",
+    responses(
+        (status = 204, description = "It has ended", headers(("Set-Cookie" = String))),
+        NeedsUser,
+        (status = 403, response = Forbidden),
+    ),
+)]
 pub(crate) async fn log_out(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, _) = request.into_parts();
     let caller = Caller::from_request_parts(&mut parts, &app).await?;

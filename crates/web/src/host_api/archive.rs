@@ -6,10 +6,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use hawser_coordinator::Configurations;
 use hawser_http::JsonError;
+use hawser_http::describe::{Conflict, MakesChange, NamesOne, NeedsUser};
 use hawser_topology::IsdAsn;
 
 use super::configuration::with_tag;
 use super::{Confidential, blocking, changing, configurations};
+use crate::api::openapi::OfAs;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -18,7 +20,17 @@ fn isd_as(text: &str) -> Result<IsdAsn, JsonError> {
     text.parse().map_err(unknown)
 }
 
-/// `GET /api/v1/ases/{isd_as}/archive`: of a user AS for its owner, of any AS for administrators.
+/// The archive with which an AS joins: for the AS's owner and administrators
+#[utoipa::path(
+    get, path = "/api/v1/ases/{isd_as}/archive", operation_id = "show_archive",
+    params(OfAs),
+    responses(
+        (status = 200, content_type = "application/gzip", headers(("ETag" = String)),
+            description = "A tar.gz for `hawser join`"),
+        NeedsUser, NamesOne, MakesChange,
+        (status = 409, response = Conflict),
+    ),
+)]
 pub(crate) async fn archive(
     State(app): State<App>,
     caller: Caller,
@@ -43,8 +55,18 @@ pub(crate) async fn archive(
     Ok(response)
 }
 
-/// `DELETE /api/v1/ases/{isd_as}/secret`: open to users who may fetch the archive. Earlier archives are
-/// refused from now on; the next one has a new secret and new keys.
+/// End the secret of an AS's machine
+///
+/// For users who may fetch the archive. Earlier archives are refused from now on; the next one has a new
+/// secret and new keys.
+#[utoipa::path(
+    delete, path = "/api/v1/ases/{isd_as}/secret",
+    params(OfAs),
+    responses(
+        (status = 204, description = "Archives before are refused"),
+        NeedsUser, NamesOne, MakesChange,
+    ),
+)]
 pub(crate) async fn rotate_secret(
     State(app): State<App>,
     caller: Caller,

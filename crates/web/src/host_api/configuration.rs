@@ -9,11 +9,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use hawser_coordinator::{Configurations, Tagged};
 use hawser_http::JsonError;
+use hawser_http::describe::{Conflict, Forbidden, NamesOne, NeedsUser};
 use tokio::time::{Instant, sleep_until};
 
 use super::machine::Machine;
 use super::{Confidential, blocking, configurations};
 use crate::answers::Query;
+use crate::api::openapi::OfMachine;
 use crate::app::App;
 
 /// Longest wait for a change, in seconds: shorter than what cuts idle connections on the way.
@@ -55,7 +57,30 @@ impl Asked {
     }
 }
 
-/// `GET /api/host/{id}/config`
+/// The configuration of a machine, once it differs from what the machine has
+#[utoipa::path(
+    get, path = "/api/host/{id}/config", operation_id = "show_configuration",
+    security(("machine" = [])),
+    params(
+        OfMachine,
+        ("version" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "The version that the machine has, if it gives no ETag."),
+        ("wait" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "Seconds to wait for a change before the answer that there is none; at \
+                most 50."),
+        ("If-None-Match" = Option<String>, Header, nullable = false,
+            description = "The ETag of what the machine has."),
+    ),
+    responses(
+        (status = 200, content_type = "application/gzip", headers(("ETag" = String)),
+            description = "The archive"),
+        (status = 204, description = "Nothing is configured"),
+        (status = 304, description = "The machine has the newest"),
+        NeedsUser, NamesOne,
+        (status = 403, response = Forbidden),
+        (status = 409, response = Conflict),
+    ),
+)]
 pub(crate) async fn configuration(
     State(app): State<App>,
     machine: Machine,
@@ -88,7 +113,26 @@ pub(crate) async fn configuration(
     .map(|answer| answer.unwrap_or_else(|tagged| file(&tagged, "application/gzip")))
 }
 
-/// `GET /api/host/{id}/segments`
+/// The path segments of the network, once they differ from what the machine has
+///
+/// They are signed.
+#[utoipa::path(
+    get, path = "/api/host/{id}/segments", operation_id = "show_segments", security(("machine" = [])),
+    params(
+        OfMachine,
+        ("wait" = Option<u64>, Query, maximum = 18446744073709551615u64,
+            description = "Seconds to wait for a change before the answer that there is none; at \
+                most 50."),
+        ("If-None-Match" = Option<String>, Header, nullable = false,
+            description = "The ETag of what the machine has."),
+    ),
+    responses(
+        (status = 200, content_type = "application/json", headers(("ETag" = String)),
+            description = "The segments"),
+        (status = 304, description = "The machine has the newest"),
+        NeedsUser, NamesOne,
+    ),
+)]
 pub(crate) async fn segments(
     State(app): State<App>,
     machine: Machine,

@@ -5,21 +5,24 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use hawser_coordinator::{LinkId, LinkUsage};
+use hawser_http::describe::{NamesOne, NeedsUser, NotStored, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
-use serde::Deserialize;
-use serde_json::json as value;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::changing;
 use super::machine::Machine;
+use crate::api::openapi::OfMachine;
 use crate::app::App;
 
 /// Most bytes of a report: of some thousand links.
 const MAX_REPORT: usize = 2 << 20;
 
 /// A version that a machine runs, or could not bring into force.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Deployed {
+pub(crate) struct Deployed {
+    #[schema(maximum = 18446744073709551615u64)]
     version: u64,
     /// Why it is not in force.
     #[serde(default)]
@@ -30,14 +33,32 @@ struct Deployed {
 }
 
 /// A link whose limits are not in force.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FailedLink {
     link: LinkId,
+    /// Why.
     error: String,
 }
 
-/// `POST /api/host/{id}/deployed_config_version`
+/// The answer to a report of a version.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeployedVersion {
+    version: u64,
+}
+
+/// Report the version that a machine runs, or why it is not in force
+#[utoipa::path(
+    post, path = "/api/host/{id}/deployed_config_version", operation_id = "report_deployed",
+    security(("machine" = [])),
+    request_body = Deployed,
+    params(OfMachine),
+    responses(
+        (status = 200, description = "It is stored", body = DeployedVersion),
+        NeedsUser, ReadsBody, NamesOne,
+        (status = 503, response = NotStored),
+    ),
+)]
 pub(crate) async fn deployed(
     State(app): State<App>,
     machine: Machine,
@@ -61,24 +82,42 @@ pub(crate) async fn deployed(
         }
     })
     .await?;
-    Ok(json(StatusCode::OK, &value!({ "version": version })))
+    Ok(json(StatusCode::OK, &DeployedVersion { version }))
 }
 
 /// What the links of a machine carried.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Usage {
+pub(crate) struct Usage {
     links: Vec<LinkUsage>,
 }
 
-/// `POST /api/host/{id}/usage`
+/// The answer to a report of what links carried.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UsageTaken {
+    /// How many.
+    links: usize,
+}
+
+/// Report what the links of an attachment point carried
+///
+/// Since their limits were set up.
+#[utoipa::path(
+    post, path = "/api/host/{id}/usage", operation_id = "report_usage", security(("machine" = [])),
+    request_body = Usage,
+    params(OfMachine),
+    responses(
+        (status = 200, description = "It is taken", body = UsageTaken),
+        NeedsUser, ReadsBody, NamesOne,
+    ),
+)]
 pub(crate) async fn usage(
     State(app): State<App>,
     machine: Machine,
     body: Body,
 ) -> Result<Response, JsonError> {
     let Usage { links } = read_json(body, MAX_REPORT).await?;
-    let count = links.len();
+    let taken = UsageTaken { links: links.len() };
     app.coordinator().report_usage(machine.isd_as, links);
-    Ok(json(StatusCode::OK, &value!({ "links": count })))
+    Ok(json(StatusCode::OK, &taken))
 }

@@ -166,7 +166,7 @@ impl Bed {
         let kind = response.headers().get("content-type").cloned();
         let answer = Answer::read(response).await;
         // The description of the API says that the request is answered so.
-        let described = Description::read(crate::api::openapi::TEXT).check(&Answered {
+        let described = Description::read(crate::description()).check(&Answered {
             method: &method,
             path: &path,
             status: answer.status,

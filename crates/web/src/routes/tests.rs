@@ -1,63 +1,42 @@
-//! The description of the API has the routes, and only these.
+//! The description of the API is whole, and has the methods of its paths.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use axum::body::Body;
+use axum::http::Method;
+use hawser_coordinator::Coordinator;
+use hawser_fuzz::Description;
+use tower::ServiceExt;
 
 use super::*;
-
-fn description() -> Value {
-    serde_json::from_str(openapi::TEXT).unwrap()
-}
+use crate::app::AppOptions;
 
 #[test]
-fn the_description_has_each_route_and_only_these() {
-    let routes = api().list.into_iter();
-    let routes: BTreeSet<_> = routes
-        .map(|(method, path)| (path.to_owned(), method.as_str().to_lowercase()))
-        .collect();
-    let description = description();
-    let paths = description["paths"].as_object().unwrap().iter();
-    let described: BTreeSet<_> = paths
-        .flat_map(|(path, methods)| {
-            let methods = methods.as_object().unwrap().keys();
-            methods.map(move |method| (path.clone(), method.clone()))
-        })
-        .collect();
-    assert_eq!(routes, described);
+fn the_description_is_whole() {
+    let faults = Description::read(crate::description()).faults();
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
-#[test]
-fn what_the_description_refers_to_is_in_it() {
-    fn check(value: &Value, all: &Value) {
-        match value {
-            Value::Object(map) => {
-                if let Some(Value::String(name)) = map.get("$ref") {
-                    let pointer = name.strip_prefix('#').unwrap();
-                    assert!(all.pointer(pointer).is_some(), "{name}");
-                }
-                map.values().for_each(|value| check(value, all));
-            }
-            Value::Array(list) => list.iter().for_each(|value| check(value, all)),
-            _ => {}
-        }
-    }
-    let description = description();
-    check(&description, &description);
-    // Parameters of a path are described.
-    for (path, methods) in description["paths"].as_object().unwrap() {
-        let names = path
-            .split('{')
-            .skip(1)
-            .filter_map(|part| part.split('}').next());
-        for name in names {
-            for (method, operation) in methods.as_object().unwrap() {
-                let mut parameters = operation["parameters"].as_array().unwrap().iter();
-                assert!(
-                    parameters.any(|one| one["name"] == name),
-                    "{method} {path}: {name}"
-                );
-            }
+#[tokio::test]
+async fn each_path_has_the_described_methods_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Coordinator::open(folder.path()).unwrap();
+    let router = router(App::new(coordinator, AppOptions::default()));
+    let description = Description::read(crate::description());
+    let operations = description.operations();
+    let paths: BTreeSet<_> = operations.iter().map(|(path, _)| *path).collect();
+    for path in paths {
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let of = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let request = Request::builder().method(of).uri(path);
+            let request = request.body(Body::empty()).unwrap();
+            let status = router.clone().oneshot(request).await.unwrap().status();
+            let is_answered = status != StatusCode::METHOD_NOT_ALLOWED;
+            assert_eq!(
+                is_answered,
+                operations.contains(&(path, method)),
+                "{method} {path}: {status}"
+            );
         }
     }
 }

@@ -93,7 +93,7 @@ impl Answer {
 
     /// The description of the API says that the request is answered so.
     fn assert_described(&self, first: &str) {
-        let description = Description::read(include_str!("../../src/openapi.json"));
+        let description = Description::read(hawser_web::description());
         let (method, path) = first.split_once(' ').unwrap();
         let answered = Answered {
             method,
