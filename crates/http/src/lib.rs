@@ -49,4 +49,4 @@ pub use self::origin::{NO_PAGES, may_be_from_page};
 pub use self::sessions::{SESSION_COOKIE, Sessions, session_cookie, set_session_cookie};
 pub use self::tls::{Tls, TlsError, TlsFiles};
 pub use self::token::{Token, TokenHash};
-pub use self::users::{Unauthorized, Users, by_bearer, by_token};
+pub use self::users::{AuthError, Users, by_bearer, by_token};

@@ -28,8 +28,8 @@ pub trait Users {
 /// others behind the same address have sent.
 ///
 /// # Errors
-/// [`Unauthorized`] if it is no user's.
-pub fn by_bearer<U: Users>(users: &U, request: &Parts) -> Option<Result<U::User, Unauthorized>> {
+/// [`AuthError`] if it is no user's.
+pub fn by_bearer<U: Users>(users: &U, request: &Parts) -> Option<Result<U::User, AuthError>> {
     let value = request.headers.get(header::AUTHORIZATION)?;
     let token = value.to_str().ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -41,26 +41,22 @@ pub fn by_bearer<U: Users>(users: &U, request: &Parts) -> Option<Result<U::User,
 /// The user whose token this is, which a request has shown elsewhere.
 ///
 /// # Errors
-/// [`Unauthorized`] if it is no user's.
-pub fn by_token<U: Users>(
-    users: &U,
-    request: &Parts,
-    token: &str,
-) -> Result<U::User, Unauthorized> {
+/// [`AuthError`] if it is no user's.
+pub fn by_token<U: Users>(users: &U, request: &Parts, token: &str) -> Result<U::User, AuthError> {
     let user = users.by_token(token);
-    user.ok_or_else(|| Unauthorized::wrong(users, request, "The token is wrong"))
+    user.ok_or_else(|| AuthError::wrong(users, request, "The token is wrong"))
 }
 
 /// Why it is not known who a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unauthorized {
+pub enum AuthError {
     /// Nothing, or the wrong thing, says who it is.
     Refused(String),
     /// The address sent too many wrong tokens, and has to wait.
     TooMany(Duration),
 }
 
-impl Unauthorized {
+impl AuthError {
     /// The request shows nothing: it needs a token.
     #[must_use]
     pub fn missing() -> Self {
@@ -89,7 +85,7 @@ impl Unauthorized {
     }
 }
 
-impl IntoResponse for Unauthorized {
+impl IntoResponse for AuthError {
     fn into_response(self) -> Response {
         self.answer(JsonError)
     }
@@ -140,8 +136,8 @@ mod tests {
             for value in wrong {
                 let user = by_bearer(&bob, &parts(Some(value))).unwrap();
                 match user.unwrap_err() {
-                    Unauthorized::Refused(_) => refused += 1,
-                    Unauthorized::TooMany(wait) => assert!(!wait.is_zero()),
+                    AuthError::Refused(_) => refused += 1,
+                    AuthError::TooMany(wait) => assert!(!wait.is_zero()),
                 }
             }
         }
@@ -150,10 +146,10 @@ mod tests {
 
     #[test]
     fn who_has_to_wait_reads_for_how_long() {
-        let answer = Unauthorized::TooMany(Duration::from_millis(5300)).into_response();
+        let answer = AuthError::TooMany(Duration::from_millis(5300)).into_response();
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
-        let answer = Unauthorized::missing().into_response();
+        let answer = AuthError::missing().into_response();
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use hawser_http::{NO_PAGES, Peer, Unauthorized, by_bearer, may_be_from_page};
+use hawser_http::{AuthError, NO_PAGES, Peer, by_bearer, may_be_from_page};
 
 use super::answer;
 use crate::service::Service;
@@ -72,17 +72,17 @@ impl FromRequestParts<Service> for Requester {
     }
 }
 
-fn user(service: &Service, request: &Parts) -> Result<User, Unauthorized> {
+fn user(service: &Service, request: &Parts) -> Result<User, AuthError> {
     if let Some(user) = by_bearer(service, request) {
         return user;
     }
     let (users, caller) = (service.users(), request.extensions.get::<Caller>());
     if let Some(subject) = caller.and_then(|caller| caller.certificate.as_ref()) {
         let user = users.by_certificate(subject);
-        let unknown = || Unauthorized::Refused(format!("No user has the certificate {subject}"));
+        let unknown = || AuthError::Refused(format!("No user has the certificate {subject}"));
         return user.cloned().ok_or_else(unknown);
     }
     let may_be_anonymous = caller.is_some_and(|caller| caller.may_be_anonymous);
     let user = users.anonymous().filter(|_| may_be_anonymous);
-    user.cloned().ok_or_else(Unauthorized::missing)
+    user.cloned().ok_or_else(AuthError::missing)
 }

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_coordinator::{Role, User};
 use hawser_http::describe::{ErrorBody, Forbidden, NeedsUser, ReadsBody};
-use hawser_http::{JsonError, Peer, Unauthorized, by_token, json, read_json, set_session_cookie};
+use hawser_http::{AuthError, JsonError, Peer, by_token, json, read_json, set_session_cookie};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -64,7 +64,7 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Result<R
     check_page(&app, &parts)?;
     let login: Login = read_json(body, MAX_BODY).await.map_err(JsonError::from)?;
     let user = by_token(&app, &parts, login.token.trim())?;
-    let wrong = || Unauthorized::Refused("The token is wrong".to_owned());
+    let wrong = || AuthError::Refused("The token is wrong".to_owned());
     let token = user.token.ok_or_else(wrong)?;
     let begun = app.sessions().begin(user.id, token, app.now());
     let cookie =

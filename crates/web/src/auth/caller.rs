@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hawser_coordinator::{Actor, User};
-use hawser_http::{JsonError, Peer, Unauthorized, Users, by_bearer, session_cookie};
+use hawser_http::{AuthError, JsonError, Peer, Users, by_bearer, session_cookie};
 
 use crate::app::App;
 
@@ -50,13 +50,13 @@ impl FromRequestParts<App> for Caller {
             let (user, cookie) = (user?, None);
             return Ok(Self { user, cookie });
         }
-        let cookie = session_cookie(&parts.headers).ok_or_else(Unauthorized::missing)?;
+        let cookie = session_cookie(&parts.headers).ok_or_else(AuthError::missing)?;
         let state = app.coordinator().state();
         let user = app.sessions().user(cookie, app.now(), |user, token| {
             let user = state.users.get(user);
             user.filter(|user| user.token == Some(token)).cloned()
         });
-        let ended = || Unauthorized::Refused("The session has ended: log in again".to_owned());
+        let ended = || AuthError::Refused("The session has ended: log in again".to_owned());
         let user = user.ok_or_else(ended)?;
         // A cookie is sent by the browser whoever made the request.
         if parts.method != Method::GET && parts.method != Method::HEAD {
@@ -71,13 +71,13 @@ impl FromRequestParts<App> for Caller {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// It is not known who it comes from.
-    Unauthorized(Unauthorized),
+    Unauthorized(AuthError),
     /// Something else is wrong.
     Other(JsonError),
 }
 
-impl From<Unauthorized> for Refusal {
-    fn from(error: Unauthorized) -> Self {
+impl From<AuthError> for Refusal {
+    fn from(error: AuthError) -> Self {
         Self::Unauthorized(error)
     }
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hawser_coordinator::Configurations;
-use hawser_http::{Peer, Unauthorized};
+use hawser_http::{AuthError, Peer};
 use hawser_topology::IsdAsn;
 
 use crate::app::App;
@@ -63,7 +63,7 @@ impl FromRequestParts<App> for Machine {
         let secret = secret(parts, &name);
         let Some(secret) = secret else {
             let reason = "The machine's secret is needed: Authorization: Bearer SECRET";
-            return Err(Unauthorized::Refused(reason.to_owned()).into());
+            return Err(AuthError::Refused(reason.to_owned()).into());
         };
         // Without a secret nobody learns which ASes there are.
         let isd_as = Configurations::host_of(&name);
@@ -80,7 +80,7 @@ impl FromRequestParts<App> for Machine {
             coordinator.note_instance(machine.isd_as, instance, address);
         }
         let reason = "The secret is not that of this machine";
-        machine.ok_or_else(|| Unauthorized::wrong(app, parts, reason).into())
+        machine.ok_or_else(|| AuthError::wrong(app, parts, reason).into())
     }
 }
 
