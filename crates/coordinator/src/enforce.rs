@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_backoff::Backoff;
 use hawser_limit::{EnforceError, Enforcer, Limit, NamedLink, Remote};
 use hawser_topology::IsdAsn;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -15,8 +16,10 @@ use crate::state::EnforcedLink;
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which limits in force are enforced again, as somebody else may have removed them.
 const ENFORCE_INTERVAL: Duration = Duration::from_secs(30);
-/// First and longest wait after a failure.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// First wait after a failure.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Longest wait after failures.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Keeps what the coordinator has for an attachment point on this machine in force, and reports the
 /// counters each second. Never ends.
@@ -42,7 +45,7 @@ async fn keep_in_force(
     let forgetting = coordinator.clone();
     let _ = tokio::task::spawn_blocking(move || forgetting.forget_deployed(at)).await;
     let mut changed = coordinator.subscribe();
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new(MIN_BACKOFF, MAX_BACKOFF);
     let (mut enforced, mut again) = (None, Instant::now());
     loop {
         changed.mark_unchanged();
@@ -54,14 +57,13 @@ async fn keep_in_force(
             let result = blocking(enforcer, move |enforcer| enforcer.enforce(&wanted)).await;
             let wait = match &result {
                 Ok(failed) if failed.is_empty() => {
-                    (enforced, backoff) = (version, BACKOFF.0);
+                    enforced = version;
+                    backoff.reset();
                     ENFORCE_INTERVAL
                 }
                 _ => {
                     enforced = None;
-                    let wait = backoff;
-                    backoff = (2 * backoff).min(BACKOFF.1);
-                    wait
+                    backoff.fail()
                 }
             };
             again = Instant::now() + wait;
@@ -81,7 +83,7 @@ async fn keep_in_force(
             // A report that cannot be stored is made again.
             if !matches!(reported.await, Ok(Ok(()))) {
                 enforced = None;
-                again = Instant::now() + BACKOFF.0;
+                again = Instant::now() + MIN_BACKOFF;
             }
             // A failure is tried again when its time has come, or what is wanted is another version.
             if enforced.is_none() {

@@ -5,15 +5,22 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
+use hawser_backoff::Backoff;
 use thiserror::Error;
 
 use crate::job::{Job, JobFailure, JobId, JobProgress, JobState, Submission};
 
-/// The first wait after a failed attempt; each further one is twice as long.
+/// The first wait after a failed attempt, in seconds.
 const MIN_BACKOFF: u64 = 5;
-/// The longest wait between attempts.
+/// The longest wait between attempts, in seconds.
 const LONGEST_WAIT: u64 = 600;
+/// The waits after failed attempts.
+const BACKOFF: Backoff = Backoff::new(
+    Duration::from_secs(MIN_BACKOFF),
+    Duration::from_secs(LONGEST_WAIT),
+);
 
 /// The limits of the service.
 #[derive(Debug, Clone, Default)]
@@ -246,11 +253,12 @@ impl Queue {
                 // Seconds that are left; the last attempt is at their end.
                 let left = self.limits.retry.saturating_sub(now.saturating_sub(since));
                 let attempts = self.limits.attempts;
+                let wait = BACKOFF.pause_after(job.failed_attempts).as_secs();
                 let is_last = attempts.is_some_and(|most| job.failed_attempts >= most);
                 let state = match is_last || left == 0 {
                     true => JobState::Failed,
                     false => JobState::Waiting {
-                        until: now + wait(job.failed_attempts).min(left),
+                        until: now + wait.min(left),
                     },
                 };
                 (state, Some(failure))
@@ -304,12 +312,6 @@ fn check_priority(given: i8, limits: UserLimits) -> Result<(), SubmitError> {
         true => Ok(()),
         false => Err(SubmitError::Priority { given, most }),
     }
-}
-
-/// The wait in seconds after this many attempts have failed.
-fn wait(failed_attempts: u32) -> u64 {
-    let doubled = failed_attempts.saturating_sub(1).min(16);
-    (MIN_BACKOFF << doubled).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

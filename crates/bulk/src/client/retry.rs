@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// The pause after the first attempt in vain; each further one is twice as long.
+use hawser_backoff::Backoff;
+
+/// The pause after the first attempt in vain.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest pause: a server that can be reached again is unused for no longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -16,7 +18,7 @@ pub(super) struct Retry {
     was_reached: bool,
     /// Since when nothing was reached.
     lost: Option<Instant>,
-    pause: Duration,
+    backoff: Backoff,
 }
 
 /// The next attempt.
@@ -37,7 +39,7 @@ impl Retry {
             limit,
             was_reached: false,
             lost: None,
-            pause: INITIAL_BACKOFF,
+            backoff: Backoff::new(INITIAL_BACKOFF, LONGEST_PAUSE),
         }
     }
 
@@ -45,7 +47,7 @@ impl Retry {
     pub(super) fn reached(&mut self) {
         self.was_reached = true;
         self.lost = None;
-        self.pause = INITIAL_BACKOFF;
+        self.backoff.reset();
     }
 
     /// Records that at `now` an attempt has failed, and that nothing was reached since `since`.
@@ -59,8 +61,7 @@ impl Retry {
         if !self.was_reached || left.is_zero() {
             return None;
         }
-        let pause = self.pause.min(left);
-        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+        let pause = self.backoff.fail().min(left);
         Some(Again {
             pause,
             left: left - pause,

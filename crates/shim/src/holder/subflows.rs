@@ -6,13 +6,13 @@ mod plan;
 mod tests;
 
 use std::net::{Ipv6Addr, SocketAddr};
-use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use hawser_backoff::Backoff;
 use hawser_mptcp::{Event, Events, Info, PathManager, PathManagerError, TcpState, Token};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -25,9 +25,11 @@ use crate::address::{Block, Slot};
 use crate::protocol::Role;
 use crate::protocol::segment::PORT;
 
-/// After how long subflows that could not be created are tried again: at first soon, as a connection
-/// takes further ones only once its first data is acknowledged, then less often.
-const RETRY_BACKOFF: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
+/// First pause before subflows that could not be created are tried again: a connection takes further
+/// ones only once its first data is acknowledged.
+const MIN_BACKOFF: Duration = Duration::from_millis(10);
+/// Longest pause.
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Time after which the kernel's path manager is opened anew when it has failed.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
@@ -153,8 +155,8 @@ impl Task {
     }
 
     fn work(&mut self, events: &mut Events) -> Stopped {
-        let mut pause = RETRY_BACKOFF.end;
-        let mut retry = Instant::now() + pause;
+        let mut backoff = Backoff::new(MIN_BACKOFF, MAX_BACKOFF);
+        let mut retry = Instant::now() + MAX_BACKOFF;
         loop {
             if let Err(stopped) = self.take_requests().and_then(|()| self.take(events)) {
                 return stopped;
@@ -162,14 +164,13 @@ impl Task {
             let now = Instant::now();
             if now >= retry {
                 self.plan.retry();
-                pause = (pause * 2).min(RETRY_BACKOFF.end);
-                retry = now + pause;
+                retry = now + backoff.fail();
             }
             let changes = self.plan.changes(now);
             // Those of connections that have just begun.
             if self.plan.has_begun() {
-                pause = RETRY_BACKOFF.start;
-                retry = now + pause;
+                backoff.reset();
+                retry = now + backoff.fail();
             }
             for change in changes {
                 self.make(change);

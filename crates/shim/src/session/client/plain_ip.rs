@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Wait after the first failure; doubled by each further one up to the longest.
+use hawser_backoff::Backoff;
+
+/// Waits after the first failure, and after many in a row.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
@@ -14,7 +16,7 @@ pub(super) struct PlainIpDialer {
     guess: SocketAddr,
     announced: Option<SocketAddr>,
     state: DialState,
-    failures: u32,
+    backoff: Backoff,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl PlainIpDialer {
             guess,
             announced: None,
             state: DialState::Idle(None),
-            failures: 0,
+            backoff: Backoff::new(MIN_BACKOFF, MAX_BACKOFF),
         }
     }
 
@@ -58,21 +60,17 @@ impl PlainIpDialer {
     /// The lane is connected, to this address.
     pub(super) fn connected(&mut self, address: SocketAddr) {
         self.announced.get_or_insert(address);
-        self.failures = 0;
+        self.backoff.reset();
     }
 
     /// The lane has ended, or cannot be connected.
     pub(super) fn lost(&mut self, now: Instant) {
-        let wait = MIN_BACKOFF
-            .saturating_mul(1 << self.failures.min(8))
-            .min(MAX_BACKOFF);
-        self.failures += 1;
-        self.state = DialState::Idle(Some(now + wait));
+        self.state = DialState::Idle(Some(now + self.backoff.fail()));
     }
 
     /// Whether a first attempt is still to come or under way.
     pub(super) fn is_hopeful(&self) -> bool {
-        self.failures == 0 || self.state == DialState::Busy
+        self.backoff.failures() == 0 || self.state == DialState::Busy
     }
 }
 
