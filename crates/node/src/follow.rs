@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_backoff::Backoff;
 use hawser_bundle::{Bundle, Coordinator, LARGEST_ARCHIVE};
 use hawser_control::Publication;
 use hawser_limit::{Enforcer, LinkUsage};
@@ -13,7 +14,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::backoff::Backoff;
 use crate::error::FetchError;
 use crate::event::Event;
 use crate::http::{Ask, Client};
@@ -167,6 +167,11 @@ fn waiting<'a>(path: &'a str, tag: Option<&'a str>, most: u64) -> Ask<'a> {
     }
 }
 
+/// Between three and five quarters of a pause: many nodes must not return all at once.
+fn spread(pause: Duration) -> Duration {
+    pause.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
 /// Waits so that requests that bring nothing are not made all the time.
 async fn rest(begun: Instant) {
     sleep(MIN_REQUEST_INTERVAL.saturating_sub(begun.elapsed())).await;
@@ -245,8 +250,8 @@ async fn configuration(
             }
         }
         match failed {
-            true => sleep(backoff.failed_spread()).await,
-            false => backoff.worked(),
+            true => sleep(spread(backoff.fail())).await,
+            false => backoff.reset(),
         }
     }
 }
@@ -275,7 +280,7 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
         match answer {
             Ok(found) => {
                 health.worked();
-                backoff.worked();
+                backoff.reset();
                 if let Some((bytes, new)) = found {
                     tag = new;
                     if updates.send(Update::Segments(bytes)).await.is_err() {
@@ -286,7 +291,7 @@ async fn segments(mut client: Client, api: String, updates: Sender<Update>, mut 
             }
             Err(error) => {
                 health.failed(&error);
-                sleep(backoff.failed_spread()).await;
+                sleep(spread(backoff.fail())).await;
             }
         }
     }
@@ -317,10 +322,10 @@ async fn report_deployed(
         let outcome = deployed.borrow_and_update().clone();
         if let Some(outcome) = outcome {
             match post(&mut client, &path, &outcome).await {
-                Ok(()) => backoff.worked(),
+                Ok(()) => backoff.reset(),
                 Err(error) => {
                     tracing::debug!("the deployed version cannot be reported: {error}");
-                    sleep(backoff.failed_spread()).await;
+                    sleep(spread(backoff.fail())).await;
                     continue;
                 }
             }
@@ -369,10 +374,10 @@ async fn report_usage(mut client: Client, api: String, limits: Arc<dyn Enforcer<
             continue;
         }
         match post(&mut client, &path, &report).await {
-            Ok(()) => backoff.worked(),
+            Ok(()) => backoff.reset(),
             Err(error) => {
                 tracing::debug!("counters cannot be reported: {error}");
-                sleep(backoff.failed_spread()).await;
+                sleep(spread(backoff.fail())).await;
             }
         }
     }

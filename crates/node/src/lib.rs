@@ -11,15 +11,14 @@
 //! An [`Enforcer`](hawser_limit::Enforcer) limits the links of an attachment point, and counts what they
 //! carry.
 
-mod backoff;
 mod error;
 mod event;
 mod folder;
 mod follow;
 mod http;
+mod keeper;
 mod limits;
 mod run;
-mod service;
 mod services;
 mod tls;
 

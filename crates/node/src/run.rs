@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_backoff::Backoff;
 use hawser_bundle::{Bundle, Manifest};
 use hawser_limit::{EnforceError, Enforcer, FailedLinks};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::backoff::Backoff;
 use crate::error::{InstallError, NodeError};
 use crate::event::Event;
 use crate::folder::Folder;
@@ -119,12 +119,15 @@ impl Node {
             let (services, follower) = (&mut self.services, &mut self.follower);
             tokio::select! {
                 Some(update) = updates.recv() => self.update(update).await,
-                () = async {
+                changed = async {
                     match services {
                         Some(services) => services.changed().await,
                         None => std::future::pending().await,
                     }
-                } => {}
+                } => changed.map_err(|source| NodeError::Spawn {
+                    program: self.options.program.clone(),
+                    source,
+                })?,
                 () = async {
                     match follower {
                         Some(follower) => follower.ended().await,
@@ -155,13 +158,11 @@ impl Node {
         let topology = self.bundle.topology().map_err(InstallError::from)?;
         let segments = self.folder.segments();
         let program = &self.options.program;
-        self.services = Some(Services::start(
-            program,
-            folder,
-            &topology,
-            &segments,
-            &self.events,
-        ));
+        let started = Services::start(program, &folder, &topology, &segments, &self.events);
+        self.services = Some(started.map_err(|source| NodeError::Spawn {
+            program: program.clone(),
+            source,
+        })?);
         Ok(())
     }
 
@@ -226,10 +227,10 @@ impl Node {
             Ok(failed) => {
                 let wait = match failed.is_empty() {
                     true => {
-                        self.limits_backoff.worked();
+                        self.limits_backoff.reset();
                         AGAIN
                     }
-                    false => self.limits_backoff.failed(),
+                    false => self.limits_backoff.fail(),
                 };
                 for (link, reason) in &failed {
                     if self.limits.failed.get(link) != Some(reason) {
@@ -247,7 +248,7 @@ impl Node {
                 self.limits = InForce {
                     is: false,
                     failed: FailedLinks::new(),
-                    again: Some(Instant::now() + self.limits_backoff.failed()),
+                    again: Some(Instant::now() + self.limits_backoff.fail()),
                 };
                 let reason = error.to_string();
                 self.deployed.send_replace(Some(Outcome {
@@ -306,9 +307,9 @@ impl Node {
         let coordinator = manifest.coordinator != self.manifest.coordinator;
         (self.bundle, self.manifest) = (bundle, manifest);
         let version = self.manifest.version;
-        self.limits_backoff.worked();
+        self.limits_backoff.reset();
         self.apply_limits().await;
-        if let Some(services) = self.services.as_ref().filter(|_| reload) {
+        if let Some(services) = self.services.as_mut().filter(|_| reload) {
             let (program, segments) = (&self.options.program, self.folder.segments());
             let reloaded = services.reload(program, &path, &topology, &segments);
             match reloaded.await {

@@ -3,58 +3,56 @@
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fs, io};
 
 use hawser_router::live;
 use hawser_topology::{AsDir, AsTopology};
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::mpsc::{Sender, UnboundedSender, channel};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::event::{Event, ServiceName};
-use crate::service::{Kept, Spec, Status, keep};
+use crate::keeper::{Change, Keeper, ServiceState, Spec};
 
-/// The services of one version of an AS's configuration, which end when this is dropped.
+/// The services of one version of an AS's configuration, which are killed when this is dropped.
 pub(crate) struct Services {
-    kept: Vec<Arc<Kept>>,
-    statuses: watch::Receiver<Vec<Status>>,
-    stop: watch::Sender<bool>,
-    keepers: JoinSet<()>,
+    specs: Vec<Spec>,
+    states: watch::Receiver<Vec<ServiceState>>,
+    changes: Sender<Change>,
+    /// The task that keeps them.
+    keeper: JoinSet<io::Result<()>>,
 }
 
 impl Services {
     /// Starts the services of the AS in `folder`: its border routers, and its control service with
     /// the segments in the file `segments`.
+    ///
+    /// # Errors
+    /// When there are too many open files.
     pub fn start(
         program: &Path,
-        folder: PathBuf,
+        folder: &Path,
         topology: &AsTopology,
         segments: &Path,
         events: &UnboundedSender<Event>,
-    ) -> Self {
-        let specs = specs(program, &folder, topology, segments);
-        let (stop, stopped) = watch::channel(false);
-        let (status, statuses) = watch::channel(vec![Status::Starting; specs.len()]);
-        let kept: Vec<_> = specs.into_iter().map(Kept::new).map(Arc::new).collect();
-        let mut keepers = JoinSet::new();
-        for (at, kept) in kept.iter().enumerate() {
-            let status = status.clone();
-            let report = move |new| status.send_modify(|all| all[at] = new);
-            let kept = Arc::clone(kept);
-            keepers.spawn(keep(kept, events.clone(), report, stopped.clone()));
-        }
-        Self {
-            kept,
-            statuses,
-            stop,
-            keepers,
-        }
+    ) -> io::Result<Self> {
+        let specs = specs(program, folder, topology, segments);
+        let kept = Keeper::new(specs.clone(), events.clone())?;
+        let (states, (changes, received)) = (kept.states(), channel(1));
+        let mut keeper = JoinSet::new();
+        keeper.spawn(kept.keep(received));
+        Ok(Self {
+            specs,
+            states,
+            changes,
+            keeper,
+        })
     }
 
     /// The folders of versions that they run from.
     pub fn folders(&self) -> Vec<PathBuf> {
-        self.kept.iter().map(|kept| kept.folder()).collect()
+        let states = self.states.borrow();
+        states.iter().map(|state| state.folder.clone()).collect()
     }
 
     /// Has them go over to the version in `folder`, which has the same routers: border routers while
@@ -63,7 +61,7 @@ impl Services {
     /// # Errors
     /// Why a router cannot. Then some may have gone over; all are to be started again.
     pub async fn reload(
-        &self,
+        &mut self,
         program: &Path,
         folder: &Path,
         topology: &AsTopology,
@@ -71,50 +69,63 @@ impl Services {
     ) -> Result<(), String> {
         let specs = specs(program, folder, topology, segments);
         let is_router = |spec: &Spec| matches!(spec.name, ServiceName::Router(_));
-        for (kept, spec) in self.kept.iter().zip(&specs) {
+        for (before, spec) in self.specs.iter().zip(&specs) {
             if is_router(spec) {
-                let socket = reload_router(kept.spec().socket, folder.to_owned()).await?;
+                let socket = reload_router(before.socket.clone(), folder.to_owned()).await?;
                 link(&socket, &spec.socket).map_err(|error| error.to_string())?;
             }
         }
-        for (kept, spec) in self.kept.iter().zip(specs) {
+        self.specs.clone_from(&specs);
+        let (done, is_done) = oneshot::channel();
+        let specs = specs.into_iter().map(|spec| {
             let starts_again = !is_router(&spec);
-            kept.set_spec(spec);
-            if starts_again {
-                kept.start_again();
-            }
-        }
-        Ok(())
+            (spec, starts_again)
+        });
+        let specs = specs.collect();
+        let sent = self.changes.send(Change { specs, done }).await;
+        sent.map_err(|error| error.to_string())?;
+        is_done.await.map_err(|error| error.to_string())
     }
 
     /// Whether all are ready.
     pub fn ready(&self) -> bool {
-        let statuses = self.statuses.borrow();
-        statuses.iter().all(|status| *status == Status::Ready)
+        self.states.borrow().iter().all(|state| state.is_ready)
     }
 
     /// The first service that has ended, and why.
     pub fn ended(&self) -> Option<(ServiceName, String)> {
-        let statuses = self.statuses.borrow();
-        let mut both = self.kept.iter().zip(statuses.iter());
-        both.find_map(|(kept, status)| match status {
-            Status::Ended(how) => Some((kept.spec().name, how.clone())),
-            _ => None,
-        })
+        let states = self.states.borrow();
+        let mut both = self.specs.iter().zip(states.iter());
+        both.find_map(|(spec, state)| Some((spec.name.clone(), state.ended.clone()?)))
     }
 
-    /// Waits until the status of one changes.
-    pub async fn changed(&mut self) {
-        if self.statuses.changed().await.is_err() {
-            // All keepers have ended, which they do only when they are stopped.
-            std::future::pending::<()>().await;
+    /// Waits until something about them changes.
+    ///
+    /// # Errors
+    /// When they are not kept any more.
+    pub async fn changed(&mut self) -> io::Result<()> {
+        if self.states.changed().await.is_ok() {
+            return Ok(());
+        }
+        match self.keeper.join_next().await {
+            Some(ended) => ended.unwrap_or_else(|panic| Err(io::Error::other(panic))),
+            None => std::future::pending().await,
         }
     }
 
     /// Stops them, and waits until they have ended.
-    pub async fn stop(mut self) {
-        self.stop.send_replace(true);
-        while self.keepers.join_next().await.is_some() {}
+    pub async fn stop(self) {
+        let Self {
+            changes,
+            mut keeper,
+            ..
+        } = self;
+        drop(changes);
+        while let Some(ended) = keeper.join_next().await {
+            if let Ok(Err(error)) = ended {
+                tracing::error!("the services cannot be stopped: {error}");
+            }
+        }
     }
 }
 
