@@ -8,11 +8,6 @@ use hawser_router::live::{Reply, Request, call};
 
 use crate::process::ProcessId;
 
-/// Whether a process listens on a socket.
-pub(crate) fn answers(socket: &Path) -> bool {
-    UnixStream::connect(socket).is_ok()
-}
-
 /// The process that listens on a socket (`SO_PEERCRED` of unix(7)); `None` if no process listens,
 /// or it is not visible in this PID namespace.
 pub(crate) fn listener(socket: &Path) -> Option<ProcessId> {
@@ -39,18 +34,20 @@ pub(crate) fn session(counters: &Counters, id: u16) -> Option<bool> {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use hawser_supervisor::listens;
+
     use super::*;
 
     #[test]
     fn the_listening_process_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
-        assert!(!answers(&socket));
+        assert!(!listens(&socket));
         let listener_ = UnixListener::bind(&socket).unwrap();
-        assert!(answers(&socket));
+        assert!(listens(&socket));
         assert_eq!(listener(&socket), Some(ProcessId::own().unwrap()));
         drop(listener_);
-        assert!(!answers(&socket));
+        assert!(!listens(&socket));
         assert_eq!(listener(&socket), None);
     }
 }

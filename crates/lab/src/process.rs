@@ -1,12 +1,8 @@
 //! Processes, identified by more than their number, which the system may reuse.
 
 use std::io;
-use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use hawser_supervisor::Handle;
 use serde::{Deserialize, Serialize};
 
 /// The identity of a process: the pair is unique until the next boot, even if the system reuses the
@@ -52,58 +48,10 @@ impl ProcessId {
 
     /// A handle to this process; `None` if it has ended.
     pub fn open(&self) -> io::Result<Option<Handle>> {
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return Ok(None);
-        };
-        let fd = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(fd) => fd,
-            Err(Errno::SRCH) => return Ok(None),
-            Err(e) => return Err(e.into()),
-        };
+        let handle = Handle::open(self.pid)?;
         // The check comes after opening: the handle could belong to a process that has reused the
         // number.
-        Ok(self.is_alive().then_some(Handle(fd)))
-    }
-}
-
-/// A process that can be signalled and waited for without a race (pidfd_open(2)).
-#[derive(Debug)]
-pub(crate) struct Handle(OwnedFd);
-
-impl Handle {
-    /// A handle to a child that has not been reaped, even if it has ended.
-    pub fn of_child(child: ProcessId) -> io::Result<Self> {
-        let pid = Pid::from_raw(child.pid).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
-    }
-
-    /// Sends a signal; does nothing if the process has ended.
-    pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        match pidfd_send_signal(&self.0, signal) {
-            Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(e) => Err(e.into()),
-        }
-    }
-
-    /// Waits until the process has ended; returns `false` if it has not ended by the deadline.
-    pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-}
-
-impl AsFd for Handle {
-    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
-        self.0.as_fd()
+        Ok(handle.filter(|_| self.is_alive()))
     }
 }
 
@@ -150,9 +98,10 @@ fn parse_stat(text: &str) -> Option<Stat> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use proptest::prelude::*;
+    use rustix::process::Signal;
 
     use super::*;
 

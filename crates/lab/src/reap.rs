@@ -4,15 +4,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NamespaceKind, NetNsId};
+use hawser_supervisor::{Handle, KILL_TIMEOUT};
 use rustix::process::Signal;
 
-use crate::process::{self, Handle, ProcessId};
+use crate::process::{self, ProcessId};
 
 /// Longest wait for a process to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
-/// Longest wait for a process to end after SIGKILL: it may be writing memory to disk, or waiting in
-/// the kernel.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// The means by which a namespace is identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

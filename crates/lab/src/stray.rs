@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use hawser_kernel::namespace::{self, NamespaceKind, NetNsId};
+use hawser_supervisor::Handle;
 
 use crate::dir::LabDir;
 use crate::error::DownError;
-use crate::process::{self, Handle, ProcessId};
+use crate::process::{self, ProcessId};
 use crate::reap::{self, Certainty};
 use crate::state::Service;
 

@@ -3,8 +3,8 @@
 //! It keeps the lab's namespaces open and is the parent of its services, which the kernel kills
 //! when the supervisor ends for any reason. So no part of a lab outlives its processes.
 
-mod backoff;
 mod services;
+mod slot;
 mod starter;
 mod teardown;
 
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc::{self, Acceptor};
 use hawser_limit::Limiter;
+use hawser_supervisor::Handle;
 use hawser_topology::{FileError, Side};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -30,7 +31,6 @@ use self::teardown::{clear_up, end_services, remove};
 use crate::dir::LabDir;
 use crate::place::Lock;
 use crate::plan::Plan;
-use crate::process::Handle;
 use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::Certainty;
 use crate::report::{StartError, UpProgress};
@@ -184,7 +184,7 @@ impl Supervisor {
         dir.write_state(&state)?;
         phase.end("the services are started");
         starter.progress(UpProgress::Waiting)?;
-        services.wait_ready(starter)?;
+        services.wait_ready(&namespaces, &mut state, starter)?;
         phase.end("the services are ready");
         let down = bfd::wait(dir, &state, &network.links, || starter.check())?;
         let dead = network.links.iter().filter(|link| {
@@ -262,12 +262,12 @@ impl Supervisor {
         };
         // The owner first: its entry is looked at below.
         let mut fds = Vec::new();
-        let processes = owner.into_iter().chain(self.services.running());
-        fds.extend(processes.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
+        fds.extend(owner.map(|handle| PollFd::new(handle, PollFlags::IN)));
+        fds.push(PollFd::new(&self.services, PollFlags::IN));
         let now = Instant::now();
         let listener = self.acceptor.to_poll(now);
         fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let due = self.services.next_start().into_iter();
+        let due = self.services.next_due().into_iter();
         let due = due.chain(self.acceptor.next_due(now));
         let timeout = due.chain(self.unwritten).min().map(|due| {
             let left = due.saturating_duration_since(Instant::now());
@@ -351,9 +351,11 @@ impl Supervisor {
             }
             Request::Services => Reply::Services(self.services.histories()),
             Request::Restart { owner, service } => {
-                self.services
-                    .restart(owner, service, namespaces, &mut self.state)?;
+                let (services, state) = (&mut self.services, &mut self.state);
+                let restarted = services.restart(owner, service, namespaces, state);
+                // Processes may have been started also if it failed.
                 self.write_state().map_err(|e| e.to_string())?;
+                restarted?;
                 Reply::Done
             }
             Request::Stop => {
@@ -370,14 +372,17 @@ impl Supervisor {
             build::divert(&self.plan, &self.namespaces, link)?;
             self.diverted[link] = true;
         }
-        for side in [Side::A, Side::B] {
+        let added = [Side::A, Side::B].into_iter().try_for_each(|side| {
             let owner = self.plan.links[link].end(side).owner;
-            if !self.state.ases[owner].emulates {
-                let (services, state) = (&mut self.services, &mut self.state);
-                services.add_emulator(owner, &self.dir, &self.namespaces, state)?;
+            let (services, state) = (&mut self.services, &mut self.state);
+            match state.ases[owner].emulates {
+                true => Ok(()),
+                false => services.add_emulator(owner, &self.dir, &self.namespaces, state),
             }
-        }
-        Ok(self.write_state()?)
+        });
+        // Processes may have been started also if it failed.
+        self.write_state()?;
+        added
     }
 
     /// The limits of the two ends of each link. Enters each namespace once.
