@@ -132,3 +132,26 @@ fn without_widths(value: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_bounds_and_no_widths() {
+        let mut value = serde_json::json!({
+            "egress": {"type": "integer", "format": "int64", "minimum": 0},
+            "ports": {"items": [{"type": "integer", "format": "int32"}]},
+            "share": {"type": "number", "format": "double"},
+            "format": {"type": "string", "format": "ipv4"},
+        });
+        without_widths(&mut value);
+        let expected = serde_json::json!({
+            "egress": {"type": "integer", "minimum": 0},
+            "ports": {"items": [{"type": "integer"}]},
+            "share": {"type": "number", "format": "double"},
+            "format": {"type": "string", "format": "ipv4"},
+        });
+        assert_eq!(value, expected);
+    }
+}
