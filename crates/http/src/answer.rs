@@ -74,9 +74,9 @@ pub(crate) fn challenge(answer: &mut Response) {
     }
 }
 
-/// The answer for any path that is not served.
+/// The answer of a service with an API for any path that is not served.
 pub async fn nothing() -> JsonError {
-    let reason = "there is nothing at this path";
+    let reason = "there is nothing at this path: see /api/v1/openapi.json";
     JsonError(StatusCode::NOT_FOUND, reason.to_owned())
 }
 

@@ -7,7 +7,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::answer::{JsonError, json_errors, nothing, prometheus};
+use crate::answer::{JsonError, json_errors, prometheus};
 use crate::listener::Listener;
 use crate::origin::{NO_PAGES, may_be_from_page};
 
@@ -30,9 +30,14 @@ impl Listener {
             }
         };
         let router = Router::new().route("/metrics", get(metrics));
-        let router = router.fallback(nothing).layer(from_fn(refuse_pages));
+        let router = router.fallback(nothing_else).layer(from_fn(refuse_pages));
         self.serve(router.layer(from_fn(json_errors))).await;
     }
+}
+
+async fn nothing_else() -> JsonError {
+    let reason = "only /metrics is served here";
+    JsonError(StatusCode::NOT_FOUND, reason.to_owned())
 }
 
 async fn refuse_pages(request: Request, next: Next) -> Response {

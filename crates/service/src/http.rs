@@ -121,14 +121,10 @@ fn api() -> OpenApiRouter<Service> {
         .merge(text_api())
 }
 
-/// Which function answers what. The JSON API is also where it was before it got its prefix.
+/// Which function answers what.
 fn router(service: Service) -> Router {
     let (router, _) = api().split_for_parts();
-    let (without_prefix, _) = json_api().split_for_parts();
-    router
-        .merge(without_prefix.layer(from_fn(json_errors)))
-        .fallback(nothing)
-        .with_state(service)
+    router.fallback(nothing).with_state(service)
 }
 
 #[cfg(test)]

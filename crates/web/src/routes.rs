@@ -6,7 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use hawser_http::{JsonError, json_errors};
+use hawser_http::{JsonError, json_errors, nothing};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -70,12 +70,6 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(json_errors))
         .layer(from_fn(secure))
         .with_state(app)
-}
-
-/// Any other path.
-async fn nothing() -> JsonError {
-    let reason = "there is nothing at this path: see /api/v1/openapi.json";
-    JsonError(StatusCode::NOT_FOUND, reason.to_owned())
 }
 
 /// Any other method.

@@ -114,12 +114,12 @@ impl Sites {
         let body = serde_json::json!({
             "source": source, "server": SERVER, "destination": destination,
         });
-        self.json(user, "transfers", &["-d", &body.to_string()])
+        self.json(user, "api/v1/transfers", &["-d", &body.to_string()])
     }
 
     /// Waits until a transfer has a state.
     fn until(&self, id: &Value, state: &str) -> Value {
-        let path = format!("transfers/{id}");
+        let path = format!("api/v1/transfers/{id}");
         let mut job = Value::Null;
         eventually(state, || {
             job = self.json("alice", &path, &[]);
@@ -160,7 +160,7 @@ fn accepted_transfers_arrive_after_the_service_was_killed() {
     sites.set_rate("20mbit");
     let job = sites.submit("alice", "large", "runs/1");
     assert_eq!(job["state"], "queued", "{job}");
-    let path = format!("transfers/{}", job["id"]);
+    let path = format!("api/v1/transfers/{}", job["id"]);
     eventually("something is verified", || {
         let now = sites.json("alice", &path, &[]);
         now["progress"]["verified_bytes"].as_u64() >= Some(3 << 20)
@@ -195,12 +195,12 @@ fn accepted_transfers_arrive_after_the_service_was_killed() {
     sites.assert_arrived("large", "plug/in");
 
     // Limits, tokens, cancelling.
-    let wrong = sites.ask(SENDER, "eve", "transfers", &["-w", "%{http_code}"]);
+    let wrong = sites.ask(SENDER, "eve", "api/v1/transfers", &["-w", "%{http_code}"]);
     assert!(wrong.ends_with("401"), "{wrong}");
     sites.set_rate("5mbit");
     let first = sites.submit("bob", "large", "bob/1");
     eventually("bob's first runs", || {
-        let job = sites.json("bob", &format!("transfers/{}", first["id"]), &[]);
+        let job = sites.json("bob", &format!("api/v1/transfers/{}", first["id"]), &[]);
         job["state"] == "running"
     });
     let second = sites.submit("bob", "small", "bob/2");
@@ -213,10 +213,10 @@ fn accepted_transfers_arrive_after_the_service_was_killed() {
             .contains("1 jobs are queued"),
         "{third}"
     );
-    let path = format!("transfers/{}", first["id"]);
+    let path = format!("api/v1/transfers/{}", first["id"]);
     let cancelled = sites.json("bob", &path, &["-X", "DELETE"]);
     assert_eq!(cancelled["state"], "cancelled");
-    let path = format!("transfers/{}", second["id"]);
+    let path = format!("api/v1/transfers/{}", second["id"]);
     eventually("bob's second is done", || {
         sites.json("bob", &path, &[])["state"] == "done"
     });
@@ -229,7 +229,7 @@ fn accepted_transfers_arrive_after_the_service_was_killed() {
     assert!(terminated.unwrap().success());
     assert!(sender.0.wait().unwrap().success());
     let _sender = sites.serve(SENDER, "a");
-    let list = sites.json("alice", "transfers", &[]);
+    let list = sites.json("alice", "api/v1/transfers", &[]);
     let states: Vec<_> = list["transfers"].as_array().unwrap().iter().collect();
     assert!(
         states.len() == 2 && states.iter().all(|job| job["state"] == "done"),
