@@ -7,8 +7,6 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::limits::{MAX_LIMIT, MIN_LIMIT};
-
 /// An ISD-AS, as `1-ff00:0:110`.
 #[derive(Debug, ToSchema)]
 #[schema(
@@ -63,23 +61,6 @@ impl PartialSchema for Address {
 }
 
 impl ToSchema for Address {}
-
-/// A limit or maximum.
-#[must_use]
-pub fn rate() -> Schema {
-    let integer = || ObjectBuilder::new().schema_type(Type::Integer);
-    let rate = AnyOfBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
-        .item(ObjectBuilder::new().schema_type(Type::Null))
-        .item(integer().enum_values(Some([0])))
-        .item(integer().minimum(Some(MIN_LIMIT)).maximum(Some(MAX_LIMIT)))
-        .description(Some(format!(
-            "bit/s: 0 for no traffic, or {MIN_LIMIT} to {MAX_LIMIT}; null for none."
-        )))
-        .examples([2_000_000])
-        .build();
-    Schema::AnyOf(rate)
-}
 
 /// Two ASes that differ.
 pub(crate) fn two_ases() -> Array {

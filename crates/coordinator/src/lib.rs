@@ -36,7 +36,7 @@ pub use self::coordinator::{
 pub use self::enforce::enforce_locally;
 pub use self::error::{ChangeError, OpenError};
 pub use self::host::{AttachmentPoint, Deployment, Host, HostKind, Place, UserAs};
-pub use self::limits::{LimitError, Limits, MAX_LIMIT, MIN_LIMIT};
+pub use self::limits::{LimitError, Limits, MAX_LIMIT, MIN_LIMIT, rate_schema};
 pub use self::link::{CoreLink, FailedLinks, Link, LinkEnd, LinkId, LinkUsage};
 pub use self::state::{EnforcedLink, State};
 pub use self::store::SCHEMA;

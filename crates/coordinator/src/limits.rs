@@ -5,8 +5,8 @@ use hawser_topology::format_rate;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
-
-use crate::describe;
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, SchemaType, Type};
 
 /// Lowest limit but 0: 8 kbit/s, as low as the kernel limits.
 pub const MIN_LIMIT: u64 = 8_000;
@@ -44,11 +44,11 @@ pub enum LimitError {
 pub struct Limits {
     /// To the user AS.
     #[serde(default)]
-    #[schema(schema_with = describe::rate)]
+    #[schema(schema_with = rate_schema)]
     pub egress: Option<u64>,
     /// From the user AS.
     #[serde(default)]
-    #[schema(schema_with = describe::rate)]
+    #[schema(schema_with = rate_schema)]
     pub ingress: Option<u64>,
 }
 
@@ -130,6 +130,23 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// How a limit or maximum is described (OpenAPI).
+#[must_use]
+pub fn rate_schema() -> Schema {
+    let integer = || ObjectBuilder::new().schema_type(Type::Integer);
+    let rate = AnyOfBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .item(integer().enum_values(Some([0])))
+        .item(integer().minimum(Some(MIN_LIMIT)).maximum(Some(MAX_LIMIT)))
+        .description(Some(format!(
+            "bit/s: 0 for no traffic, or {MIN_LIMIT} to {MAX_LIMIT}; null for none."
+        )))
+        .examples([2_000_000])
+        .build();
+    Schema::AnyOf(rate)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Runs what a [`DownloadExperiment`] declares: the experiments of the catalog, and the demo.
 
 mod bed;
+mod plot;
 mod run;
 mod table;
 
@@ -9,11 +10,9 @@ use std::path::PathBuf;
 
 use self::bed::{DownloadBed, seeded};
 pub use self::run::Run;
-pub(crate) use self::table::ceiling;
 use crate::content::{Content, Load};
 use crate::error::ExperimentError;
 use crate::experiment::{DownloadExperiment, Variant};
-use crate::plot;
 use crate::shape::{Bed, Experiment, Figure, Observe, OnFailure, Results, Series, Table};
 
 /// An experiment that is declared, and how it is run. Every variant is a case.

@@ -7,15 +7,17 @@
 
 mod accuracy;
 mod bed;
+mod bench;
 mod change;
 mod count;
 mod figure;
 mod links;
 mod load;
 mod names;
+mod point;
 mod points;
 mod run;
 mod tool;
 
+pub use self::bench::LimitBench;
 pub use self::names::{IpVersion, LimitTool, Part};
-pub use self::run::LimitBench;

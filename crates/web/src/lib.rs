@@ -19,7 +19,6 @@ mod sample;
 mod sampler;
 mod view;
 
-pub use self::api::openapi::description;
 pub use self::app::{App, AppOptions, Origin, OriginError};
-pub use self::routes::router;
+pub use self::routes::{description, router};
 pub use self::sample::sample;

@@ -1,11 +1,14 @@
 //! Which function answers what.
 
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hawser_http::describe::text;
 use hawser_http::{JsonError, json_errors, nothing};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +26,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The routes of the API, with their descriptions.
 pub(crate) fn api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::Shared::openapi())
-        .routes(routes!(openapi::show))
+        .routes(routes!(show_description))
         .routes(routes!(session::show, session::log_in, session::log_out))
         .routes(routes!(links::list, links::add))
         .routes(routes!(links::show, links::set, links::remove))
@@ -55,6 +58,21 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(reports::deployed))
         .routes(routes!(reports::usage))
         .routes(routes!(metrics::metrics))
+}
+
+/// The description of the API, as OpenAPI 3.1.
+pub fn description() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| text(api().get_openapi()));
+    &TEXT
+}
+
+/// This description
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", operation_id = "describe", security(),
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")),
+)]
+async fn show_description() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], description()).into_response()
 }
 
 /// Which function answers what: the API and the page.

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::bed::{LimitBed, Namespaces, far};
+use super::bench::LimitBench;
 use super::count::Counter;
 use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Traffic, Way};
-use super::run::LimitBench;
 use super::tool::Set;
 use crate::error::ExperimentError;
 use crate::shape::{Choice, Columns, Experiment, Format, Observe, Results, Row, Section, Table};

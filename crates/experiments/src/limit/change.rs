@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::bed::{LimitBed, Namespaces};
+use super::bench::LimitBench;
 use super::links::{addresses, used};
 use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Way};
-use super::run::LimitBench;
 use super::tool::Set;
 use crate::error::ExperimentError;
 use crate::numbers::{extremes, median};

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::names::{IpVersion, LimitTool, Part, Way};
-use super::points::{LIMIT, Point, PointRun};
+use super::point::{LIMIT, Point, PointRun};
 use crate::error::ExperimentError;
 use crate::numbers::mean;
 use crate::plot::{

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use super::bed::{LimitBed, Namespaces, USED, far};
+use super::bench::LimitBench;
 use super::load::{Load, LoadKind};
 use super::names::{IpVersion, LimitTool, Traffic, Way};
-use super::run::LimitBench;
 use super::tool::Set;
 use crate::error::ExperimentError;
 use crate::numbers::median;

@@ -1,16 +1,16 @@
 //! UDP through a limit, in samples, as the thesis measures it with iPerf3.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use hawser_limit::Limit;
 
 use super::bed::{LimitBed, Namespaces, far};
+use super::bench::LimitBench;
 use super::count::Counter;
 use super::figure;
 use super::load::{Load, LoadKind};
-use super::names::{IpVersion, LimitTool, Part, Way};
-use super::run::LimitBench;
+use super::names::{IpVersion, Part, Way};
+use super::point::{LIMIT, Point, PointRun};
 use super::tool::Set;
 use crate::error::ExperimentError;
 use crate::numbers::mean;
@@ -18,8 +18,6 @@ use crate::shape::{
     Choice, Columns, Experiment, Figure, Format, Observe, Results, Row, Section, Table,
 };
 
-/// The limit of 004, chapter 6, in bit/s.
-pub const LIMIT: u64 = 500_000;
 /// The rate that is offered while the size changes.
 const OFFERED: u64 = 2_000_000;
 /// Sizes of datagrams, in bytes (004, Figure 6.1).
@@ -37,40 +35,6 @@ const WARM_UP: Duration = Duration::from_secs(2);
 pub struct Points {
     pub bench: LimitBench,
     pub part: Part,
-}
-
-/// A point of a figure.
-#[derive(Debug, Clone, Copy)]
-pub struct Point {
-    pub tool: LimitTool,
-    pub direction: Way,
-    pub ip: IpVersion,
-    /// Bytes of payload of a datagram.
-    pub datagram: usize,
-    /// In bit/s of payload.
-    pub offered: u64,
-}
-
-/// The samples of a point.
-#[derive(Debug, Clone)]
-pub struct PointRun {
-    /// Payload of whole datagrams received in each sample, in kbit/s.
-    pub samples: Vec<f64>,
-    /// Frames that the limit let pass in the same time, in kbit/s.
-    pub frames: f64,
-    /// Packets that the queue dropped, fragments counted each.
-    pub drops: u32,
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (tool, direction, ip) = (self.tool, self.direction, self.ip);
-        let (bytes, kbit) = (self.datagram, self.offered / 1000);
-        write!(
-            f,
-            "{tool}: {direction}, IPv{ip}, {bytes} bytes, {kbit} kbit/s offered"
-        )
-    }
 }
 
 impl Experiment for Points {
@@ -214,13 +178,6 @@ fn settling_time(offered: u64) -> Duration {
         Some(excess) => queue / excess as f64 + queue / LIMIT as f64,
     };
     WARM_UP.max(Duration::from_secs_f64(settles + 1.0))
-}
-
-impl PointRun {
-    /// Samples without any datagram.
-    pub fn zeros(&self) -> usize {
-        self.samples.iter().filter(|one| **one == 0.0).count()
-    }
 }
 
 impl Point {

@@ -1,43 +1,17 @@
 //! Runs the parts.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::accuracy::Accuracy;
+use super::bench::LimitBench;
 use super::change::Changes;
 use super::figure::file_names;
 use super::links::Links;
-use super::names::{IpVersion, LimitTool, Part};
+use super::names::Part;
 use super::points::Points;
 use super::tool::lacks;
 use crate::error::ExperimentError;
 use crate::shape::{Bench, Figures, Observe, Outcome, Progress, Table};
-
-/// What is measured.
-#[derive(Debug, Clone)]
-pub struct LimitBench {
-    /// The parts.
-    pub parts: Vec<Part>,
-    /// The tools.
-    pub tools: Vec<LimitTool>,
-    /// The versions of IP of `size`, `rate` and `accuracy`.
-    pub ip: Vec<IpVersion>,
-    /// The limits of `accuracy`, in bit/s.
-    pub limits: Vec<u64>,
-    /// Samples of each point of `size` and `rate`.
-    pub samples: u16,
-    /// The length of a sample.
-    pub sample: Duration,
-    /// The length of a window of `accuracy` and of a run of `links`.
-    pub time: Duration,
-    /// Runs of `accuracy` and `links`, in turn.
-    pub repeat: u16,
-    /// Measures every n-th point of `size` and `rate` only, the last one always.
-    pub every: usize,
-    /// Numbers of links of `links`, ascending.
-    pub links: Vec<usize>,
-}
 
 impl Bench for LimitBench {
     /// Without root the calling process moves into a user namespace, for which it must have one thread.
@@ -95,25 +69,5 @@ fn heading(skipped: &[(String, String)]) -> Table {
         ],
         about: lines,
         ..Table::default()
-    }
-}
-
-#[cfg(test)]
-impl LimitBench {
-    /// One limit and two numbers of links, with all tools.
-    pub fn small() -> Self {
-        use crate::shape::Choice;
-        Self {
-            parts: Part::ALL.to_vec(),
-            tools: LimitTool::ALL.to_vec(),
-            ip: vec![IpVersion::V4],
-            limits: vec![500_000],
-            samples: 2,
-            sample: Duration::from_secs(1),
-            time: Duration::from_secs(1),
-            repeat: 2,
-            every: 9,
-            links: vec![10, 4000],
-        }
     }
 }

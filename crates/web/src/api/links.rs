@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hawser_coordinator::{Action, Direction, LinkId, NewLink, describe};
+use hawser_coordinator::{Action, Direction, LinkId, NewLink, rate_schema};
 use hawser_http::describe::{Conflict, MakesChange, NamesOne, NeedsUser, NotFound, ReadsBody};
 use hawser_http::{JsonError, json, read_json};
 use serde::{Deserialize, Deserializer};
@@ -28,10 +28,10 @@ const MAX_WAIT: u64 = 10;
 #[schema(as = SomeLimits, min_properties = 1)]
 pub(crate) struct Rates {
     #[serde(default, deserialize_with = "given")]
-    #[schema(schema_with = describe::rate)]
+    #[schema(schema_with = rate_schema)]
     egress: Option<Option<u64>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(schema_with = describe::rate)]
+    #[schema(schema_with = rate_schema)]
     ingress: Option<Option<u64>>,
 }
 

@@ -5,15 +5,11 @@
     reason = "parameters are described by these types, and never made of them"
 )]
 
-use std::sync::LazyLock;
-
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use hawser_coordinator::describe::IsdAs;
 use hawser_http::SESSION_COOKIE;
 use hawser_http::describe::{
     BadRequest, Conflict, ErrorBody, Forbidden, NotFound, NotStored, Tokens, TooLong, TooMany,
-    TooSlow, Unauthorized, text,
+    TooSlow, Unauthorized,
 };
 use utoipa::openapi::OpenApi as Description;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -53,21 +49,6 @@ impl Modify for Others {
             .description(Some(words));
         components.add_security_scheme("machine", SecurityScheme::Http(secret.build()));
     }
-}
-
-/// The description of the API, as OpenAPI 3.1.
-pub fn description() -> &'static str {
-    static TEXT: LazyLock<String> = LazyLock::new(|| text(crate::routes::api().get_openapi()));
-    &TEXT
-}
-
-/// This description
-#[utoipa::path(
-    get, path = "/api/v1/openapi.json", operation_id = "describe", security(),
-    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")),
-)]
-pub(crate) async fn show() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], description()).into_response()
 }
 
 /// The link that a path names.

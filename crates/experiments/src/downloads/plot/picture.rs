@@ -3,12 +3,11 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::area::{
-    self, Area, CEILING, COLOURS, Drawn, GREY, PAPER, SHADE, SIGN, dashed_sign, sign, svg, text,
-};
 use super::figure::Figure;
-use super::plane::Plane;
 use crate::error::ExperimentError;
+use crate::plot::{
+    Area, CEILING, COLOURS, Drawn, GREY, PAPER, Plane, SHADE, SIGN, dashed_sign, sign, svg, text,
+};
 
 /// Width and height, in pixels.
 pub const SIZE: (u32, u32) = (960, 520);
@@ -147,7 +146,7 @@ struct Legend<'a, 'b> {
 impl Legend<'_, '_> {
     /// Writes a text and advances to the next line.
     fn text(&mut self, size: i32, colour: RGBColor, text: &str) -> Drawn {
-        area::text(self.area, (TEXT, self.y), (size, colour), HPos::Left, text)?;
+        crate::plot::text(self.area, (TEXT, self.y), (size, colour), HPos::Left, text)?;
         self.y += ROW;
         Ok(())
     }

@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
-use super::check::{assert_palette, assert_texts_fit, elements};
 use super::*;
 use crate::catalog::CATALOG;
 use crate::experiment::Variant;
+use crate::plot::check::{assert_palette, assert_texts_fit, elements};
 use crate::samples::Samples;
 use crate::shape::Series;
 
