@@ -6,8 +6,11 @@ use hawser_backoff::Backoff;
 
 use crate::policy::Policy;
 
-/// Interval of checks whether a process that starts is ready.
+/// Shortest interval of checks whether a process that starts is ready.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
+/// The part of the time since its start after which it is checked again, if that is longer: a thousand
+/// processes that start together take long, and all of them would be checked all the time.
+const PROBE_PART: u32 = 8;
 
 /// The state of a service, as [`ServiceSet::status`](crate::ServiceSet::status) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,8 +229,9 @@ impl Service {
                 self.state = State::Terminated { deadline };
                 Some(Action::Terminate)
             }
-            State::Starting { probe, .. } if *probe <= now => {
-                *probe = now + PROBE_INTERVAL;
+            State::Starting { since, probe } if *probe <= now => {
+                let age = now.saturating_duration_since(*since);
+                *probe = now + PROBE_INTERVAL.max(age / PROBE_PART);
                 Some(Action::Probe)
             }
             State::Terminated { deadline } if *deadline <= now => {
