@@ -2,6 +2,27 @@
 //!
 //! The transfer owns the connections, the set the decisions. The transfer reports what happens to
 //! its subflows, and executes the orders.
+//!
+//! # The life of a path
+//!
+//! 1. *Offered*: the selection takes the best of the paths that are fit, allowed by the policy and
+//!    not failing again and again. It runs anew when offers, policy, round-trip times or failures
+//!    change.
+//! 2. *Dialing*, while there is demand: a path that the selection takes, that is on trial, or that
+//!    keeps failing, once its pause is over. A dial that fails begins a pause, longer with each
+//!    failure in a row. While any subflow delivers, or did in the last minute, pauses that neither
+//!    side asked for are short, and slow dials are begun anew.
+//! 3. *Connected*: the subflow delivers, until it is reported as late or stalled, and again when it
+//!    has recovered. Beside a stalled one another is dialed, beside a late one none; with
+//!    [`Replace::After`] either is closed after that time. While it delivers, `tick` holds and
+//!    resumes it, as time slots, sensing, lag and loss say. It is closed at once when the policy
+//!    denies its path, and drained when the selection takes others and all of those deliver, or
+//!    more deliver than are wanted.
+//! 4. *Not offered*: its dial ends; its subflow is held, and closed after [`entry::NOT_OFFERED`]
+//!    unless it recovers. What is known of the path is kept for when it is offered again.
+//!
+//! The set keeps an entry for each path that is offered or has a subflow, of which a path has at
+//! most two, and for [`MAX_FORMER`] others.
 
 mod eager;
 mod entry;

@@ -1,4 +1,24 @@
 //! The uploader's side: paths assigned to all its downloaders (001, section VI).
+//!
+//! # The life of a downloader
+//!
+//! It joins, and the paths to it are offered. Those that fit, that the policy allows and that do
+//! not pause after a failure may be assigned to it. It is *served* over those that are; it *waits*,
+//! with its subflows held, while every one of its paths conflicts with those of others, until a
+//! turn ([`TURN`]) or a change gives it one. It *falls back* on the connections that it opened
+//! itself when none of its assigned paths has been connected for 1 s, and on all of its connections
+//! when no path may be assigned. When it leaves, its subflows are closed, and others get its paths.
+//!
+//! A subflow dialed from here is *dialing*, then *used*; one that the downloader opened is
+//! *unknown* until its first order. Both are *held* and *used* as their path is taken back and
+//! assigned. A dial whose path is taken back is closed, and so is a held subflow that was dialed
+//! from here when the number of those that may be dialed is reached. A downloader that gets none is
+//! remembered, and dialed when another subflow ends or is held.
+//!
+//! The owner calls [`Sharing::tick`] after each event and at [`Sharing::next_due`]: at the end of a
+//! pause, of that second, of a time slot or of a turn. What is kept are the offered paths and an
+//! entry for each subflow; the caller bounds how many downloaders there are and how many
+//! connections they open.
 
 mod downloader;
 #[cfg(test)]
