@@ -3,6 +3,21 @@
 //!
 //! Where the thesis closes a connection, the path waits here: it stays connected, nothing is
 //! requested over it, and it is probed for a slot from time to time.
+//!
+//! # The life of a path
+//!
+//! It is *active* from when it is connected. Once, when the expected handshakes are complete or 1 s
+//! after the first, paths with a handshake that took too long begin to wait. At the end of each
+//! slot an active path is weighed by the bytes read over it: below the least weight in three slots
+//! in a row, or below half of it if it never carried enough, it *waits*, but not before it had a
+//! slot and two round trips. After its slots it is *probed*: used, and weighed as an active one.
+//! What carries enough is active again; what does not waits for twice as many slots, up to 32,
+//! until it has carried enough for 32 in a row. When a used path is gone, or none carries anything,
+//! the best of those that wait is probed at once. Its life ends with [`Slots::gone`], whatever its
+//! state.
+//!
+//! The caller owns it, passes the time, and calls [`Slots::slot`] at [`Slots::next_due`]. It keeps
+//! a few numbers for each connected path.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -66,7 +81,7 @@ pub struct Slots {
     options: SlotOptions,
     paths: BTreeMap<Fingerprint, SlotState>,
     handshakes: Handshakes,
-    /// When the current slot began; `None` while nothing is connected.
+    /// When the current slot began; `None` until a path is connected for the first time.
     begun: Option<Instant>,
     /// The recent peak of the best path, in bit/s.
     peak: f64,
@@ -175,7 +190,8 @@ impl Slots {
         self.is_comparison_due(now) || self.is_slot_over(now)
     }
 
-    /// When [`slot`](Self::slot) must be called next; `None` while nothing is connected.
+    /// When [`slot`](Self::slot) must be called next; `None` until a path is connected for the first
+    /// time.
     pub fn next_due(&self) -> Option<Instant> {
         let handshakes = match self.handshakes {
             Handshakes::On(_, first) => first.map(|first| first + HANDSHAKES),
