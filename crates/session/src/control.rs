@@ -1,4 +1,24 @@
 //! Typed messages over the first stream of a QUIC connection.
+//!
+//! # The life of a stream
+//!
+//! 1. *Opening*: the side that dialed opens it and writes; the other side waits for it and its
+//!    first message, up to [`FIRST_MESSAGE_TIMEOUT`].
+//! 2. *In turn*: the task that sets the connection up reads and writes, and each waits for the
+//!    other side. It may end here: refused, with a last message that the peer has 5 s to receive,
+//!    or dropped, which resets it.
+//! 3. *Running*: [`Control::run`], in one task. Messages of the queue are sent as QUIC takes them;
+//!    those that arrive go to the inbox, and while that is full nothing is read.
+//! 4. *Closing*: the queue is closed, and empties. It ends when the peer has received everything or
+//!    has ended its direction, or 2 s after the queue was closed.
+//!
+//! An error in 3 ends it too, after what arrived before it was passed on; where the peer only
+//! stopped reading, what it still sends is read for 2 s. Received bytes take no more than one
+//! message and 64 KiB; what bounds messages that wait to be sent says [`MessageSender`].
+//!
+//! The one lock is that of the waiting messages (`queue`). Under it messages are encoded, and the
+//! queue is closed, so that nothing follows the last message. No other lock of this crate is taken
+//! under it, and nothing awaits.
 
 mod framing;
 #[cfg(test)]

@@ -70,7 +70,13 @@
 //! which lane to answer, and takes no other word for it ([`Sightings`]).
 //!
 //! One task owns a dialer. Dropping it cancels all dials. A transfer with many remotes, each with a path
-//! set of its own, has one [`Dials`] and one [`Timer`] for all of them.
+//! set of its own, has one [`Dials`] and one [`Timer`] for all of them. Each dial is a task;
+//! one that is cancelled has no outcome.
+//!
+//! The one lock is that of the messages that wait in a [`MessageQueue`]. It is held to add, take or drop
+//! some, and never at an await. Offers and policies are in watch channels; a borrow of them is never held
+//! at an await either. While the path set takes offers, [`Remote::fits`] runs under such a borrow, so it
+//! must not wait.
 
 mod control;
 mod dialer;
