@@ -6,6 +6,32 @@
 //! whatever a path does, the others carry on. The bytes that the receiver has room for are announced
 //! for each stream apart, so that a slow reader stops nothing but its own stream. All of them together
 //! are bounded.
+//!
+//! # The life of a stream
+//!
+//! One side [opens](Streams::open) it; on the other it begins with the first frame that names it
+//! ([`Event::Opened`]), or is reset if there are too many. A block waits for its turn, is under way
+//! over one path or more, and is forgotten once it is acknowledged; the end of a direction is a
+//! block too. The stream is *gone* when this side's end is acknowledged, the peer's was read, and
+//! its arrival acknowledged. It is gone at once when either side [resets](Streams::reset) it: the
+//! side that does so repeats that until the peer confirms it. When the peer has
+//! [gone](Streams::leave), what has arrived whole can still be read. After a [`Violation`] the user
+//! ends the session.
+//!
+//! # Who drives it
+//!
+//! Its user, who keeps it under a lock that the tasks of all paths take. They hand in what each
+//! path [receives](Streams::receive), ask what to [`transmit`](Streams::transmit) over it while it
+//! has room, and [which other path](Streams::next_path) has something now. A task of the session
+//! calls [`acknowledge`](Streams::acknowledge) and [`retry`](Streams::retry) at their times. No
+//! call waits, and nothing in here is locked.
+//!
+//! What has arrived and was not read is bounded by 32 KiB for each stream, of which the peer may
+//! have 16,384 open, and 128 MiB that they share. Of what was written, each stream keeps up to 256
+//! KiB that wait to be sent, and what was sent until it is acknowledged: as much as the peer
+//! announces room for, which is up to 16 MiB if it keeps to the same bounds. A number is kept for
+//! each stream that was reset here until the peer confirms that, and for each that the peer reset
+//! until that is confirmed to it, without a bound.
 
 mod arrive;
 mod estimate;

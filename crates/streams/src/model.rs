@@ -1,5 +1,13 @@
 //! A connection over several paths on virtual time, each path a QUIC connection with a rate, a delay
 //! and losses: how much arrives, and how long nothing does.
+//!
+//! A [`World`] begins with all paths connected and both sides at time 0. Each [`World::step`] is
+//! one millisecond: the client writes all it may, each side hands its wires what they take, time
+//! passes, a path over which nothing comes back is suspended at both sides until something does,
+//! what has arrived is passed to the other side, acknowledgements and retries that are due are
+//! made, and the server reads everything. A test takes these steps for 14 s, of which the first two
+//! do not count; nothing else drives it, and it has no threads. It keeps what is under way: in the
+//! streams by their own bounds, on a wire by its window.
 
 mod wire;
 
