@@ -8,6 +8,19 @@
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
 //! - [`Seed`]: serves a torrent to every peer that connects, and chooses paths to peers that let it
 //!   choose.
+//!
+//! A download *verifies* what is on disk, on a thread that may wait, *fetches* the rest, *seeds*
+//! over the same connections if the options say so, and *closes* them; a seeder verifies before
+//! [`Seed::start`] returns, then seeds. Either ends when its goal or a limit is reached, when it
+//! fails, or when it is stopped or dropped. One task owns a torrent (`swarm`). Each connection has
+//! a task (`peer`), and so have each dial, the watch of the paths to each peer, the acceptance of
+//! connections and the check of served files; up to four threads write and hash. All of them end
+//! with their owner.
+//!
+//! The owner's state is not locked. It shares two things with the tasks of connections: the pieces
+//! that are offered, under a `RwLock` for all of them, and the requests that a peer waits for,
+//! under a `Mutex` for each connection. Neither is held while the other is taken, at an await or
+//! during I/O. What waits for the disk is bounded by the budget of the process (`hawser-store`).
 
 mod address;
 mod bitfield;

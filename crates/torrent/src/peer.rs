@@ -1,4 +1,27 @@
 //! One connection: the handshakes, then reading and writing until it ends.
+//!
+//! # Its life
+//!
+//! 1. *Handshakes* ([`establish`]), within 10 s, in the task of the dial, or in one of their own
+//!    where the peer opened the connection. Of what the peer sends, only its handshake is kept.
+//! 2. *Joined*: the owner of the torrent takes the [`Session`], or closes it if the peer is banned
+//!    or was offered pieces that have since been withdrawn.
+//! 3. *Open* ([`run`]): one task reads and writes at the same time. It passes messages to the
+//!    owner, puts requests into the queue of [`Traffic`], and writes the owner's messages and the
+//!    blocks requested. While blocks wait for the disk's budget, or the owner's channel is full,
+//!    nothing is read.
+//! 4. *Gone*: when either direction ends, the peer breaks the protocol, or the owner drops its end
+//!    of `messages`, the connection is closed with the code of [`Gone`], which the owner is told.
+//!
+//! It holds up to 256 KiB that were read, a message that is not complete, up to [`QUEUE`] requests,
+//! and 256 KiB of blocks being written with as much being read from disk, on a thread that may
+//! wait; the stream keeps what the peer has not received. The queue of the owner's messages has no
+//! bound of its own.
+//!
+//! Two locks, neither of which is taken under the other: `Shared::offered`, the pieces that peers
+//! may request, which the owner writes and all connections read; and the queue in `Uploads`, which
+//! the owner opens and clears, the reader fills and the writer empties. Both are held for one call
+//! that neither awaits nor does I/O. Counters and flags are atomic.
 
 mod gone;
 mod handshake;

@@ -4,6 +4,19 @@
 //! Pure: the caller passes the time. The blocks requested together cover the rate of all
 //! connections together, however many there are; near the end the remaining blocks are shared out,
 //! and only few are requested twice.
+//!
+//! The owner of the torrent drives it. At each tick, every 50 ms, it calls [`Requests::review`],
+//! which decides which connections are requested from, and which part of its depth each gets; where
+//! paths have shares, after each batch of events too. Then, and after each batch of events, it tops
+//! up: while much is left, one connection at a time by its depth ([`Requests::fill_one`]); near the
+//! end ([`Requests::is_ending`]) all of them by a plan ([`Requests::fill_by_plan`]), which takes
+//! blocks back from those that would be late and requests some a second time. That is judged anew
+//! each time: a piece with the wrong hash, or a lower rate, leads back to depths.
+//!
+//! A connection is *new* until it is first requested from, then a *member* while it is usable and
+//! helps; one that had to make room for others comes back after those that never were members. What
+//! is kept of a connection goes when it is no longer usable, what it answered when it has ended.
+//! Once everything is verified, nothing is decided here any more.
 
 mod active;
 mod duplicates;

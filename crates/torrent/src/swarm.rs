@@ -1,7 +1,31 @@
 //! The owner of a torrent: one task that holds all its state and one flat loop over events.
 //!
-//! Connections, disk threads, dials and path watches report to it through one channel; it alone
-//! decides what is requested over which connection, what is dialed and what is dropped.
+//! Connections, disk threads and path watches report to it through one channel; outcomes of dials
+//! and changes of the policy are awaited beside it. It alone decides what is requested over which
+//! connection, what is dialed and what is dropped.
+//!
+//! # Its life
+//!
+//! 1. *New*: disk threads, path watches and the acceptance of connections begin. Nothing is dialed
+//!    yet.
+//! 2. *Fetching* ([`Swarm::complete`]): until every piece is verified, it is stopped, or it fails:
+//!    the disk or the endpoint does, no path or peer is left, or nothing comes for too long.
+//! 3. *Seeding* ([`Swarm::seed`]): over the same connections, until a limit is reached, it is
+//!    stopped, or the disk or the endpoint fails. At a limit it takes leave: peers get what is
+//!    under way, for up to 10 s.
+//! 4. *Closing* ([`Swarm::close`]): connections are closed and tasks cancelled. The channel goes
+//!    before the disk threads are awaited, as they may wait for room in it.
+//!
+//! In 2 and 3 it waits for events, dials, the policy, or the next tick, 50 ms after the last one;
+//! when everything is here and no peer wants anything, only for what is due. It never waits for a
+//! peer or the disk: messages go to the queue of their connection (`Conn` says what bounds it), and
+//! blocks, with their reservations, to the disk threads. Of the locks of a torrent it takes the two
+//! that `peer` describes and that of the watched files, each for one call; threads that read for
+//! peers hold the last one while they ask for the state of a file.
+//!
+//! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to
+//! downloaders, and those that the path sets of the listed peers order. Of peers that have left it
+//! keeps their keys, their bans and what they delivered, without a bound.
 
 mod answers;
 mod ban;
