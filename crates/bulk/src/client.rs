@@ -1,4 +1,22 @@
 //! A transfer that this host begins.
+//!
+//! It runs in the task of its caller, in *passes*: one over all files, then up to [`MAX_RESENDS`]
+//! because of those that changed while they were read. A pass takes as many sessions as it needs,
+//! one after another. For each, an `Attempt` looks the paths up and dials them until the server has
+//! accepted a connection, then runs the session to its end, and looks meanwhile whether the
+//! server's key is still trusted.
+//!
+//! What follows depends on that end. Done: the pass is over. The server does not know the session
+//! any more: another one at once, unless [`FRUITLESS`] in a row have verified nothing. An outage,
+//! of a server that was reached before: another one after a pause of at most 4 s, until
+//! [`TransferOptions::retry`] is over. Any other error ends the transfer. Only sums ([`Earlier`])
+//! and the key that knew the code go from one session to the next: what was verified is on the
+//! sink's disk.
+//!
+//! Dials are tasks of their own and share a `Target` with two locks. `session`, of tokio, is held
+//! by the first dial until the server has accepted the session: the others wait for it, as long as
+//! for an answer, and then join. `shown`, the keys that were trusted, is held for one operation,
+//! before `session` is taken.
 
 mod attempt;
 mod retry;

@@ -1,8 +1,25 @@
 //! Datagrams at work: one thread that sends and receives the content of all sessions of a host.
 //!
 //! Sessions run as tasks and tell the thread what to do by [`Command`]s; it answers with
-//! [`DataEvent`]s. Nothing here waits for a disk: ranges to send are read by [`Reader`]s before, and
-//! ranges that have arrived are handed to [`Verifier`]s.
+//! [`DataEvent`]s. Ranges to send are read by a [`Reader`] beforehand, and ranges that have arrived
+//! are handed to a [`Verifier`]. Only content that is sent before its range is loaded is read from
+//! its file by the thread.
+//!
+//! From [`Data::start`] on, each turn of the thread carries out commands, takes packets in, sends
+//! what pacing, windows, limits and credit allow, and measures ten times a second. Then it naps
+//! while packets flow; otherwise it waits for packets, a command or its next deadline. It ends when
+//! [`Data`] is dropped. After an error of its socket or a panic, it first reports
+//! [`DataEvent::Ended`] to all sessions.
+//!
+//! A session is known here from [`Command::Send`] or [`Command::Receive`] until [`Command::End`],
+//! whether or not anybody takes its events. A subflow that the peer dialed has no lane until its
+//! first packet opens. Ranges in memory are bounded by the [`Gate`] of a source and the credit of a
+//! sink. The queue of commands has no bound: a source gives one for each range when its sink is
+//! ready, all others are few for each subflow and each range in memory.
+//!
+//! The thread owns its state and has no lock. While it takes the packets of one receive in, it has
+//! the table of the lanes locked, and takes no other lock of this crate. Those of gates and limits
+//! it takes one at a time.
 //!
 //! [`Reader`]: crate::reader::Reader
 //! [`Verifier`]: crate::verify::Verifier

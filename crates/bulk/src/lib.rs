@@ -6,6 +6,20 @@
 //! - [`serve`]: receives what others send, and sends what they fetch.
 //! - [`protocol`]: what is sent when, without I/O and without a clock.
 //! - [`content`]: files as one run of bytes, verified range by range.
+//!
+//! A node has two sockets: one for QUIC connections, over which messages go, and one for datagrams
+//! with content, which one thread (`data`) works for all sessions until the node is dropped. A
+//! session is one task, which gives that thread commands and gets events. A source has a thread
+//! that reads and hashes ranges ahead (`reader`), a sink two that verify and write them (`verify`).
+//! A server runs sessions until its node is closed; a transfer begins another session where one
+//! fails.
+//!
+//! A range of 1 MiB is read, sent, and freed once the sink has confirmed it; or it is received,
+//! verified, written, and its buffer used again. The sessions share one budget of such memory
+//! (`memory`), and no whole file is in memory. The lock of the shares comes before that of a
+//! session's gate. Where files are written, a file's progress comes before the list of open files,
+//! and that before the table of files; the progress of a file is the only one held while it is read
+//! or written. All other locks of this crate are taken alone.
 
 mod algorithm;
 mod bitmap;

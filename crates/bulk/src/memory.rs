@@ -3,6 +3,16 @@
 //! What counts is what a session holds, and what its peer was promised: a promise made when there
 //! were fewer sessions counts until it is used. A further session has what is left, and more once
 //! the others have kept their promises.
+//!
+//! A share is reserved by [`Memory::join`] before the session begins, since its credit is in the
+//! first message to the peer. [`Membership::hold`] ties it to what it bounds: the gate of a source,
+//! or the window of a sink. At every tick the session has its share adapted
+//! ([`Membership::adapt`]), to an equal part of the pool or to what the others leave of it.
+//! Dropping the [`Membership`] gives it back.
+//!
+//! There are two locks, `shares`, and `listed` for manifests; neither is taken under the other.
+//! Under `shares` the lock of a gate is taken, and a command is given to the data thread, which may
+//! write to its eventfd and does not block. Under `listed` there is only arithmetic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

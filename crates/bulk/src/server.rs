@@ -1,4 +1,22 @@
 //! Sessions that other hosts begin.
+//!
+//! [`serve`] accepts connections until the node is closed, and handles each in a task of its own.
+//! The first message must come within [`FIRST_MESSAGE_TIMEOUT`]; if it begins an exchange about the
+//! code, that and the message after it have as much time each. Then the key must be allowed. A
+//! connection that *opens* a session takes a place ([`Slot`]) and a share of the memory, and its
+//! task runs the session to its end. One that *joins* is handed to the session, and its task ends.
+//! All others are refused, which is reported while fewer than [`MAX_REFUSALS`] such reports wait.
+//!
+//! A session has its place until both it and the listing of its content have ended. It is ended
+//! from outside by its [`Notice`]: `end_revoked` looks every quarter of a second whether keys are
+//! still allowed, and a session of another process of the same client replaces it once it is
+//! silent. [`End`] reports its end once, also after a panic or when the future of [`serve`] is
+//! dropped.
+//!
+//! There are three locks: the sessions that run (`Sessions`), the state of the code (`Offer`), and
+//! the rule who may connect ([`Clients`]). None is taken under another or held across an await. The
+//! file of allowed keys is read under none of them: in the task of a connection, and on a blocking
+//! thread by `end_revoked`.
 
 mod clients;
 mod offer;

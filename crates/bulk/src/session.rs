@@ -1,4 +1,23 @@
 //! One session: its subflows, its messages, and its part, source or sink.
+//!
+//! A source *lists* what it sends, if that is to be found out first, and names all files. A sink
+//! takes the names, then *prepares*: a blocking task opens the files and hashes what is there. It
+//! names these ranges and is `Ready`. Content *flows*: the source reads, hashes and sends ranges,
+//! the sink verifies, writes and confirms them. Once none is missing, the sink *completes* the
+//! files in another blocking task and sends its root. The source, once it has hashed everything
+//! too, answers with its own; each compares them.
+//!
+//! A session ends early with an error of its part, its peer or the data thread, after
+//! [`SESSION_TIMEOUT`] without a connection, or by its [`Notice`], which it looks at every
+//! [`TICK`]. At the end of [`Session::run`] it sends the reason, takes the last measurements, has
+//! the data thread forget it and closes its control streams, in little more than two seconds. One
+//! that is dropped earlier does none of this.
+//!
+//! One task drives it. It takes one event at a time, of its part's threads, the control streams,
+//! the data thread, new connections or the tick, then follows the orders of the path manager.
+//! Content in memory is bounded by its share ([`memory`](crate::memory)), messages under way by
+//! what may be sent and not seen. It has no lock of its own; those it shares with threads are held
+//! for one operation, and never across an await.
 
 mod joining;
 mod listing;

@@ -1,4 +1,19 @@
 //! The receiving side: what is new, and when packets are acknowledged.
+//!
+//! Content is *missing*, then *received*, and counts against the credit from then on. If its range
+//! does not match its hash it is *forgotten*, and taken again without counting twice. The credit is
+//! what was released, as it was written, and the window beyond it. It never falls.
+//!
+//! The first packet of a subflow since its last acknowledgement makes the next one due after the
+//! interval that the source has named. It is due earlier if a packet asks for it, and if one
+//! confirms a loss, but for losses at most every [`LOSS_INTERVAL`]. A credit that has risen by a
+//! quarter of the window makes one due too, over the subflow of the last packet.
+//!
+//! The data thread drives it: it passes packets in, and takes what is due from [`Sink::poll_ack`],
+//! at [`Sink::next_timeout`]. Time is an argument; there is no I/O and no lock. It keeps no
+//! content, only runs of what was received, about [`RUNS`] of them as long as its user asks
+//! [`Sink::has_room`], and of each subflow a bounded number of ranges of packet numbers. It ends by
+//! being dropped.
 
 mod numbers;
 

@@ -1,4 +1,20 @@
 //! The sending side: what is sent over which subflow, when, and again.
+//!
+//! Content is *new* once it is wanted. When it is first sent it counts against the credit, and is
+//! *in flight* over a subflow until it is acknowledged. What is lost, possibly lost, or in flight
+//! over a subflow that is removed waits for *repair* over any subflow. What the sink wants again is
+//! new or to be repaired once more, and older packets with it count no more. At the end of the
+//! transfer fast subflows send copies of what slow ones have in flight (`tail`).
+//!
+//! A subflow sends, or is *held* and sends no content, or is *stalled*: what it had in flight
+//! counts as lost, and it sends nothing but probes until one is acknowledged. A source without
+//! credit and with nothing in flight asks for some with probes.
+//!
+//! The data thread drives it: it polls each subflow for what to send, passes acknowledgements in,
+//! and calls [`Source::timeout`] at [`Source::next_timeout`]. Time is an argument; there is no I/O
+//! and no lock. It keeps ranges, no content. Of each subflow it keeps the packets in flight, which
+//! the window of rate control bounds, and those lost within four probe timeouts. Its sets of ranges
+//! have as many runs as acknowledgements and losses leave gaps. It ends by being dropped.
 
 mod flight;
 mod interval;
