@@ -1,9 +1,24 @@
 //! QUIC's protocol at work: packets in, packets out, timers.
 //!
-//! One thread receives for all connections of an endpoint. It hands a whole receive to the connections
-//! that it is for, then lets each of them answer once; where there are processors to spare, more
-//! threads share that work, each with connections of its own. A task that writes to a stream sends at
-//! once; only what the socket has no room for waits for the receiving thread.
+//! One thread receives for all connections of an endpoint. It hands a whole receive to the
+//! connections that it is for, then lets each of them answer once; where there are processors to
+//! spare, more threads share that work, each with connections of its own. A task that writes to a
+//! stream sends at once; only what the socket has no room for waits for the receiving thread.
+//!
+//! A driver is *open*, then *closed* for new connections by [`Driver::close`], which closes the
+//! others, and *retired* by [`Driver::retire`], once neither the endpoint nor a connection is used
+//! any more. The thread ends when it is retired and its last connection has drained. If the thread
+//! cannot receive, or it or a worker panics, the driver is *abandoned*: all connections end at
+//! once, and peers are not informed. The thread naps while packets flow; otherwise it waits for
+//! packets, the earliest of the [`Timers`], or its [`Parker`].
+//!
+//! The lock of a connection comes before that of [`Protocol`]; under `Protocol` no connection is
+//! locked. Under them come those of the timers, of the connections of unknown peers, of the choice
+//! of congestion control, and of what packets are sent with: the lanes, and the paths of the host.
+//! `blocked` and the queue of a worker are locked alone. Nothing is awaited under any of them.
+//! Packets are sent under the lock of their connection, or under that of `Protocol` where the
+//! endpoint itself answers, by calls that do not block. Tasks that wait for a connection are woken
+//! after its lock is released; those that wait until all drain are woken under both.
 
 mod address;
 mod buffer;

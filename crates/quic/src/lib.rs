@@ -5,12 +5,21 @@
 //! the path down and nothing gets through, the connection closes with the reason, long before the
 //! idle timeout.
 //!
+//! An endpoint has a thread that receives, more that help it if [`Config`] asks for them, and a
+//! task that accepts. It is open until [`Endpoint::close`], or until it and all its connections are
+//! dropped; its thread ends once the last connection has drained after that. A connection is being
+//! set up, then open, and closes once, with a [`CloseReason`]. At most 64 connections of peers are
+//! being set up at a time; of those that are set up, eight wait to be accepted, and others wait in
+//! their tasks. Locks and their order are those of the module `driver`, but for the table of
+//! connections being set up, which is locked alone, and the queue of accepted ones, which
+//! [`Endpoint::accept`] holds while it waits.
+//!
 //! Congestion is controlled per connection, so per path: by CUBIC (RFC 9438) with HyStart++ (RFC
 //! 9406), or by BBRv3 (draft-ietf-ccwg-bbr) where packets are lost without a queue. Both take into
 //! account the bandwidth that the ASes on the path announce.
 //!
-//! The protocol is that of `noq-proto`; the endpoint, its threads and its sockets are ours. What differs
-//! from other QUIC libraries:
+//! The protocol is that of `noq-proto`; the endpoint, its threads and its sockets are ours. What
+//! differs from other QUIC libraries:
 //!
 //! - No certificate is checked: both sides show a key, and the application judges
 //!   [`Connection::peer_key`].

@@ -1,4 +1,22 @@
 //! One connection: its protocol state behind a lock, and the tasks that use it.
+//!
+//! It begins with [`Driver::connect`] or [`Driver::accept`], and is *connected* once the handshake
+//! is done. It *ends* when its `error` is set: closed here, by the peer or by the last [`Lease`],
+//! timed out, or refused because its data arrives in too many pieces. Then all waits end, what has
+//! arrived can still be read, and the protocol *drains*: only when that is over does the driver
+//! forget it. A connection that gives way to others is *displaced*: closed, forgotten at once, and
+//! what is unread is dropped. After a panic in it, or with its driver, it is *abandoned*: nothing
+//! is sent and no timer expires any more.
+//!
+//! Whoever has something for it drives it under its lock, in [`Connection::update`]: the receiving
+//! thread or a worker with packets, the receiving thread with its deadline or once the socket has
+//! room, a task with what the application wants. Everything that follows is done before the lock is
+//! released, but for waking tasks and closing connections that give way.
+//!
+//! Unread data is bounded by the receive window: 64 KiB, and up to 256 MiB from a budget of the
+//! endpoint once the application expects data (`window`); what it takes in memory, by a multiple of
+//! that. Data to be sent is bounded by three congestion windows, or a sum that the endpoint is
+//! configured with. Peers that are not known yet share a fixed sum (`unknown`).
 
 mod datagrams;
 mod state;
