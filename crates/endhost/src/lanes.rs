@@ -10,11 +10,25 @@
 //! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors
 //! that pass are rate-limited per path, so that replaying a genuine one gains nothing.
 //!
-//! Paths of packets are not authenticated either. A lane that answers a remote takes the path of the
-//! packet because of which it was accepted. Shortly before that expires, a packet over a fresher one
-//! shows a [`Candidate`], and the lane's user has the lane [adopt](Lanes::adopt) it if the packet
-//! opens. Until a connection is set up nothing opens that an attacker could not make: whose packet
-//! comes first then decides over which path it is answered.
+//! Paths of packets are not authenticated either. A lane that answers a remote takes the path of
+//! the packet because of which it was accepted. Shortly before that expires, a packet over a
+//! fresher one shows a [`Candidate`], and the lane's user has the lane [adopt](Lanes::adopt) it if
+//! the packet opens. Until a connection is set up nothing opens that an attacker could not make:
+//! whose packet comes first then decides over which path it is answered.
+//!
+//! The life of a lane. It is *opened* over a path, which a task of its own keeps fresh, or
+//! *accepted* for the flow of a packet. A task for all lanes of the socket turns faults (at most
+//! 256 wait) and outages into [`Doubt`]s. A lane without a user ends at the first that counts (see
+//! [`LaneUser`]); otherwise it is *doubted* while its user [probes](LaneUser::probe) it in one more
+//! task, and is in use again or *ends* by the [`Evidence`]. The first reason stays. Its [`Flow`]
+//! outlives it: 1024 that no lane uses are kept, the oldest give way.
+//!
+//! The table of flows is locked by whoever looks a flow up, and by a [`Batch`] as long as it
+//! exists: a thread that has one must not open, accept or adopt, nor look a flow up, but may drop
+//! lanes. Under it come only the flows that lanes have left, the tokens and the counters of drops.
+//! The list of lanes, the budget of a flow's errors and the path of a lane are each locked alone,
+//! the last also while the paths of the host that it follows are borrowed. Under none of them is
+//! anything awaited or a packet sent, and no user is called.
 
 mod doubt;
 mod flow;

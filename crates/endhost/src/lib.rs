@@ -7,6 +7,18 @@
 //! - [`lanes`]: paths in use by a socket, each kept fresh until its end.
 //! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over
 //!   which routers, and which paths work.
+//!
+//! A host lives as long as a clone of its [`Endhost`]. One task asks its source for paths when they
+//! are due: every second where they are watched (less often where that is many), every minute where
+//! they were asked for of late, and before they expire. An AS whose paths nobody watches or has
+//! asked for in five minutes is forgotten. An [`Outage`] withholds the paths that it cuts until
+//! they are offered again or found to work. The task ends with the host. A host on plain IP has no
+//! task.
+//!
+//! The paths are behind one lock. Watchers are informed under it, so it comes before what they
+//! borrow, and that before the path of a lane. Of other locks, only two are taken while another is
+//! held here: the verified segments under the trust store of a host without a daemon, and what
+//! [`lanes`] says. Nothing is awaited, read or sent under any of them.
 
 mod bootstrap;
 mod clock;
