@@ -1,5 +1,18 @@
 //! One BFD session: a state machine without I/O or clock (RFC 5880, section 6.8), asynchronous mode
 //! only.
+//!
+//! It begins *down*. A packet that says Down takes it to *Init*, one that says Init to *Up*. From
+//! Init one that says Init or Up takes it to Up, and from Up one that says Down takes it down.
+//! AdminDown takes it down from every state, as does a detection time without a packet; while it is
+//! up, any other packet over the link makes that longer. This side never announces AdminDown. Each
+//! change makes the next packet due at once; otherwise it is due after 75 to 100 % of the interval,
+//! which is a second at least while the session is down.
+//!
+//! The first thread of the router drives it by `Neighbours`: it passes packets in, and calls
+//! [`Session::expire`] and [`Session::take`] when [`Session::next_due`] has come. The session has
+//! no lock of its own; that of the thread's switch is held meanwhile. It takes a fixed amount of
+//! memory. It never ends by itself, and is dropped with its neighbour; a reload keeps it where the
+//! neighbour, its link and the intervals stay the same.
 
 use std::time::{Duration, Instant};
 
