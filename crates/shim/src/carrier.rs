@@ -1,4 +1,24 @@
 //! The carrier: moves packets between the TUN device of the [holder](crate::holder) and SCION lanes.
+//!
+//! The life of a carrier. [`Carrier::start`] binds the sockets, and starts the threads that carry packets
+//! and the task that serves other hosts. [`Carrier::run`] reads the map, has the holder capture what is
+//! mapped, and then works: its task answers the holder, opens sessions, hands them programs' sockets, and
+//! looks for changes of the map twice a second. Beside it run a task for each session that this host opens
+//! (`client`), one for all that others open (`server`), and those of dials, connections and streams. It
+//! ends when the holder says so or has ended, or when a thread or task has without which nothing works.
+//! Then the sessions that it has opened end in order, within 0.8 s. When the future is dropped instead,
+//! other hosts are told nothing.
+//!
+//! Requests are bounded by the holder, which has as many as programs connect at once, and by the
+//! destinations of packets that are remembered (`capture`). Connections over streams take permits of the
+//! budget. A session that this host has opened ends after ten minutes without use.
+//!
+//! The turn of a target (`clients`) is an async lock that the task of a session holds for all of its life,
+//! so that the next session with the same addresses waits for its end. All other locks are held for single
+//! calls, and never across an await. For streams that another host opens, the lock of the current process
+//! (`streams::path`) is taken before that of its streams (`streams::shared`). When a session was used
+//! (`usage`), the list of its streams (`streams::registry`) and the sockets of plain IP (`underlay`, which
+//! binds them under its lock) are locked alone. `plane` says which locks packets have.
 
 mod capture;
 mod client;

@@ -10,6 +10,19 @@
 //!
 //! Holder and carrier are two processes: when the carrier is killed, connections stand still until it
 //! runs again. Those that are streams are in the carrier, and end with it.
+//!
+//! The life of a connection. The holder accepts a program's connection that it has captured, and asks the
+//! carrier where it goes. The carrier opens a session with the other host if there is none, and answers
+//! once a path is connected. By MPTCP, the holders of both hosts connect to each other and copy the bytes,
+//! and the carriers move the packets. As a stream, the program's socket is handed to the carrier, which
+//! copies the bytes into frames. Over IP, the holder copies them alone. A connection ends when both
+//! directions have, when one end breaks it, or when its session ends. The limit of open files bounds the
+//! connections of each process; further ones are reset.
+//!
+//! Each of the two runs tasks on a tokio runtime, and threads of its own: the holder `shim-net` and
+//! `shim-mptcp`, the carrier `shim-out`, `shim-in` for each socket, and `shim-packets`. They speak over
+//! sockets ([`link`], [`handover`]) even when both are in one process, and share no lock. [`holder`],
+//! [`carrier`] and `plane` say which locks there are.
 
 pub mod address;
 mod attachment;

@@ -1,5 +1,24 @@
 //! The threads that carry packets: one from the TUN queue to lanes, and one for each socket from lanes
 //! to the TUN queue.
+//!
+//! `shim-out` runs from [`Plane::start`] on if there is MPTCP, and `shim-in` for each socket from
+//! [`Plane::receive`] on. They end when the plane is dropped; when one fails or panics before, the carrier
+//! ends. Tasks of sessions add and remove sessions and lanes. A lane is *added* with its keys, has a *path*
+//! once its session opens it or a datagram of the side that dials shows it, is *up* once a datagram has
+//! arrived, and is *closed* when it is removed. `shim-in` sets the path of the other side's lanes, notes
+//! that lanes are up, and follows the slots under which the other side puts them.
+//!
+//! A lane keeps a batch of up to 64 KiB until it is flushed. What has to go over the connection beside it
+//! waits there, up to 1 MiB of segments and 128 KiB of other packets. A session remembers 4096 pairs of
+//! addresses; a relay has 1024 flows.
+//!
+//! Two RwLocks have the sessions, and the lanes by their ids. A lane has a Mutex for what it sends and one
+//! for the keys of what it receives, a session one for its pairs of addresses (`contacts`), and `packets`
+//! one for all relays, each of which has one for its flows and one for its fragments. The lanes are locked
+//! before the keys of one of them, in [`Plane::remove`]; no other two are held at once. Which lane a slot
+//! has is read without a lock. Under the first Mutex of a lane its batch is sealed and given to the socket,
+//! which does not wait for room; under those of relays and flows, sockets are closed. Nothing is awaited
+//! under any.
 
 pub(crate) mod contacts;
 mod inbound;

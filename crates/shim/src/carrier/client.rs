@@ -1,4 +1,19 @@
 //! Drives a [session](crate::session) that this host opens: dials, connections, lanes, and those who ask.
+//!
+//! One task runs the driver. It waits for its turn (`carrier::clients`), then for paths to the other host;
+//! requests wait in their channel meanwhile. Then it loops: it reports dials, offered paths and use to the
+//! session, carries out the session's actions, and sleeps until a request, an event, or the session's time.
+//! When the session is over, or nobody can make requests any more, requests that were not taken are
+//! refused, and the driver ends. It cancels the dials, waits until the streams that programs have ended are
+//! delivered, tells the other host over every lane, closes the lanes, and informs the holder last; all of
+//! it within [`GOODBYE`]. Nothing is delivered after a revocation, nor is anything told after a failure.
+//!
+//! The driver owns the dials, the lanes with their connections, the streams, and the answers that are owed.
+//! The messages of all its lanes have [`INBOX`] places; while these are full, nothing is read from the
+//! connections. Each lane bounds the events that it reports.
+//!
+//! Nothing in the driver is locked. It takes the locks of lanes, of streams and of its usage for single
+//! calls, one at a time, and none across an await.
 
 mod actions;
 mod answer;

@@ -1,4 +1,22 @@
-//! All connections that are relayed.
+//! All connections that are relayed, and those that are about to be.
+//!
+//! The life of one. A program's connection *begins* ([`Beginning`]) when it is accepted. Once the carrier
+//! has named its session it is *expected* ([`Expected`]): from then on it learns of the end of the session.
+//! When the connection to the other holder is opened it is *relayed* ([`Relayed`]): reports, totals and
+//! ends find its entry here. One that falls back to plain TCP is replaced by another in the same entry.
+//! Dropping [`Relayed`] removes the entry, and adds its last counters to the totals of the session. Another
+//! host's connection is expected and relayed as soon as its server is connected. One over IP is only
+//! counted ([`Direct`]), until the program has sent all.
+//!
+//! The task of a connection drives it, in `outgoing` or `incoming`. Ends come from the carrier's messages,
+//! from the release of the holder and from the thread of `subflows`; a watch channel takes them to the
+//! task. There are as many entries as the budget of connections allows, [`FAILURES`] failures, and totals
+//! for each session until it ends.
+//!
+//! The state has one lock, the socket of each [`Relayed`] another; neither is taken under the other. Under
+//! the first, channels are written, the list of what is served is read, and system calls are made that
+//! return at once: reading counters and tokens of sockets, a poll without a wait, the close of a socket.
+//! Nothing is awaited under either.
 
 mod connection;
 

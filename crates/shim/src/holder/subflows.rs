@@ -1,5 +1,20 @@
 //! The subflows of all connections: created over slots that are live, destroyed over those that
 //! are not.
+//!
+//! One thread, `shim-mptcp`, does all of it. It *manages*: it takes requests and the events of the kernel's
+//! path manager, makes the changes that [`Plan`] wants, and waits for the next of them, or for the time of
+//! a retry. When the path manager's socket fails, or the thread panics, it has *failed*: it says so in the
+//! status report, opens the path manager again each [`REOPEN_INTERVAL`] until that works, and then looks up
+//! which subflows the relayed connections have, as it also does when events were lost. It ends when no
+//! [`Subflows`] is left, which it notices within about a second.
+//!
+//! A connection is in the plan from the kernel's event that it is established until the one that it is
+//! closed. Each of its subflows is *early* (created by the other side over a slot that is not known to be
+//! live yet), *live* or *dead*; `plan` says when a dead one is destroyed. The connections and the slots of
+//! their sessions bound the memory; a request comes for each message of the carrier about a session.
+//!
+//! The plan belongs to the thread, without a lock. The lock of `relays` is taken for single calls, and no
+//! other one under it.
 
 mod plan;
 #[cfg(test)]
