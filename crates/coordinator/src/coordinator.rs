@@ -1,4 +1,14 @@
 //! Reading and changing the state.
+//!
+//! Locks. `store` is held by a change from its beginning until the state is replaced, so that there is one
+//! at a time; the file is read and written under it. `deployments`, `usage` and `state` are taken under it
+//! or alone, one after the other and never two at once, and only while a value in memory is copied,
+//! replaced or updated: readers of these do not wait for the disk. `revision` is raised after all locks are
+//! released, but for a state that was found after a failure, where `store` is still held. Nothing is
+//! awaited under any.
+//!
+//! `deployments` and `usage` begin empty with the process. A machine fills at most one entry of each:
+//! reasons of failures are cut, and links of others are left out.
 
 mod ases;
 mod hosts;

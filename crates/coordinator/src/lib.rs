@@ -9,6 +9,24 @@
 //!   links into force.
 //! - [`Configurations`]: the archives of the ASes, and the segments of their network.
 //! - [`Change`]: the record of each change.
+//!
+//! The life of the state. [`Coordinator::open`] checks and reads the file. From then on the state is in
+//! memory: a change is made on a copy, which is written with its record as one transaction and then
+//! replaces the state; whoever has [subscribed](Coordinator::subscribe) is woken. After a failed write the
+//! file is opened again, at once or with the next change, and the state is what it has then. There is
+//! nothing to do at the end: what was confirmed is on disk.
+//!
+//! The life of a configuration. What changes the configuration of an AS gives it a new version. The machine
+//! of the AS fetches that as an archive, and reports that it runs it or why it cannot; on this machine,
+//! [`enforce_locally`] does so for the limits. When the trust in a machine ends, what it has reported is
+//! forgotten.
+//!
+//! Nothing in here runs by itself: requests, and the task of [`enforce_locally`], call it. In memory are
+//! the state, for each AS the last report, up to eight runs of its program and the archive that was made
+//! last, and the segments.
+//!
+//! [`Configurations`] has one lock, which is taken before those of the [`Coordinator`], never after them.
+//! Files are read and written under locks of both, so changes and archives block their callers.
 
 mod access;
 mod change;
