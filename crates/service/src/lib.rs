@@ -6,6 +6,19 @@
 //!   clock.
 //! - [`JobLog`]: the jobs on disk, so that they survive a crash.
 //! - [`Service`]: both at work, with a [`Carrier`] that does the transfers.
+//!
+//! The life of a service. [`run`] reads the jobs, binds the sockets, and reports that it is ready; what
+//! fails until then is its error. Then it starts jobs until it is stopped, with a task for each attempt.
+//! Beside it run a task for each socket of the API, one that receives from other hosts, and one that
+//! follows the configuration's file; when one of these ends by itself, the service ends. At the end
+//! attempts are interrupted, and have three seconds to end. Their jobs are queued again when the service is
+//! run next.
+//!
+//! All jobs are in memory: those to run, of which each user may have so many, and those that have ended,
+//! for as many days as the configuration says, whatever their number. `hawser-http` bounds connections of
+//! the API, the configuration sessions of other hosts.
+//!
+//! `service` says which locks there are, and `queue` which states a job has.
 
 mod carrier;
 mod config;

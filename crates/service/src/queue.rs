@@ -2,6 +2,16 @@
 //!
 //! No I/O and no clock. What is to change is first returned as the job's next version, so that the
 //! caller can write it to disk, and takes effect with [`Queue::put`].
+//!
+//! The life of a job. It is *queued* when it is submitted, and *running* once [`Queue::start`] has chosen
+//! it and that is on disk. An attempt that delivers everything makes it *done*. One that fails makes it
+//! *waiting* for the next, for ten minutes at most, or *failed*: where the next would fail too, or after
+//! too many attempts or too long a time without anything delivered. Until then it may be *cancelled*. What
+//! was running when the service ended is queued again. Done, failed and cancelled jobs never change, and
+//! are forgotten after a time that the caller chooses.
+//!
+//! [`UserLimits`] bound the jobs of a user that are to run or run; those that have ended are bounded by
+//! time alone. The queue is a part of what `Service` locks, and has no lock itself.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,16 @@
 //! The service: the queue, its file, and the attempts that run.
+//!
+//! [`Service::run`] starts jobs. It looks for one when a job or the configuration has changed, an attempt
+//! has ended or a wait is over, and forgets old jobs each hour. A task makes each attempt, reports its
+//! progress, and records its end. An attempt is interrupted when its job is cancelled or refused, and when
+//! the service ends. A new state of a job is on disk before it counts; the end or refusal of an attempt
+//! counts also if it cannot be written, and progress is not written.
+//!
+//! Locks: `core` has the queue, its file and what interrupts attempts, `users` the users as they are now,
+//! `attempts` wrong tokens. None is taken under another, and none is held across an await. The file is
+//! written and synced under `core`, so requests take it on threads for blocking work. [`Service::run`] and
+//! the attempts take it directly for the time that is due next, for progress and at the end: they may then
+//! wait for the disk with another's write.
 
 mod api;
 mod configure;
