@@ -23,6 +23,22 @@
 //! host. The control service also provides the TRCs and certificates to verify the signatures with
 //! (`proto.control_plane.v1.TrustMaterialService`). Each AS announces in its entries the services
 //! that its `topology.json` has.
+//!
+//! The life of a control plane. [`Control::bind`] binds the sockets and reads `topology.json` alone.
+//! [`Control::run`] serves until its caller or a request on the live socket stops it, or a server fails.
+//! The network is *unread* until the first request that needs it, and then *read*, or *failed*: requests
+//! get that error for a second, and the next one reads it again. Once read it stays, until
+//! [`Reloader::reload`] has read another or the file of segments is replaced. Changes of links count at
+//! once, or as soon as it is read. At the end the live socket is removed, and open requests have a second.
+//!
+//! A task serves each socket, and one each connection; none works without a request. In memory are the
+//! network, the segments of the file or up to 2048 that were made, and 1 MiB of answers. The bootstrap
+//! server has 64 connections at most, the others as many as files can be open.
+//!
+//! An async lock is around the network (`shared`). A request waits for it without a thread, and holds it on
+//! a thread for blocking work while files are read and segments are made and signed; a change of a link
+//! holds it for a moment. The bootstrap server has a lock for each of its two kinds of files, which it
+//! holds on such a thread while it reads them. None of these is taken under another.
 
 mod beacons;
 mod bootstrap;
