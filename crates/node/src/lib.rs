@@ -10,6 +10,23 @@
 //!
 //! An [`Enforcer`](hawser_limit::Enforcer) limits the links of an attachment point, and counts what they
 //! carry.
+//!
+//! The life of a node. [`run`] puts the limits into force, starts the services, and follows the
+//! coordinator. If a service ends before all have been ready once, [`run`] fails; later it is started
+//! again. A version is *deployed*, and reported as such, once all services are ready and its limits are in
+//! force. Another version is installed on disk; then its limits are put into force, and the services go
+//! over to it or start again where it changes them. While the coordinator has no configuration for this
+//! host, no service runs. When `stop` completes, the coordinator is no longer followed, the services are
+//! stopped, and the limits are removed.
+//!
+//! One task does this (`run`). Another one keeps the processes alive (`keeper`), and three or four speak
+//! with the coordinator (`follow`): they ask for the configuration and the segments, and report versions
+//! and counters. They hand over one update at a time, of bounded size. What fails is tried again after
+//! pauses that grow; limits are put into force again every 30 s.
+//!
+//! Tasks speak over channels, and nothing is locked in memory. A [`Folder`] holds a lock on its folder
+//! (flock(2)) as long as it exists, so that one process at a time runs the AS. Its files are read and
+//! written in the task itself, the limits on threads for blocking work.
 
 mod error;
 mod event;
