@@ -20,6 +20,16 @@
 //! per AS, its emulator, gives plain IP the links' delay, jitter and loss.
 //!
 //! [`Network`]: hawser_topology::Network
+//!
+//! The life of a lab. [`Lab::up`] takes the lab's lock, writes its folder and starts the supervisor, which
+//! shares the lock until all is up; if that fails, the command clears up, or the supervisor does if the
+//! command was killed. While the lab runs, commands speak with the supervisor over its socket, one at a
+//! time. [`Lab::down`] or the end of the owner ends all processes and removes the folder. If the supervisor
+//! is killed, the kernel ends the services with it.
+//!
+//! The lock of a lab is a file beside its folder (flock(2)); nothing in memory is locked. [`Lab::up`],
+//! [`Lab::down`], [`Lab::sweep`] and changes of links hold it for all of their work, also while they wait
+//! for the supervisor. So the supervisor takes it only after it has closed its socket.
 
 mod bfd;
 mod build;

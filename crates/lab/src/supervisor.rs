@@ -2,6 +2,19 @@
 //!
 //! It keeps the lab's namespaces open and is the parent of its services, which the kernel kills
 //! when the supervisor ends for any reason. So no part of a lab outlives its processes.
+//!
+//! Its life. *Starting*: it makes the namespaces and links, starts the services, and waits until they are
+//! ready and the links are up. Between these steps it looks whether the command that started it still runs.
+//! When a step fails it reports that, and the command clears up; if there is none any more, it does so
+//! itself. *Serving*: one loop waits for a request, a process, the time of a restart, or the end of the
+//! owner. It reaps and restarts services, writes the state when processes have changed (again after a
+//! second if that failed), and answers one request, while others wait. *Ended*: by a request, which is
+//! answered once all processes have ended, and whose sender removes the folder; or with the owner, when it
+//! ends all processes, closes the socket, takes the lab's lock and removes the folder itself.
+//!
+//! All of this is one thread, and nothing in it is locked. A command has two seconds to send its request; a
+//! restart may take half a minute. Memory is bounded by the network: two descriptors for each AS and each
+//! process, and one connection.
 
 mod services;
 mod slot;
