@@ -1,4 +1,11 @@
 //! Limits of links that have names.
+//!
+//! The life of a link's limits. They are *in force* once [`Enforcer::enforce`] has been called with the
+//! link, or have *failed* for a reason that it returns; the next call tries again. A link that is not among
+//! those of a call loses its limits. [`Enforcer::reset`] removes all that can be removed. Callers have
+//! tasks that call it when links change, after a failure and every half minute, and read the counters each
+//! second, all of it on threads for blocking work. An enforcer may be called by several threads, and orders
+//! the calls itself.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,9 @@
 //! Limits of links that have names, by the kernel of this machine.
+//!
+//! It remembers which links it has limited on which device, until the device is gone, and nothing else that
+//! the [`Limiter`] does not. One lock is around all of it, which is held while the kernel is asked and
+//! changed; no other is taken under it. After a panic under the lock the limiter reads the kernel's state
+//! anew.
 
 mod place;
 #[cfg(test)]

@@ -17,6 +17,16 @@
 //! queues and sends it as one packet. A queue drops a packet that is larger than the whole queue.
 //!
 //! All calls block, and act on the network namespace of the thread that opened the [`Limiter`].
+//!
+//! The life of limits. A [`Limiter`] knows nothing of a device at first. It reads the kernel's state, makes
+//! its changes, and remembers the outcome, up to [`MAX_LINKS`] links of a device. It forgets a device when
+//! a change there has failed, and all of them when the kernel reports that somebody else has changed
+//! traffic control. Limits stay in the kernel when the process ends: they are removed by applying none.
+//! Nothing runs by itself; who keeps limits in force calls again, at intervals and after each change.
+//!
+//! A [`Limiter`] belongs to one caller. [`KernelEnforcer`] has a lock around its own, which is held for all
+//! of a call, with all requests to the kernel, so that calls wait for each other. No other lock is taken
+//! under it.
 
 mod change;
 mod device;
