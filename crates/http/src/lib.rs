@@ -13,6 +13,20 @@
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
 //! - [`describe`]: what descriptions of APIs share.
 //! - [`JsonError`], [`json`], [`json_errors`]: answers; [`plain_words`]: what is wrong with a value.
+//!
+//! The life of a connection. A [`Listener`] accepts it if there is room, in place of one that waits for a
+//! request if need be. It makes the handshake, then *waits* for requests and is *busy* with one, by turns
+//! (`admission`). It ends with the client, when a head or a handshake takes more than 10 s, when what was
+//! written is not taken in for 30 s, or when it makes room. A task runs each connection, one accepts, and
+//! one looks each second whether the files of TLS have changed. All end when the future of the listener is
+//! dropped.
+//!
+//! Bounds: 256 connections unless said otherwise, 10,000 sessions and as many addresses with wrong tokens,
+//! of which the oldest make room, and one event of each [`Topic`].
+//!
+//! The table of connections, the sessions, the wrong tokens and the present TLS have a lock each. None is
+//! taken under another of them, and each only for a look or a change in memory: files are read before, and
+//! nothing is awaited. [`Sessions::user`] calls `find` under its lock: that must not use the sessions.
 
 mod admission;
 mod answer;
