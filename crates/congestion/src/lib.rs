@@ -8,6 +8,19 @@
 //! - PCC Vivace-Latency (Dong et al., NSDI 2018).
 //!
 //! [`Coupling`] finds out which subflows of a host share links, and what they may take of each other.
+//!
+//! The life of a rate control. It begins in slow start, or what its algorithm has in its place, with a
+//! first window or rate that may be larger where the path announces what it holds. The subflow that owns it
+//! reports each packet sent, acknowledged and lost and the end of each acknowledgement, and asks for rate
+//! and window after that. CUBIC then avoids congestion; BBR drains, cruises, probes and looks for the
+//! shortest round-trip time by turns; PCC compares rates in intervals. A connection that may choose goes
+//! from CUBIC to BBR and back as `choice` says. After a time-out all packets in flight count as lost. A
+//! control is dropped with its subflow; there is nothing to end.
+//!
+//! Nothing runs by itself and nothing is locked: a control, and the [`Coupling`] of a host, belong to the
+//! task or thread that calls them. A control remembers the packets in flight, or the intervals whose
+//! packets are not all acknowledged or lost; a coupling what each subflow has delivered in less than two
+//! seconds, an entry for each report.
 
 mod algorithm;
 mod allegro;
