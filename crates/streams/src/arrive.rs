@@ -3,7 +3,8 @@
 use super::frame::Frame;
 use super::receive::ReceiveHalf;
 use super::{
-    AHEAD, CLOSED, Event, MAX_STREAMS, PathKey, Side, StreamId, Streams, TOO_MANY, Violation,
+    AHEAD, CLOSED, Event, MAX_GONE, MAX_RESETS, MAX_STREAMS, PathKey, Side, StreamId, Streams,
+    TOO_MANY, Violation,
 };
 
 impl Streams {
@@ -41,7 +42,7 @@ impl Streams {
                 self.check(id)?;
                 self.see(id)?;
                 self.resets.remove(&id);
-                self.due.gone.insert(id);
+                self.answer_gone(id);
                 if self.streams.remove(&id).is_some() {
                     self.events.push_back(Event::Reset(id, code));
                 }
@@ -84,7 +85,7 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(&id) else {
             // It crosses a reset, which answers it; otherwise it is late.
             if !self.resets.contains_key(&id) {
-                self.due.gone.insert(id);
+                self.answer_gone(id);
             }
             return Ok(());
         };
@@ -105,10 +106,21 @@ impl Streams {
         Ok(())
     }
 
+    /// Has the peer told that a stream is gone. One that reads no answers is told of so many at most; it
+    /// asks again with whatever it sends of the others.
+    fn answer_gone(&mut self, id: StreamId) {
+        if self.due.gone.len() < MAX_GONE {
+            self.due.gone.insert(id);
+        }
+    }
+
     /// Begins a stream of the peer's, if it is new; resets it if there are too many.
     fn begin(&mut self, id: StreamId) -> Result<(), Violation> {
         if self.see(id)? {
             if self.streams.len() >= MAX_STREAMS {
+                if self.resets.len() >= MAX_RESETS {
+                    return Err(Violation::Streams);
+                }
                 self.resets.insert(id, TOO_MANY);
                 self.due.resets.insert(id);
             } else {

@@ -73,6 +73,11 @@ pub type PathKey = u64;
 
 /// Most streams at once that the peer may open; a further one is reset.
 const MAX_STREAMS: usize = 16 << 10;
+/// Most streams that the peer has opened beyond these and that were reset, until it says that they are
+/// gone.
+const MAX_RESETS: usize = MAX_STREAMS;
+/// Most streams of which the peer is still to be told that they are gone.
+const MAX_GONE: usize = 64 << 10;
 /// Most numbers that may arrive before a smaller one does.
 const AHEAD: usize = 64 << 10;
 /// The code of a stream that one of its ends closed in haste.
@@ -104,6 +109,9 @@ pub enum Violation {
     /// It names a stream that cannot be.
     #[error("the other side names stream {0}, which was never opened")]
     Stream(StreamId),
+    /// It opens ever more streams beyond those that it may have, and looks at no answer.
+    #[error("the other side opens more streams than it may")]
+    Streams,
     /// It acknowledges what was not sent.
     #[error("the other side acknowledges what was not sent")]
     Acknowledgement,

@@ -11,7 +11,7 @@ use super::room::{MIN_ROOM, Room, Share};
 /// What a new stream gets room for as soon as it is known, while the session has much, in bytes.
 pub(super) const INITIAL: u64 = 256 << 10;
 /// The most that a stream has room for, in bytes: 1 Gbit/s over 130 ms.
-const MAX_WINDOW: u64 = 16 << 20;
+pub(super) const MAX_WINDOW: u64 = 16 << 20;
 /// Bytes that arrive before they are acknowledged, unless nothing follows.
 const ACK_BYTES: u64 = 64 << 10;
 /// What is added to a round trip for acknowledgements that wait, and for queues.

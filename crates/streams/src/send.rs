@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::frame::{self, Frame};
+use super::receive::MAX_WINDOW;
 use super::{PathKey, StreamId};
 
 /// Most bytes that one block has. A path is chosen for each block.
@@ -206,12 +207,13 @@ impl SendHalf {
         }
     }
 
-    /// The peer has `received` without a gap and room up to `limit`. False if that cannot be.
+    /// The peer has `received` without a gap and room up to `limit`, of which no more than the largest
+    /// window counts: what is not acknowledged is kept. False if that cannot be.
     pub(super) fn acknowledge(&mut self, received: u64, limit: u64) -> bool {
         if received > self.next {
             return false;
         }
-        self.limit = self.limit.max(limit);
+        self.limit = self.limit.max(limit.min(received + MAX_WINDOW));
         while let Some(entry) = self.blocks.first_entry() {
             if entry.key() + entry.get().length > received {
                 break;
