@@ -132,6 +132,9 @@ pub(crate) enum Command {
     Stop,
     #[cfg(test)]
     Panic,
+    /// Asks how many sessions there are.
+    #[cfg(test)]
+    Count(oneshot::Sender<usize>),
 }
 
 /// A subflow that is added to a session.

@@ -10,8 +10,9 @@
 //! A session ends early with an error of its part, its peer or the data thread, after
 //! [`SESSION_TIMEOUT`] without a connection, or by its [`Notice`], which it looks at every
 //! [`TICK`]. At the end of [`Session::run`] it sends the reason, takes the last measurements, has
-//! the data thread forget it and closes its control streams, in little more than two seconds. One
-//! that is dropped earlier does none of this.
+//! the data thread forget it and closes its control streams, in little more than two seconds. Of one
+//! that is dropped earlier the data thread forgets everything, too, and the peer sees its connections
+//! end.
 //!
 //! One task drives it. It takes one event at a time, of its part's threads, the control streams,
 //! the data thread, new connections or the tick, then follows the orders of the path manager.
@@ -19,6 +20,7 @@
 //! what may be sent and not seen. It has no lock of its own; those it shares with threads are held
 //! for one operation, and never across an await.
 
+mod at_data;
 mod joining;
 mod listing;
 mod messages;
@@ -42,6 +44,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
+use self::at_data::AtData;
 use self::joining::Joining;
 pub(crate) use self::listing::List;
 use self::listing::Needs;
@@ -56,7 +59,7 @@ use self::subflows::{OpenSubflow, Subflows};
 use crate::content::tree::ChainingValue;
 use crate::content::{LandingOptions, Source};
 use crate::control::{ControlError, Received};
-use crate::data::{Command, Commands, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
+use crate::data::{Command, DataEvent, Measured, NewSubflow, SessionKey, SubflowKey};
 use crate::dialer::{Dialed, Dialer};
 use crate::error::TransferError;
 use crate::gate::Gate;
@@ -100,7 +103,7 @@ pub(crate) enum Role {
 pub(crate) struct Session {
     key: SessionKey,
     peer: ScionAddr,
-    data: Commands,
+    data: AtData,
     part: Part,
     memory: Membership,
     subflows: Subflows,
@@ -224,7 +227,7 @@ impl Session {
         let mut session = Self {
             key: begin.key,
             peer: begin.peer,
-            data,
+            data: AtData::new(data, key),
             part,
             memory,
             subflows: Subflows::default(),
@@ -251,7 +254,7 @@ impl Session {
             self.push_all(vec![SessionMessage::fail(code, &text)]);
         }
         self.measure().await;
-        self.data.give(Command::End(self.key));
+        drop(self.data);
         if let Err(TransferError::Peer { code, .. }) = &result
             && *code == ErrorCode::NO_SESSION
         {

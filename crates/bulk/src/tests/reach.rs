@@ -12,6 +12,7 @@ use std::time::Duration;
 use hawser_endhost::ScionAddr;
 use hawser_keys::{Allowed, Code, Identity, Known, PeerKey, ServerKeyError, Trust};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::content::Source;
@@ -232,6 +233,36 @@ async fn a_key_that_is_no_longer_allowed_loses_its_session_and_no_other_does() {
     other.delivers().await;
     assert!(!other.task.is_finished());
     other.task.abort();
+}
+
+/// Waits until the data thread has no session, far longer than that takes.
+async fn has_no_session(node: &Node) {
+    for _ in 0..6000 {
+        let (answer, count) = oneshot::channel();
+        node.data().commands().give(Command::Count(answer));
+        if count.await.unwrap() == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the data thread still has a session");
+}
+
+#[tokio::test]
+async fn sessions_that_are_dropped_leave_nothing_at_the_data_thread() {
+    let bed = Bed::new(30).await;
+    let server = bed.serve(Clients::any(), None).await;
+    let node = bed.node().await;
+    let mut sending = bed.send(&node, server.address(), LARGE, Trust::Any);
+    sending.delivers().await;
+    sending.task.abort();
+    has_no_session(&node).await;
+    // Those of a server as well.
+    let mut sending = bed.send(&node, server.address(), LARGE, Trust::Any);
+    sending.delivers().await;
+    server.serving.abort();
+    has_no_session(&server.node).await;
+    sending.task.abort();
 }
 
 #[tokio::test]

@@ -157,6 +157,8 @@ impl Worker {
             Command::Stop => {}
             #[cfg(test)]
             Command::Panic => panic!("as the test wants"),
+            #[cfg(test)]
+            Command::Count(answer) => drop(answer.send(self.sessions.len())),
         }
     }
 
