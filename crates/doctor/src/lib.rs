@@ -1,6 +1,6 @@
 //! What is wrong with this host in its SCION network, and what to do about it.
 //!
-//! [`gather`] looks at the host and returns [`Facts`]: it asks, reads and tries, changes nothing, and
+//! [`gather()`] looks at the host and returns [`Facts`]: it asks, reads and tries, changes nothing, and
 //! judges nothing. [`diagnose`] judges facts: a pure function, with a [`Finding`] for each problem,
 //! whose text names the thing and whose remedy says what to do. Each kind of problem has a stable
 //! [`Code`].

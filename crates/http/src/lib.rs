@@ -7,8 +7,8 @@
 //! - [`Users`], [`by_bearer`], [`by_token`]: the user that a request comes from; [`Attempts`]: wrong
 //!   tokens, and how long their senders wait.
 //! - [`Sessions`]: sessions of browsers, by cookies; [`may_be_from_page`]: requests that pages make.
-//! - [`Topic`]: streams of events; [`asset`]: files of pages that are inside the program.
-//! - [`notify`]: readiness, for systemd.
+//! - [`Topic`]: streams of events; [`asset()`]: files of pages that are inside the program.
+//! - [`notify()`]: readiness, for systemd.
 //! - [`read_body`], [`read_json`]: bodies of bounded length and time.
 //! - [`Metrics`]: metrics for Prometheus; [`LimitMetric`]: those of limits of links.
 //! - [`describe`]: what descriptions of APIs share.

@@ -85,7 +85,7 @@ impl Allowed {
     ///
     /// # Errors
     /// [`KeysFileError`] when the file cannot be read, or others can write it: then only the given
-    /// keys count. [`StillAllowed::given`] has those.
+    /// keys count. [`Self::given`] has those.
     pub fn still(&self) -> Result<StillAllowed, KeysFileError> {
         let mut still = self.given();
         if let Some(source) = &self.file {

@@ -4,15 +4,15 @@
 //! - [`Folder`]: the folder of the AS on disk. Each version of its configuration is a folder of its
 //!   own; a symbolic link names the current one, so that a crash at any moment leaves the old
 //!   version or the new one, whole.
-//! - [`run`]: runs the services as child processes, restarts those that end, and follows the
+//! - [`run()`]: runs the services as child processes, restarts those that end, and follows the
 //!   coordinator: changed limits are applied at once and restart nothing; changed files of the
 //!   services restart them. While the coordinator is away, everything goes on.
 //!
 //! An [`Enforcer`](hawser_limit::Enforcer) limits the links of an attachment point, and counts what they
 //! carry.
 //!
-//! The life of a node. [`run`] puts the limits into force, starts the services, and follows the
-//! coordinator. If a service ends before all have been ready once, [`run`] fails; later it is started
+//! The life of a node. [`run()`] puts the limits into force, starts the services, and follows the
+//! coordinator. If a service ends before all have been ready once, [`run()`] fails; later it is started
 //! again. A version is *deployed*, and reported as such, once all services are ready and its limits are in
 //! force. Another version is installed on disk; then its limits are put into force, and the services go
 //! over to it or start again where it changes them. While the coordinator has no configuration for this

@@ -1,13 +1,13 @@
 //! The transfer service: a queue of bulk transfers with an HTTP API.
 //!
 //! - [`Config`]: what its file says.
-//! - [`run`]: runs a service of a configuration.
+//! - [`run()`]: runs a service of a configuration.
 //! - [`Queue`]: the jobs, their states and limits, and which of them runs next. Pure: no I/O, no
 //!   clock.
 //! - [`JobLog`]: the jobs on disk, so that they survive a crash.
 //! - [`Service`]: both at work, with a [`Carrier`] that does the transfers.
 //!
-//! The life of a service. [`run`] reads the jobs, binds the sockets, and reports that it is ready; what
+//! The life of a service. [`run()`] reads the jobs, binds the sockets, and reports that it is ready; what
 //! fails until then is its error. Then it starts jobs until it is stopped, with a task for each attempt.
 //! Beside it run a task for each socket of the API, one that receives from other hosts, and one that
 //! follows the configuration's file; when one of these ends by itself, the service ends. At the end

@@ -3,11 +3,11 @@
 //! - [`App`]: everything that answers requests share.
 //! - [`router`]: which function answers what.
 //! - [`description`]: the description of the API, as OpenAPI 3.1.
-//! - [`sample`]: reads the use of links each second, for live data and history.
+//! - [`sample()`]: reads the use of links each second, for live data and history.
 //!
-//! The life of it. An [`App`] is made once, and shared by the requests and by [`sample`]; it begins without
+//! The life of it. An [`App`] is made once, and shared by the requests and by [`sample()`]; it begins without
 //! sessions and history, and keeps nothing on disk. The task of a connection (`hawser-http`) answers its
-//! requests. That of [`sample`] takes the last reports once a second and after each change, adds them to
+//! requests. That of [`sample()`] takes the last reports once a second and after each change, adds them to
 //! the history, and publishes them; it and the server end when their futures are dropped. Changes and
 //! archives, which wait for the disk, are made on threads for blocking work.
 //!

@@ -72,7 +72,7 @@ pub struct Change<K> {
     pub peer: K,
     /// The path.
     pub path: Fingerprint,
-    /// [`Verdict::Taken`] if it is used now; [`Verdict::Left`] or [`Verdict::Waiting`] if it no
+    /// [`Taken`](crate::Verdict::Taken) if it is used now; [`Left`](crate::Verdict::Left) or [`Waiting`](crate::Verdict::Waiting) if it no
     /// longer is.
     pub decision: Decision,
 }

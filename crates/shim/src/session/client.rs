@@ -5,7 +5,7 @@
 //! 1. *Looking*: the session is made when the first program connects. The paths to the other host are
 //!    [looked up](ClientSession::looked_up) and [offered](ClientSession::offer); the path manager in it
 //!    orders dials, which it hands on as actions. Requests wait.
-//! 2. *Known*: the first dial has [succeeded](ClientSession::connected), and shows the key of the other
+//! 2. *Known*: the first dial has [succeeded](ClientSession::on_connected), and shows the key of the other
 //!    host. Each connected lane is put under a slot and opened; the slots that MPTCP may use are published
 //!    before the requests are answered. Lanes come and go as paths do; without any, requests wait again.
 //! 3. *Over*: it has failed, the other host has refused it, trust has ended, or nobody wants it any more.

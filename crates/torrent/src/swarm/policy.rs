@@ -11,7 +11,7 @@ use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::transport::{Connection, Transport};
 
-/// The text of a [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused). It says that
+/// The text of a [`CloseCode::PathRefused`]. It says that
 /// there is a policy, but not what the policy says.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
