@@ -147,12 +147,18 @@ async fn each_path_has_the_described_methods_and_no_others() {
             let is_described = operations.contains(&(path, method)) || TEXT_PATHS.contains(&path);
             let method = method.to_uppercase();
             let path = path.replace("{id}", "1");
-            // The JSON API also without its prefix.
-            for path in [&*path, path.strip_prefix(PREFIX).unwrap_or(&path)] {
+            let ask = async |path: &str| {
                 let first = format!("{method} {path}");
                 let (status, body) = api.ask(&first, "", "").await;
-                let expected: &[u16] = if is_described { &[200, 401] } else { &[405] };
-                assert!(expected.contains(&status), "{first}: {status} {body}");
+                (status, format!("{first}: {body}"))
+            };
+            let expected: &[u16] = if is_described { &[200, 401] } else { &[405] };
+            let (status, text) = ask(&path).await;
+            assert!(expected.contains(&status), "{status}: {text}");
+            // The JSON API is below its prefix alone.
+            if let Some(without) = path.strip_prefix(PREFIX) {
+                let (status, text) = ask(without).await;
+                assert_eq!(status, 404, "{text}");
             }
         }
     }
