@@ -12,7 +12,7 @@
 //!
 //! The life of the state. [`Coordinator::open`] checks and reads the file. From then on the state is in
 //! memory: a change is made on a copy, which is written with its record as one transaction and then
-//! replaces the state; whoever has [subscribed](Coordinator::subscribe) is woken. After a failed write the
+//! replaces the state; [subscribers](Coordinator::subscribe) are woken. After a failed write the
 //! file is opened again, at once or with the next change, and the state is what it has then. There is
 //! nothing to do at the end: what was confirmed is on disk.
 //!

@@ -23,7 +23,7 @@
 //! task, and is in use again or *ends* by the [`Evidence`]. The first reason stays. Its [`Flow`]
 //! outlives it: 1024 that no lane uses are kept, the oldest give way.
 //!
-//! The table of flows is locked by whoever looks a flow up, and by a [`Batch`] as long as it
+//! The table of flows is locked by each look-up of a flow, and by a [`Batch`] as long as it
 //! exists: a thread that has one must not open, accept or adopt, nor look a flow up, but may drop
 //! lanes. Under it come only the flows that lanes have left, the tokens and the counters of drops.
 //! The list of lanes, the budget of a flow's errors and the path of a lane are each locked alone,

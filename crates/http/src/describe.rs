@@ -1,4 +1,5 @@
-//! What the descriptions of APIs (OpenAPI) share: answers that are errors, and who may ask.
+//! What the descriptions of APIs (OpenAPI) share: answers that are errors, and how requests
+//! are authenticated.
 //!
 //! Answers are never made of these types: they are names for `responses(...)` of [`utoipa::path`].
 //! The enums are several answers at once.

@@ -9,7 +9,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout_at};
 
-/// How long one stream of events lasts: browsers begin another one, and show again who they are.
+/// Longest time that a stream of events lasts. Browsers then open another one, which is authenticated anew.
 const STREAM_TIME: Duration = Duration::from_secs(300);
 
 /// Events about one thing, for any number of readers. A reader that is slow misses events, and gets the
@@ -106,7 +106,7 @@ mod tests {
         };
         let event = |data| Some(format!("retry: 500\ndata: {data}\n\n"));
         assert_eq!(next().await, event(1));
-        // Who is slow gets the last one.
+        // A slow reader gets the last event alone.
         topic.publish("2");
         topic.publish("3");
         assert_eq!(next().await, event(3));

@@ -10,8 +10,8 @@ pub const NO_PAGES: &str = "Requests from web pages are refused";
 /// Whether a page may have made the request. Programs send none of the headers that tell.
 ///
 /// With `by_address` also where the request names this host by a name other than `localhost`: a page
-/// whose name was made to lead here sends its own name (DNS rebinding). To be asked for where nothing
-/// but the connection says who a request comes from.
+/// whose name was made to lead here sends its own name (DNS rebinding). For
+/// servers that authenticate requests by their connection alone.
 #[must_use]
 pub fn may_be_from_page(request: &HeaderMap, by_address: bool) -> bool {
     let site = request.get("sec-fetch-site").map(|site| site.as_bytes());

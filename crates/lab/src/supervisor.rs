@@ -238,7 +238,9 @@ impl Supervisor {
             if self.wait()? {
                 return Ok(End::Ownerless);
             }
-            let changed = self.services.tend(&self.namespaces, &mut self.state)?;
+            let changed = self
+                .services
+                .keep_alive(&self.namespaces, &mut self.state)?;
             let is_due = self.unwritten.is_some_and(|at| at <= Instant::now());
             if (changed || is_due)
                 && let Err(error) = self.write_state()

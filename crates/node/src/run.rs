@@ -22,7 +22,7 @@ use crate::services::Services;
 const LIMITS_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// Time after which limits in force are set again, as somebody else may have removed them.
-const AGAIN: Duration = Duration::from_secs(30);
+const ENFORCE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How an AS is run.
 pub struct Options {
@@ -228,7 +228,7 @@ impl Node {
                 let wait = match failed.is_empty() {
                     true => {
                         self.limits_backoff.reset();
-                        AGAIN
+                        ENFORCE_INTERVAL
                     }
                     false => self.limits_backoff.fail(),
                 };

@@ -98,7 +98,7 @@ impl World {
                     }
                 }
             }
-            self.tend(side);
+            self.run_timers(side);
         }
         self.read(id);
     }
@@ -147,7 +147,7 @@ impl World {
     }
 
     /// Does what the carrier's task does from time to time.
-    fn tend(&mut self, side: usize) {
+    fn run_timers(&mut self, side: usize) {
         let streams = &mut self.sides[side];
         if self.due[side].is_some_and(|due| due <= self.now) {
             streams.acknowledge();

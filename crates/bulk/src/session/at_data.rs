@@ -2,8 +2,8 @@
 
 use crate::data::{Command, Commands, SessionKey};
 
-/// A session as the data thread has it. It ends there when this is dropped, also where nobody runs the
-/// session to its end: whoever transfers may drop the future.
+/// A session as the data thread has it. It ends there when this is dropped, also when the future that
+/// runs the session is dropped before its end.
 pub(super) struct AtData {
     commands: Commands,
     key: SessionKey,

@@ -62,8 +62,7 @@ impl Presence {
         }
     }
 
-    /// Whether the peer has been silent for so long that another session of it takes the place of this
-    /// one.
+    /// Whether the peer has been silent long enough for another of its sessions to replace this one.
     pub(super) fn is_silent(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.arrived.1) >= REPLACE_TIMEOUT
     }

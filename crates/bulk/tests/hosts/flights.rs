@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use hawser_bulk::content::Source;
-use hawser_bulk::protocol::{Choices, Wants};
-use hawser_bulk::{
-    Algorithm, Clients, Destination, Node, PathOptions, Request, ServerOptions, Sockets,
-    TransferOptions, serve, transfer,
-};
-use hawser_keys::{Identity, Trust};
+use hawser_bulk::{Destination, Node, Request, Sockets, serve, transfer};
+use hawser_keys::Identity;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::toy::{Flights, ToyNet, own_ip};
+use super::{server_options, transfer_options};
 
 /// Milliseconds of a flight: long beside what hosts take to answer.
 const FLIGHT: u64 = 60;
@@ -48,16 +44,7 @@ async fn flights(last: u8) -> (u32, u32) {
     let server = node(net.b.endhost().await, last + 1);
     // Both know their paths: how long that takes is another matter.
     server.host().paths(net.a_as).await.unwrap();
-    let options = ServerOptions {
-        clients: Clients::any(),
-        code: None,
-        receive: Some(Destination::Discard),
-        share: None,
-        take: Choices::NONE,
-        sessions: 1,
-        algorithm: Algorithm::Auto,
-        limit: None,
-    };
+    let options = server_options(Some(Destination::Discard));
     let peer = server.local_addr();
     let serving = tokio::spawn(async move {
         let (events, _ended) = unbounded_channel();
@@ -67,17 +54,8 @@ async fn flights(last: u8) -> (u32, u32) {
         content: Arc::new(Source::zeros(6).unwrap()),
         name: String::new(),
     };
-    let options = TransferOptions {
-        paths: PathOptions::default(),
-        policy: None,
-        algorithm: Algorithm::Auto,
-        server: Trust::Any,
-        limit: None,
-        retry: Duration::ZERO,
-        wants: Wants::default(),
-    };
     let (events, _seen) = unbounded_channel();
-    transfer(&client, peer, request, options, events)
+    transfer(&client, peer, request, transfer_options(), events)
         .await
         .unwrap();
     let Flights { arrived, sent } = &*net.conduct.flights.lock().unwrap();

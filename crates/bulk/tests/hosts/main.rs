@@ -6,3 +6,36 @@ mod flights;
 mod refusals;
 #[path = "../../../endhost/tests/hosts/toy.rs"]
 mod toy;
+
+use std::time::Duration;
+
+use hawser_bulk::protocol::{Choices, Wants};
+use hawser_bulk::{Algorithm, Clients, Destination, PathOptions, ServerOptions, TransferOptions};
+use hawser_keys::Trust;
+
+/// A server for one session at once, of any client, that `receive`s there.
+fn server_options(receive: Option<Destination>) -> ServerOptions {
+    ServerOptions {
+        clients: Clients::any(),
+        code: None,
+        receive,
+        share: None,
+        take: Choices::NONE,
+        sessions: 1,
+        algorithm: Algorithm::Auto,
+        limit: None,
+    }
+}
+
+/// One attempt, with any server.
+fn transfer_options() -> TransferOptions {
+    TransferOptions {
+        paths: PathOptions::default(),
+        policy: None,
+        algorithm: Algorithm::Auto,
+        server: Trust::Any,
+        limit: None,
+        retry: Duration::ZERO,
+        wants: Wants::default(),
+    }
+}

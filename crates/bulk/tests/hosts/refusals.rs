@@ -1,16 +1,14 @@
 //! Hosts that are refused again and again, while nobody looks at what a server reports.
 
-use std::time::Duration;
-
-use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{
-    Algorithm, Clients, Destination, Node, PathOptions, Request, ServerEvent, ServerOptions,
-    Sockets, TransferError, TransferOptions, serve, transfer,
+    Destination, Node, Request, ServerEvent, Sockets, TransferError, serve, transfer,
 };
 use hawser_endhost::Endhost;
-use hawser_keys::{Identity, Trust};
+use hawser_keys::Identity;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
+
+use super::{server_options, transfer_options};
 
 /// Refusals that wait to be handled at most, as documented.
 const MAX_WAITING: usize = 256;
@@ -29,17 +27,8 @@ async fn refused(client: Node, server: hawser_endhost::ScionAddr) {
         name: String::new(),
         destination: Destination::Discard,
     };
-    let options = TransferOptions {
-        paths: PathOptions::default(),
-        policy: None,
-        algorithm: Algorithm::Auto,
-        server: Trust::Any,
-        limit: None,
-        retry: Duration::ZERO,
-        wants: Wants::default(),
-    };
     let (events, _seen) = unbounded_channel();
-    let ended = transfer(&client, server, request, options, events).await;
+    let ended = transfer(&client, server, request, transfer_options(), events).await;
     assert!(
         matches!(ended, Err(TransferError::Peer { .. })),
         "{ended:?}"
@@ -52,17 +41,8 @@ async fn refusals_that_nobody_handles_are_bounded() {
     let peer = server.local_addr();
     let (events, mut received) = unbounded_channel();
     let serving = tokio::spawn(async move {
-        let options = ServerOptions {
-            clients: Clients::any(),
-            code: None,
-            // Whatever a client wants is refused.
-            receive: None,
-            share: None,
-            take: Choices::NONE,
-            sessions: 1,
-            algorithm: Algorithm::Auto,
-            limit: None,
-        };
+        // Whatever a client wants is refused.
+        let options = server_options(None);
         serve(&server, options, events).await;
     });
     let mut clients = JoinSet::new();

@@ -35,16 +35,8 @@ const SESSIONS: u16 = 16;
 
 #[derive(clap::Args)]
 pub struct ReceiveArgs {
-    /// The folder to write to; nothing is written outside of it
-    #[arg(long, short, value_name = "DIR", default_value = ".")]
-    pub output: PathBuf,
-    /// Verify everything and write nothing, to measure all but the disk
-    #[arg(long, conflicts_with = "output")]
-    pub discard: bool,
-    /// Take one file, print it on standard output once all of it is verified, and end; everything else
-    /// is printed on standard error
-    #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
-    pub stdout: bool,
+    #[command(flatten)]
+    pub into: OutputArgs,
     #[command(flatten)]
     pub metadata: MetadataArgs,
     /// Let others fetch what is in this folder
@@ -83,6 +75,21 @@ pub struct ReceiveArgs {
     pub host: HostArgs,
 }
 
+/// Where content goes.
+#[derive(clap::Args)]
+pub struct OutputArgs {
+    /// The folder to write to; nothing is written outside of it
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+    /// Verify everything and write nothing, to measure all but the disk
+    #[arg(long, conflicts_with = "output")]
+    pub discard: bool,
+    /// Take one file, print it on standard output once all of it is verified, and end; everything else
+    /// is printed on standard error
+    #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
+    pub stdout: bool,
+}
+
 /// Which hosts may connect.
 #[derive(clap::Args)]
 pub struct ClientsArgs {
@@ -116,9 +123,11 @@ impl ClientsArgs {
 pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let identity = args.key.file()?.open()?;
     let code = args.clients.once.then(Code::generate).transpose()?;
-    let spool = args.stdout.then(Spool::new).transpose()?;
-    let folder = spool.as_ref().map_or(args.output.as_path(), Spool::path);
-    let receive = match args.discard {
+    let spool = args.into.stdout.then(Spool::new).transpose()?;
+    let folder = spool
+        .as_ref()
+        .map_or(args.into.output.as_path(), Spool::path);
+    let receive = match args.into.discard {
         true => Destination::Discard,
         false => Destination::Folder {
             root: folder.to_owned(),
@@ -146,7 +155,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
         offer(&args, &node, code.map(|code| code.to_string()), free)?;
         // `serve` bounds them.
         let (events, received) = unbounded_channel();
-        let is_single = args.clients.once || args.stdout;
+        let is_single = args.clients.once || args.into.stdout;
         let wanted = args.count.or_else(|| is_single.then_some(1));
         let mut tally = Tally::new(wanted, args.clients.once, args.retry);
         let ended = tokio::select! {
@@ -180,7 +189,7 @@ fn offer(
             "free_bytes": free, "xdp": xdp,
         }));
     }
-    let say = |line: fmt::Arguments<'_>| match args.stdout {
+    let say = |line: fmt::Arguments<'_>| match args.into.stdout {
         // Content alone goes to standard output.
         true => errln!("{line}"),
         false => outln!("{line}"),
@@ -190,9 +199,9 @@ fn offer(
         Some(code) => say(format_args!("receiving at {address}\ncode {code}")),
     }
     if let Some(free) = free
-        && !args.stdout
+        && !args.into.stdout
     {
-        let output = plain(&args.output.display().to_string()).to_string();
+        let output = plain(&args.into.output.display().to_string()).to_string();
         say(format_args!(
             "writing to {output}: {} are free",
             format::bytes(free)
@@ -274,7 +283,7 @@ async fn count(
             ServerEvent::Refused { .. } | ServerEvent::Keys(_) | ServerEvent::Ended(_, Err(_))
         );
         // Content alone goes to standard output.
-        if !args.stdout || is_news {
+        if !args.into.stdout || is_news {
             show(event, peer, node.xdp(), args.json)?;
         }
         if let (Some(session), Some(_)) = (lost, tally.wanted()) {

@@ -137,7 +137,7 @@ impl Services {
 
     /// Reaps the processes that have ended, and restarts the services that are due. Returns whether
     /// `state` has changed.
-    pub fn tend(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<bool> {
+    pub fn keep_alive(&mut self, namespaces: &[NetNs], state: &mut LabState) -> io::Result<bool> {
         let reports = self.drive(namespaces, state)?;
         let is_started = |report: &Report| matches!(report, Report::Started { .. });
         Ok(reports.iter().any(is_started))
@@ -265,7 +265,7 @@ impl Services {
     }
 }
 
-/// Readable when [`Services::tend`] has something to do.
+/// Readable when [`Services::keep_alive`] has something to do.
 impl AsFd for Services {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.supervisor.as_fd()

@@ -57,6 +57,15 @@ pub(super) async fn description() -> Response {
 #[derive(ToResponse)]
 pub(super) struct Page(ErrorBody);
 
+/// The transfer that a query names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AskedTransfer {
+    /// The transfer.
+    #[param(maximum = 18446744073709551615u64, example = 1)]
+    id: u64,
+}
+
 /// Answers to a request that is not let in.
 #[derive(IntoResponses)]
 pub(super) enum Refused {

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 
 use super::answer::{Line, TextError};
 use super::caller::Requester;
-use super::describe::{TextNotStored, TextRefused};
+use super::describe::{AskedTransfer, TextNotStored, TextRefused};
 use crate::job::{FailureKind, Job, JobId, JobState};
 use crate::service::{NewJob, RequestError, Service};
 use crate::users::PlaceError;
@@ -77,10 +77,7 @@ pub(super) async fn submit(
 /// A transfer: `OK STATUS STATE ERROR SECONDS BYTES`
 #[utoipa::path(
     get, path = "/status",
-    params(
-        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1,
-            description = "The transfer."),
-    ),
+    params(AskedTransfer),
     responses(
         (status = 200, body = Line, content_type = "text/plain",
             description = "`OK`, and what was asked for"),
@@ -100,10 +97,7 @@ pub(super) async fn status(
 /// Cancel a transfer: `OK`
 #[utoipa::path(
     get, path = "/cancel",
-    params(
-        ("id" = u64, Query, maximum = 18446744073709551615u64, example = 1,
-            description = "The transfer."),
-    ),
+    params(AskedTransfer),
     responses(
         (status = 200, body = Line, content_type = "text/plain",
             description = "`OK`, and what was asked for"),

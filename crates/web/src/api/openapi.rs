@@ -85,3 +85,21 @@ pub(crate) struct OfMachine {
     /// The machine: its AS with _ for :, as 1-ff00_0_110.
     id: String,
 }
+
+/// How long a machine waits for a change.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wait {
+    /// Seconds to wait for a change before the answer that there is none; at most 50.
+    #[param(maximum = 18446744073709551615u64)]
+    wait: Option<u64>,
+}
+
+/// What a machine has already.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IfNoneMatch {
+    /// The ETag of what the machine has.
+    #[param(rename = "If-None-Match", nullable = false)]
+    tag: Option<String>,
+}

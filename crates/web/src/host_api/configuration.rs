@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::machine::Machine;
 use super::{Confidential, blocking, configurations};
 use crate::answers::Query;
-use crate::api::openapi::OfMachine;
+use crate::api::openapi::{IfNoneMatch, OfMachine, Wait};
 use crate::app::App;
 
 /// Longest wait for a change, in seconds: shorter than what cuts idle connections on the way.
@@ -65,11 +65,8 @@ impl Asked {
         OfMachine,
         ("version" = Option<u64>, Query, maximum = 18446744073709551615u64,
             description = "The version that the machine has, if it gives no ETag."),
-        ("wait" = Option<u64>, Query, maximum = 18446744073709551615u64,
-            description = "Seconds to wait for a change before the answer that there is none; at \
-                most 50."),
-        ("If-None-Match" = Option<String>, Header, nullable = false,
-            description = "The ETag of what the machine has."),
+        Wait,
+        IfNoneMatch,
     ),
     responses(
         (status = 200, content_type = "application/gzip", headers(("ETag" = String)),
@@ -120,11 +117,8 @@ pub(crate) async fn configuration(
     get, path = "/api/host/{id}/segments", operation_id = "show_segments", security(("machine" = [])),
     params(
         OfMachine,
-        ("wait" = Option<u64>, Query, maximum = 18446744073709551615u64,
-            description = "Seconds to wait for a change before the answer that there is none; at \
-                most 50."),
-        ("If-None-Match" = Option<String>, Header, nullable = false,
-            description = "The ETag of what the machine has."),
+        Wait,
+        IfNoneMatch,
     ),
     responses(
         (status = 200, content_type = "application/json", headers(("ETag" = String)),

@@ -9,12 +9,14 @@ use super::rtt::Rtt;
 /// Later packets that must be acknowledged before a packet is lost (RFC 9002, 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
 
-/// Most of them, on paths that reorder much; time then finds losses.
+/// Most later packets that are waited for, on paths that reorder much; time then finds losses.
 const MAX_PACKET_THRESHOLD: u64 = 1 << 14;
 
-/// Eighths of a round trip by which a lost packet is late (RFC 9002, 6.1.2), and most of them on
-/// paths that reorder much.
+/// By how much more than a round trip a lost packet is late, in eighths of a round trip (RFC 9002,
+/// 6.1.2).
 const TIME_THRESHOLD: u32 = 1;
+
+/// The same at most, on paths that reorder much.
 const MAX_TIME_THRESHOLD: u32 = 8;
 
 /// Which packets of a subflow count as lost.
