@@ -15,8 +15,7 @@
 //!
 //! It holds up to 256 KiB that were read, a message that is not complete, up to [`QUEUE`] requests,
 //! and 256 KiB of blocks being written with as much being read from disk, on a thread that may
-//! wait; the stream keeps what the peer has not received. The queue of the owner's messages has no
-//! bound of its own.
+//! wait; the stream keeps what the peer has not received. The owner bounds the queue of its messages.
 //!
 //! Two locks, neither of which is taken under the other: `Shared::offered`, the pieces that peers
 //! may request, which the owner writes and all connections read; and the queue in `Uploads`, which

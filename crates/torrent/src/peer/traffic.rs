@@ -2,7 +2,7 @@
 //! are not answered yet.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -24,6 +24,8 @@ pub(crate) struct Traffic {
     pub uploaded: AtomicU64,
     /// Whether nothing is read at present, as what was read waits for the disk or the owner.
     pub backlogged: AtomicBool,
+    /// Bytes of the owner's messages, without Have, that the stream has not taken yet.
+    pub unsent: AtomicUsize,
     /// Requests of the peer.
     pub uploads: Uploads,
 }
@@ -53,8 +55,8 @@ pub(crate) struct Inputs {
 /// Output of the owner to a peer, except blocks.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// Encoded messages.
-    Messages(Vec<u8>),
+    /// Encoded messages, and how many of their bytes [`Traffic::unsent`] counts.
+    Messages(Vec<u8>, usize),
     /// The end of the stream, after all earlier output.
     End,
 }

@@ -73,14 +73,18 @@ pub(super) async fn run(
     mut messages: mpsc::UnboundedReceiver<Outgoing>,
 ) -> Gone {
     let uploads = &traffic.uploads;
-    let mut out = Vec::new();
+    // What is written next, and how many of its bytes are counted as unsent.
+    let (mut out, mut counted) = (Vec::new(), 0);
     let mut reading = None;
     let mut sent = Sent::default();
     let mut ending = false;
     loop {
         while let Ok(outgoing) = messages.try_recv() {
             match outgoing {
-                Outgoing::Messages(bytes) => out.extend_from_slice(&bytes),
+                Outgoing::Messages(bytes, unsent) => {
+                    out.extend_from_slice(&bytes);
+                    counted += unsent;
+                }
                 Outgoing::End => ending = true,
             }
         }
@@ -93,6 +97,9 @@ pub(super) async fn run(
             if let Err(error) = send(&mut *stream, messages).await {
                 return Gone::closed(error.to_string());
             }
+            traffic
+                .unsent
+                .fetch_sub(std::mem::take(&mut counted), Ordering::Relaxed);
             continue;
         }
         if let Some(ready) = reading.take() {
@@ -124,7 +131,7 @@ pub(super) async fn run(
         sent.clear();
         tokio::select! {
             outgoing = messages.recv() => match outgoing {
-                Some(Outgoing::Messages(bytes)) => out = bytes,
+                Some(Outgoing::Messages(bytes, unsent)) => (out, counted) = (bytes, unsent),
                 Some(Outgoing::End) => ending = true,
                 None => return Gone::closed("closed here"),
             },

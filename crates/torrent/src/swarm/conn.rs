@@ -11,6 +11,7 @@ use super::answers::Answers;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
 use super::uploads::{NO_ANSWER, Serving};
+use crate::close::CloseCode;
 use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Subflow};
@@ -34,6 +35,11 @@ const OVERTAKEN: (Duration, u32) = (Duration::from_secs(2), 8);
 /// answers the next one.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(16);
 
+/// Most bytes of messages, without Have, that wait for a peer that reads nothing; then the connection is
+/// closed. Requests and their cancellation are at most a quarter of it, and each answer to a message of
+/// the peer is some hundred bytes at most.
+const MAX_UNSENT: usize = 1 << 20;
+
 /// A path-level peer we are connected to.
 pub(super) struct Conn {
     pub connection: Arc<dyn Connection>,
@@ -46,9 +52,7 @@ pub(super) struct Conn {
     /// Which side chooses paths, and whether the peer may request blocks.
     pub serving: Serving,
     /// Unbounded, as the owner never waits for a peer. What waits in it while the peer reads nothing is
-    /// bounded: each piece is announced at most once, at most [`QUEUE`](crate::peer::QUEUE) requests are
-    /// outstanding, each of which is cancelled at most once, and a stalled connection gets one more
-    /// request every 16 s. All other messages answer one of the peer or a change of its path.
+    /// bounded: each piece is announced at most once, and all else by [`MAX_UNSENT`].
     messages: mpsc::UnboundedSender<Outgoing>,
     /// The last interest message sent to the peer was Interested (BEP 3).
     pub interested: bool,
@@ -179,13 +183,27 @@ impl Conn {
         self.traffic.uploaded.load(Ordering::Relaxed)
     }
 
-    /// Sends messages. They are lost if the connection has ended, which its task reports.
+    /// Sends messages. They are lost if the connection has ended, which its task reports. Closes the
+    /// connection of a peer that causes ever more messages and reads none.
     pub fn send(&self, messages: impl IntoIterator<Item = Message>) {
-        let mut bytes = Vec::new();
-        messages.into_iter().for_each(|m| encode(&m, &mut bytes));
-        if !bytes.is_empty() {
-            let _ = self.messages.send(Outgoing::Messages(bytes));
+        let (mut bytes, mut counted) = (Vec::new(), 0);
+        for message in messages {
+            let before = bytes.len();
+            encode(&message, &mut bytes);
+            if !matches!(message, Message::Have(_)) {
+                counted += bytes.len() - before;
+            }
         }
+        if bytes.is_empty() {
+            return;
+        }
+        let unsent = self.traffic.unsent.fetch_add(counted, Ordering::Relaxed) + counted;
+        if unsent > MAX_UNSENT {
+            self.connection
+                .close(CloseCode::Plain, "it reads nothing of what is sent to it");
+            return;
+        }
+        let _ = self.messages.send(Outgoing::Messages(bytes, counted));
     }
 
     /// Chokes the peer, and ends the stream once everything sent is delivered.

@@ -19,6 +19,8 @@ enum Rogue {
     Mute,
     /// Sends these bytes after its handshake.
     Then(Vec<u8>),
+    /// Sends these bytes again and again after its handshake, and reads nothing.
+    Deaf(Vec<u8>),
     /// Offers everything, accepts requests, answers none.
     Stingy,
     /// Answers with this byte in place of the data.
@@ -65,7 +67,7 @@ impl Rogue {
         let mut out = Vec::new();
         match &self {
             Self::Then(bytes) => out.extend_from_slice(bytes),
-            Self::Stingy | Self::Liar(_) | Self::Spoils(..) => {
+            Self::Stingy | Self::Deaf(_) | Self::Liar(_) | Self::Spoils(..) => {
                 let bits = Bytes::copy_from_slice(everything.as_wire());
                 encode(&Message::Bitfield(bits), &mut out);
                 encode(&Message::Unchoke, &mut out);
@@ -73,6 +75,11 @@ impl Rogue {
             _ => {}
         }
         write.write_all(&out).await?;
+        if let Self::Deaf(bytes) = &self {
+            loop {
+                write.write_all(bytes).await?;
+            }
+        }
         let mut theirs = [0; HANDSHAKE_BYTES];
         read.read_exact(&mut theirs).await?;
         let mut decoder = Decoder::new(metainfo.pieces.count());
@@ -213,6 +220,13 @@ async fn blocks_that_were_not_requested_are_waste_and_no_offence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_blocks_that_were_not_requested() {
     is_dropped_with(Rogue::Then(block().repeat(4200)), "flooded").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_causes_ever_more_messages_and_reads_none() {
+    // Choke and Unchoke: all that is outstanding is requested again.
+    let flickers = [framed(0, &[]), framed(1, &[])].concat();
+    is_dropped_with(Rogue::Deaf(flickers), "reads nothing").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
