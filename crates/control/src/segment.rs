@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use hawser_packet::path::{HopField, HopKey, InfoField};
 use hawser_path::Discovery;
 use hawser_topology::IsdAsn;
 use scion_protobuf::buffa::{EnumValue, Message, MessageField};
 use scion_protobuf::proto::control_plane::v1::{
-    ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField, LatencyInfo, LinkType,
-    PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation, StaticInfoExtension,
+    ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField as HopFieldMessage, LatencyInfo,
+    LinkType, PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation,
+    StaticInfoExtension,
 };
 use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage};
-use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
-use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 
 use crate::discovery;
 use crate::graph::{Along, Graph, Step};
@@ -43,10 +43,10 @@ impl Stamp {
     pub fn new(now: u64, lifetime: Duration) -> Self {
         let lifetime = lifetime.clamp(MIN_LIFETIME, MAX_LIFETIME).as_secs();
         let exp_time = (0..=u8::MAX)
-            .find(|&units| exp_time_to_duration(units).as_secs() >= lifetime)
+            .find(|&units| HopField::lifetime(units).as_secs() >= lifetime)
             .unwrap_or(u8::MAX);
         let expiry = now + lifetime;
-        let timestamp = expiry.saturating_sub(exp_time_to_duration(exp_time).as_secs());
+        let timestamp = expiry.saturating_sub(HopField::lifetime(exp_time).as_secs());
         Self {
             made: now,
             expiry,
@@ -105,33 +105,25 @@ impl Plain {
         along: Along,
     ) -> Self {
         let id = segment_id(graph, route, stamp.timestamp);
-        let mut beta = id;
+        let mut info = InfoField {
+            cons_dir: true,
+            peer: false,
+            segment_id: id,
+            timestamp: stamp.timestamp,
+        };
         let entry = |(at, &r#as): (usize, &usize)| {
             let id = |link| graph.end(link, r#as).id;
             let before = at.checked_sub(1).map(|at| route.links[at]);
             let egress = route.links.get(at).copied();
-            let hop = |beta, ingress: Option<usize>| {
+            let key = HopKey::new(&sources[r#as].hop_key);
+            let hop = |info: &InfoField, ingress: Option<usize>| {
                 let (ingress, egress) = (ingress.map_or(0, id), egress.map_or(0, id));
-                let Stamp {
-                    timestamp,
-                    exp_time,
-                    ..
-                } = stamp;
-                let key = &sources[r#as].hop_key;
-                let mac = calculate_hop_mac(beta, timestamp, exp_time, ingress, egress, key);
-                let field = HopField {
-                    ingress: ingress.into(),
-                    egress: egress.into(),
-                    exp_time: exp_time.into(),
-                    mac: mac.to_vec(),
-                };
-                (MessageField::some(field), mac)
+                key.hop_field(info, stamp.exp_time, ingress, egress)
             };
-            let (hop_field, mac) = hop(beta, before);
-            beta = mac_beta_step(beta, mac);
+            let main = hop(&info, before);
+            info.segment_id = main.chain(info.segment_id);
             // A peering hop field chains to the AS's main one, as the next AS does (scionproto,
-            // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the previous
-            // accumulator, which routers do not accept.
+            // control/beaconing/extender.go).
             let peering = along == Along::Children;
             let peers = graph.peers(r#as).filter(|_| peering);
             let peers: Vec<Step> = peers.collect();
@@ -139,14 +131,14 @@ impl Plain {
                 peer_isd_as: graph.isd_as(peer.to).to_u64(),
                 peer_interface: graph.end(peer.link, peer.to).id.into(),
                 peer_mtu: graph.network.links[peer.link].mtu.into(),
-                hop_field: hop(beta, Some(peer.link)).0,
+                hop_field: hop_message(&hop(&info, Some(peer.link))),
             };
             let next = route.ases.get(at + 1);
             let body = ASEntrySignedBody {
                 isd_as: graph.isd_as(r#as).to_u64(),
                 next_isd_as: next.map_or(0, |&next| graph.isd_as(next).to_u64()),
                 hop_entry: MessageField::some(HopEntry {
-                    hop_field,
+                    hop_field: hop_message(&main),
                     ingress_mtu: before.map_or(0, |link| graph.network.links[link].mtu.into()),
                 }),
                 peer_entries: peers.iter().map(peer_entry).collect(),
@@ -197,6 +189,15 @@ impl Plain {
             as_entries: self.entries.iter().map(entry).collect(),
         }
     }
+}
+
+fn hop_message(field: &HopField) -> MessageField<HopFieldMessage> {
+    MessageField::some(HopFieldMessage {
+        ingress: field.cons_ingress.into(),
+        egress: field.cons_egress.into(),
+        exp_time: field.exp_time.into(),
+        mac: field.mac.to_vec(),
+    })
 }
 
 /// The static information that an AS announces in a segment, about the link by which the beacon

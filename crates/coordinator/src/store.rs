@@ -152,15 +152,13 @@ fn save(database: &Database, old: &State, new: &State, changes: &[Change]) -> Re
     write(&transaction, USERS, &old.users, &new.users, |id| id.0)?;
     let number = IsdAsn::to_u64;
     let (before, now) = (&old.attachment_points, &new.attachment_points);
-    write(&transaction, ATTACHMENT_POINTS, before, now, |id| {
-        number(&id)
-    })?;
+    write(&transaction, ATTACHMENT_POINTS, before, now, number)?;
     write(
         &transaction,
         USER_ASES,
         &old.user_ases,
         &new.user_ases,
-        |id| number(&id),
+        number,
     )?;
     write(&transaction, LINKS, &old.links, &new.links, |id| id.0)?;
     write(

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use connectrpc::client::{HttpClient, UnaryResponse};
+use hawser_address::IsdAsn;
 use scion_protobuf::buffa_types::google::protobuf::Empty;
 use scion_protobuf::proto::daemon::v1::{
     ASRequest, DaemonServiceClient, InterfacesRequest, PathsRequest,
 };
-use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::OnceCell;
 
 use crate::local_as::LocalAs;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use hawser_address::IsdAsn;
 use hawser_path::Interface;
-use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use hawser_address::{IsdAsn, ScionAddr};
 use hawser_packet::header::MAX_HEADER;
 use hawser_packet::path::same_path;
-use hawser_packet::{HeaderLength, Packet, Quote, ScionAddr, Template};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_packet::{HeaderLength, Packet, Quote, Template};
 use thiserror::Error;
 
 use crate::path::Path;

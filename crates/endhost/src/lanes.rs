@@ -42,7 +42,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use hawser_packet::ScionAddr;
+use hawser_address::ScionAddr;
 use tokio::sync::mpsc;
 
 pub use self::doubt::{Doubt, Evidence, LaneEnd, LaneUser, Probing};

@@ -42,8 +42,8 @@ mod standalone;
 mod sync;
 pub mod traceroute;
 
-pub use hawser_packet::{AddrError, Quote, ScionAddr, ScmpError};
-pub use sciparse::identifier::isd_asn::IsdAsn;
+pub use hawser_address::{AddrError, IsdAsn, ScionAddr};
+pub use hawser_packet::{Quote, ScmpError};
 
 pub use self::bootstrap::{Attempt, Bootstrap, BootstrapError};
 pub use self::daemon::Daemon;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 /// The AS this host is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use hawser_address::IsdAsn;
 use hawser_packet::ScmpError;
 use hawser_path::Interface;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::path::interfaces;
 

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_address::IsdAsn;
 use hawser_packet::MalformedPath;
 use hawser_packet::path::interface_ids;
 use hawser_path::{Fingerprint, Interface, Metadata};
-use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
 /// A path for packets. Cloning shares it.

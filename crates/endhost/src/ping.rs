@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hawser_packet::{Body, ScionAddr, Scmp};
+use hawser_address::ScionAddr;
+use hawser_packet::{Body, Scmp};
 
 use crate::headers::HeadersError;
 use crate::path::Path;

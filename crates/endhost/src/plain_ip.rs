@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_packet::ScionAddr;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
 
 use crate::local_as::{LocalAs, LocalTopology};
 

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hawser_address::ScionAddr;
+use hawser_packet::ScmpError;
 use hawser_packet::path::crossings;
-use hawser_packet::{ScionAddr, ScmpError};
 
 use crate::endhost::Endhost;
 use crate::headers::Headers;

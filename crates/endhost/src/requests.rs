@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use hawser_packet::{Body, Quote, ScionAddr, Scmp, ScmpError};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
+use hawser_packet::{Body, Quote, Scmp, ScmpError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;

@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 
+use hawser_address::ScionAddr;
 use hawser_kernel::bind::Refused;
-use hawser_packet::{Body, Packet, ScionAddr, Scmp};
+use hawser_packet::{Body, Packet, Scmp};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 

@@ -19,8 +19,8 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hawser_address::ScionAddr;
 use hawser_kernel::socket::allow_fragments;
-use hawser_packet::ScionAddr;
 pub use hawser_xdp::{Hook as XdpHook, Status as XdpStatus, XdpError};
 use noq_udp::{Transmit, UdpSocketState};
 use rustix::io::Errno;

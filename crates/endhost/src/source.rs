@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::daemon::Daemon;
 use crate::local_as::LocalTopology;

@@ -11,10 +11,9 @@ use std::net::SocketAddr;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use hawser_address::{Isd, IsdAsn};
 use hawser_segment::{Combined, Segment, Segments, combine};
 use hawser_topology::{AsDir, AsTopology};
-use sciparse::identifier::isd::Isd;
-use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::task::JoinSet;
 
 use self::control::ControlServices;

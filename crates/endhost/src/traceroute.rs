@@ -7,9 +7,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::{Crossing, crossings};
 use hawser_packet::{Body, Scmp};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::headers::Headers;
 use crate::path::Path;

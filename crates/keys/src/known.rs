@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use hawser_packet::ScionAddr;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
 use thiserror::Error;
 
 use crate::file::{self, KeysFileError};

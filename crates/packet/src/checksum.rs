@@ -68,19 +68,41 @@ impl Checksum {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sciparse::checksum::ChecksumDigest;
 
     use super::*;
 
+    fn word_by_word(bytes: &[u8], numbers: &[u16]) -> u16 {
+        let words = bytes.chunks(2).map(|word| {
+            let low = word.get(1).copied().unwrap_or(0);
+            u16::from_be_bytes([word[0], low])
+        });
+        !words
+            .chain(numbers.iter().copied())
+            .fold(0u16, |sum, word| {
+                let (sum, carry) = sum.overflowing_add(word);
+                sum + u16::from(carry)
+            })
+    }
+
+    #[test]
+    fn equals_the_example_of_rfc_1071() {
+        // Section 3: the sum of these bytes is ddf2.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(word_by_word(&bytes, &[]), !0xddf2);
+        let sum = Checksum::default().add_bytes(&bytes).finish();
+        assert_eq!(u16::from_be_bytes(sum), !0xddf2);
+    }
+
     proptest! {
+        /// Word by word with the carry added at once, as in RFC 1071, section 4.1.
         #[test]
-        fn agrees_with_sciparse(bytes: Vec<u8>, length: u16, protocol: u8) {
-            let mut digest = ChecksumDigest::new();
-            digest.add_slice(&bytes).add_u16(length).add_u16(u16::from(protocol));
+        fn is_the_complement_of_the_sum_of_words(bytes: Vec<u8>, length: u16, protocol: u8) {
             let ours = Checksum::default().add_bytes(&bytes).add_upper(length, protocol).finish();
-            let theirs = digest.checksum().to_be_bytes();
-            // sciparse leaves a zero checksum unchanged.
-            prop_assert_eq!(ours, if theirs == [0, 0] { [0xff, 0xff] } else { theirs });
+            let expected = match word_by_word(&bytes, &[length, protocol.into()]) {
+                0 => 0xffff,
+                sum => sum,
+            };
+            prop_assert_eq!(u16::from_be_bytes(ours), expected);
         }
 
         #[test]

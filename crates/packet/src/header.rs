@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::bytes::{u16_at, u64_at};
 use crate::malformed::{HeaderLength, Malformed, MalformedPath};

@@ -1,12 +1,11 @@
-//! SCION, UDP and SCMP bytes: headers, paths, messages and checksums, read and written in place.
+//! SCION, UDP and SCMP bytes: headers, paths, hop MACs, messages and checksums, read and written in
+//! place.
 //!
 //! Routers and hosts handle hundreds of thousands of packets a second, so nothing here allocates
-//! per packet, except for SCMP messages. Sources: SCION header specification; SCMP specification.
-//! Packets are read and written here rather than with `sciparse` because its models allocate, its
-//! SCMP and UDP checksums cover only the pseudo header, and it has no peering rule; the tests
-//! compare both wherever they must agree.
+//! per packet, except for SCMP messages. Sources: SCION header specification; SCMP specification;
+//! for hop MACs, SCION dataplane specification. Packets, paths and MACs of other implementations
+//! stand recorded in the tests.
 
-mod addr;
 mod bytes;
 mod checksum;
 pub mod header;
@@ -20,7 +19,6 @@ mod template;
 #[cfg(test)]
 mod testing;
 
-pub use self::addr::{AddrError, ScionAddr};
 pub use self::checksum::Checksum;
 pub use self::header::{Header, Host};
 pub use self::malformed::{HeaderLength, Malformed, MalformedPath};

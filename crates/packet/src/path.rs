@@ -3,12 +3,14 @@
 
 mod crossing;
 mod field;
+mod mac;
 mod standard;
 
 use std::ops::Range;
 
 pub use self::crossing::{Crossing, crossings, interface_ids};
 pub use self::field::{HOP, HopField, INFO, InfoField};
+pub use self::mac::HopKey;
 pub use self::standard::{META, PathHop, StandardPath};
 use crate::malformed::MalformedPath;
 

@@ -9,7 +9,8 @@
 
 use std::net::Ipv4Addr;
 
-use crate::addr::ScionAddr;
+use hawser_address::ScionAddr;
+
 use crate::bytes::u16_at;
 use crate::malformed::Malformed;
 use crate::number::path_type::{EMPTY, STANDARD};

@@ -3,7 +3,7 @@
 
 mod error;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 pub use self::error::{ScmpError, quote_at};
 use crate::bytes::u16_at;

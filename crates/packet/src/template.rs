@@ -3,7 +3,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::addr::ScionAddr;
+use hawser_address::ScionAddr;
+
 use crate::checksum::Checksum;
 use crate::header::{COMMON_HEADER, MAX_HEADER, NewHeader, end_header};
 use crate::malformed::HeaderLength;

@@ -1,9 +1,15 @@
 //! Addresses and paths for tests.
 
-use crate::addr::ScionAddr;
+use hawser_address::ScionAddr;
 
 pub(crate) fn addr(text: &str) -> ScionAddr {
     text.parse().unwrap()
+}
+
+/// The bytes with these hexadecimal digits.
+pub(crate) fn bytes(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 /// Flags of an info field: against construction direction, in construction direction, and the

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
 use divan::{Bencher, black_box};
+use hawser_address::IsdAsn;
 use hawser_path::{Assignment, Fingerprint, Interface, Metadata, Path, Select, select};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 fn main() {
     divan::main();

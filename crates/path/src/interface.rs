@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::text::{number, serde_as_text};
 

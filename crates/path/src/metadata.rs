@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// What the control plane knows about a path. Each list is empty or has the length that

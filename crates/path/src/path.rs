@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fmt, iter};
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::{Fingerprint, Interface, Metadata};
 

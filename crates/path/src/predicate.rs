@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sciparse::identifier::asn::Asn;
-use sciparse::identifier::isd::Isd;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{Asn, Isd, IsdAsn};
 
 use crate::Interface;
 use crate::path::Crossing;
@@ -80,8 +78,6 @@ impl FromStr for Predicate {
         let isd = number(isd).ok_or("an ISD is a number up to 65535")?;
         let asn = match asn {
             None => Asn::WILDCARD,
-            // The parser of numbers would accept a sign.
-            Some(asn) if asn.contains('+') => return Err("an AS is such as ff00:0:110 or 64512"),
             Some(asn) => asn
                 .parse()
                 .map_err(|_| "an AS is such as ff00:0:110 or 64512")?,

@@ -4,7 +4,7 @@ mod sensed;
 
 use std::time::Duration;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 

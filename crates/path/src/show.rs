@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use der::DateTime;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 use serde::Serialize;
 
 use crate::{Explanation, Interface, Metadata, Path, Select};

@@ -1,6 +1,6 @@
 //! Paths for tests, written as they are printed.
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::{Interface, Metadata, Path};
 

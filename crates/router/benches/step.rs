@@ -6,8 +6,8 @@
 mod common;
 
 use divan::{Bencher, black_box};
-use hawser_packet::path::{HopField, InfoField};
-use hawser_router::{HopKey, PacketVerdict};
+use hawser_packet::path::{HopField, HopKey, InfoField};
+use hawser_router::PacketVerdict;
 
 use self::common::{NOW, Stop, World, path_case, udp};
 

@@ -181,28 +181,13 @@ impl Forwarder {
 mod tests {
     use std::net::IpAddr;
 
-    use sciparse::address::addr::ScionAddr;
-    use sciparse::core::encode::WireEncode as _;
-    use sciparse::util::test_builder::TestPathBuilder;
-
     use super::*;
+    use crate::testing::{KEY, packet};
 
     /// A packet that arrives at `1-1` over one link, up or down.
     fn arriving(up: bool) -> Vec<u8> {
-        let addr = |isd_as: &str, ip: [u8; 4]| {
-            ScionAddr::new(isd_as.parse().unwrap(), IpAddr::from(ip).into())
-        };
-        let builder = TestPathBuilder::new(addr("1-2", [10, 0, 2, 1]), addr("1-1", [10, 0, 1, 1]))
-            .using_info_timestamp(1_000_000)
-            .using_forwarding_key([9; 16]);
-        let builder = if up { builder.up() } else { builder.down() };
-        let mut packet = builder
-            .add_hop(0, 4)
-            .add_hop(5, 0)
-            .build(1_000_000)
-            .scion_packet_udp(&[1; 50], 31000, 31001)
-            .try_encode_to_vec()
-            .unwrap();
+        let ends = ["1-2,10.0.2.1:31000", "1-1,10.0.1.1:31001"];
+        let mut packet = packet(ends, !up, 1_000_000, &[1; 50]);
         // The previous router has advanced the path and chained its own hop.
         let header = Header::parse(&packet).unwrap();
         let path = header.standard_path(&packet).unwrap();
@@ -218,7 +203,7 @@ mod tests {
     #[test]
     fn a_delivery_can_be_undone() {
         let router = IpAddr::from([10, 0, 1, 254]);
-        let forwarder = Forwarder::new("1-1".parse().unwrap(), &[9; 16], router);
+        let forwarder = Forwarder::new("1-1".parse().unwrap(), &KEY, router);
         for up in [true, false] {
             let before = arriving(up);
             let mut packet = before.clone();

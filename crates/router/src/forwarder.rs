@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_packet::path::HopKey;
 use hawser_topology::{IsdAsn, LinkTo};
 
-use crate::mac::HopKey;
 use crate::verdict::Origin;
 
 /// A service of an AS, by its service address (SCION header specification, "Service addresses").

@@ -6,20 +6,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use hawser_packet::ScmpError;
 use hawser_router::live::Request;
 use hawser_topology::{Bfd, BorderRouter, Interface, LinkAddresses, LinkState, LinkTo};
-use sciparse::core::convert::TryFromView as _;
-use sciparse::dataplane_path::model::DpPath;
-use sciparse::packet::model::ScionScmpPacket;
-use sciparse::payload::scmp::model::{
-    ScmpExternalInterfaceDown, ScmpInternalConnectivityDown, ScmpMessage,
-};
-use sciparse::util::test_builder::TestPathBuilder;
 
-use self::common::net::{Net, PLAIN, burst, counters_at, ia, wait_for};
-use self::common::{DST_PORT, MTU, SRC_PORT, addr, udp_between};
+use self::common::net::{Net, PLAIN, burst, counters_at, fresh_path, ia, wait_for};
+use self::common::{DST_PORT, MTU, SRC_PORT, ScmpPacket, addr, key, udp_between};
 
 /// Short intervals, and a detection time that a busy machine does not exceed.
 const QUICK: Bfd = Bfd {
@@ -47,9 +41,8 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer
 }
 
-fn scmp(socket: &UdpSocket) -> ScmpMessage {
-    let message = receive(socket);
-    ScionScmpPacket::try_from_slice(&message).unwrap().0.payload
+fn receive_error(socket: &UdpSocket) -> ScmpError {
+    ScmpPacket::parse(&receive(socket)).error().0
 }
 
 #[test]
@@ -75,14 +68,11 @@ fn a_stopped_neighbour_is_detected_and_reported() {
     wait_for(&near, "1", false);
     one.send_to(&net.packet(1, DST_PORT, 100), net.router(1))
         .unwrap();
-    match scmp(&one) {
-        ScmpMessage::ExternalInterfaceDown(ScmpExternalInterfaceDown {
-            isd_asn,
-            interface_id,
-            ..
-        }) => assert_eq!((isd_asn, interface_id), (ia(1), 1)),
-        other => panic!("{other:?}"),
-    }
+    let down = ScmpError::ExternalInterfaceDown {
+        isd_as: ia(1),
+        interface: 1,
+    };
+    assert_eq!(receive_error(&one), down);
 
     net.start(2);
     wait_for(&near, "1", true);
@@ -276,21 +266,8 @@ fn two_routers_of_an_as_forward_packets_to_each_other() {
     wait_for(&second, "br1", true);
 
     // From 1-2 through 1-1 to 1-3.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let now = now.as_secs() as u32;
-    let path = TestPathBuilder::new(net.addr(2), addr(3))
-        .using_info_timestamp(now - 60)
-        .core()
-        .using_forwarding_key(net.dir(2).hop_key().unwrap())
-        .add_hop(0, 1)
-        .using_forwarding_key(net.dir(1).hop_key().unwrap())
-        .add_hop(1, 2)
-        .using_forwarding_key([3; 16])
-        .add_hop(1, 0)
-        .build(now);
-    let DpPath::Standard(path) = path.data_plane_path else {
-        panic!()
-    };
+    let keys = [2, 1].map(|number| net.dir(number).hop_key().unwrap());
+    let path = fresh_path(&[(0, 1), (1, 2), (1, 0)], &[keys[0], keys[1], key(3)]);
     let host = net.host(2, SRC_PORT);
     let packet = udp_between(net.addr(2), addr(3), DST_PORT, path, 100);
     host.send_to(&packet, net.router(2)).unwrap();
@@ -302,18 +279,12 @@ fn two_routers_of_an_as_forward_packets_to_each_other() {
     net.stop(&second);
     wait_for(&first, "second", false);
     host.send_to(&packet, net.router(2)).unwrap();
-    match scmp(&host) {
-        ScmpMessage::InternalConnectivityDown(ScmpInternalConnectivityDown {
-            isd_asn,
-            ingress_interface_id,
-            egress_interface_id,
-            ..
-        }) => {
-            assert_eq!(isd_asn, ia(1));
-            assert_eq!((ingress_interface_id, egress_interface_id), (1, 2));
-        }
-        other => panic!("{other:?}"),
-    }
+    let cut = ScmpError::InternalConnectivityDown {
+        isd_as: ia(1),
+        ingress: 1,
+        egress: 2,
+    };
+    assert_eq!(receive_error(&host), cut);
 }
 
 #[test]

@@ -10,21 +10,16 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hawser_kernel::rpc::RpcError;
+use hawser_packet::ScmpError;
 use hawser_router::live::{self, Reply, Request};
 use hawser_router::{Options, Router, RouterError};
 use hawser_topology::{LinkState, Shape};
 use noq_udp::{RecvMeta, UdpSocketState};
-use sciparse::address::addr::ScionAddr;
-use sciparse::core::convert::TryFromView as _;
-use sciparse::core::encode::WireEncode as _;
-use sciparse::dataplane_path::model::DpPath;
-use sciparse::packet::model::{ScionRawPacket, ScionScmpPacket};
-use sciparse::payload::scmp::model::{
-    ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage,
-};
 
 use self::common::net::{Net, PLAIN, SHAPE, burst, ia};
-use self::common::{DST_PORT, SRC_PORT, udp_between};
+use self::common::{
+    DST_PORT, SRC_PORT, ScmpPacket, TestAddr, echo, reversed_path, scmp_between, udp_between,
+};
 
 /// The next packet: the number its payload begins with, and its length.
 fn next(socket: &UdpSocket) -> (u16, usize) {
@@ -60,11 +55,7 @@ fn packets_pass_in_both_directions() {
     let (length, from) = two.recv_from(&mut got).unwrap();
     assert_eq!((length, from), (packet.len(), net.router(2)));
 
-    let (raw, _) = ScionRawPacket::try_from_slice(&got[..length]).unwrap();
-    let DpPath::Standard(mut path) = raw.header.path else {
-        panic!()
-    };
-    path.try_reverse().unwrap();
+    let path = reversed_path(&got[..length]);
     let back = udp_between(net.addr(2), net.addr(1), SRC_PORT, path, 500);
     two.send_to(&back, net.router(2)).unwrap();
     assert_eq!(next(&one).1, back.len());
@@ -283,9 +274,12 @@ fn a_link_that_is_down_is_reported_and_comes_back() {
     one.send_to(&packet, net.router(1)).unwrap();
     let mut buffer = vec![0; 2048];
     let length = one.recv(&mut buffer).unwrap();
-    let (raw, _) = ScionRawPacket::try_from_slice(&buffer[..length]).unwrap();
-    let expected = ScmpExternalInterfaceDown::new(ia(1), 1, packet);
-    assert_eq!(raw.try_into_scmp().unwrap().payload, expected.into());
+    let error = ScmpError::ExternalInterfaceDown {
+        isd_as: ia(1),
+        interface: 1,
+    };
+    let message = ScmpPacket::parse(&buffer[..length]);
+    assert_eq!(message.error(), (error, &packet[..]));
 
     // Packets that arrive from the neighbour are dropped too.
     net.set_link(1, PLAIN);
@@ -450,16 +444,14 @@ fn a_router_starts_before_its_neighbour() {
 fn the_routers_answer_pings_over_their_sockets() {
     let net = Net::up();
     let one = net.host(1, SRC_PORT);
-    let far = ScionAddr::new(ia(2), net.router(2).ip().into());
-    let request = ScmpEchoRequest::new(SRC_PORT, 5, vec![1, 2, 3]);
-    let packet = ScionScmpPacket::new(net.addr(1), far, net.path().into(), request.into());
-    one.send_to(&packet.try_encode_to_vec().unwrap(), net.router(1))
-        .unwrap();
+    let far = TestAddr::new(ia(2), net.router(2).ip());
+    let request = echo(false, SRC_PORT, 5, &[1, 2, 3]).to_bytes();
+    let packet = scmp_between(net.addr(1), far, net.path(), &request);
+    one.send_to(&packet, net.router(1)).unwrap();
     let mut buffer = vec![0; 2048];
     let length = one.recv(&mut buffer).unwrap();
-    let (raw, _) = ScionRawPacket::try_from_slice(&buffer[..length]).unwrap();
-    let reply: ScmpMessage = ScmpEchoReply::new(SRC_PORT, 5, vec![1, 2, 3]).into();
-    assert_eq!(raw.try_into_scmp().unwrap().payload, reply);
+    let message = ScmpPacket::parse(&buffer[..length]);
+    assert_eq!(message.scmp(), echo(true, SRC_PORT, 5, &[1, 2, 3]));
 }
 
 #[test]

@@ -6,40 +6,10 @@ mod common;
 
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_packet::ScmpError;
+use hawser_packet::{Host, ScmpError};
 use hawser_router::{Answer, DropReason, ENDHOST_PORT, PacketVerdict, Service};
-use sciparse::address::addr::ScionAddr;
-use sciparse::checksum::ChecksumDigest;
-use sciparse::core::convert::TryFromView as _;
-use sciparse::core::encode::WireEncode as _;
-use sciparse::dataplane_path::model::DpPath;
-use sciparse::dataplane_path::standard::model::StandardPath;
-use sciparse::dataplane_path::standard::types::HopFieldFlags;
-use sciparse::packet::model::{ScionRawPacket, ScionScmpPacket};
-use sciparse::payload::scmp::model::{
-    ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage, ScmpTracerouteReply,
-    ScmpTracerouteRequest,
-};
-use sciparse::payload::scmp::types::{ScmpDestinationUnreachableCode, ScmpParameterProblemCode};
 
 use self::common::*;
-
-/// Parses an SCMP packet; sciparse must write the same bytes for it, and its checksum must be
-/// correct. (sciparse's own covers only the pseudo header.)
-fn parse(packet: &[u8]) -> ScionScmpPacket {
-    let (raw, rest) = ScionRawPacket::try_from_slice(packet).unwrap();
-    assert!(rest.is_empty());
-    let sum = ChecksumDigest::with_pseudoheader(&raw.header.address, 202, &raw.payload)
-        .add_slice(&raw.payload)
-        .checksum();
-    assert_eq!(sum, 0, "the checksum over a message with its checksum");
-    let parsed = raw.try_into_scmp().unwrap();
-    let mut encoded = parsed.try_encode_to_vec().unwrap();
-    let checksum = usize::from(packet[5]) * 4 + 2;
-    encoded[checksum..checksum + 2].copy_from_slice(&packet[checksum..checksum + 2]);
-    assert_eq!(encoded, packet);
-    parsed
-}
 
 fn delivered_to(end: &End) -> SocketAddr {
     match end.verdict {
@@ -50,7 +20,7 @@ fn delivered_to(end: &End) -> SocketAddr {
 
 /// The error that `packet` from a host in AS `src` causes, carried back to it, and the packet as the
 /// reporting router received it.
-fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>) {
+fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScmpPacket, Vec<u8>) {
     let end = world.send(src, packet);
     let PacketVerdict::Refuse { error, .. } = end.verdict else {
         panic!("{:?} at {}", end.verdict, end.at)
@@ -60,16 +30,10 @@ fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>)
         .write_error(end.ingress, &end.packet, error, &mut message)
         .unwrap();
     assert!(message.len() <= 1232);
-    let parsed = parse(&message);
-    assert_eq!(
-        parsed.header.address.src_ia,
-        ia(end.at),
-        "the router is the source"
-    );
-    assert_eq!(
-        parsed.src_scion_addr().unwrap().host().ip(),
-        Some(router_host(end.at))
-    );
+    let parsed = ScmpPacket::parse(&message);
+    let router = TestAddr::new(ia(end.at), router_host(end.at));
+    assert_eq!(parsed.src, router, "the router is the source");
+    assert_eq!(parsed.dst, addr(src));
     if let Some(back) = world.send_back(&end, message) {
         assert_eq!(delivered_to(&back), at(src, SRC_PORT));
         // The router that sends the message takes the first hop of the return path itself.
@@ -88,9 +52,23 @@ fn an_interface_down_anywhere_reaches_the_source() {
             let mut world = World::new();
             world.routers.get_mut(number).unwrap().set_up(*id, false);
             let (message, quoted) = error(&world, src, udp(src, dst, path.clone(), 100));
-            let expected = ScmpExternalInterfaceDown::new(ia(*number), *id, quoted);
-            assert_eq!(message.payload, expected.into(), "{name}");
+            let down = ScmpError::ExternalInterfaceDown {
+                isd_as: ia(*number),
+                interface: *id,
+            };
+            assert_eq!(message.error(), (down, &quoted[..]), "{name}");
         }
+    }
+}
+
+/// Codes of parameter problems (SCMP specification).
+const INVALID_MAC: u8 = 51;
+const PATH_EXPIRED: u8 = 52;
+
+fn problem_code(error: ScmpError) -> u8 {
+    match error {
+        ScmpError::ParameterProblem { code, .. } => code,
+        other => panic!("{other} is no parameter problem"),
     }
 }
 
@@ -98,29 +76,19 @@ fn an_interface_down_anywhere_reaches_the_source() {
 fn every_refusal_of_the_path_reaches_the_source() {
     let world = World::new();
     for (name, src, dst, path, _) in path_cases() {
-        for hop in 0..path.iter_hop_fields().count() {
+        for hop in 0..path.clone().hops().count() {
             let mut path = path.clone();
-            path.segments
-                .iter_mut()
-                .flat_map(|segment| segment.hop_fields.iter_mut())
-                .nth(hop)
-                .unwrap()
-                .expiration_units ^= 0x40;
-            let (message, quoted) = error(&world, src, udp(src, dst, path.clone(), 100));
-            let ScmpMessage::ParameterProblem(problem) = message.payload else {
-                panic!("{name}")
-            };
-            assert_eq!(problem.code, ScmpParameterProblemCode::InvalidHopFieldMac);
-            assert_eq!(problem.get_offending_packet(), quoted);
+            path.hops().nth(hop).unwrap().exp_time ^= 0x40;
+            let (message, quoted) = error(&world, src, udp(src, dst, path, 100));
+            let (problem, quote) = message.error();
+            assert_eq!(problem_code(problem), INVALID_MAC, "{name}");
+            assert_eq!(quote, quoted);
         }
         for segment in 0..path.segments.len() {
             let mut path = path.clone();
-            path.segments[segment].info_field.timestamp -= 90_000;
+            path.segments[segment].info.timestamp -= 90_000;
             let (message, _) = error(&world, src, udp(src, dst, path, 100));
-            let ScmpMessage::ParameterProblem(problem) = message.payload else {
-                panic!("{name}")
-            };
-            assert_eq!(problem.code, ScmpParameterProblemCode::PathExpired);
+            assert_eq!(problem_code(message.error().0), PATH_EXPIRED, "{name}");
         }
     }
 }
@@ -132,12 +100,15 @@ fn a_long_packet_is_quoted_up_to_1232_bytes() {
     let (_, src, dst, path, _) = path_case("up, core, down");
     let packet = udp(src, dst, path, 1200);
     let (message, quoted) = error(&world, src, packet);
-    assert_eq!(message.try_encode_to_vec().unwrap().len(), 1232);
-    let ScmpMessage::ExternalInterfaceDown(down) = message.payload else {
-        panic!()
+    assert_eq!(message.bytes.len(), 1232);
+    let down = ScmpError::ExternalInterfaceDown {
+        isd_as: ia(1),
+        interface: 1,
     };
-    assert!(quoted.starts_with(down.get_offending_packet()));
-    assert!(down.get_offending_packet().len() > 1000);
+    let (error, quote) = message.error();
+    assert_eq!(error, down);
+    assert!(quoted.starts_with(quote));
+    assert!(quote.len() > 1000);
 }
 
 #[test]
@@ -145,28 +116,22 @@ fn packet_too_big_contains_the_mtu() {
     let world = World::new();
     let (_, src, dst, path, _) = path_case("core");
     let (message, _) = error(&world, src, udp(src, dst, path, 1472));
-    let ScmpMessage::PacketTooBig(too_big) = message.payload else {
-        panic!()
-    };
-    assert_eq!(too_big.mtu, MTU);
+    assert_eq!(message.error().0, ScmpError::PacketTooBig { mtu: MTU });
 }
 
 #[test]
 fn a_host_of_another_kind_and_an_unknown_service_are_unreachable() {
     let world = World::new();
     let (_, src, dst, path, _) = path_case("up, core, down");
-    let v6: IpAddr = "fd00::1".parse().unwrap();
-    for host in [v6.into(), "DS".parse().unwrap(), "CS".parse().unwrap()] {
-        let to = ScionAddr::new(ia(dst), host);
+    let v6 = Host::Ip("fd00::1".parse().unwrap());
+    for host in [v6, Host::Service(1), Host::Service(2)] {
+        let isd_as = ia(dst);
+        let to = TestAddr { isd_as, host };
         let packet = udp_between(addr(src), to, DST_PORT, path.clone(), 10);
         let (message, _) = error(&world, src, packet);
-        let ScmpMessage::DestinationUnreachable(unreachable) = message.payload else {
-            panic!()
-        };
-        assert_eq!(
-            unreachable.code,
-            ScmpDestinationUnreachableCode::NoRouteToDestination
-        );
+        // No route to the destination.
+        let unreachable = ScmpError::DestinationUnreachable { code: 0 };
+        assert_eq!(message.error().0, unreachable);
     }
 }
 
@@ -178,7 +143,7 @@ fn packets_to_the_control_service_reach_its_instance() {
     world
         .routers
         .insert(2, router.with_service(Service::Control, [control]));
-    let to = ScionAddr::new(ia(2), "CS".parse().unwrap());
+    let to = TestAddr::service(ia(2), 2);
     let end = world.send(1, udp_between(addr(1), to, 1, path_case("core").3, 10));
     assert_eq!(delivered_to(&end), control);
 }
@@ -195,14 +160,13 @@ fn errors_and_impossible_sources_are_not_answered() {
         interface: 1,
     };
     let mut written = |packet: &[u8]| router.write_error(0, packet, down, &mut out);
-    let error = ScmpExternalInterfaceDown::new(ia(1), 1, vec![0; 50]);
-    let packet = scmp(1, addr(2), path(), error.into());
+    let packet = scmp(1, addr(2), path(), &error_about(down, &[0; 50]));
     assert_eq!(written(&packet), None, "an error");
     let mut cut = packet.clone();
     cut.truncate(usize::from(packet[5]) * 4);
     assert_eq!(written(&cut), None, "a cut one");
-    let request = ScmpEchoRequest::new(1, 1, vec![]);
-    let packet = scmp(1, addr(2), path(), request.into());
+    let request = echo(false, 1, 1, &[]).to_bytes();
+    let packet = scmp(1, addr(2), path(), &request);
     assert_eq!(written(&packet), Some(()), "a request");
     for source in ["224.0.0.5", "0.0.0.0", "255.255.255.255"] {
         let mut packet = packet.clone();
@@ -218,20 +182,20 @@ fn errors_and_impossible_sources_are_not_answered() {
 }
 
 /// Sets the alert of hop field `hop`, for its egress or ingress interface in direction of travel.
-fn alert(path: &mut StandardPath, hop: usize, egress: bool) {
-    let mut seen = 0;
-    for segment in &mut path.segments {
-        let cons_dir = segment.info_field.flags.cons_dir();
-        for field in &mut segment.hop_fields {
-            if seen == hop {
-                field.flags = match cons_dir == egress {
-                    true => HopFieldFlags::CONS_EGRESS_ROUTER_ALERT,
-                    false => HopFieldFlags::CONS_INGRESS_ROUTER_ALERT,
-                };
-            }
-            seen += 1;
-        }
-    }
+fn alert(path: &mut TestPath, hop: usize, egress: bool) {
+    const CONS_EGRESS: u8 = 0b01;
+    const CONS_INGRESS: u8 = 0b10;
+    let segments = path.segments.iter_mut();
+    let mut fields = segments.flat_map(|segment| {
+        let cons_dir = segment.info.cons_dir;
+        segment.hops.iter_mut().map(move |field| (cons_dir, field))
+    });
+    let (cons_dir, field) = fields.nth(hop).unwrap();
+    field.flags = if cons_dir == egress {
+        CONS_EGRESS
+    } else {
+        CONS_INGRESS
+    };
 }
 
 #[test]
@@ -254,8 +218,8 @@ fn traceroute_is_answered_by_every_interface() {
     for (hop, egress, number, id) in stops {
         let (_, src, dst, mut path, _) = path_case("up, core, down");
         alert(&mut path, hop, egress);
-        let request = ScmpTracerouteRequest::new(SRC_PORT, 3);
-        let end = world.send(src, scmp(src, addr(dst), path, request.into()));
+        let request = traceroute(SRC_PORT, 3).to_bytes();
+        let end = world.send(src, scmp(src, addr(dst), path, &request));
         let answer = Answer::Traceroute { interface: id };
         assert_eq!(
             (end.at, end.verdict),
@@ -265,8 +229,8 @@ fn traceroute_is_answered_by_every_interface() {
         world.routers[&number]
             .write_answer(end.ingress, &end.packet, answer, &mut message)
             .unwrap();
-        let reply = ScmpTracerouteReply::new(SRC_PORT, 3, ia(number), id);
-        assert_eq!(parse(&message).payload, reply.into());
+        let reply = traceroute_reply(SRC_PORT, 3, ia(number), id);
+        assert_eq!(ScmpPacket::parse(&message).scmp(), reply);
         if let Some(back) = world.send_back(&end, message) {
             assert_eq!(delivered_to(&back), at(src, SRC_PORT));
         }
@@ -287,10 +251,10 @@ fn alerts_do_not_stop_other_packets() {
 fn the_router_answers_echo_requests_to_itself() {
     let world = World::new();
     for (name, src, dst, path, _) in path_cases() {
-        let router = ScionAddr::new(ia(dst), router_host(dst).into());
-        let data = b"are you there?".to_vec();
-        let request = ScmpEchoRequest::new(SRC_PORT, 7, data.clone());
-        let end = world.send(src, scmp(src, router, path, request.into()));
+        let router = TestAddr::new(ia(dst), router_host(dst));
+        let data = b"are you there?";
+        let request = echo(false, SRC_PORT, 7, data).to_bytes();
+        let end = world.send(src, scmp(src, router, path, &request));
         assert_eq!(
             (end.at, end.verdict),
             (dst, PacketVerdict::Answer(Answer::Echo))
@@ -299,8 +263,8 @@ fn the_router_answers_echo_requests_to_itself() {
         world.routers[&dst]
             .write_answer(end.ingress, &end.packet, Answer::Echo, &mut message)
             .unwrap();
-        let reply = ScmpEchoReply::new(SRC_PORT, 7, data);
-        assert_eq!(parse(&message).payload, reply.into(), "{name}");
+        let reply = echo(true, SRC_PORT, 7, data);
+        assert_eq!(ScmpPacket::parse(&message).scmp(), reply, "{name}");
         let back = world.send_back(&end, message).unwrap();
         assert_eq!(delivered_to(&back), at(src, SRC_PORT), "{name}");
     }
@@ -310,20 +274,18 @@ fn the_router_answers_echo_requests_to_itself() {
 fn a_host_may_ping_its_own_router_without_a_path() {
     let world = World::new();
     let request = |dst| {
-        let message = ScmpEchoRequest::new(9, 1, vec![1, 2, 3]).into();
-        ScionScmpPacket::new(addr(5), dst, DpPath::Empty, message)
-            .try_encode_to_vec()
-            .unwrap()
+        let message = echo(false, 9, 1, &[1, 2, 3]).to_bytes();
+        scmp(5, dst, Vec::new(), &message)
     };
-    let router = ScionAddr::new(ia(5), router_host(5).into());
+    let router = TestAddr::new(ia(5), router_host(5));
     let end = world.send(5, request(router));
     assert_eq!(end.verdict, PacketVerdict::Answer(Answer::Echo));
     let mut message = Vec::new();
     world.routers[&5]
         .write_answer(0, &end.packet, Answer::Echo, &mut message)
         .unwrap();
-    let reply = ScmpEchoReply::new(9, 1, vec![1, 2, 3]);
-    assert_eq!(parse(&message).payload, reply.into());
+    let reply = echo(true, 9, 1, &[1, 2, 3]);
+    assert_eq!(ScmpPacket::parse(&message).scmp(), reply);
 
     let refused = PacketVerdict::Drop(DropReason::EmptyPath);
     assert_eq!(world.send(5, request(addr(5))).verdict, refused, "a host");
@@ -342,7 +304,7 @@ fn a_host_may_ping_its_own_router_without_a_path() {
 #[test]
 fn scmp_messages_reach_the_program_they_concern() {
     let world = World::new();
-    let to = |message: ScmpMessage| {
+    let to = |message: &[u8]| {
         let end = world.send(1, scmp(1, addr(2), path_case("core").3, message));
         match end.verdict {
             PacketVerdict::Deliver { to } => Some(to.port()),
@@ -351,47 +313,34 @@ fn scmp_messages_reach_the_program_they_concern() {
         }
     };
     let some = 31_500;
-    assert_eq!(
-        to(ScmpEchoRequest::new(some, 1, vec![]).into()),
-        Some(ENDHOST_PORT)
-    );
-    assert_eq!(
-        to(ScmpTracerouteRequest::new(some, 1).into()),
-        Some(ENDHOST_PORT)
-    );
-    assert_eq!(to(ScmpEchoReply::new(some, 1, vec![]).into()), Some(some));
-    assert_eq!(
-        to(ScmpTracerouteReply::new(some, 1, ia(3), 1).into()),
-        Some(some)
-    );
-    assert_eq!(
-        to(ScmpEchoReply::new(40_000, 1, vec![]).into()),
-        Some(ENDHOST_PORT),
-        "outside the dispatched range"
-    );
-    let error = |quote: Vec<u8>| ScmpExternalInterfaceDown::new(ia(3), 1, quote).into();
+    let ping = |reply, id| echo(reply, id, 1, &[]).to_bytes();
+    let request = traceroute(some, 1).to_bytes();
+    let reply = traceroute_reply(some, 1, ia(3), 1).to_bytes();
+    let far = Some(ENDHOST_PORT);
+    assert_eq!(to(&ping(false, some)), far);
+    assert_eq!(to(&request), far);
+    assert_eq!(to(&ping(true, some)), Some(some));
+    assert_eq!(to(&reply), Some(some));
+    assert_eq!(to(&ping(true, 40_000)), far, "outside the dispatched range");
+    let down = ScmpError::ExternalInterfaceDown {
+        isd_as: ia(3),
+        interface: 1,
+    };
+    let error = |quote: &[u8]| error_about(down, quote);
     let path = || path_case("core").3;
-    assert_eq!(to(error(udp(2, 1, path(), 100))), Some(SRC_PORT));
+    let sent = |message: &[u8]| scmp(2, addr(1), path(), message);
+    assert_eq!(to(&error(&udp(2, 1, path(), 100))), Some(SRC_PORT));
     let mut cut = udp(2, 1, path(), 100);
     let headers = usize::from(cut[5]) * 4;
     cut.truncate(headers + 2);
-    assert_eq!(to(error(cut.clone())), Some(SRC_PORT), "cut after the port");
+    assert_eq!(to(&error(&cut)), Some(SRC_PORT), "cut after the port");
     cut.truncate(headers + 1);
-    assert_eq!(to(error(cut)), None, "cut within the port");
-    let request = ScmpEchoRequest::new(some, 1, vec![]);
-    assert_eq!(
-        to(error(scmp(2, addr(1), path(), request.into()))),
-        Some(some)
-    );
-    let reply = ScmpEchoReply::new(some, 1, vec![]);
-    assert_eq!(to(error(scmp(2, addr(1), path(), reply.into()))), None);
-    let nested = error(udp(2, 1, path(), 1));
-    assert_eq!(
-        to(error(scmp(2, addr(1), path(), nested))),
-        None,
-        "no error of an error"
-    );
-    assert_eq!(to(error(vec![0xff; 100])), None, "garbage");
+    assert_eq!(to(&error(&cut)), None, "cut within the port");
+    assert_eq!(to(&error(&sent(&ping(false, some)))), Some(some));
+    assert_eq!(to(&error(&sent(&ping(true, some)))), None);
+    let nested = error(&udp(2, 1, path(), 1));
+    assert_eq!(to(&error(&sent(&nested))), None, "no error of an error");
+    assert_eq!(to(&error(&[0xff; 100])), None, "garbage");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use hawser_address::IsdAsn;
 use hawser_path::Interface;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::edge::{Edge, Placed, SegmentKind, Vertex, edges};
 use crate::path::{self, Candidate, Combined};

@@ -3,9 +3,9 @@
 //! The vertices of the graph are ASes and peering links; a path is a sequence of one to three edges
 //! from the source to the destination (scionproto, `combinator`).
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::HopField;
 use hawser_path::Interface;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::segment::{Entry, Segment};
 

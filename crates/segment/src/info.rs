@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use hawser_address::IsdAsn;
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use scion_protobuf::proto::control_plane::v1::LinkType as LinkTypeMessage;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::segment::Entry;
 

@@ -1,5 +1,6 @@
 //! Reading segments from messages.
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
 use scion_protobuf::buffa::{DecodeError, Message};
@@ -8,7 +9,6 @@ use scion_protobuf::proto::control_plane::v1::{
     SegmentInformation,
 };
 use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
-use sciparse::identifier::isd_asn::IsdAsn;
 use sha2::{Digest, Sha256};
 
 use crate::discovery::discovery;

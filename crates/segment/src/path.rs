@@ -1,8 +1,8 @@
 //! The path of a combination of segments.
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::InfoField;
 use hawser_path::{Interface, Metadata, Path};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::edge::{Edge, SegmentKind};
 use crate::info;

@@ -1,10 +1,10 @@
 //! One path segment.
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::proto::control_plane::v1::StaticInfoExtension;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 /// One path segment: the entries of the ASes that a beacon crossed, in the direction of beaconing.
 /// An entry has the hop fields and announcements of one AS.

@@ -1,12 +1,12 @@
 //! Segments for tests.
 
+use hawser_address::IsdAsn;
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
     ASEntry, ASEntrySignedBody, HopEntry, HopField, PathSegment, PathSegmentExtensions, PeerEntry,
     SegmentInformation, StaticInfoExtension,
 };
 use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::Segment;
 

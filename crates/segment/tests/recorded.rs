@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use hawser_address::IsdAsn;
 use hawser_path::{Discovery, Geo, Interface, LinkType};
 use hawser_segment::{Combined, Segment, Segments, combine};
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{SegmentType, SegmentsResponse};
 use scion_protobuf::proto::daemon::v1::{self as daemon, PathsResponse};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 struct Recorded {
     src: IsdAsn,

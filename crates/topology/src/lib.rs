@@ -15,7 +15,7 @@ mod quantity;
 mod topo;
 mod topology_json;
 
-pub use sciparse::identifier::isd_asn::IsdAsn;
+pub use hawser_address::IsdAsn;
 
 pub use self::as_dir::{AsDir, LinkState, as_folder};
 pub use self::json_file::{FileError, read_json, write_json};

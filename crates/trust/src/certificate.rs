@@ -3,7 +3,7 @@
 use der::asn1::{Any, BitString, ObjectIdentifier};
 use der::oid::AssociatedOid;
 use der::{Decode, Encode, Tag, Tagged};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 use x509_cert::certificate::{TbsCertificate, Version};
 use x509_cert::ext::pkix::{
     AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier,

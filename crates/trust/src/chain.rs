@@ -1,6 +1,6 @@
 //! Certificate chains of ASes.
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::certificate::{Certificate, CertificateKind, Validity};
 use crate::error::{BoxError, ParseError};

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 /// The defect of some bytes.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;

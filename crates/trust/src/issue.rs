@@ -6,9 +6,9 @@ use std::time::Duration;
 use der::Encode;
 use der::asn1::{Any, BitString, ObjectIdentifier, OctetString, UtcTime};
 use der::oid::AssociatedOid;
+use hawser_address::IsdAsn;
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
-use sciparse::identifier::isd_asn::IsdAsn;
 use x509_cert::certificate::{Certificate, TbsCertificate, Version};
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::{

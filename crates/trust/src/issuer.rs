@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use der::{Decode, Encode};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::certificate::{Certificate, CertificateKind, Validity};
 use crate::chain::Chain;

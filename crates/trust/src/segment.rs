@@ -1,11 +1,10 @@
 //! Verification of the signatures of a path segment.
 
+use hawser_address::IsdAsn;
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
     ASEntry, ASEntrySignedBody, PathSegment, SegmentInformation,
 };
-use sciparse::dataplane_path::standard::types::exp_time_to_duration;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::error::BoxError;
 use crate::message::{self, Opened, is_signed_by};
@@ -60,6 +59,12 @@ pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     bytes
 }
 
+/// The lifetime of a hop field in seconds, rounded down: `exp_time + 1` units of 1/256 day, which is
+/// 337.5 s (SCION dataplane specification, "Hop Field").
+fn lifetime(exp_time: u8) -> u64 {
+    (u64::from(exp_time) + 1) * 675 / 2
+}
+
 /// The signed messages of a segment's entries, and the queries for the chains that verify them.
 fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVerifyError> {
     let format = |reason: BoxError| SegmentVerifyError::Format(reason.to_string());
@@ -87,7 +92,7 @@ fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVe
             isd_as: signer,
             subject_key_id: opened.key.subject_key_id.clone(),
             since,
-            until: since.saturating_add(exp_time_to_duration(units).as_secs()),
+            until: since.saturating_add(lifetime(units)),
         };
         Ok((opened, query))
     };

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use hawser_address::IsdAsn;
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::proto::control_plane::v1::{ASEntry, PathSegment, VerificationKeyID};
 use scion_protobuf::proto::crypto::v1::SignedMessage;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::chain::Chain;
 use crate::error::SignError;

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use der::asn1::{Any, GeneralizedTime};
 use der::{Decode, Encode, Sequence};
-use sciparse::identifier::asn::Asn;
-use sciparse::identifier::isd::Isd;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{Asn, Isd, IsdAsn};
 
 use crate::certificate::{Certificate, CertificateKind, Validity, text};
 use crate::cms::Signed;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use der::asn1::{Any, GeneralizedTime};
 use der::{Decode, Encode, Tag};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::certificate::{Certificate, CertificateKind};
 use crate::cms;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use der::asn1::{Any, GeneralizedTime};
 use der::{Encode, Tag};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::certificate::CertificateKind;
 use crate::cms;

@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hawser_address::IsdAsn;
 use hawser_trust::{AsRole, Chain, LoadError, Signer, Store, Trc, write};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 /// The folder of the only AS of a network.
 fn written() -> (tempfile::TempDir, PathBuf) {

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hawser_address::IsdAsn;
 use hawser_trust::{AsRole, Chain, IssueError, Issuer, LoadError, Signer, Store, add_core, write};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 const CORE: &str = "1-ff00:0:110";
 const LATER: &str = "1-ff00:0:7";

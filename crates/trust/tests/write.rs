@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hawser_address::IsdAsn;
 use hawser_trust::{
     AsRole, Chain, LoadError, SegmentVerifyError, Signer, Store, WriteError, write,
 };
@@ -14,7 +15,6 @@ use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
     ASEntrySignedBody, HopEntry, HopField, PathSegment, SegmentInformation,
 };
-use sciparse::identifier::isd_asn::IsdAsn;
 
 fn ia(text: &str) -> IsdAsn {
     text.parse().unwrap()

@@ -110,12 +110,15 @@ async fn fig7a_has_its_three_paths_both_ways() {
             "1#2 5#1 5#2 6#1 6#2 7#1 7#2 4#3",
         ]
     );
-    // The library of an end host reads the paths.
+    // A host can send over them now.
     for path in paths {
-        let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
-        let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
-        assert_eq!(read.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
-        assert!(read.is_expired(u32::try_from(crate::shared::now()).unwrap()) == Some(false));
+        assert_eq!(path.interface.address.address, "10.0.1.254:30042");
+        let ids: Vec<_> = path.interfaces.iter().map(|i| i.id).collect();
+        let crossed = hawser_packet::path::interface_ids(&path.raw).unwrap();
+        assert_eq!(crossed.into_iter().map(u64::from).collect::<Vec<_>>(), ids);
+        let expiry = hawser_packet::path::expiry(&path.raw).unwrap();
+        assert!(expiry > crate::shared::now());
+        assert_eq!(path.expiration.seconds, i64::try_from(expiry).unwrap());
     }
 }
 

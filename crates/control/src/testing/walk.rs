@@ -3,9 +3,8 @@
 //! The steps follow scionproto's border router (`router/dataplane.go`), independently of how this
 //! crate creates paths.
 
-use hawser_packet::path::{PathHop, StandardPath, reverse};
+use hawser_packet::path::{HopKey, PathHop, StandardPath, reverse};
 use hawser_topology::{IsdAsn, LinkKind, Network, Side};
-use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
 
 use super::hop_key;
 
@@ -148,15 +147,8 @@ impl Packet {
         if u64::from(info.timestamp) > now {
             return Err("the segment is from the future".to_owned());
         }
-        let mac = calculate_hop_mac(
-            info.segment_id,
-            info.timestamp,
-            field.exp_time,
-            field.cons_ingress,
-            field.cons_egress,
-            &hop_key(at),
-        );
-        if mac != field.mac {
+        let key = HopKey::new(&hop_key(at));
+        if key.mac(&field.mac_input(&info)) != field.mac {
             return Err("wrong MAC".to_owned());
         }
         Ok(())

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use hawser_address::IsdAsn;
 use hawser_packet::path::expiry;
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use scion_protobuf::buffa::EnumValue;
 use scion_protobuf::proto::daemon::v1 as pb;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::local_as::LocalAs;
 use crate::path::{Path, PathError};

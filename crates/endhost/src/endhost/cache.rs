@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_address::IsdAsn;
 use hawser_path::Interface;
-use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::watch;
 
 use crate::clock::unix_now;

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use hawser_address::IsdAsn;
 use hawser_topology::rough_duration;
-use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;

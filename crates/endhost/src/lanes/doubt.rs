@@ -4,7 +4,8 @@
 use std::pin::Pin;
 use std::time::Instant;
 
-use hawser_packet::{ScionAddr, ScmpError};
+use hawser_address::ScionAddr;
+use hawser_packet::ScmpError;
 use thiserror::Error;
 
 use crate::outage::Outage;

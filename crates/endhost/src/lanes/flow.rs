@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use hawser_packet::{ScionAddr, ScmpError};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
+use hawser_packet::ScmpError;
 
 use crate::headers::Headers;
 use crate::outage::Outage;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use hawser_packet::{ScionAddr, ScmpError};
+use hawser_address::{IsdAsn, ScionAddr};
+use hawser_packet::ScmpError;
 use hawser_path::Fingerprint;
-use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{SetOnce, watch};
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use hawser_packet::ScionAddr;
+use hawser_address::ScionAddr;
 
 use super::flow::{Candidate, Flow, FlowId};
 use crate::clock::unix_now;

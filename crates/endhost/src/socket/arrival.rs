@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use hawser_packet::{MalformedPath, Packet, Quote, ScionAddr, Scmp, ScmpError, path};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
+use hawser_packet::{MalformedPath, Packet, Quote, Scmp, ScmpError, path};
 
 use crate::endhost::Endhost;
 use crate::headers::{Headers, HeadersError};

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use hawser_packet::{Malformed, Packet, Quote, ScionAddr, Scmp, ScmpError};
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{IsdAsn, ScionAddr};
+use hawser_packet::{Malformed, Packet, Quote, Scmp, ScmpError};
 
 use super::arrival::{Arrival, Datagram, Report};
 use crate::sync::lock;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use hawser_address::IsdAsn;
 use hawser_segment::{Segment, Segments};
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::sync::lock;
 

@@ -1,6 +1,7 @@
 //! Info fields and hop fields.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::bytes::{u16_at, u32_at};
 
@@ -18,6 +19,9 @@ const PEER: u8 = 0b10;
 const CONS_EGRESS_ALERT: u8 = 0b01;
 const CONS_INGRESS_ALERT: u8 = 0b10;
 pub(super) const ALERTS: u8 = CONS_EGRESS_ALERT | CONS_INGRESS_ALERT;
+
+/// The unit of a hop field's lifetime: 1/256 day, in half seconds.
+const LIFETIME_UNIT: u64 = 675;
 
 /// An info field, which all hops of a segment share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,11 +164,17 @@ impl HopField {
         segment_id ^ u16::from_be_bytes([self.mac[0], self.mac[1]])
     }
 
-    /// When the hop field expires, in half seconds since the Unix epoch: `exp_time + 1` units of
-    /// 1/256 day, which is 337.5 s, after the segment's timestamp.
+    /// When the hop field expires, in half seconds since the Unix epoch: its [`lifetime`](Self::lifetime)
+    /// after the segment's timestamp.
     #[inline]
     pub fn expiry_half_seconds(&self, info: &InfoField) -> u64 {
-        u64::from(info.timestamp) * 2 + (u64::from(self.exp_time) + 1) * 675
+        u64::from(info.timestamp) * 2 + lifetime_half_seconds(self.exp_time)
+    }
+
+    /// How long after its segment's timestamp a hop field with this `exp_time` expires: `exp_time + 1`
+    /// units of 1/256 day, which is 337.5 s (SCION header specification, "Hop Field").
+    pub fn lifetime(exp_time: u8) -> Duration {
+        Duration::from_millis(lifetime_half_seconds(exp_time) * 500)
     }
 
     /// The block that the MAC is computed over (SCION header specification, "Hop Field MAC -
@@ -179,4 +189,9 @@ impl HopField {
         block[12..14].copy_from_slice(&self.cons_egress.to_be_bytes());
         block
     }
+}
+
+#[inline]
+fn lifetime_half_seconds(exp_time: u8) -> u64 {
+    (u64::from(exp_time) + 1) * LIFETIME_UNIT
 }

@@ -1,5 +1,5 @@
+use hawser_address::IsdAsn;
 use proptest::prelude::*;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::*;
 use crate::scmp::{Body, Scmp};

@@ -1,19 +1,9 @@
-use std::net::IpAddr;
-
+use hawser_address::{IsdAsn, ScionAddr};
 use proptest::prelude::*;
-use sciparse::address::host_addr::WireHostAddr;
-use sciparse::header::model::AddressHeader;
-use sciparse::payload::encode::PayloadEncode;
-use sciparse::payload::scmp::model::{
-    ScmpDestinationUnreachable, ScmpExternalInterfaceDown, ScmpInternalConnectivityDown,
-    ScmpMessage, ScmpPacketTooBig, ScmpParameterProblem,
-};
-use sciparse::payload::scmp::types::{ScmpDestinationUnreachableCode, ScmpParameterProblemCode};
 
 use super::*;
-use crate::addr::ScionAddr;
 use crate::template::Template;
-use crate::testing::addr;
+use crate::testing::{addr, bytes};
 
 const US: &str = "1-ff00:0:1,10.0.0.1:31000";
 const PEER: &str = "1-ff00:0:1,10.0.0.2:31001";
@@ -29,29 +19,23 @@ fn ours() -> Vec<u8> {
     packet
 }
 
-/// Reads a message that sciparse wrote.
-fn read(message: impl Into<ScmpMessage>) -> (ScmpError, Option<ScionAddr>, Option<ScionAddr>) {
-    let (message, host) = (message.into(), |text| {
-        let addr = addr(text);
-        let IpAddr::V4(ip) = addr.host.ip() else {
-            panic!("{addr}")
-        };
-        (addr.isd_as, WireHostAddr::V4(ip))
-    });
-    let ((src_ia, src_host_addr), (dst_ia, dst_host_addr)) = (host(PEER), host(US));
-    let addresses = AddressHeader {
-        dst_ia,
-        src_ia,
-        dst_host_addr,
-        src_host_addr,
-    };
-    const HEADER: usize = 12 + 16 + 8;
-    let mut theirs = vec![0; message.required_size(HEADER)];
-    message.try_encode(&mut theirs, &addresses, HEADER).unwrap();
-    let packet = template(PEER, US).scmp(&theirs);
+/// Messages without checksum, as `sciparse` 0.8.6 writes them: the errors up to the packet that they
+/// quote.
+const UNREACHABLE: &str = "0104000000000000";
+const TOO_BIG: &str = "0200000000000514";
+const EXPIRED: &str = "043400000000002a";
+const DOWN: &str = "050000000001ff00000000010000000000000007";
+const CUT: &str = "060000000001ff000000000100000000000000070000000000000008";
+const ECHO: [&str; 2] = ["8000000079180009616263", "8100000079180009616263"];
+const TRACEROUTE_REQUEST: &str = "820000007918000900000000000000000000000000000000";
+const TRACEROUTE_REPLY: &str = "83000000791800090001ff00000000010000000000000029";
+
+/// Reads the recorded error `head` about the packet `quoted`.
+fn read(head: &str, quoted: &[u8]) -> (ScmpError, Option<ScionAddr>, Option<ScionAddr>) {
+    let message = [&bytes(head)[..], quoted].concat();
+    let packet = template(PEER, US).scmp(&message);
     let packet = Packet::parse(&packet).unwrap();
-    // The checksum of sciparse 0.8.6 does not cover the message.
-    assert_eq!(packet.payload()[4..], theirs[4..]);
+    assert_eq!(packet.payload()[4..], message[4..]);
     match Scmp::parse(&packet).unwrap() {
         Scmp::Error { error, quote } => {
             let ends = quote.map(|quote| (quote.src, quote.dst)).unzip();
@@ -65,41 +49,68 @@ fn read(message: impl Into<ScmpMessage>) -> (ScmpError, Option<ScionAddr>, Optio
 fn errors_are_read_with_the_packet_they_quote() {
     let isd_as = addr(US).isd_as;
     let (src, dst) = (Some(addr(US)), Some(addr(PEER)));
-    let unreachable =
-        ScmpDestinationUnreachable::new(ScmpDestinationUnreachableCode::PortUnreachable, ours());
-    let error = ScmpError::DestinationUnreachable { code: 4 };
-    assert_eq!(read(unreachable), (error, src, dst));
-    let error = ScmpError::PacketTooBig { mtu: 1300 };
-    assert_eq!(read(ScmpPacketTooBig::new(1300, ours())), (error, src, dst));
-    let expired = ScmpParameterProblem::new(ScmpParameterProblemCode::PathExpired, 42, ours());
-    let error = ScmpError::ParameterProblem {
-        code: 52,
-        pointer: 42,
+    for (head, error) in [
+        (UNREACHABLE, ScmpError::DestinationUnreachable { code: 4 }),
+        (TOO_BIG, ScmpError::PacketTooBig { mtu: 1300 }),
+        (
+            EXPIRED,
+            ScmpError::ParameterProblem {
+                code: 52,
+                pointer: 42,
+            },
+        ),
+        (
+            DOWN,
+            ScmpError::ExternalInterfaceDown {
+                isd_as,
+                interface: 7,
+            },
+        ),
+        (
+            CUT,
+            ScmpError::InternalConnectivityDown {
+                isd_as,
+                ingress: 7,
+                egress: 8,
+            },
+        ),
+    ] {
+        assert_eq!(read(head, &ours()), (error, src, dst));
+        let mut written = Vec::new();
+        error.write(&mut written);
+        assert_eq!(written, bytes(head));
+    }
+}
+
+#[test]
+fn requests_and_replies_are_written_and_read_as_recorded() {
+    let query = |reply, body| Scmp::Query {
+        reply,
+        id: 31000,
+        sequence: 9,
+        body,
     };
-    assert_eq!(read(expired), (error, src, dst));
-    let down = ScmpExternalInterfaceDown::new(isd_as, 7, ours());
-    let error = ScmpError::ExternalInterfaceDown {
-        isd_as,
-        interface: 7,
-    };
-    assert_eq!(read(down), (error, src, dst));
-    let cut = ScmpInternalConnectivityDown::new(isd_as, 7, 8, ours());
-    let error = ScmpError::InternalConnectivityDown {
-        isd_as,
-        ingress: 7,
-        egress: 8,
-    };
-    assert_eq!(read(cut), (error, src, dst));
+    let at = |isd_as, interface| Body::Traceroute { isd_as, interface };
+    for (recorded, message) in [
+        (ECHO[0], query(false, Body::Echo(b"abc"))),
+        (ECHO[1], query(true, Body::Echo(b"abc"))),
+        (TRACEROUTE_REQUEST, query(false, at(IsdAsn::WILDCARD, 0))),
+        (TRACEROUTE_REPLY, query(true, at(addr(US).isd_as, 41))),
+    ] {
+        assert_eq!(message.to_bytes(), bytes(recorded));
+        let packet = template(PEER, US).scmp(&bytes(recorded));
+        assert_eq!(Scmp::parse(&Packet::parse(&packet).unwrap()), Ok(message));
+    }
 }
 
 #[test]
 fn a_quote_of_the_headers_is_sufficient() {
     let mut quote = ours();
     quote.truncate(12 + 16 + 8 + 8);
-    let (_, src, _) = read(ScmpPacketTooBig::new(1300, quote.clone()));
+    let (_, src, _) = read(TOO_BIG, &quote);
     assert_eq!(src, Some(addr(US)));
     quote.pop();
-    let (_, src, _) = read(ScmpPacketTooBig::new(1300, quote));
+    let (_, src, _) = read(TOO_BIG, &quote);
     assert_eq!(src, None);
 }
 

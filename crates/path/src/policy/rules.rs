@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use super::acl::Acl;
 use crate::{Path, Reason, Sequence};

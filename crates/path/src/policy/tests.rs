@@ -6,7 +6,7 @@ mod network;
 
 use std::sync::Arc;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use self::network::paths;
 use super::*;

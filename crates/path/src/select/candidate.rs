@@ -5,7 +5,7 @@ use std::iter::Sum;
 use std::ops::Add;
 use std::time::Duration;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 use serde::Serialize;
 
 use crate::text::plural;

@@ -1,8 +1,6 @@
 //! Parses the text of a sequence.
 
-use sciparse::identifier::asn::Asn;
-use sciparse::identifier::isd::Isd;
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::{Asn, Isd, IsdAsn};
 
 use super::program::{self, Step};
 use crate::predicate::{Interfaces, Predicate};

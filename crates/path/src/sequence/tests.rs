@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use super::*;
 use crate::Metadata;
@@ -163,8 +163,7 @@ proptest! {
             .iter()
             .enumerate()
             .map(|(at, id)| {
-                let isd_as = IsdAsn::new(1u16.into(), (number.wrapping_add((at as u64).div_ceil(2))
-                    % ((1 << 48) - 1) + 1).try_into().unwrap());
+                let isd_as = IsdAsn((number + (at as u64).div_ceil(2)) % ((1 << 48) - 1) + 1 + (1 << 48));
                 format!("{isd_as}#{id}")
             })
             .collect();

@@ -4,11 +4,10 @@ use std::net::IpAddr;
 
 use hawser_packet::header::{NewHeader, set_payload_len};
 use hawser_packet::number::{next_header, path_type};
-use hawser_packet::path::{HOP, InfoField, ONE_HOP};
+use hawser_packet::path::{HOP, HopKey, InfoField, ONE_HOP};
 use hawser_topology::IsdAsn;
 
 use super::packet::Control;
-use crate::mac::HopKey;
 
 /// Traffic class 0xb8 (expedited forwarding) and flow label 0xdead, as scionproto writes them.
 const FIRST_LINE: u32 = 0x0b80_dead;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use hawser_packet::path::HopKey;
+
 use super::frame::Frame;
 use super::packet::Control;
 use super::session::Session;
-use crate::mac::HopKey;
 use crate::reason::DropReason;
 use crate::verdict::Origin;
 

@@ -1,11 +1,9 @@
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use sciparse::address::addr::ScionAddr;
-use sciparse::core::encode::WireEncode as _;
-use sciparse::util::test_builder::TestPathBuilder;
 
 use super::*;
+use crate::testing::{KEY, packet};
 
 const NOW: u64 = 1_000_000;
 
@@ -13,20 +11,8 @@ const NOW: u64 = 1_000_000;
 fn leaving(payload: usize, port: u16) -> (Forwarder, Vec<u8>) {
     use crate::forwarder::ExternalInterface;
     use hawser_topology::LinkTo;
-    let addr = |isd_as: &str, ip: [u8; 4]| {
-        ScionAddr::new(isd_as.parse().unwrap(), IpAddr::from(ip).into())
-    };
-    let builder = TestPathBuilder::new(addr("1-1", [10, 0, 1, 1]), addr("1-2", [10, 0, 2, 1]));
-    let packet = builder
-        .using_info_timestamp(NOW as u32)
-        .using_forwarding_key([9; 16])
-        .down()
-        .add_hop(0, 4)
-        .add_hop(5, 0)
-        .build(NOW as u32)
-        .scion_packet_udp(&vec![1; payload], 31000, port)
-        .try_encode_to_vec()
-        .unwrap();
+    let ends = ["1-1,10.0.1.1:31000", &format!("1-2,10.0.2.1:{port}")];
+    let packet = packet(ends, true, NOW as u32, &vec![1; payload]);
     let external = ExternalInterface {
         neighbour: "1-2".parse().unwrap(),
         link_to: LinkTo::Child,
@@ -34,7 +20,7 @@ fn leaving(payload: usize, port: u16) -> (Forwarder, Vec<u8>) {
         up: true,
     };
     let host = IpAddr::from([10, 0, 1, 254]);
-    let forwarder = Forwarder::new("1-1".parse().unwrap(), &[9; 16], host);
+    let forwarder = Forwarder::new("1-1".parse().unwrap(), &KEY, host);
     (forwarder.with_interface(4, external), packet)
 }
 

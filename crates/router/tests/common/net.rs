@@ -1,7 +1,7 @@
 //! Two routers over loopback addresses, in threads.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
@@ -14,13 +14,9 @@ use hawser_topology::{
     Shape,
 };
 use noq_udp::{Transmit, UdpSocketState};
-use sciparse::address::addr::ScionAddr;
-use sciparse::dataplane_path::model::DpPath;
-use sciparse::dataplane_path::standard::model::StandardPath;
-use sciparse::util::test_builder::TestPathBuilder;
 use tempfile::TempDir;
 
-use super::{MTU, udp_between};
+use super::{MTU, Segment, TestAddr, TestPath, udp_between};
 
 /// Two core ASes, 1-1 and 1-2, with a link between their interfaces 1.
 pub struct Net {
@@ -197,27 +193,14 @@ impl Net {
         socket
     }
 
-    pub fn addr(&self, number: u8) -> ScionAddr {
-        ScionAddr::new(ia(number), IpAddr::from(self.ip(10 * number)).into())
+    pub fn addr(&self, number: u8) -> TestAddr {
+        TestAddr::new(ia(number), self.ip(10 * number))
     }
 
-    pub fn path(&self) -> StandardPath {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs() as u32;
-        let path = TestPathBuilder::new(self.addr(1), self.addr(2))
-            .using_info_timestamp(now - 60)
-            .core()
-            .using_forwarding_key(self.dir(1).hop_key().unwrap())
-            .add_hop(0, 1)
-            .using_forwarding_key(self.dir(2).hop_key().unwrap())
-            .add_hop(1, 0)
-            .build(now);
-        match path.data_plane_path {
-            DpPath::Standard(path) => path,
-            other => panic!("{other:?}"),
-        }
+    /// The path from 1-1 to 1-2.
+    pub fn path(&self) -> TestPath {
+        let keys = [1, 2].map(|number| self.dir(number).hop_key().unwrap());
+        fresh_path(&[(0, 1), (1, 0)], &keys)
     }
 
     /// A packet from 1-1 to 1-2 whose payload begins with `number`.
@@ -265,6 +248,15 @@ impl Drop for Net {
                 ended.unwrap().unwrap();
             }
         }
+    }
+}
+
+/// A path of one segment that was made a minute ago: the interfaces and the key of each hop.
+pub fn fresh_path(hops: &[(u16, u16)], keys: &[[u8; 16]]) -> TestPath {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let timestamp = now.as_secs() as u32 - 60;
+    TestPath {
+        segments: vec![Segment::new(true, timestamp, hops, keys)],
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use hawser_packet::ScionAddr;
+use hawser_address::ScionAddr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

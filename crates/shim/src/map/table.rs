@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use hawser_packet::ScionAddr;
+use hawser_address::ScionAddr;
 use ipnet::IpNet;
 
 use super::check::{Fault, Local, Problem, check};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use hawser_packet::ScionAddr;
+use hawser_address::ScionAddr;
 use hawser_topology::IsdAsn;
 use thiserror::Error;
 

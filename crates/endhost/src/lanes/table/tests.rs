@@ -1,9 +1,9 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
+use hawser_address::IsdAsn;
 use hawser_path::{Interface, Metadata};
 use proptest::prelude::*;
-use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::*;
 use crate::path::Path;

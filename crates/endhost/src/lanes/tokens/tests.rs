@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
-use hawser_packet::{Quote, ScionAddr, ScmpError};
+use hawser_address::ScionAddr;
+use hawser_packet::{Quote, ScmpError};
 use hawser_path::Interface;
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sciparse::identifier::isd_asn::IsdAsn;
+use hawser_address::IsdAsn;
 
 use crate::select::candidate::{Candidate, Cost};
 use crate::select::kind::{Pick, Picker, Rule, StrategyKind};

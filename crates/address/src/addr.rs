@@ -4,8 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
+
+use crate::IsdAsn;
 
 /// The address of a program in a SCION network: AS, IP address and UDP port.
 ///

@@ -1,14 +1,17 @@
 //! The MAC of a hop field.
 
+use std::fmt;
+
 use aes::Aes128;
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt, KeyInit};
-use hawser_packet::path::{HopField, InfoField};
+
+use super::{HopField, InfoField};
 
 /// An AS's hop-field key, expanded for use.
 ///
-/// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block. It costs one AES call,
-/// because the key schedule and the CMAC subkey are computed in advance.
+/// A hop field's MAC is the first six bytes of the AES-CMAC (RFC 4493) over exactly one block. It
+/// costs one AES call, because the key schedule and the CMAC subkey are computed in advance.
 #[derive(Clone)]
 pub struct HopKey {
     cipher: Aes128,
@@ -17,7 +20,7 @@ pub struct HopKey {
 }
 
 impl HopKey {
-    /// Prepares `key`.
+    /// Expands `key`.
     pub fn new(key: &[u8; 16]) -> Self {
         let cipher = Aes128::new(GenericArray::from_slice(key));
         let mut zero = GenericArray::from([0u8; 16]);
@@ -31,8 +34,8 @@ impl HopKey {
         }
     }
 
-    /// The MAC over `input`, the block that is computed from a hop field and its segment (SCION
-    /// dataplane specification, "Hop Field MAC computation").
+    /// The MAC over `input`, the block [`HopField::mac_input`] (SCION dataplane specification, "Hop
+    /// Field MAC computation").
     #[inline]
     pub fn mac(&self, input: &[u8; 16]) -> [u8; 6] {
         let masked = u128::from_ne_bytes(*input) ^ u128::from_ne_bytes(self.subkey);
@@ -63,36 +66,11 @@ impl HopKey {
 }
 
 /// Hides the key: it must not appear in logs.
-impl std::fmt::Debug for HopKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for HopKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HopKey(..)")
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn mac_equals_that_of_sciparse(
-            key: [u8; 16], segment_id: u16, timestamp: u32, exp_time: u8,
-            cons_ingress: u16, cons_egress: u16,
-        ) {
-            let info = InfoField { cons_dir: true, peer: false, segment_id, timestamp };
-            let hop = HopField { flags: 0, exp_time, cons_ingress, cons_egress, mac: [0; 6] };
-            prop_assert_eq!(
-                HopKey::new(&key).mac(&hop.mac_input(&info)),
-                calculate_hop_mac(segment_id, timestamp, exp_time, cons_ingress, cons_egress, &key)
-            );
-        }
-    }
-
-    #[test]
-    fn debug_output_hides_the_key() {
-        assert_eq!(format!("{:?}", HopKey::new(&[7; 16])), "HopKey(..)");
-    }
-}
+mod tests;

@@ -1,0 +1,23 @@
+//! SCION addresses: an [`IsdAsn`] names an AS, a [`ScionAddr`] a program on a host of one.
+//!
+//! Source of numbers and their text: scionproto's wiki, "ISD and AS numbering", and its package
+//! `addr`, whose parser and printer these equal.
+
+mod addr;
+mod asn;
+mod error;
+#[cfg(test)]
+mod fuzz;
+mod isd;
+mod isd_asn;
+
+pub use self::addr::{AddrError, ScionAddr};
+pub use self::asn::Asn;
+pub use self::error::IdentifierError;
+pub use self::isd::Isd;
+pub use self::isd_asn::IsdAsn;
+
+/// Whether `text` consists of digits of `radix`; `from_str_radix` alone would accept a sign.
+fn is_digits(text: &str, radix: u32) -> bool {
+    text.chars().all(|digit| digit.is_digit(radix))
+}
