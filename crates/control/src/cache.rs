@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use hawser_proto::control_plane::PathSegment;
 use hawser_segment::{Segment, SegmentError, Segments};
-use scion_protobuf::proto::control_plane::v1::PathSegment;
 
 use crate::pki::{Pki, PkiError};
 use crate::segment::Plain;

@@ -2,32 +2,28 @@
 //! (`proto.control_plane.v1.SegmentLookupService`), and the TRCs and certificates to verify
 //! segments with (`proto.control_plane.v1.TrustMaterialService`).
 
-use connectrpc::{ConnectError, Router};
+use hawser_proto::control_plane::{
+    CHAINS, Chain, ChainsRequest, ChainsResponse, SEGMENTS, SegmentType, Segments, SegmentsRequest,
+    SegmentsResponse, TRC, TRCRequest, TRCResponse,
+};
+use hawser_proto::well_known::Timestamp;
+use hawser_rpc::{Code, RpcError};
 use hawser_topology::IsdAsn;
 use hawser_trust::Validity;
-use scion_protobuf::buffa_types::Timestamp;
-use scion_protobuf::proto::control_plane::v1::{
-    Chain, ChainsRequest, ChainsResponse, SEGMENT_LOOKUP_SERVICE_SERVICE_NAME, SegmentType,
-    SegmentsRequest, SegmentsResponse, TRCRequest, TRCResponse,
-    TRUST_MATERIAL_SERVICE_SERVICE_NAME, segments_response,
-};
 
 use crate::error::LookupError;
 use crate::plane::Plane;
-use crate::shared::{Service, Shared, now};
+use crate::shared::{Methods, now};
 
 /// Adds the methods of both services.
-pub(crate) fn add(router: Router, shared: &Shared) -> Router {
-    let router = Service::new(router, SEGMENT_LOOKUP_SERVICE_SERVICE_NAME, shared)
-        .method("Segments", segments)
-        .router;
-    Service::new(router, TRUST_MATERIAL_SERVICE_SERVICE_NAME, shared)
-        .method("Chains", chains)
-        .method("TRC", trc)
-        .router
+pub(crate) fn add(methods: Methods) -> Methods {
+    methods
+        .with(SEGMENTS, segments)
+        .with(CHAINS, chains)
+        .with(TRC, trc)
 }
 
-fn segments(plane: &mut Plane, request: SegmentsRequest) -> Result<SegmentsResponse, ConnectError> {
+fn segments(plane: &mut Plane, request: SegmentsRequest) -> Result<SegmentsResponse, RpcError> {
     let (src, dst) = (request.src_isd_as.into(), request.dst_isd_as.into());
     let found = plane.lookup(src, dst, now())?;
     let lists = [
@@ -41,18 +37,15 @@ fn segments(plane: &mut Plane, request: SegmentsRequest) -> Result<SegmentsRespo
         .map(|(kind, list)| {
             let messages = list.iter().map(|segment| plane.message(segment));
             let segments = messages.collect::<Result<_, _>>()?;
-            Ok((kind as i32, segments_response::Segments { segments }))
+            Ok((kind.into(), Segments { segments }))
         })
         .collect::<Result<_, LookupError>>()?;
-    Ok(SegmentsResponse {
-        segments,
-        ..SegmentsResponse::default()
-    })
+    Ok(SegmentsResponse { segments })
 }
 
 /// The certificate chain of one AS. A request for several ASes is refused, as by scionproto: its
 /// answer would take reading the keys of all of them.
-fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, ConnectError> {
+fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, RpcError> {
     let wanted = IsdAsn::from_u64(request.isd_as);
     if wanted.is_wildcard() {
         return Err(LookupError::Wildcard(wanted).into());
@@ -62,7 +55,7 @@ fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, C
         return Ok(ChainsResponse::default());
     }
     let chain = pki.chain(wanted);
-    let chain = chain.map_err(|e| ConnectError::internal(e.to_string()))?;
+    let chain = chain.map_err(|e| RpcError::new(Code::Internal, e.to_string()))?;
     let fitting = chain.filter(|c| fits(&request, c.r#as().subject_key_id(), c.validity()));
     let chains = fitting.map(|chain| Chain {
         as_cert: chain.r#as().to_der().to_vec(),
@@ -77,8 +70,8 @@ fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, C
 /// scionproto).
 fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
     let seconds = |time: &Timestamp| u64::try_from(time.seconds).unwrap_or(0);
-    let until = request.at_least_valid_until.as_option().map(seconds);
-    let since = request.at_least_valid_since.as_option().map(seconds);
+    let until = request.at_least_valid_until.as_ref().map(seconds);
+    let since = request.at_least_valid_since.as_ref().map(seconds);
     let key = &request.subject_key_id;
     (key.is_empty() || key == key_id)
         && until.is_none_or(|until| until <= validity.not_after)
@@ -87,17 +80,18 @@ fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
             .is_none_or(|since| since >= validity.not_before)
 }
 
-fn trc(plane: &mut Plane, request: TRCRequest) -> Result<TRCResponse, ConnectError> {
+fn trc(plane: &mut Plane, request: TRCRequest) -> Result<TRCResponse, RpcError> {
     let trc = plane.pki.as_ref().ok_or_else(no_pki)?.trc(&request);
     let trc = trc.ok_or_else(|| {
         let TRCRequest { isd, base, serial } = request;
-        ConnectError::not_found(format!("there is no TRC ISD{isd}-B{base}-S{serial} here"))
+        let message = format!("there is no TRC ISD{isd}-B{base}-S{serial} here");
+        RpcError::new(Code::NotFound, message)
     })?;
     Ok(TRCResponse { trc })
 }
 
-fn no_pki() -> ConnectError {
-    ConnectError::unavailable("this network has no certificates")
+fn no_pki() -> RpcError {
+    RpcError::new(Code::Unavailable, "this network has no certificates")
 }
 
 #[cfg(test)]

@@ -1,58 +1,44 @@
 //! The daemon API (`proto.daemon.v1.DaemonService`), with the same answers as scionproto's daemon.
 
-use connectrpc::{ConnectError, Router};
-use hawser_topology::IsdAsn;
-use scion_protobuf::buffa_types::Empty;
-use scion_protobuf::proto::daemon::v1::{
-    ASRequest, ASResponse, DAEMON_SERVICE_SERVICE_NAME, DRKeyASHostRequest, DRKeyASHostResponse,
-    DRKeyHostASRequest, DRKeyHostASResponse, DRKeyHostHostRequest, DRKeyHostHostResponse,
-    InterfacesRequest, InterfacesResponse, ListService, NotifyInterfaceDownRequest,
-    NotifyInterfaceDownResponse, PathsRequest, PortRangeResponse, Service as ServiceMessage,
-    ServicesRequest, ServicesResponse,
+use hawser_proto::daemon::{
+    AS, ASRequest, ASResponse, DRKEYS, INTERFACES, InterfacesResponse, ListService,
+    NOTIFY_INTERFACE_DOWN, NotifyInterfaceDownRequest, PATHS, PORT_RANGE, PathsRequest,
+    PortRangeResponse, SERVICES, Service, ServicesResponse,
 };
+use hawser_proto::well_known::Empty;
+use hawser_rpc::{Code, RpcError};
+use hawser_topology::IsdAsn;
 
 use crate::plane::{Answer, Plane};
-use crate::shared::{Service, Shared, now};
+use crate::shared::{Methods, now};
 use crate::wire;
 
 /// Adds the methods of the API.
-pub(crate) fn add(router: Router, shared: &Shared) -> Router {
-    Service::new(router, DAEMON_SERVICE_SERVICE_NAME, shared)
-        .method("Paths", paths)
-        .method("AS", r#as)
-        .method("Interfaces", interfaces)
-        .method("Services", services)
-        .method("NotifyInterfaceDown", notify_interface_down)
-        .method("PortRange", port_range)
-        .method(
-            "DRKeyASHost",
-            drkey::<DRKeyASHostRequest, DRKeyASHostResponse>,
-        )
-        .method(
-            "DRKeyHostAS",
-            drkey::<DRKeyHostASRequest, DRKeyHostASResponse>,
-        )
-        .method(
-            "DRKeyHostHost",
-            drkey::<DRKeyHostHostRequest, DRKeyHostHostResponse>,
-        )
-        .router
+pub(crate) fn add(methods: Methods) -> Methods {
+    let methods = methods
+        .with(PATHS, paths)
+        .with(AS, r#as)
+        .with(INTERFACES, interfaces)
+        .with(SERVICES, services)
+        .with(NOTIFY_INTERFACE_DOWN, notify_interface_down)
+        .with(PORT_RANGE, port_range);
+    let drkeys = DRKEYS.into_iter();
+    drkeys.fold(methods, |methods, method| methods.with(method, drkey))
 }
 
 /// Answers a request for paths. `refresh` has no effect: answers always use the current states of
 /// the links.
-fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, ConnectError> {
+fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, RpcError> {
     if request.hidden {
-        return Err(ConnectError::unimplemented(
-            "this network has no hidden paths: leave out `hidden`",
-        ));
+        let message = "this network has no hidden paths: leave out `hidden`";
+        return Err(RpcError::new(Code::Unimplemented, message));
     }
     let src = request.source_isd_as.into();
     let dst = request.destination_isd_as.into();
     Ok(plane.paths(src, dst, now())?)
 }
 
-fn r#as(plane: &mut Plane, request: ASRequest) -> Result<ASResponse, ConnectError> {
+fn r#as(plane: &mut Plane, request: ASRequest) -> Result<ASResponse, RpcError> {
     let isd_as = match IsdAsn::from_u64(request.isd_as) {
         IsdAsn::WILDCARD => plane.isd_as(),
         isd_as => isd_as,
@@ -65,7 +51,7 @@ fn r#as(plane: &mut Plane, request: ASRequest) -> Result<ASResponse, ConnectErro
     })
 }
 
-fn interfaces(plane: &mut Plane, _: InterfacesRequest) -> Result<InterfacesResponse, ConnectError> {
+fn interfaces(plane: &mut Plane, _: Empty) -> Result<InterfacesResponse, RpcError> {
     let routers = plane.topology.border_routers.values();
     let interfaces = routers.flat_map(|router| {
         let ids = router.interfaces.keys();
@@ -76,9 +62,9 @@ fn interfaces(plane: &mut Plane, _: InterfacesRequest) -> Result<InterfacesRespo
     })
 }
 
-fn services(plane: &mut Plane, _: ServicesRequest) -> Result<ServicesResponse, ConnectError> {
+fn services(plane: &mut Plane, _: Empty) -> Result<ServicesResponse, RpcError> {
     let control = plane.topology.control_service.values();
-    let services = control.map(|address| ServiceMessage {
+    let services = control.map(|address| Service {
         uri: address.to_string(),
     });
     let list = ListService {
@@ -95,14 +81,14 @@ fn services(plane: &mut Plane, _: ServicesRequest) -> Result<ServicesResponse, C
 fn notify_interface_down(
     plane: &mut Plane,
     request: NotifyInterfaceDownRequest,
-) -> Result<NotifyInterfaceDownResponse, ConnectError> {
+) -> Result<Empty, RpcError> {
     let isd_as = IsdAsn::from_u64(request.isd_as);
     tracing::debug!("a host reports {isd_as}#{} down", request.id);
     plane.revoke(isd_as, request.id, now());
-    Ok(NotifyInterfaceDownResponse::default())
+    Ok(Empty {})
 }
 
-fn port_range(plane: &mut Plane, _: Empty) -> Result<PortRangeResponse, ConnectError> {
+fn port_range(plane: &mut Plane, _: Empty) -> Result<PortRangeResponse, RpcError> {
     let (first, last) = plane.topology.dispatched_ports;
     Ok(PortRangeResponse {
         dispatched_port_start: first.into(),
@@ -110,6 +96,7 @@ fn port_range(plane: &mut Plane, _: Empty) -> Result<PortRangeResponse, ConnectE
     })
 }
 
-fn drkey<Q, A>(_: &mut Plane, _: Q) -> Result<A, ConnectError> {
-    Err(ConnectError::unimplemented("this network has no DRKeys"))
+fn drkey(_: &mut Plane, _: Empty) -> Result<Empty, RpcError> {
+    let message = "this network has no DRKeys";
+    Err(RpcError::new(Code::Unimplemented, message))
 }

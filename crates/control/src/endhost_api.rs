@@ -4,18 +4,18 @@
 
 use std::ops::Range;
 
-use connectrpc::{ConnectError, Router};
-use endhost_api_protobuf::proto::scion::endhost::v1::{
-    ListSegmentsRequest, ListSegmentsResponse, ListUnderlaysRequest, ListUnderlaysResponse,
-    Router as BorderRouter, UdpUnderlay,
+use hawser_proto::control_plane::PathSegment;
+use hawser_proto::endhost::{
+    LIST_SEGMENTS, LIST_UNDERLAYS, ListSegmentsRequest, ListSegmentsResponse, ListUnderlaysRequest,
+    ListUnderlaysResponse, Router, UdpUnderlay,
 };
+use hawser_rpc::{Code, RpcError};
 use hawser_topology::IsdAsn;
-use scion_protobuf::proto::control_plane::v1::PathSegment;
 
 use crate::beacons::CachedSegments;
 use crate::error::LookupError;
 use crate::plane::Plane;
-use crate::shared::{Service, Shared, now};
+use crate::shared::{Methods, now};
 
 /// Default number of segments per page (`segments_service.proto`).
 const PAGE: usize = 64;
@@ -24,17 +24,14 @@ const PAGE: usize = 64;
 const MAX_PAGE: usize = 256;
 
 /// Adds the methods of both services of the API.
-pub(crate) fn add(router: Router, shared: &Shared) -> Router {
-    let router = Service::new(router, "scion.endhost.v1.UnderlayService", shared)
-        .method("ListUnderlays", |plane, request| {
-            Ok(list_underlays(plane, &request))
+pub(crate) fn add(methods: Methods) -> Methods {
+    methods
+        .with(LIST_UNDERLAYS, |plane, request| {
+            Ok::<_, RpcError>(list_underlays(plane, &request))
         })
-        .router;
-    Service::new(router, "scion.endhost.v1.SegmentsService", shared)
-        .method("ListSegments", |plane, request| {
+        .with(LIST_SEGMENTS, |plane, request| {
             Ok(list_segments(plane, &request, now())?)
         })
-        .router
 }
 
 /// The routers of the AS. Empty for another AS.
@@ -44,7 +41,7 @@ fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlay
     let routers = plane.topology.border_routers.values();
     let routers = routers
         .filter(|_| requested.matches(local))
-        .map(|router| BorderRouter {
+        .map(|router| Router {
             isd_as: local.to_u64(),
             address: router.internal_addr.to_string(),
             interfaces: router.interfaces.keys().map(|&id| id.into()).collect(),
@@ -52,10 +49,7 @@ fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlay
     ListUnderlaysResponse {
         udp: Some(UdpUnderlay {
             routers: routers.collect(),
-        })
-        .into(),
-        // The other fields concern SNAPs, which do not exist here.
-        ..ListUnderlaysResponse::default()
+        }),
     }
 }
 
@@ -72,11 +66,11 @@ enum PageError {
     Token(String),
 }
 
-impl From<PageError> for ConnectError {
+impl From<PageError> for RpcError {
     fn from(error: PageError) -> Self {
         match error {
             PageError::Lookup(error) => error.into(),
-            error => Self::invalid_argument(error.to_string()),
+            error => Self::new(Code::InvalidArgument, error.to_string()),
         }
     }
 }

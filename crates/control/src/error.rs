@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use connectrpc::ConnectError;
 use hawser_kernel::bind::Refused;
+use hawser_rpc::{Code, RpcError};
 use hawser_topology::{FileError, IsdAsn};
 
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
@@ -88,17 +88,15 @@ pub(crate) enum LookupError {
     Panicked(String),
 }
 
-impl From<LookupError> for ConnectError {
+impl From<LookupError> for RpcError {
     fn from(error: LookupError) -> Self {
-        let message = error.to_string();
-        match error {
-            LookupError::Unknown(_) => Self::not_found(message),
+        let code = match error {
+            LookupError::Unknown(_) => Code::NotFound,
             LookupError::Unsigned(_) | LookupError::NoNetwork(_) | LookupError::Panicked(_) => {
-                Self::internal(message)
+                Code::Internal
             }
-            LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
-                Self::invalid_argument(message)
-            }
-        }
+            LookupError::Wildcard(_) | LookupError::Foreign { .. } => Code::InvalidArgument,
+        };
+        Self::new(code, error.to_string())
     }
 }

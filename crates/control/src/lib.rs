@@ -43,7 +43,6 @@
 mod beacons;
 mod bootstrap;
 mod cache;
-mod connections;
 mod control_service;
 mod daemon;
 mod discovery;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hawser_proto::control_plane::{PathSegment, TRCRequest};
 use hawser_topology::{AsDir, IsdAsn, as_folder};
 use hawser_trust::{Chain, LoadError, SignError, Signer, Store, TrcId};
-use scion_protobuf::proto::control_plane::v1::{PathSegment, TRCRequest};
 
 use crate::segment::Plain;
 

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use connectrpc::PreEncoded;
 use hawser_path::Interface;
+use hawser_proto::control_plane::PathSegment;
+use hawser_proto::daemon::PathsResponse;
+use hawser_rpc::Encoded;
 use hawser_segment::{Combined, combine};
 use hawser_topology::{AsTopology, IsdAsn, Shape};
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::PathSegment;
-use scion_protobuf::proto::daemon::v1::PathsResponse;
 
 use crate::beacons::{Beacons, MAX_PATHS};
 use crate::cache::{CachedSegment, Found};
@@ -49,7 +48,7 @@ pub(crate) struct Plane {
 }
 
 /// The answer to a request for paths.
-pub(crate) type Answer = PreEncoded<PathsResponse>;
+pub(crate) type Answer = Encoded<PathsResponse>;
 
 /// An end of a segment lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +107,7 @@ impl Plane {
         self.renew(now);
         if ends == Ends::As(self.local) {
             let mtu = self.beacons.graph.network.ases[self.local].mtu;
-            return Ok(Answer::from_message(&wire::local_path(mtu, now)));
+            return Ok(wire::local_path(mtu, now).into());
         }
         let known = self.revoked.len();
         // An expiry more than `DOWN_FOR` ahead means that the clock was set back.
@@ -124,12 +123,12 @@ impl Plane {
         for dst in self.ases(&ends) {
             paths.extend(self.combined(dst));
         }
-        let bytes = wire::paths(&self.topology, &paths).encode_to_bytes();
-        if self.kept + bytes.len() > MAX_KEPT {
+        let answer = Answer::from(wire::paths(&self.topology, &paths));
+        let length = answer.bytes().len();
+        if self.kept + length > MAX_KEPT {
             self.forget_answers();
         }
-        self.kept += bytes.len();
-        let answer = Answer::from_bytes_unchecked(bytes);
+        self.kept += length;
         self.answers.insert(dst, answer.clone());
         Ok(answer)
     }

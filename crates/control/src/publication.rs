@@ -15,10 +15,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hawser_path::Discovery;
+use hawser_proto::Message;
+use hawser_proto::control_plane::PathSegment;
 use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder};
 use hawser_trust::{Chain, Store};
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::PathSegment;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::beacons::{Beacons, CachedSegments};
@@ -240,7 +240,7 @@ fn all(beacons: &mut Beacons) -> Vec<(SegmentKind, CachedSegments)> {
 }
 
 fn verified(store: &Store, message: &[u8], now: u64) -> Result<CachedSegment, String> {
-    let message = PathSegment::decode_from_slice(message).map_err(|e| e.to_string())?;
+    let message = PathSegment::decode(message).map_err(|e| e.to_string())?;
     let checked = store.verify_segment(&message, now);
     checked.map_err(|error| error.to_string())?;
     CachedSegment::signed(message).map_err(|error| error.to_string())

@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use hawser_packet::path::{HopField, HopKey, InfoField};
 use hawser_path::Discovery;
-use hawser_topology::IsdAsn;
-use scion_protobuf::buffa::{EnumValue, Message, MessageField};
-use scion_protobuf::proto::control_plane::v1::{
+use hawser_proto::Message;
+use hawser_proto::control_plane::{
     ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField as HopFieldMessage, LatencyInfo,
     LinkType, PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation,
     StaticInfoExtension,
 };
-use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::crypto::{Header, HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::well_known::Timestamp;
+use hawser_topology::IsdAsn;
 
 use crate::discovery;
 use crate::graph::{Along, Graph, Step};
 use crate::routes::Route;
-use crate::wire::{kbit, timestamp};
+use crate::wire::kbit;
 
 /// Shortest lifetime of segments: half of it must remain for a path to be usable.
 pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
@@ -131,26 +132,24 @@ impl Plain {
                 peer_isd_as: graph.isd_as(peer.to).to_u64(),
                 peer_interface: graph.end(peer.link, peer.to).id.into(),
                 peer_mtu: graph.network.links[peer.link].mtu.into(),
-                hop_field: hop_message(&hop(&info, Some(peer.link))),
+                hop_field: Some(hop_message(&hop(&info, Some(peer.link)))),
             };
             let next = route.ases.get(at + 1);
             let body = ASEntrySignedBody {
                 isd_as: graph.isd_as(r#as).to_u64(),
                 next_isd_as: next.map_or(0, |&next| graph.isd_as(next).to_u64()),
-                hop_entry: MessageField::some(HopEntry {
-                    hop_field: hop_message(&main),
+                hop_entry: Some(HopEntry {
+                    hop_field: Some(hop_message(&main)),
                     ingress_mtu: before.map_or(0, |link| graph.network.links[link].mtu.into()),
                 }),
                 peer_entries: peers.iter().map(peer_entry).collect(),
                 mtu: graph.network.ases[r#as].mtu.into(),
-                ..ASEntrySignedBody::default()
+                extensions: Some(PathSegmentExtensions {
+                    static_info: Some(static_info(graph, r#as, egress, &peers)),
+                    discovery: discovery::extension(&sources[r#as].services),
+                }),
             };
-            let extensions = PathSegmentExtensions {
-                static_info: MessageField::some(static_info(graph, r#as, egress, &peers)),
-                ..PathSegmentExtensions::default()
-            };
-            let body = discovery::encode(&body, &extensions, &sources[r#as].services);
-            (graph.isd_as(r#as), body)
+            (graph.isd_as(r#as), body.encode_to_vec())
         };
         let entries = route.ases.iter().enumerate().map(entry).collect();
         let info = SegmentInformation {
@@ -167,7 +166,7 @@ impl Plain {
     /// The segment message with empty signatures.
     pub fn unsigned(&self) -> PathSegment {
         let header = Header {
-            timestamp: timestamp(self.made),
+            timestamp: Some(Timestamp::from_unix_secs(self.made)),
             ..Header::default()
         };
         let header = header.encode_to_vec();
@@ -177,7 +176,7 @@ impl Plain {
                 body: body.clone(),
             };
             ASEntry {
-                signed: MessageField::some(SignedMessage {
+                signed: Some(SignedMessage {
                     header_and_body: parts.encode_to_vec(),
                     signature: Vec::new(),
                 }),
@@ -191,13 +190,13 @@ impl Plain {
     }
 }
 
-fn hop_message(field: &HopField) -> MessageField<HopFieldMessage> {
-    MessageField::some(HopFieldMessage {
+fn hop_message(field: &HopField) -> HopFieldMessage {
+    HopFieldMessage {
         ingress: field.cons_ingress.into(),
         egress: field.cons_egress.into(),
         exp_time: field.exp_time.into(),
         mac: field.mac.to_vec(),
-    })
+    }
 }
 
 /// The static information that an AS announces in a segment, about the link by which the beacon
@@ -222,8 +221,7 @@ fn static_info(
         if shape.rate.is_some() {
             bandwidth.inter.insert(id, kbit(shape));
         }
-        info.link_type
-            .insert(id, EnumValue::Known(LinkType::Direct));
+        info.link_type.insert(id, LinkType::Direct.into());
     }
     // Hops through the AS, between the egress and any other interface.
     if let Some(egress) = egress {
@@ -235,8 +233,8 @@ fn static_info(
             info.internal_hops.insert(other.id.into(), hops);
         }
     }
-    info.latency = MessageField::some(latency);
-    info.bandwidth = MessageField::some(bandwidth);
+    info.latency = Some(latency);
+    info.bandwidth = Some(bandwidth);
     info
 }
 

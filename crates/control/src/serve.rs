@@ -5,20 +5,19 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-use connectrpc::Router;
 use hawser_http::Listener;
 use hawser_kernel::rpc::{self, Lines, SocketFile};
+use hawser_rpc::serve;
 use hawser_topology::{AsDir, IsdAsn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::connections::serve;
 use crate::error::{ControlError, LookupError};
 use crate::live::{Reply, Request, Status};
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
-use crate::shared::Shared;
+use crate::shared::{Methods, Shared};
 use crate::{bootstrap, control_service, daemon, endhost_api, source};
 
 /// Time for open requests to complete when the service stops.
@@ -186,12 +185,11 @@ impl Control {
         let shared = self.shared;
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
-        let router = daemon::add(Router::new(), &shared);
-        servers.spawn(serve(self.daemon, router, stopped.clone()));
+        let methods = daemon::add(Methods::new(&shared));
+        servers.spawn(serve(self.daemon, methods.router, stopped.clone()));
         for service in self.services {
-            let router = control_service::add(Router::new(), &shared);
-            let router = endhost_api::add(router, &shared);
-            servers.spawn(serve(service, router, stopped.clone()));
+            let methods = endhost_api::add(control_service::add(Methods::new(&shared)));
+            servers.spawn(serve(service, methods.router, stopped.clone()));
         }
         let bootstrap = bootstrap::router(self.dir);
         for listener in self.bootstrap {

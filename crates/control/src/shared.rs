@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use connectrpc::{
-    ConnectError, Encodable, JsonDeserialize, JsonSerialize, Response, Router, handler_fn,
-};
 use hawser_file::Stamp;
+use hawser_proto::{Message, Method};
+use hawser_rpc::{Encoded, Router, RpcError};
 use hawser_topology::{AsDir, IsdAsn, Shape};
-use scion_protobuf::buffa::Message;
 use tokio::sync::Mutex;
 
 use crate::error::{ControlError, LookupError};
@@ -189,40 +187,37 @@ impl Shared {
     }
 }
 
-/// A gRPC service, for adding its methods to a router.
-pub(crate) struct Service<'a> {
+/// Methods of services that answer from the shared state.
+pub(crate) struct Methods {
     pub router: Router,
-    name: &'static str,
-    shared: &'a Shared,
+    shared: Shared,
 }
 
-impl<'a> Service<'a> {
-    /// A service without methods.
-    pub fn new(router: Router, name: &'static str, shared: &'a Shared) -> Self {
+impl Methods {
+    /// No methods.
+    pub fn new(shared: &Shared) -> Self {
         Self {
-            router,
-            name,
-            shared,
+            router: Router::new(),
+            shared: shared.clone(),
         }
     }
 
-    /// Adds a method whose responses `answer` returns.
-    pub fn method<Q, A, B>(
+    /// Adds a method whose requests `answer` answers.
+    pub fn with<Q, A, B>(
         mut self,
-        name: &str,
-        answer: fn(&mut Plane, Q) -> Result<B, ConnectError>,
+        method: Method<Q, A>,
+        answer: fn(&mut Plane, Q) -> Result<B, RpcError>,
     ) -> Self
     where
-        Q: Message + JsonDeserialize + Send + 'static,
-        A: Message + JsonSerialize + Send + 'static,
-        B: Encodable<A> + Send + 'static,
+        Q: Message + Default + 'static,
+        A: Message + 'static,
+        B: Into<Encoded<A>> + Send + 'static,
     {
         let shared = self.shared.clone();
-        let handler = handler_fn(move |_, request| {
+        self.router = self.router.with_method(method, move |request| {
             let shared = shared.clone();
-            async move { Response::ok(shared.with(move |plane| answer(plane, request)).await?) }
+            async move { shared.with(move |plane| answer(plane, request)).await }
         });
-        self.router = self.router.route(self.name, name, handler);
         self
     }
 }

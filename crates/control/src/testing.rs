@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use hawser_rpc::Client;
 use hawser_topology::{
     As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkAddresses,
     LinkKind, LinkTo, Network, Shape, Side, Underlay, as_folder,
@@ -165,6 +166,11 @@ impl Lab {
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         Control::bind_at(&self.dir(ia(isd_as)), None, any, vec![any]).await
     }
+}
+
+/// A client of a service on this host.
+pub(crate) fn client(address: SocketAddr) -> Client {
+    Client::new(&address.to_string(), Duration::from_secs(10)).unwrap()
 }
 
 /// `topology.json` of an AS: a border router for each letter.

@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 
 use hawser_path::{Discovery, Geo, LinkType};
-use hawser_segment::Combined;
-use hawser_topology::{AsTopology, Shape};
-use scion_protobuf::buffa::{EnumValue, MessageField};
-use scion_protobuf::buffa_types::{Duration, Timestamp};
-use scion_protobuf::proto::daemon::v1::{
+use hawser_proto::daemon::{
     DiscoveryInformation, GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path,
     PathInterface, PathsResponse, Underlay,
 };
+use hawser_proto::well_known::{Duration, Timestamp};
+use hawser_segment::Combined;
+use hawser_topology::{AsTopology, Shape};
 
 /// Lifetime of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;
@@ -20,7 +19,7 @@ pub(crate) fn local_path(mtu: u16, now: u64) -> PathsResponse {
     PathsResponse {
         paths: vec![Path {
             mtu: mtu.into(),
-            expiration: timestamp(now + LOCAL_LIFETIME),
+            expiration: Some(Timestamp::from_unix_secs(now + LOCAL_LIFETIME)),
             ..Path::default()
         }],
     }
@@ -47,7 +46,7 @@ fn message(topology: &AsTopology, path: &Combined) -> Path {
             })
             .collect(),
         mtu: metadata.mtu.into(),
-        expiration: timestamp(metadata.expiry),
+        expiration: Some(Timestamp::from_unix_secs(metadata.expiry)),
         latency: metadata.latency.iter().map(latency).collect(),
         bandwidth: metadata
             .bandwidth
@@ -63,13 +62,16 @@ fn message(topology: &AsTopology, path: &Combined) -> Path {
             .iter()
             .map(|(isd_as, services)| (isd_as.to_u64(), discovery(services)))
             .collect(),
-        ..Path::default()
     }
 }
 
 /// As in scionproto, -1 ns if no latency is announced.
 fn latency(latency: &Option<std::time::Duration>) -> Duration {
-    latency.map_or_else(|| Duration::from_secs_nanos(0, -1), Duration::from)
+    const UNKNOWN: Duration = Duration {
+        seconds: 0,
+        nanos: -1,
+    };
+    latency.map_or(UNKNOWN, Duration::from)
 }
 
 /// As in scionproto, all zeros if no place is announced.
@@ -90,13 +92,14 @@ fn discovery(services: &Discovery) -> DiscoveryInformation {
     }
 }
 
-fn link_type(kind: &LinkType) -> EnumValue<LinkTypeMessage> {
-    EnumValue::Known(match kind {
+fn link_type(kind: &LinkType) -> i32 {
+    let kind = match kind {
         LinkType::Direct => LinkTypeMessage::Direct,
         LinkType::MultiHop => LinkTypeMessage::MultiHop,
         LinkType::OpenNet => LinkTypeMessage::OpenNet,
         _ => LinkTypeMessage::Unspecified,
-    })
+    };
+    kind.into()
 }
 
 /// The rate limit of a link in kbit/s; 0 without a limit.
@@ -105,24 +108,18 @@ pub(crate) fn kbit(shape: &Shape) -> u64 {
 }
 
 /// The internal address of the router with interface `id` of the local AS.
-fn next_hop(topology: &AsTopology, id: u16) -> MessageField<Interface> {
+fn next_hop(topology: &AsTopology, id: u16) -> Option<Interface> {
     topology
         .border_routers
         .values()
         .find(|router| router.interfaces.contains_key(&id))
         .map(|router| interface(router.internal_addr))
-        .into()
 }
 
 pub(crate) fn interface(address: SocketAddr) -> Interface {
     Interface {
-        address: MessageField::some(Underlay {
+        address: Some(Underlay {
             address: address.to_string(),
         }),
     }
-}
-
-pub(crate) fn timestamp(seconds: u64) -> MessageField<Timestamp> {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    MessageField::some(Timestamp::from_unix_secs(seconds))
 }

@@ -6,12 +6,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-use connectrpc::client::{HttpClient, UnaryResponse};
 use hawser_address::IsdAsn;
-use scion_protobuf::buffa_types::google::protobuf::Empty;
-use scion_protobuf::proto::daemon::v1::{
-    ASRequest, DaemonServiceClient, InterfacesRequest, PathsRequest,
-};
+use hawser_proto::daemon::{AS, ASRequest, INTERFACES, PATHS, PORT_RANGE, PathsRequest};
+use hawser_proto::well_known::Empty;
 use tokio::sync::OnceCell;
 
 use crate::local_as::LocalAs;
@@ -25,7 +22,7 @@ pub(crate) const ENVIRONMENT: [&str; 2] = ["SCION_DAEMON", "SCION_DAEMON_ADDRESS
 /// A client of the daemon. It connects with the first call, and again after the daemon was
 /// restarted.
 pub struct Daemon {
-    pub(crate) caller: Caller<DaemonServiceClient<HttpClient>>,
+    pub(crate) caller: Caller,
     local: OnceCell<LocalAs>,
 }
 
@@ -45,7 +42,7 @@ impl Daemon {
             return Err(bad());
         }
         let service = Service::Daemon(address.into());
-        let caller = Caller::new(service, DaemonServiceClient::new).ok_or_else(bad)?;
+        let caller = Caller::new(service).ok_or_else(bad)?;
         Ok(Self {
             caller,
             local: OnceCell::new(),
@@ -57,12 +54,8 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn local_as(&self) -> Result<LocalAs, SourceError> {
-        let ask = || async {
-            let client = self.caller.client();
-            let call = client.r#as(ASRequest::default());
-            let read = |answer: UnaryResponse<_>| convert::local_as(answer.into_owned());
-            self.caller.required("AS", call, read).await
-        };
+        let request = ASRequest::default();
+        let ask = || self.caller.required(AS, &request, convert::local_as);
         self.local.get_or_try_init(ask).await.copied()
     }
 
@@ -71,10 +64,8 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn interfaces(&self) -> Result<BTreeMap<u16, SocketAddr>, SourceError> {
-        let client = self.caller.client();
-        let call = client.interfaces(InterfacesRequest::default());
-        let read = |answer: UnaryResponse<_>| convert::interfaces(answer.into_owned());
-        self.caller.required("Interfaces", call, read).await
+        let read = convert::interfaces;
+        self.caller.required(INTERFACES, &Empty {}, read).await
     }
 
     /// The UDP ports routers of this AS deliver to directly.
@@ -82,10 +73,8 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn port_range(&self) -> Result<RangeInclusive<u16>, SourceError> {
-        let client = self.caller.client();
-        let call = client.port_range(Empty::default());
-        let read = |answer: UnaryResponse<_>| convert::port_range(answer.into_owned());
-        self.caller.required("PortRange", call, read).await
+        let read = convert::port_range;
+        self.caller.required(PORT_RANGE, &Empty {}, read).await
     }
 
     /// The paths to `dst`, in the daemon's order; `refresh` makes the daemon look for new ones. An
@@ -95,7 +84,6 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn paths(&self, dst: IsdAsn, refresh: bool) -> Result<Vec<Path>, SourceError> {
-        const QUESTION: &str = "Paths";
         let src = self.local_as().await?.isd_as;
         let request = PathsRequest {
             source_isd_as: src.to_u64(),
@@ -103,19 +91,14 @@ impl Daemon {
             refresh,
             ..PathsRequest::default()
         };
-        let client = self.caller.client();
         // Some daemons answer "not found", others an empty list.
-        let answer = self
-            .caller
-            .optional(QUESTION, client.paths(request))
-            .await?;
-        let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
-        let offered = answer.paths.into_iter();
+        let answer = self.caller.optional(PATHS, &request).await?;
+        let offered = answer.unwrap_or_default().paths.into_iter();
         let offered = offered.map(|path| convert::path(src, dst, path));
         valid(
             offered,
             &format!("the daemon offers invalid paths to {dst}"),
         )
-        .map_err(|error| self.caller.invalid(QUESTION, error))
+        .map_err(|error| self.caller.invalid(PATHS.name(), error))
     }
 }

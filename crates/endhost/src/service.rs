@@ -1,11 +1,11 @@
 //! Clients of the gRPC services of the daemon and the control service.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use connectrpc::client::{ClientConfig, HttpClient};
-use connectrpc::{ConnectError, ErrorCode, Protocol};
+use hawser_proto::{Message, Method};
+use hawser_rpc::{Client, Code, InvalidAddress, RpcError};
 use thiserror::Error;
 use tokio::net::lookup_host;
 
@@ -106,32 +106,22 @@ pub enum SourceError {
     },
 }
 
-/// A gRPC client (`C`) of a service. It connects with the first call, and again after the service
-/// was restarted.
-pub(crate) struct Caller<C> {
+/// A gRPC client of a service. It connects with the first call, and again after the service was
+/// restarted.
+pub(crate) struct Caller {
     pub(crate) service: Service,
-    make: fn(HttpClient, ClientConfig) -> C,
-    config: ClientConfig,
-    client: Mutex<C>,
+    client: Mutex<Arc<Client>>,
 }
 
-impl<C: Clone> Caller<C> {
-    /// A client of `service`; `None` when its address is invalid.
-    pub(crate) fn new(service: Service, make: fn(HttpClient, ClientConfig) -> C) -> Option<Self> {
-        let uri = format!("http://{}/", service.address()).parse().ok()?;
-        let config = ClientConfig::new(uri).with_protocol(Protocol::Grpc);
-        let client = Mutex::new(make(transport(), config.clone()));
-        Some(Self {
-            service,
-            make,
-            config,
-            client,
-        })
-    }
+fn client(service: &Service) -> Result<Arc<Client>, InvalidAddress> {
+    Client::new(service.address(), CONNECT_TIMEOUT).map(Arc::new)
+}
 
-    /// The client for the next call.
-    pub(crate) fn client(&self) -> C {
-        lock(&self.client).clone()
+impl Caller {
+    /// A client of `service`; `None` when its address is invalid.
+    pub(crate) fn new(service: Service) -> Option<Self> {
+        let client = Mutex::new(client(&service).ok()?);
+        Some(Self { service, client })
     }
 
     /// The error for an invalid answer to `question`; `message` describes the fault.
@@ -147,44 +137,56 @@ impl<C: Clone> Caller<C> {
         }
     }
 
-    /// Waits for the answer to a call, and converts it. "Not found" is an error.
-    pub(crate) async fn required<A, T, E: fmt::Display>(
+    /// Calls a method, and converts the answer. "Not found" is an error.
+    pub(crate) async fn required<Q, A, T, E>(
         &self,
-        question: &'static str,
-        call: impl Future<Output = Result<A, ConnectError>>,
+        method: Method<Q, A>,
+        request: &Q,
         read: impl FnOnce(A) -> Result<T, E>,
-    ) -> Result<T, SourceError> {
-        let answer = self.optional(question, call).await?;
-        let answer = answer.ok_or_else(|| self.invalid(question, "\"not found\""))?;
-        read(answer).map_err(|error| self.invalid(question, error))
+    ) -> Result<T, SourceError>
+    where
+        Q: Message,
+        A: Message + Default,
+        E: fmt::Display,
+    {
+        let answer = self.optional(method, request).await?;
+        let answer = answer.ok_or_else(|| self.invalid(method.name(), "\"not found\""))?;
+        read(answer).map_err(|error| self.invalid(method.name(), error))
     }
 
-    /// Waits for the answer to a call, which is `None` for "not found".
-    pub(crate) async fn optional<A>(
+    /// Calls a method. The answer is `None` for "not found".
+    pub(crate) async fn optional<Q, A>(
         &self,
-        question: &'static str,
-        call: impl Future<Output = Result<A, ConnectError>>,
-    ) -> Result<Option<A>, SourceError> {
-        // The client's own deadlines would count the time in which this process is stopped.
-        let error = match wait(CALL_TIMEOUT, call).await {
-            Some(Ok(answer)) => return Ok(Some(answer)),
-            Some(Err(error)) => error,
-            None => ConnectError::new(ErrorCode::DeadlineExceeded, "no answer"),
-        };
-        let service = self.service.clone();
-        let message = error.message.unwrap_or_else(|| error.code.as_str().into());
-        match error.code {
-            ErrorCode::NotFound => Ok(None),
-            ErrorCode::Unavailable => {
+        method: Method<Q, A>,
+        request: &Q,
+    ) -> Result<Option<A>, SourceError>
+    where
+        Q: Message,
+        A: Message + Default,
+    {
+        let client = Arc::clone(&lock(&self.client));
+        // A deadline of the client's own would count the time in which this process is stopped.
+        let RpcError { code, message, .. } =
+            match wait(CALL_TIMEOUT, client.call(method, request)).await {
+                Some(Ok(answer)) => return Ok(Some(answer)),
+                Some(Err(error)) => error,
+                None => RpcError::new(Code::DeadlineExceeded, "no answer"),
+            };
+        let (service, question) = (self.service.clone(), method.name());
+        match code {
+            Code::NotFound => Ok(None),
+            Code::Unavailable => {
                 let known = lookup_host(service.address()).await.is_ok();
                 Err(match known {
                     true => SourceError::Unreachable(service),
                     false => SourceError::UnknownName(service),
                 })
             }
-            ErrorCode::DeadlineExceeded => {
+            Code::DeadlineExceeded => {
                 // The connection may be dead without a sign of it: replace the client.
-                *lock(&self.client) = (self.make)(transport(), self.config.clone());
+                if let Ok(client) = self::client(&service) {
+                    *lock(&self.client) = client;
+                }
                 Err(SourceError::Timeout { service, question })
             }
             _ => Err(SourceError::Refused {
@@ -220,11 +222,4 @@ pub(crate) fn valid<T, E: fmt::Display>(
         None => {}
     }
     Ok(valid)
-}
-
-fn transport() -> HttpClient {
-    HttpClient::builder()
-        .tcp_connect_timeout(CONNECT_TIMEOUT)
-        .establishment_timeout(CONNECT_TIMEOUT)
-        .plaintext_http2_only()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser_address::IsdAsn;
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
-use scion_protobuf::proto::control_plane::v1::LinkType as LinkTypeMessage;
+use hawser_proto::control_plane::LinkType as LinkTypeMessage;
 
 use crate::segment::Entry;
 
@@ -80,14 +80,16 @@ impl<'a> Known<'a> {
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));
 
-        let (intra, inter) = (&info.latency.intra, &info.latency.inter);
-        for (hop, micros) in about(intra, through).chain(about(inter, over)) {
+        let latency = info.latency.iter();
+        let latency = latency.flat_map(|l| about(&l.intra, through).chain(about(&l.inter, over)));
+        for (hop, micros) in latency {
             let latency = Duration::from_micros((*micros).into());
             let known = self.latency.entry(hop).or_insert(latency);
             *known = latency.max(*known);
         }
-        let (intra, inter) = (&info.bandwidth.intra, &info.bandwidth.inter);
-        let bandwidth = about(intra, through).chain(about(inter, over));
+        let bandwidth = info.bandwidth.iter();
+        let bandwidth =
+            bandwidth.flat_map(|b| about(&b.intra, through).chain(about(&b.inter, over)));
         for (hop, kbit) in bandwidth.filter(|&(_, &kbit)| kbit != 0) {
             let bits = kbit.saturating_mul(1000);
             let known = self.bandwidth.entry(hop).or_insert(bits);
@@ -99,10 +101,10 @@ impl<'a> Known<'a> {
             *known = hops.min(*known);
         }
         for (link, kind) in about(&info.link_type, over) {
-            let kind = match kind.as_known() {
-                Some(LinkTypeMessage::Direct) => LinkType::Direct,
-                Some(LinkTypeMessage::MultiHop) => LinkType::MultiHop,
-                Some(LinkTypeMessage::OpenNet) => LinkType::OpenNet,
+            let kind = match LinkTypeMessage::try_from(*kind) {
+                Ok(LinkTypeMessage::Direct) => LinkType::Direct,
+                Ok(LinkTypeMessage::MultiHop) => LinkType::MultiHop,
+                Ok(LinkTypeMessage::OpenNet) => LinkType::OpenNet,
                 _ => continue,
             };
             let known = self.link_type.entry(link).or_insert(kind);
@@ -165,10 +167,7 @@ fn about<T, K>(
 
 #[cfg(test)]
 mod tests {
-    use scion_protobuf::buffa::{EnumValue, MessageField};
-    use scion_protobuf::proto::control_plane::v1::{
-        GeoCoordinates, LatencyInfo, StaticInfoExtension,
-    };
+    use hawser_proto::control_plane::{GeoCoordinates, LatencyInfo, StaticInfoExtension};
 
     use super::*;
     use crate::testing::{ia, segment, spec};
@@ -181,15 +180,15 @@ mod tests {
             address: "Zurich".to_owned(),
         };
         let info = StaticInfoExtension {
-            latency: MessageField::some(LatencyInfo {
+            latency: Some(LatencyInfo {
                 intra: [(0, 1), (1, 2), (65536, 3)].into(),
                 inter: [(65535, 4)].into(),
             }),
             geo: [(1, geo(47.4)), (2, geo(91.0)), (3, geo(f32::NAN))].into(),
             link_type: [
-                (1, EnumValue::Known(LinkTypeMessage::OpenNet)),
-                (2, EnumValue::Known(LinkTypeMessage::Unspecified)),
-                (3, EnumValue::Unknown(77)),
+                (1, LinkTypeMessage::OpenNet.into()),
+                (2, LinkTypeMessage::Unspecified.into()),
+                (3, 77),
             ]
             .into(),
             ..StaticInfoExtension::default()

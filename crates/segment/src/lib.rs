@@ -8,7 +8,6 @@
 //! This crate does no I/O and reads no clock. `hawser-trust` verifies signatures.
 
 mod combine;
-mod discovery;
 mod edge;
 mod info;
 mod message;

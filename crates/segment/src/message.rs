@@ -3,15 +3,14 @@
 use hawser_address::IsdAsn;
 use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
-use scion_protobuf::buffa::{DecodeError, Message};
-use scion_protobuf::proto::control_plane::v1::{
-    ASEntry, ASEntrySignedBody, HopField as HopFieldMessage, PathSegment, PeerEntry,
-    SegmentInformation,
+use hawser_proto::control_plane::{
+    ASEntry, ASEntrySignedBody, DiscoveryExtension, HopField as HopFieldMessage, PathSegment,
+    PeerEntry, SegmentInformation,
 };
-use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
+use hawser_proto::crypto::HeaderAndBodyInternal;
+use hawser_proto::{DecodeError, Message};
 use sha2::{Digest, Sha256};
 
-use crate::discovery::discovery;
 use crate::segment::{Entry, Peer, Segment};
 
 /// Maximum number of hop fields of a segment (SCION data plane, path meta header: `SegLen` has 6
@@ -36,7 +35,7 @@ impl Segment {
     }
 
     fn read(message: &PathSegment) -> Result<Self, String> {
-        let info = SegmentInformation::decode_from_slice(&message.segment_info)
+        let info = SegmentInformation::decode(message.segment_info.as_slice())
             .map_err(|error| format!("whose information cannot be read: {error}"))?;
         let timestamp = u32::try_from(info.timestamp).map_err(|_| {
             let made = info.timestamp;
@@ -57,9 +56,9 @@ impl Segment {
         let bodies = message.as_entries.iter().enumerate();
         let bodies = bodies.map(|(place, entry)| body(entry).map_err(at(place)));
         let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
-        let entries = bodies.iter().enumerate().map(|(place, (body, services))| {
-            let next = bodies.get(place + 1).map(|(next, _)| next.isd_as);
-            entry(body, services, place == 0, next).map_err(at(place))
+        let entries = bodies.iter().enumerate().map(|(place, body)| {
+            let next = bodies.get(place + 1).map(|next| next.isd_as);
+            entry(body, place == 0, next).map_err(at(place))
         });
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
@@ -76,33 +75,27 @@ impl Segment {
     }
 }
 
-/// The body of an entry, and the services that it announces.
-fn body(entry: &ASEntry) -> Result<(ASEntrySignedBody, Discovery), String> {
+/// The body of an entry.
+fn body(entry: &ASEntry) -> Result<ASEntrySignedBody, String> {
     let unreadable =
         |part| move |error: DecodeError| format!("a {part} that cannot be read: {error}");
-    let signed = entry.signed.as_option().ok_or("no signed part")?;
-    let inner = HeaderAndBodyInternal::decode_from_slice(&signed.header_and_body)
+    let signed = entry.signed.as_ref().ok_or("no signed part")?;
+    let inner = HeaderAndBodyInternal::decode(signed.header_and_body.as_slice())
         .map_err(unreadable("signed part"))?;
-    let body = ASEntrySignedBody::decode_from_slice(&inner.body).map_err(unreadable("body"))?;
-    let services = discovery(&inner.body).map_err(unreadable("discovery extension"))?;
-    Ok((body, services))
+    ASEntrySignedBody::decode(inner.body.as_slice()).map_err(unreadable("body"))
 }
 
 /// Reads an entry. `next` is the ISD-AS of the next entry, if there is one.
-fn entry(
-    body: &ASEntrySignedBody,
-    services: &Discovery,
-    first: bool,
-    next: Option<u64>,
-) -> Result<Entry, String> {
+fn entry(body: &ASEntrySignedBody, first: bool, next: Option<u64>) -> Result<Entry, String> {
     let isd_as = one_as("AS", body.isd_as)?;
     let follows = next.unwrap_or(0);
     if body.next_isd_as != follows {
         let [named, follows] = [body.next_isd_as, follows].map(IsdAsn::from_u64);
         return Err(format!("{named} as the next AS, where {follows} follows"));
     }
-    let hop_entry = body.hop_entry.as_option().ok_or("no hop entry")?;
-    let hop = hop(hop_entry.hop_field.as_option(), !first, next.is_some())?;
+    let hop_entry = body.hop_entry.as_ref().ok_or("no hop entry")?;
+    let hop = hop(hop_entry.hop_field.as_ref(), !first, next.is_some())?;
+    let extensions = body.extensions.clone().unwrap_or_default();
     let peers = body.peer_entries.iter().map(|entry| peer(entry, &hop));
     Ok(Entry {
         isd_as,
@@ -110,8 +103,8 @@ fn entry(
         ingress_mtu: mtu(hop_entry.ingress_mtu),
         peers: peers.collect::<Result<_, _>>()?,
         hop,
-        info: body.extensions.static_info.clone(),
-        discovery: services.clone(),
+        info: extensions.static_info.unwrap_or_default(),
+        discovery: discovery(&extensions.discovery.unwrap_or_default()),
     })
 }
 
@@ -154,7 +147,7 @@ fn hop(field: Option<&HopFieldMessage>, ingress: bool, egress: bool) -> Result<H
 }
 
 fn peer(entry: &PeerEntry, main: &HopField) -> Result<Peer, String> {
-    let hop = hop(entry.hop_field.as_option(), true, main.cons_egress != 0)?;
+    let hop = hop(entry.hop_field.as_ref(), true, main.cons_egress != 0)?;
     let [own, beacon] = [hop.cons_egress, main.cons_egress];
     if own != beacon {
         return Err(format!(
@@ -167,6 +160,20 @@ fn peer(entry: &PeerEntry, main: &HopField) -> Result<Peer, String> {
         mtu: mtu(entry.peer_mtu),
         hop,
     })
+}
+
+/// The services that an AS announces, without those whose addresses are invalid.
+fn discovery(announced: &DiscoveryExtension) -> Discovery {
+    let read = |addresses: &[Vec<u8>]| {
+        let texts = addresses
+            .iter()
+            .filter_map(|text| std::str::from_utf8(text).ok());
+        texts.filter_map(|text| text.parse().ok()).collect()
+    };
+    Discovery {
+        control_services: read(&announced.control_service_addresses),
+        discovery_services: read(&announced.discovery_service_addresses),
+    }
 }
 
 fn hash(entries: &[Entry]) -> [u8; 32] {

@@ -3,8 +3,7 @@
 use hawser_address::IsdAsn;
 use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
-use scion_protobuf::buffa::MessageField;
-use scion_protobuf::proto::control_plane::v1::StaticInfoExtension;
+use hawser_proto::control_plane::StaticInfoExtension;
 
 /// One path segment: the entries of the ASes that a beacon crossed, in the direction of beaconing.
 /// An entry has the hop fields and announcements of one AS.
@@ -35,7 +34,7 @@ pub(crate) struct Entry {
     pub peers: Vec<Peer>,
     /// The metadata that the AS announces, by interface, unchanged. Values for hops inside the AS
     /// concern the hop between the egress interface of the beacon and the named interface.
-    pub info: MessageField<StaticInfoExtension>,
+    pub info: StaticInfoExtension,
     pub discovery: Discovery,
 }
 

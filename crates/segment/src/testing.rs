@@ -1,12 +1,12 @@
 //! Segments for tests.
 
 use hawser_address::IsdAsn;
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{
+use hawser_proto::Message;
+use hawser_proto::control_plane::{
     ASEntry, ASEntrySignedBody, HopEntry, HopField, PathSegment, PathSegmentExtensions, PeerEntry,
     SegmentInformation, StaticInfoExtension,
 };
-use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::crypto::{HeaderAndBodyInternal, SignedMessage};
 
 use crate::Segment;
 
@@ -55,7 +55,6 @@ pub(crate) fn body(spec: &Spec, next: Option<IsdAsn>) -> ASEntrySignedBody {
             exp_time: spec.exp_time.into(),
             mac: vec![a ^ c, b ^ d, c, d, a, b],
         })
-        .into()
     };
     let peers = spec.peers.iter().map(|&(own, peer, interface)| PeerEntry {
         peer_isd_as: peer.to_u64(),
@@ -69,15 +68,13 @@ pub(crate) fn body(spec: &Spec, next: Option<IsdAsn>) -> ASEntrySignedBody {
         hop_entry: Some(HopEntry {
             hop_field: hop(spec.ingress),
             ingress_mtu: spec.ingress_mtu,
-        })
-        .into(),
+        }),
         peer_entries: peers.collect(),
         mtu: spec.mtu,
         extensions: Some(PathSegmentExtensions {
-            static_info: spec.info.clone().into(),
+            static_info: spec.info.clone(),
             ..PathSegmentExtensions::default()
-        })
-        .into(),
+        }),
     }
 }
 
@@ -91,8 +88,7 @@ pub(crate) fn entry(body: &ASEntrySignedBody) -> ASEntry {
         signed: Some(SignedMessage {
             header_and_body: inner.encode_to_vec(),
             signature: Vec::new(),
-        })
-        .into(),
+        }),
         ..ASEntry::default()
     }
 }

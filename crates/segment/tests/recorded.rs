@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use hawser_address::IsdAsn;
 use hawser_path::{Discovery, Geo, Interface, LinkType};
+use hawser_proto::Message;
+use hawser_proto::control_plane::{SegmentType, SegmentsResponse};
+use hawser_proto::daemon::{self, PathsResponse};
 use hawser_segment::{Combined, Segment, Segments, combine};
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{SegmentType, SegmentsResponse};
-use scion_protobuf::proto::daemon::v1::{self as daemon, PathsResponse};
 
 struct Recorded {
     src: IsdAsn,
@@ -28,7 +28,7 @@ struct Recorded {
 
 fn read(segments: &Path) -> Recorded {
     let message = std::fs::read(segments).unwrap();
-    let message = SegmentsResponse::decode_from_slice(&message).unwrap();
+    let message = SegmentsResponse::decode(message.as_slice()).unwrap();
     let of = |kind: SegmentType| {
         let list = message.segments.get(&(kind as i32));
         let list = list.into_iter().flat_map(|list| &list.segments);
@@ -49,7 +49,7 @@ fn read(segments: &Path) -> Recorded {
             core: of(SegmentType::Core),
             down: of(SegmentType::Down),
         },
-        paths: PathsResponse::decode_from_slice(&paths).unwrap().paths,
+        paths: PathsResponse::decode(paths.as_slice()).unwrap().paths,
     }
 }
 
@@ -83,7 +83,7 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
     assert_eq!(u32::from(metadata.mtu), theirs.mtu);
     assert_eq!(
         i64::try_from(metadata.expiry).unwrap(),
-        theirs.expiration.seconds
+        theirs.expiration.unwrap().seconds
     );
     assert_eq!(ours.raw, theirs.raw);
     // The daemon sends -1 ns for a latency that is not announced.
@@ -110,10 +110,10 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
         (geo != Geo::default()).then_some(geo)
     });
     assert_eq!(metadata.geo, geo.collect::<Vec<_>>());
-    let link_types = theirs.link_type.iter().map(|kind| match kind.as_known() {
-        Some(daemon::LinkType::Direct) => LinkType::Direct,
-        Some(daemon::LinkType::MultiHop) => LinkType::MultiHop,
-        Some(daemon::LinkType::OpenNet) => LinkType::OpenNet,
+    let link_types = theirs.link_type.iter().map(|&kind| match kind.try_into() {
+        Ok(daemon::LinkType::Direct) => LinkType::Direct,
+        Ok(daemon::LinkType::MultiHop) => LinkType::MultiHop,
+        Ok(daemon::LinkType::OpenNet) => LinkType::OpenNet,
         _ => LinkType::Unset,
     });
     assert_eq!(metadata.link_types, link_types.collect::<Vec<_>>());

@@ -1,9 +1,9 @@
 //! ECDSA signatures: hashes, curves and verification.
 
 use der::asn1::ObjectIdentifier;
+use hawser_proto::crypto::SignatureAlgorithm;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use ring::{digest, signature};
-use scion_protobuf::proto::crypto::v1::SignatureAlgorithm;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::oid;

@@ -1,9 +1,9 @@
 //! Signed messages (`proto.crypto.v1.SignedMessage`).
 
-use scion_protobuf::buffa::{EnumValue, Message, MessageField};
-use scion_protobuf::buffa_types::Timestamp;
-use scion_protobuf::proto::control_plane::v1::VerificationKeyID;
-use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::Message;
+use hawser_proto::control_plane::VerificationKeyID;
+use hawser_proto::crypto::{Header, HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::well_known::Timestamp;
 
 use crate::certificate::Certificate;
 use crate::ecdsa::Hash;
@@ -20,11 +20,11 @@ pub(crate) struct Opened {
 
 /// Decodes a message. Fails if a part cannot be read.
 pub(crate) fn open(message: &SignedMessage) -> Result<Opened, BoxError> {
-    let parts = HeaderAndBodyInternal::decode_from_slice(&message.header_and_body)?;
-    let header = Header::decode_from_slice(&parts.header)?;
-    let hash = Hash::find(|hash| header.signature_algorithm == EnumValue::Known(hash.message));
+    let parts = HeaderAndBodyInternal::decode(message.header_and_body.as_slice())?;
+    let header = Header::decode(parts.header.as_slice())?;
+    let hash = Hash::find(|hash| header.signature_algorithm == hash.message as i32);
     Ok(Opened {
-        key: VerificationKeyID::decode_from_slice(&header.verification_key_id)?,
+        key: VerificationKeyID::decode(header.verification_key_id.as_slice())?,
         body: parts.body,
         hash: hash.ok_or("the signature algorithm is unknown")?,
         associated: usize::try_from(header.associated_data_length)
@@ -55,13 +55,10 @@ pub(crate) fn sign(
 ) -> Result<SignedMessage, SignError> {
     let too_long = |_| SignError::Encode("the associated data are too long".to_owned());
     let header = Header {
-        signature_algorithm: EnumValue::Known(key.hash.message),
+        signature_algorithm: key.hash.message.into(),
         verification_key_id: key_id.encode_to_vec(),
-        timestamp: MessageField::some(Timestamp::from_unix_secs(
-            i64::try_from(at).unwrap_or(i64::MAX),
-        )),
+        timestamp: Some(Timestamp::from_unix_secs(at)),
         associated_data_length: i32::try_from(associated.len()).map_err(too_long)?,
-        ..Header::default()
     };
     let parts = HeaderAndBodyInternal {
         header: header.encode_to_vec(),

@@ -1,10 +1,8 @@
 //! Verification of the signatures of a path segment.
 
 use hawser_address::IsdAsn;
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{
-    ASEntry, ASEntrySignedBody, PathSegment, SegmentInformation,
-};
+use hawser_proto::Message;
+use hawser_proto::control_plane::{ASEntry, ASEntrySignedBody, PathSegment, SegmentInformation};
 
 use crate::error::BoxError;
 use crate::message::{self, Opened, is_signed_by};
@@ -52,9 +50,12 @@ pub enum SegmentVerifyError {
 /// entries with their signatures (SCION control plane, section "AS entry signature").
 pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     let mut bytes = segment.segment_info.clone();
-    for entry in &segment.as_entries[..at] {
-        bytes.extend_from_slice(&entry.signed.header_and_body);
-        bytes.extend_from_slice(&entry.signed.signature);
+    for signed in segment.as_entries[..at]
+        .iter()
+        .flat_map(|entry| &entry.signed)
+    {
+        bytes.extend_from_slice(&signed.header_and_body);
+        bytes.extend_from_slice(&signed.signature);
     }
     bytes
 }
@@ -68,7 +69,7 @@ fn lifetime(exp_time: u8) -> u64 {
 /// The signed messages of a segment's entries, and the queries for the chains that verify them.
 fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVerifyError> {
     let format = |reason: BoxError| SegmentVerifyError::Format(reason.to_string());
-    let info = SegmentInformation::decode_from_slice(&segment.segment_info);
+    let info = SegmentInformation::decode(segment.segment_info.as_slice());
     let info = info.map_err(|error| format(error.into()))?;
     let since = u64::try_from(info.timestamp);
     let since = since.map_err(|_| format("its timestamp is negative".into()))?;
@@ -76,9 +77,13 @@ fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVe
         return Err(format("it has no AS entries".into()));
     }
     let read = |entry: &ASEntry| -> Result<_, BoxError> {
-        let opened = message::open(&entry.signed)?;
-        let body = ASEntrySignedBody::decode_from_slice(&opened.body)?;
-        let units = u8::try_from(body.hop_entry.hop_field.exp_time);
+        let opened = message::open(entry.signed.as_ref().ok_or("it is not signed")?)?;
+        let body = ASEntrySignedBody::decode(opened.body.as_slice())?;
+        let hop = body
+            .hop_entry
+            .as_ref()
+            .and_then(|hop| hop.hop_field.as_ref());
+        let units = u8::try_from(hop.map_or(0, |hop| hop.exp_time));
         Ok((opened, body, units.map_err(|_| "its expiry is above 255")?))
     };
     let entry = |(at, entry): (usize, &ASEntry)| {
@@ -147,7 +152,8 @@ impl Store {
                     known,
                 });
             }
-            let message = &segment.as_entries[at].signed;
+            let message = segment.as_entries[at].signed.as_ref();
+            let message = message.ok_or(SegmentVerifyError::Signature(at))?;
             let before = associated(segment, at);
             let mut chains = self.active_chains(&query, now).peekable();
             if chains.peek().is_none() {

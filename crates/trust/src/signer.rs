@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use hawser_address::IsdAsn;
-use scion_protobuf::buffa::MessageField;
-use scion_protobuf::proto::control_plane::v1::{ASEntry, PathSegment, VerificationKeyID};
-use scion_protobuf::proto::crypto::v1::SignedMessage;
+use hawser_proto::control_plane::{ASEntry, PathSegment, VerificationKeyID};
+use hawser_proto::crypto::SignedMessage;
 
 use crate::chain::Chain;
 use crate::error::SignError;
@@ -98,7 +97,7 @@ impl Signer {
         let before = associated(segment, segment.as_entries.len());
         let signed = self.sign(body, &before, at)?;
         segment.as_entries.push(ASEntry {
-            signed: MessageField::some(signed),
+            signed: Some(signed),
             ..ASEntry::default()
         });
         Ok(())

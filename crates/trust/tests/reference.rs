@@ -11,12 +11,10 @@
 use std::fs;
 use std::path::Path;
 
+use hawser_proto::Message;
+use hawser_proto::control_plane::{ChainsResponse, PathSegment, SegmentsResponse, TRCResponse};
 use hawser_trust::{CertificateKind, Chain, SegmentVerifyError, Store, Trc, TrcVerifyError};
 use proptest::prelude::*;
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{
-    ChainsResponse, PathSegment, SegmentsResponse, TRCResponse,
-};
 
 /// When the files were recorded, in Unix seconds.
 const NOW: u64 = 1_795_254_967;
@@ -27,7 +25,7 @@ fn recorded(name: &str) -> Vec<u8> {
 }
 
 fn trc_bytes(name: &str) -> Vec<u8> {
-    TRCResponse::decode_from_slice(&recorded(name)).unwrap().trc
+    TRCResponse::decode(recorded(name).as_slice()).unwrap().trc
 }
 
 fn trc(name: &str) -> Trc {
@@ -35,7 +33,7 @@ fn trc(name: &str) -> Trc {
 }
 
 fn chain(name: &str) -> Chain {
-    let answer = ChainsResponse::decode_from_slice(&recorded(name)).unwrap();
+    let answer = ChainsResponse::decode(recorded(name).as_slice()).unwrap();
     let [chain] = answer.chains.as_slice() else {
         panic!("not one chain in {name}");
     };
@@ -45,7 +43,7 @@ fn chain(name: &str) -> Chain {
 const CHAINS: [&str; 3] = ["chains-110.bin", "chains-111.bin", "chains-112.bin"];
 
 fn segment(name: &str) -> PathSegment {
-    let answer = SegmentsResponse::decode_from_slice(&recorded(name)).unwrap();
+    let answer = SegmentsResponse::decode(recorded(name).as_slice()).unwrap();
     let mut segments = answer.segments.values().flat_map(|list| &list.segments);
     let (Some(segment), None) = (segments.next(), segments.next()) else {
         panic!("not one segment in {name}");
@@ -182,20 +180,22 @@ fn a_segment_altered_anywhere_is_refused() {
         refused(&altered, "info", at);
     }
     for entry in 0..good.as_entries.len() {
-        for at in 0..good.as_entries[entry].signed.header_and_body.len() {
+        let signed = good.as_entries[entry].signed.as_ref().unwrap();
+        for at in 0..signed.header_and_body.len() {
             let mut altered = good.clone();
-            if let Some(signed) = altered.as_entries[entry].signed.as_option_mut() {
-                signed.header_and_body[at] ^= 0x01;
-            }
+            let signed = altered.as_entries[entry].signed.as_mut().unwrap();
+            signed.header_and_body[at] ^= 0x01;
             refused(&altered, "body", at);
         }
-        for at in 0..good.as_entries[entry].signed.signature.len() {
+        for at in 0..signed.signature.len() {
             let mut altered = good.clone();
-            if let Some(signed) = altered.as_entries[entry].signed.as_option_mut() {
-                signed.signature[at] ^= 0x01;
-            }
+            let signed = altered.as_entries[entry].signed.as_mut().unwrap();
+            signed.signature[at] ^= 0x01;
             refused(&altered, "signature", at);
         }
+        let mut unsigned = good.clone();
+        unsigned.as_entries[entry].signed = None;
+        refused(&unsigned, "without signed part", entry);
     }
     let mut short = good.clone();
     short.as_entries.remove(0);
@@ -285,7 +285,7 @@ proptest! {
 
     #[test]
     fn an_altered_segment_never_panics(bytes in alter(segment("up.bin").encode_to_vec())) {
-        if let Ok(segment) = PathSegment::decode_from_slice(&bytes) {
+        if let Ok(segment) = PathSegment::decode(bytes.as_slice()) {
             let store = full_store();
             let _ = store.missing_chains(&segment, NOW);
             let _ = store.verify_segment(&segment, NOW);

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_address::IsdAsn;
+use hawser_proto::Message;
+use hawser_proto::control_plane::{
+    ASEntrySignedBody, HopEntry, HopField, PathSegment, SegmentInformation,
+};
 use hawser_trust::{
     AsRole, Chain, LoadError, SegmentVerifyError, Signer, Store, WriteError, write,
-};
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{
-    ASEntrySignedBody, HopEntry, HopField, PathSegment, SegmentInformation,
 };
 
 fn ia(text: &str) -> IsdAsn {
@@ -74,11 +74,9 @@ fn body(isd_as: IsdAsn) -> ASEntrySignedBody {
             hop_field: Some(HopField {
                 exp_time: 63,
                 ..HopField::default()
-            })
-            .into(),
+            }),
             ..HopEntry::default()
-        })
-        .into(),
+        }),
         ..ASEntrySignedBody::default()
     }
 }

@@ -1,38 +1,20 @@
-//! Tests of trust material and signatures, with clients over TCP.
+//! Tests of trust material and signatures, with a client over TCP.
 
-use std::net::SocketAddr;
-
-use connectrpc::client::{ClientConfig, HttpClient};
-use connectrpc::{ErrorCode, Protocol};
+use hawser_rpc::Client;
 use hawser_topology::Network;
 use hawser_trust::{ChainQuery, Store, Trc};
-use scion_protobuf::proto::control_plane::v1::{
-    SegmentLookupServiceClient, SegmentsRequest, TrustMaterialServiceClient,
-};
 
 use super::*;
-use crate::testing::{Lab, ia, plane};
+use crate::testing::{Lab, client, ia, plane};
 
-/// Clients of a service that runs until the end of the test.
-struct Clients {
-    segments: SegmentLookupServiceClient<HttpClient>,
-    trust: TrustMaterialServiceClient<HttpClient>,
-}
+/// A client of a service that runs until the end of the test.
+struct Caller(Client);
 
-fn config(address: SocketAddr) -> ClientConfig {
-    let config = ClientConfig::new(format!("http://{address}").parse().unwrap());
-    config.with_protocol(Protocol::Grpc)
-}
-
-async fn run(lab: &Lab, isd_as: &str) -> Clients {
+async fn run(lab: &Lab, isd_as: &str) -> Caller {
     let control = lab.control(isd_as).await.unwrap();
     let at = control.status.control[0];
     tokio::spawn(control.run(std::future::pending()));
-    let client = HttpClient::plaintext_http2_only;
-    Clients {
-        segments: SegmentLookupServiceClient::new(client(), config(at)),
-        trust: TrustMaterialServiceClient::new(client(), config(at)),
-    }
+    Caller(client(at))
 }
 
 fn request(isd_as: &str) -> ChainsRequest {
@@ -42,24 +24,21 @@ fn request(isd_as: &str) -> ChainsRequest {
     }
 }
 
-fn at(seconds: u64) -> Timestamp {
-    Timestamp {
-        seconds: seconds.try_into().unwrap(),
-        ..Timestamp::default()
+impl Caller {
+    async fn segments(&self, request: &SegmentsRequest) -> Result<SegmentsResponse, RpcError> {
+        self.0.call(SEGMENTS, request).await
     }
-}
 
-impl Clients {
     async fn chains(&self, request: ChainsRequest) -> Vec<hawser_trust::Chain> {
-        let answer = self.trust.chains(request).await.unwrap().into_owned();
+        let answer = self.0.call(CHAINS, &request).await.unwrap();
         let chain = |c: &Chain| hawser_trust::Chain::from_der(&c.as_cert, &c.ca_cert).unwrap();
         answer.chains.iter().map(chain).collect()
     }
 
-    async fn trc(&self, isd: u32, base: u64, serial: u64) -> Result<Trc, ErrorCode> {
+    async fn trc(&self, isd: u32, base: u64, serial: u64) -> Result<Trc, Code> {
         let request = TRCRequest { isd, base, serial };
-        let answer = self.trust.trc(request).await.map_err(|e| e.code)?;
-        Ok(Trc::from_der(&answer.into_owned().trc).unwrap())
+        let answer = self.0.call(TRC, &request).await.map_err(|e| e.code)?;
+        Ok(Trc::from_der(&answer.trc).unwrap())
     }
 
     /// The chains that a verifier requests.
@@ -67,8 +46,8 @@ impl Clients {
         self.chains(ChainsRequest {
             isd_as: query.isd_as.to_u64(),
             subject_key_id: query.subject_key_id.clone(),
-            at_least_valid_since: Some(at(query.since)).into(),
-            at_least_valid_until: Some(at(query.until)).into(),
+            at_least_valid_since: Some(Timestamp::from_unix_secs(query.since)),
+            at_least_valid_until: Some(Timestamp::from_unix_secs(query.until)),
         })
         .await
     }
@@ -77,19 +56,19 @@ impl Clients {
 #[tokio::test]
 async fn a_host_verifies_every_segment() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
+    let caller = run(&lab, "1-ff00:0:114").await;
     let asked = SegmentsRequest {
         src_isd_as: ia("1-ff00:0:114").to_u64(),
         dst_isd_as: ia("2-ff00:0:212").to_u64(),
     };
-    let found = clients.segments.segments(asked).await.unwrap().into_owned();
+    let found = caller.segments(&asked).await.unwrap();
     // A host of another AS verifies with the TRCs of that AS.
     let mut store = Store::load(&lab.dir(ia("2-ff00:0:212")).path().join("certs")).unwrap();
     let now = now();
     let mut seen = 0;
     for segment in found.segments.values().flat_map(|list| &list.segments) {
         for query in store.missing_chains(segment, now).unwrap() {
-            for chain in clients.fetch(&query).await {
+            for chain in caller.fetch(&query).await {
                 assert!(store.add_chain(chain));
             }
         }
@@ -102,22 +81,22 @@ async fn a_host_verifies_every_segment() {
 #[tokio::test]
 async fn segments_are_signed_once() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
+    let caller = run(&lab, "1-ff00:0:114").await;
     let asked = SegmentsRequest {
         src_isd_as: ia("1-ff00:0:114").to_u64(),
         dst_isd_as: ia("1-0").to_u64(),
     };
-    let first = clients.segments.segments(asked.clone()).await.unwrap();
-    let again = clients.segments.segments(asked).await.unwrap();
+    let first = caller.segments(&asked).await.unwrap();
+    let again = caller.segments(&asked).await.unwrap();
     // A new signature would differ.
-    assert_eq!(first.into_owned(), again.into_owned());
+    assert_eq!(first, again);
 }
 
 #[tokio::test]
 async fn chains_are_found_by_as_key_and_time() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
-    let [chain] = clients
+    let caller = run(&lab, "1-ff00:0:114").await;
+    let [chain] = caller
         .chains(request("2-ff00:0:212"))
         .await
         .try_into()
@@ -126,8 +105,8 @@ async fn chains_are_found_by_as_key_and_time() {
     let (key, validity) = (chain.r#as().subject_key_id().to_vec(), chain.validity());
     let by = |isd_as: &str, key: &[u8], since: Option<u64>, until: Option<u64>| ChainsRequest {
         subject_key_id: key.to_vec(),
-        at_least_valid_since: since.map(at).into(),
-        at_least_valid_until: until.map(at).into(),
+        at_least_valid_since: since.map(Timestamp::from_unix_secs),
+        at_least_valid_until: until.map(Timestamp::from_unix_secs),
         ..request(isd_as)
     };
     let (start, end) = (validity.not_before, validity.not_after);
@@ -142,72 +121,59 @@ async fn chains_are_found_by_as_key_and_time() {
         (by("2-ff00:0:211", &key, None, None), 0),
         (by("2-ff00:0:9", &[], None, None), 0),
     ] {
-        assert_eq!(
-            clients.chains(asked.clone()).await.len(),
-            count,
-            "{asked:?}"
-        );
+        assert_eq!(caller.chains(asked.clone()).await.len(), count, "{asked:?}");
     }
 }
 
 #[tokio::test]
 async fn chains_of_several_ases_are_refused() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
+    let caller = run(&lab, "1-ff00:0:114").await;
     // Refused before any key is read.
     std::fs::remove_dir_all(lab.dir(ia("2-ff00:0:212")).path().join("crypto")).unwrap();
     for wildcard in ["0-0", "2-0", "0-ff00:0:212"] {
-        let refused = clients.trust.chains(request(wildcard)).await.err().unwrap();
-        assert_eq!(refused.code, ErrorCode::InvalidArgument, "{wildcard}");
-        let message = refused.message.unwrap_or_default();
+        let refused = caller.0.call(CHAINS, &request(wildcard)).await.unwrap_err();
+        assert_eq!(refused.code, Code::InvalidArgument, "{wildcard}");
+        let message = refused.message;
         assert!(message.contains("name one such as"), "{message}");
     }
-    assert_eq!(clients.chains(request("2-ff00:0:211")).await.len(), 1);
+    assert_eq!(caller.chains(request("2-ff00:0:211")).await.len(), 1);
 }
 
 #[tokio::test]
 async fn trcs_are_found_by_their_numbers() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
+    let caller = run(&lab, "1-ff00:0:114").await;
     for (base, serial) in [(1, 1), (0, 0)] {
-        let trc = clients.trc(2, base, serial).await.unwrap();
+        let trc = caller.trc(2, base, serial).await.unwrap();
         assert_eq!(trc.id().to_string(), "ISD2-B1-S1");
         trc.verify_base().unwrap();
     }
     for (isd, base, serial) in [(2, 1, 2), (2, 2, 2), (3, 1, 1), (3, 0, 0), (65538, 1, 1)] {
-        let answer = clients.trc(isd, base, serial).await;
-        assert_eq!(answer.err(), Some(ErrorCode::NotFound));
+        let answer = caller.trc(isd, base, serial).await;
+        assert_eq!(answer.err(), Some(Code::NotFound));
     }
 }
 
 #[tokio::test]
 async fn errors_name_the_as_without_its_key() {
     let lab = Lab::two_isds();
-    let clients = run(&lab, "1-ff00:0:114").await;
+    let caller = run(&lab, "1-ff00:0:114").await;
     let folder = lab.dir(ia("2-ff00:0:212")).path().join("crypto/as");
     std::fs::remove_file(folder.join("cp-as.key")).unwrap();
     let asked = |dst: &str| SegmentsRequest {
         src_isd_as: ia("1-ff00:0:114").to_u64(),
         dst_isd_as: ia(dst).to_u64(),
     };
-    let error = clients
-        .segments
-        .segments(asked("2-ff00:0:212"))
-        .await
-        .err()
-        .unwrap();
-    assert_eq!(error.code, ErrorCode::Internal);
-    let message = error.message.unwrap_or_default();
+    let error = caller.segments(&asked("2-ff00:0:212")).await.unwrap_err();
+    assert_eq!(error.code, Code::Internal);
+    let message = error.message;
     assert!(
         message.contains("2-ff00_0_212/crypto/as has no key"),
         "{message}"
     );
     // Segments without this AS are still signed.
-    clients
-        .segments
-        .segments(asked("2-ff00:0:211"))
-        .await
-        .unwrap();
+    caller.segments(&asked("2-ff00:0:211")).await.unwrap();
 }
 
 #[test]
@@ -215,7 +181,7 @@ fn the_error_names_missing_certificates() {
     let network = Network::ready("fig4").unwrap();
     let mut plane = plane(&network, ia("1-ff00:0:110"));
     let error = super::chains(&mut plane, request("1-ff00:0:110")).unwrap_err();
-    assert_eq!(error.code, ErrorCode::Unavailable);
+    assert_eq!(error.code, Code::Unavailable);
 }
 
 #[test]

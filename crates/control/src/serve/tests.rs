@@ -2,32 +2,33 @@
 
 use std::path::PathBuf;
 
-use connectrpc::client::{ClientConfig, HttpClient};
-use connectrpc::{ErrorCode, Protocol};
 use hawser_kernel::rpc::RpcError;
+use hawser_proto::Message;
+use hawser_proto::control_plane::{
+    ASEntrySignedBody, PathSegment, SEGMENTS, SegmentsRequest, SegmentsResponse,
+    StaticInfoExtension,
+};
+use hawser_proto::crypto::HeaderAndBodyInternal;
+use hawser_proto::daemon::{
+    AS, ASRequest, DRKEYS, INTERFACES, NOTIFY_INTERFACE_DOWN, NotifyInterfaceDownRequest, PATHS,
+    PORT_RANGE, Path as PathMessage, PathsRequest, SERVICES,
+};
+use hawser_proto::well_known::Empty;
+use hawser_rpc::{Client, Code};
 use hawser_topology::{AsDir, LinkState, Shape};
 use proptest::prelude::*;
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::{
-    ASEntrySignedBody, PathSegment, SegmentLookupServiceClient, SegmentsRequest,
-};
-use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
-use scion_protobuf::proto::daemon::v1::{
-    ASRequest, DRKeyASHostRequest, DRKeyHostASRequest, DRKeyHostHostRequest, DaemonServiceClient,
-    InterfacesRequest, NotifyInterfaceDownRequest, Path as PathMessage, PathsRequest,
-    ServicesRequest,
-};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::live::call;
 use crate::plane::Plane;
-use crate::testing::{Lab, ia};
+use crate::testing::{Lab, client, ia};
 
 /// A control service that runs until it is dropped.
 struct Running {
-    daemon: DaemonServiceClient<HttpClient>,
+    daemon: Client,
     control: SocketAddr,
     socket: PathBuf,
     task: JoinHandle<Result<(), ControlError>>,
@@ -39,18 +40,10 @@ impl Drop for Running {
     }
 }
 
-fn config(address: SocketAddr) -> ClientConfig {
-    ClientConfig::new(format!("http://{address}").parse().unwrap())
-}
-
 async fn run(lab: &Lab, isd_as: &str) -> Running {
     let control = lab.control(isd_as).await.unwrap();
-    let daemon = DaemonServiceClient::new(
-        HttpClient::plaintext_http2_only(),
-        config(control.status.daemon).with_protocol(Protocol::Grpc),
-    );
     Running {
-        daemon,
+        daemon: client(control.status.daemon),
         control: control.status.control[0],
         socket: lab.dir(ia(isd_as)).control_socket(),
         task: tokio::spawn(control.run(std::future::pending())),
@@ -58,14 +51,14 @@ async fn run(lab: &Lab, isd_as: &str) -> Running {
 }
 
 impl Running {
-    async fn paths(&self, dst: &str) -> Result<Vec<PathMessage>, ErrorCode> {
+    async fn paths(&self, dst: &str) -> Result<Vec<PathMessage>, Code> {
         let request = PathsRequest {
             destination_isd_as: ia(dst).to_u64(),
             refresh: true,
             ..PathsRequest::default()
         };
-        match self.daemon.paths(request).await {
-            Ok(response) => Ok(response.into_owned().paths),
+        match self.daemon.call(PATHS, &request).await {
+            Ok(response) => Ok(response.paths),
             Err(error) => Err(error.code),
         }
     }
@@ -112,13 +105,17 @@ async fn fig7a_has_its_three_paths_both_ways() {
     );
     // A host can send over them now.
     for path in paths {
-        assert_eq!(path.interface.address.address, "10.0.1.254:30042");
+        let router = path.interface.unwrap().address.unwrap().address;
+        assert_eq!(router, "10.0.1.254:30042");
         let ids: Vec<_> = path.interfaces.iter().map(|i| i.id).collect();
         let crossed = hawser_packet::path::interface_ids(&path.raw).unwrap();
         assert_eq!(crossed.into_iter().map(u64::from).collect::<Vec<_>>(), ids);
         let expiry = hawser_packet::path::expiry(&path.raw).unwrap();
         assert!(expiry > crate::shared::now());
-        assert_eq!(path.expiration.seconds, i64::try_from(expiry).unwrap());
+        assert_eq!(
+            path.expiration.unwrap().seconds,
+            i64::try_from(expiry).unwrap()
+        );
     }
 }
 
@@ -128,37 +125,25 @@ async fn the_daemon_describes_its_as() {
     let running = run(&lab, "1-ff00:0:110").await;
     let daemon = &running.daemon;
 
-    let local = daemon
-        .r#as(ASRequest::default())
-        .await
-        .unwrap()
-        .into_owned();
+    let local = daemon.call(AS, &ASRequest::default()).await.unwrap();
     assert_eq!(
         (local.isd_as, local.core),
         (ia("1-ff00:0:110").to_u64(), true)
     );
     assert_eq!(local.mtu, 1472);
     let other = ia("1-ff00:0:112").to_u64();
-    let other = daemon.r#as(ASRequest { isd_as: other }).await.unwrap();
-    let other = other.into_owned();
+    let other = daemon.call(AS, &ASRequest { isd_as: other }).await.unwrap();
     assert_eq!((other.core, other.mtu), (false, 1400));
     let unknown = ia("9-ff00:0:112").to_u64();
-    let error = daemon
-        .r#as(ASRequest { isd_as: unknown })
-        .await
-        .err()
-        .unwrap();
-    assert_eq!(error.code, ErrorCode::NotFound);
+    let error = daemon.call(AS, &ASRequest { isd_as: unknown }).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
 
-    let interfaces = daemon
-        .interfaces(InterfacesRequest::default())
-        .await
-        .unwrap();
+    let interfaces = daemon.call(INTERFACES, &Empty {}).await.unwrap();
     let addresses: Vec<_> = interfaces
-        .into_owned()
         .interfaces
         .into_iter()
-        .map(|(id, interface)| (id, interface.address.address.clone()))
+        .map(|(id, interface)| (id, interface.address.unwrap().address))
         .collect();
     let at = |port| format!("10.0.1.254:{port}");
     assert_eq!(
@@ -171,15 +156,10 @@ async fn the_daemon_describes_its_as() {
         ]
     );
 
-    let services = daemon.services(ServicesRequest::default()).await.unwrap();
-    let services = services.into_owned().services;
+    let services = daemon.call(SERVICES, &Empty {}).await.unwrap().services;
     assert_eq!(services["control"].services[0].uri, "10.0.1.254:30252");
 
-    let range = daemon
-        .port_range(Default::default())
-        .await
-        .unwrap()
-        .into_owned();
+    let range = daemon.call(PORT_RANGE, &Empty {}).await.unwrap();
     let ports = (range.dispatched_port_start, range.dispatched_port_end);
     assert_eq!(ports, (31000, 32767));
 
@@ -187,7 +167,7 @@ async fn the_daemon_describes_its_as() {
         isd_as: local.isd_as,
         id: 1,
     };
-    assert!(daemon.notify_interface_down(down).await.is_ok());
+    assert!(daemon.call(NOTIFY_INTERFACE_DOWN, &down).await.is_ok());
 }
 
 #[tokio::test]
@@ -196,77 +176,79 @@ async fn refusals_have_the_right_code() {
     let running = run(&lab, "1-ff00:0:110").await;
     assert_eq!(
         running.paths("0-0").await.err(),
-        Some(ErrorCode::InvalidArgument)
+        Some(Code::InvalidArgument)
     );
-    assert_eq!(running.paths("3-0").await.err(), Some(ErrorCode::NotFound));
+    assert_eq!(running.paths("3-0").await.err(), Some(Code::NotFound));
     assert_eq!(
         running.paths("2-ff00:0:999").await.err(),
-        Some(ErrorCode::NotFound)
+        Some(Code::NotFound)
     );
     let daemon = &running.daemon;
-    let error = daemon
-        .paths(PathsRequest {
-            source_isd_as: ia("1-ff00:0:120").to_u64(),
-            destination_isd_as: ia("1-ff00:0:111").to_u64(),
-            ..PathsRequest::default()
-        })
-        .await
-        .err()
-        .unwrap();
-    assert_eq!(error.code, ErrorCode::InvalidArgument);
-    let text = error.message.unwrap();
+    let foreign = PathsRequest {
+        source_isd_as: ia("1-ff00:0:120").to_u64(),
+        destination_isd_as: ia("1-ff00:0:111").to_u64(),
+        ..PathsRequest::default()
+    };
+    let error = daemon.call(PATHS, &foreign).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument);
+    let text = error.message;
     assert!(text.contains("1-ff00:0:110, not in 1-ff00:0:120"), "{text}");
     let hidden = PathsRequest {
         destination_isd_as: ia("1-ff00:0:111").to_u64(),
         hidden: true,
         ..PathsRequest::default()
     };
-    let codes = [
-        daemon.paths(hidden).await.err(),
-        daemon
-            .dr_key_as_host(DRKeyASHostRequest::default())
-            .await
-            .err(),
-        daemon
-            .dr_key_host_as(DRKeyHostASRequest::default())
-            .await
-            .err(),
-        daemon
-            .dr_key_host_host(DRKeyHostHostRequest::default())
-            .await
-            .err(),
-    ];
-    for error in codes {
-        assert_eq!(error.unwrap().code, ErrorCode::Unimplemented);
+    let error = daemon.call(PATHS, &hidden).await.unwrap_err();
+    assert_eq!(error.code, Code::Unimplemented);
+    for method in DRKEYS {
+        let error = daemon.call(method, &Empty {}).await.unwrap_err();
+        assert_eq!(error.code, Code::Unimplemented);
+        assert_eq!(error.message, "this network has no DRKeys");
     }
 }
 
 fn body(segment: &PathSegment, at: usize) -> ASEntrySignedBody {
-    let signed = &segment.as_entries[at].signed;
-    let inner = HeaderAndBodyInternal::decode_from_slice(&signed.header_and_body).unwrap();
-    ASEntrySignedBody::decode_from_slice(&inner.body).unwrap()
+    let signed = segment.as_entries[at].signed.as_ref().unwrap();
+    let inner = HeaderAndBodyInternal::decode(signed.header_and_body.as_slice()).unwrap();
+    ASEntrySignedBody::decode(inner.body.as_slice()).unwrap()
+}
+
+fn info(body: ASEntrySignedBody) -> StaticInfoExtension {
+    body.extensions.unwrap().static_info.unwrap()
+}
+
+/// The answer to a request by Connect, over HTTP/1.
+async fn by_connect(at: SocketAddr, request: &SegmentsRequest) -> SegmentsResponse {
+    let (mut stream, body) = (
+        TcpStream::connect(at).await.unwrap(),
+        request.encode_to_vec(),
+    );
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\nConnect-Protocol-Version: 1\r\n\
+         Content-Type: application/proto\r\nContent-Length: {}\r\n\r\n",
+        SEGMENTS.path(),
+        body.len()
+    );
+    let request = [head.as_bytes(), &body].concat();
+    stream.write_all(&request).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    SegmentsResponse::decode(&answer[end.unwrap() + 4..]).unwrap()
 }
 
 #[tokio::test]
 async fn segments_are_looked_up_by_grpc_and_connect() {
     let lab = Lab::two_isds();
     let running = run(&lab, "1-ff00:0:114").await;
-    let grpc = SegmentLookupServiceClient::new(
-        HttpClient::plaintext_http2_only(),
-        config(running.control).with_protocol(Protocol::Grpc),
-    );
-    let connect = SegmentLookupServiceClient::new(
-        HttpClient::plaintext(),
-        config(running.control)
-            .with_protocol(Protocol::Connect)
-            .json(),
-    );
+    let grpc = client(running.control);
     let request = SegmentsRequest {
         src_isd_as: ia("1-ff00:0:114").to_u64(),
         dst_isd_as: ia("2-ff00:0:212").to_u64(),
     };
-    let found = grpc.segments(request.clone()).await.unwrap().into_owned();
-    let same = connect.segments(request).await.unwrap().into_owned();
+    let found = grpc.call(SEGMENTS, &request).await.unwrap();
+    let same = by_connect(running.control, &request).await;
     assert_eq!(found, same);
     let counts: Vec<_> = found
         .segments
@@ -281,15 +263,17 @@ async fn segments_are_looked_up_by_grpc_and_connect() {
     assert_eq!(bodies[0].isd_as, ia("2-ff00:0:210").to_u64());
     assert_eq!(bodies[0].next_isd_as, ia("2-ff00:0:211").to_u64());
     assert_eq!(bodies[2].next_isd_as, 0);
-    assert_eq!(bodies[1].hop_entry.ingress_mtu, 1472);
+    assert_eq!(bodies[1].hop_entry.as_ref().unwrap().ingress_mtu, 1472);
     let peer = &bodies[1].peer_entries[0];
     assert_eq!(peer.peer_isd_as, ia("1-ff00:0:112").to_u64());
-    assert_eq!((peer.peer_interface, peer.hop_field.ingress), (9, 9));
-    let info = &bodies[1].extensions.static_info;
-    assert_eq!(info.latency.inter[&9], 3000);
-    assert_eq!(info.bandwidth.inter[&9], 2000);
-    assert!(!info.bandwidth.inter.contains_key(&2), "it has no limit");
-    assert_eq!(info.internal_hops[&1], 0);
+    let ingress = peer.hop_field.as_ref().unwrap().ingress;
+    assert_eq!((peer.peer_interface, ingress), (9, 9));
+    let own = info(bodies[1].clone());
+    assert_eq!(own.latency.unwrap().inter[&9], 3000);
+    let bandwidth = own.bandwidth.unwrap().inter;
+    assert_eq!(bandwidth[&9], 2000);
+    assert!(!bandwidth.contains_key(&2), "it has no limit");
+    assert_eq!(own.internal_hops[&1], 0);
     // From one router of the AS to the other.
     let core = found.segments[&3].segments.iter().map(|s| body(s, 1));
     assert!(
@@ -297,20 +281,22 @@ async fn segments_are_looked_up_by_grpc_and_connect() {
             .all(|b| b.isd_as == ia("1-ff00:0:120").to_u64())
     );
     let up = found.segments[&1].segments.iter().map(|s| body(s, 0));
-    let info = up
-        .filter(|b| b.hop_entry.hop_field.egress == 5 && b.isd_as == ia("1-ff00:0:110").to_u64())
-        .map(|b| b.extensions.static_info.clone())
-        .next()
-        .unwrap();
-    assert_eq!(info.note, "one");
-    assert_eq!((info.internal_hops[&1], info.internal_hops[&6]), (0, 1));
+    let egress = |b: &ASEntrySignedBody| b.hop_entry.clone()?.hop_field.map(|hop| hop.egress);
+    let first = info(
+        up.into_iter()
+            .find(|b| egress(b) == Some(5) && b.isd_as == ia("1-ff00:0:110").to_u64())
+            .unwrap(),
+    );
+    assert_eq!(first.note, "one");
+    let hops = (first.internal_hops[&1], first.internal_hops[&6]);
+    assert_eq!(hops, (0, 1));
 
     let wrong = SegmentsRequest {
         src_isd_as: ia("1-ff00:0:113").to_u64(),
         dst_isd_as: ia("2-ff00:0:212").to_u64(),
     };
-    let error = grpc.segments(wrong).await.err().unwrap();
-    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    let error = grpc.call(SEGMENTS, &wrong).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument);
 }
 
 #[tokio::test]

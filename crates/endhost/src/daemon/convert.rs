@@ -9,8 +9,7 @@ use std::time::Duration;
 use hawser_address::IsdAsn;
 use hawser_packet::path::expiry;
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
-use scion_protobuf::buffa::EnumValue;
-use scion_protobuf::proto::daemon::v1 as pb;
+use hawser_proto::daemon as pb;
 
 use crate::local_as::LocalAs;
 use crate::path::{Path, PathError};
@@ -31,7 +30,8 @@ fn interface_id(id: u64) -> Result<u16, String> {
 }
 
 fn router(interface: &pb::Interface) -> Result<SocketAddr, String> {
-    let address = &interface.address.address;
+    let address = interface.address.as_ref();
+    let address = address.map_or("", |underlay| &underlay.address);
     let parsed = address.parse();
     parsed.map_err(|_| format!("`{address}` is not a router address"))
 }
@@ -88,8 +88,9 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Str
         Some(last) if dst.is_wildcard() && last.isd_as.isd() == dst.isd() => last.isd_as,
         _ => dst,
     };
-    let expiration = path.expiration.as_option();
-    let announced = expiration.and_then(|expiration| u64::try_from(expiration.seconds).ok());
+    let announced = path
+        .expiration
+        .and_then(|expiration| u64::try_from(expiration.seconds).ok());
     let announced = announced.ok_or("a path has no expiry")?;
     // Routers check the hop fields, not the announced expiry.
     let carried = expiry(&path.raw).map_err(|error| PathError::from(error).to_string())?;
@@ -117,7 +118,7 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Str
             .filter(|(_, services)| *services != Discovery::default())
             .collect(),
     };
-    let next_hop = path.interface.as_option().map(router).transpose()?;
+    let next_hop = path.interface.as_ref().map(router).transpose()?;
     let info = hawser_path::Path::new(src, dst, interfaces, metadata);
     let info = info.map_err(|error| error.to_string())?;
     Path::new(info, path.raw, next_hop).map_err(|error| error.to_string())
@@ -155,11 +156,11 @@ fn geo(geo: pb::GeoCoordinates) -> Option<Geo> {
     })
 }
 
-fn link_type(kind: EnumValue<pb::LinkType>) -> LinkType {
-    match kind.as_known() {
-        Some(pb::LinkType::Direct) => LinkType::Direct,
-        Some(pb::LinkType::MultiHop) => LinkType::MultiHop,
-        Some(pb::LinkType::OpenNet) => LinkType::OpenNet,
+fn link_type(kind: i32) -> LinkType {
+    match pb::LinkType::try_from(kind) {
+        Ok(pb::LinkType::Direct) => LinkType::Direct,
+        Ok(pb::LinkType::MultiHop) => LinkType::MultiHop,
+        Ok(pb::LinkType::OpenNet) => LinkType::OpenNet,
         _ => LinkType::Unset,
     }
 }

@@ -6,33 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use connectrpc::client::{HttpClient, UnaryResponse};
-use hawser_segment::{Segment, Segments};
-use scion_protobuf::proto::control_plane::v1::{
-    PathSegment, SegmentLookupServiceClient, SegmentType, SegmentsRequest, SegmentsResponse,
-    TrustMaterialServiceClient,
+use hawser_proto::control_plane::{
+    PathSegment, SEGMENTS, SegmentType, SegmentsRequest, SegmentsResponse,
 };
-
+use hawser_segment::{Segment, Segments};
 use tokio::task::JoinSet;
 
 use super::segments::Question;
-use super::verify::{TrustClient, Verifier};
+use super::verify::Verifier;
 use crate::service::{Caller, Service, SourceError, valid};
 
 /// How long one of several control services may take before the next is queried as well.
 const STAGGER: Duration = Duration::from_secs(1);
-const QUESTION: &str = "Segments";
-
-type Lookup = Caller<SegmentLookupServiceClient<HttpClient>>;
-
-struct Server {
-    lookup: Lookup,
-    trust: TrustClient,
-}
 
 /// The control services of an AS, which are interchangeable.
 pub(super) struct ControlServices {
-    services: Vec<Server>,
+    services: Vec<Caller>,
     verifier: Option<Verifier>,
     /// The service that answered last, which is queried first.
     preferred: AtomicUsize,
@@ -42,16 +31,10 @@ impl ControlServices {
     /// Clients of the services at `addresses`; `None` when there are none. `verifier`, if there is
     /// one, checks their segments.
     pub(super) fn new(addresses: &[SocketAddr], verifier: Option<Verifier>) -> Option<Self> {
-        let services: Vec<Server> = addresses
+        let services = addresses
             .iter()
-            .filter_map(|address| {
-                let service = Service::Control(address.to_string());
-                Some(Server {
-                    lookup: Caller::new(service.clone(), SegmentLookupServiceClient::new)?,
-                    trust: Caller::new(service, TrustMaterialServiceClient::new)?,
-                })
-            })
-            .collect();
+            .filter_map(|address| Caller::new(Service::Control(address.to_string())));
+        let services: Vec<Caller> = services.collect();
         (!services.is_empty()).then_some(Self {
             services,
             verifier,
@@ -91,7 +74,7 @@ impl ControlServices {
                 Ok(Some(Err(_))) | Err(_) => {}
                 // All services have failed, and at least one was queried.
                 Ok(None) => {
-                    let service = self.services[first].lookup.service.clone();
+                    let service = self.services[first].service.clone();
                     return Err(failed.unwrap_or(SourceError::Unreachable(service)));
                 }
             }
@@ -100,27 +83,26 @@ impl ControlServices {
 
     /// Queries the service at `at`.
     async fn ask(&self, at: usize, question: Question) -> Result<Segments, SourceError> {
-        let Server { lookup, trust } = &self.services[at];
+        let service = &self.services[at];
         let request = SegmentsRequest {
             src_isd_as: question.src.to_u64(),
             dst_isd_as: question.dst.to_u64(),
         };
-        let client = lookup.client();
         // "Not found" means that there are no segments.
-        let answer = lookup.optional(QUESTION, client.segments(request)).await?;
-        let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
+        let answer = service.optional(SEGMENTS, &request).await?;
+        let answer = answer.unwrap_or_default();
         let found = match &self.verifier {
             None => read(answer, |_, _| Ok(())),
             Some(verifier) => {
                 let lists = answer.segments.values();
                 let segments = lists.flat_map(|list| &list.segments);
-                verifier.prepare(segments, trust).await;
+                verifier.prepare(segments, service).await;
                 read(answer, |message, segment| {
                     verifier.check(message, segment.expiry())
                 })
             }
         };
-        found.map_err(|error| lookup.invalid(QUESTION, error))
+        found.map_err(|error| service.invalid(SEGMENTS.name(), error))
     }
 }
 
@@ -152,7 +134,7 @@ pub(super) fn read(
 impl fmt::Display for ControlServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let services = self.services.iter();
-        let services = services.map(|server| server.lookup.service.to_string());
+        let services = services.map(|caller| caller.service.to_string());
         f.write_str(&services.collect::<Vec<_>>().join(" or "))
     }
 }

@@ -1,7 +1,7 @@
+use hawser_proto::Message;
+use hawser_proto::control_plane::SegmentsResponse;
+use hawser_proto::daemon::PathsResponse;
 use proptest::prelude::*;
-use scion_protobuf::buffa::Message;
-use scion_protobuf::proto::control_plane::v1::SegmentsResponse;
-use scion_protobuf::proto::daemon::v1::PathsResponse;
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     };
     let mut questions = Vec::new();
     for (at, bytes) in segments.iter().enumerate() {
-        let answer = SegmentsResponse::decode_from_slice(bytes).unwrap();
+        let answer = SegmentsResponse::decode(*bytes).unwrap();
         // The request does not matter here.
         let question = Question {
             src: IsdAsn::from_u64(at as u64),
@@ -115,7 +115,7 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     }
     let segments = standalone.segments.unexpired(&questions, RECORDED);
     let made = standalone.make(&segments, dst, RECORDED);
-    let answer = PathsResponse::decode_from_slice(daemon).unwrap();
+    let answer = PathsResponse::decode(daemon).unwrap();
     let offered = answer.paths.into_iter();
     let offered = offered.map(|path| crate::daemon::convert::path(src, dst, path).unwrap());
     let mut offered: Vec<Path> = offered.collect();
@@ -183,7 +183,7 @@ fn expired_segments_are_told_from_valid_ones() {
         src: isd_as("1-0"),
         dst: isd_as("1-ff00:0:111"),
     };
-    let answer = SegmentsResponse::decode_from_slice(recorded!("tiny-segments-1")).unwrap();
+    let answer = SegmentsResponse::decode(recorded!("tiny-segments-1")).unwrap();
     cache.put(question, control::read(answer, |_, _| Ok(())).unwrap());
     assert_eq!(cache.unexpired(&[question], RECORDED).down.len(), 1);
     assert_eq!(
@@ -207,7 +207,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        if let Ok(answer) = SegmentsResponse::decode_from_slice(&bytes)
+        if let Ok(answer) = SegmentsResponse::decode(bytes.as_slice())
             && let Ok(found) = control::read(answer, |_, _| Ok(()))
         {
             let paths = combine(&found, isd_as("1-ff00:0:7"), isd_as("1-ff00:0:5"), MAX_PATHS);

@@ -8,13 +8,10 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Mutex;
 
-use connectrpc::client::HttpClient;
+use hawser_proto::Message;
+use hawser_proto::control_plane::{CHAINS, ChainsRequest, PathSegment, TRC, TRCRequest};
+use hawser_proto::well_known::Timestamp;
 use hawser_trust::{Chain, ChainQuery, SegmentVerifyError, Store, Trc, TrcId};
-use scion_protobuf::buffa::{Message, MessageField};
-use scion_protobuf::buffa_types::google::protobuf::Timestamp;
-use scion_protobuf::proto::control_plane::v1::{
-    ChainsRequest, PathSegment, TRCRequest, TrustMaterialServiceClient,
-};
 
 use crate::clock::unix_now;
 use crate::service::Caller;
@@ -24,9 +21,6 @@ use crate::sync::lock;
 const MAX_TRC_UPDATES: u64 = 16;
 
 type AnyError = Box<dyn Error + Send + Sync>;
-
-/// A client of a control service for certificates and TRCs.
-pub(super) type TrustClient = Caller<TrustMaterialServiceClient<HttpClient>>;
 
 /// Verifies segments.
 pub(super) struct Verifier {
@@ -50,7 +44,7 @@ impl Verifier {
     pub(super) async fn prepare(
         &self,
         segments: impl Iterator<Item = &PathSegment>,
-        client: &TrustClient,
+        client: &Caller,
     ) {
         let (mut chains, mut updates) = (BTreeSet::new(), BTreeSet::new());
         {
@@ -81,37 +75,27 @@ impl Verifier {
         }
     }
 
-    async fn update(&self, id: TrcId, service: &TrustClient) -> Result<(), AnyError> {
+    async fn update(&self, id: TrcId, service: &Caller) -> Result<(), AnyError> {
         let request = TRCRequest {
             isd: id.isd.into(),
             base: id.base,
             serial: id.serial,
         };
-        let client = service.client();
-        let call = client.trc(request);
-        let answer = service.required("TRC", call, Ok::<_, Infallible>);
-        let trc = Trc::from_der(&answer.await?.into_owned().trc)?;
+        let answer = service.required(TRC, &request, Ok::<_, Infallible>);
+        let trc = Trc::from_der(&answer.await?.trc)?;
         Ok(lock(&self.trusted).add_trc(trc)?)
     }
 
-    async fn certify(&self, query: &ChainQuery, service: &TrustClient) -> Result<(), AnyError> {
-        let time = |seconds: u64| {
-            MessageField::some(Timestamp {
-                seconds: seconds.try_into().unwrap_or(i64::MAX),
-                ..Timestamp::default()
-            })
-        };
+    async fn certify(&self, query: &ChainQuery, service: &Caller) -> Result<(), AnyError> {
         let request = ChainsRequest {
             isd_as: query.isd_as.to_u64(),
             subject_key_id: query.subject_key_id.clone(),
-            at_least_valid_since: time(query.since),
-            at_least_valid_until: time(query.until),
+            at_least_valid_since: Some(Timestamp::from_unix_secs(query.since)),
+            at_least_valid_until: Some(Timestamp::from_unix_secs(query.until)),
         };
-        let client = service.client();
-        let call = client.chains(request);
-        let answer = service.required("Chains", call, Ok::<_, Infallible>);
+        let answer = service.required(CHAINS, &request, Ok::<_, Infallible>);
         let mut result = Ok(());
-        for chain in answer.await?.into_owned().chains {
+        for chain in answer.await?.chains {
             match Chain::from_der(&chain.as_cert, &chain.ca_cert) {
                 Ok(chain) => {
                     if !lock(&self.trusted).add_chain(chain) {

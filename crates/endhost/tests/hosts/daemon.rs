@@ -1,7 +1,7 @@
 //! The daemon's client, against a daemon whose answers the test sets.
 
-use connectrpc::ConnectError;
 use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
+use hawser_rpc::{Code, RpcError};
 
 use crate::toy::{Answers, PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
@@ -55,7 +55,7 @@ async fn an_invalid_address_is_refused() {
 async fn refusals_and_invalid_answers_have_distinct_errors() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let set = |change: fn(&mut Answers)| change(&mut daemon.answers.lock().unwrap());
-    set(|answers| answers.error = Some(ConnectError::permission_denied("not for you")));
+    set(|answers| answers.error = Some(RpcError::new(Code::PermissionDenied, "not for you")));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
     assert!(error.ends_with("refused PortRange: not for you"), "{error}");
     set(|answers| answers.error = None);

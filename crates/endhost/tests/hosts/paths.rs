@@ -125,7 +125,7 @@ async fn paths_keep_working_while_the_daemon_fails() {
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);
     until(&mut watch, 1).await;
-    let failure = connectrpc::ConnectError::internal("failing");
+    let failure = hawser_rpc::RpcError::new(hawser_rpc::Code::Internal, "failing");
     net.a.answers.lock().unwrap().error = Some(failure);
     let asked = net.a.asked.load(Ordering::SeqCst);
     while net.a.asked.load(Ordering::SeqCst) < asked + 2 {

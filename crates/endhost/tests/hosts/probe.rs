@@ -61,7 +61,7 @@ impl Routers {
     }
 
     /// The path that leaves A by `interface`, as A's daemon hands it out.
-    fn path(&self, interface: u16) -> scion_protobuf::proto::daemon::v1::Path {
+    fn path(&self, interface: u16) -> hawser_proto::daemon::Path {
         let (from, to) = ((isd_as(A), interface), (isd_as(B), interface + 100));
         path_over(from, to, self.address, unix_now() as u32)
     }

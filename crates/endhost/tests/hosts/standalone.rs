@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use connectrpc::{
-    ConnectError, Encodable, RequestContext, Response, Router, Server, ServiceRequest,
-    ServiceResult,
-};
 use hawser_endhost::{Bootstrap, Endhost, IsdAsn, PathsError, SourceError};
-use scion_protobuf::buffa::{Message, MessageField};
-use scion_protobuf::proto::control_plane::v1 as pb;
-use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
+use hawser_proto::Message;
+use hawser_proto::control_plane as pb;
+use hawser_proto::crypto::{HeaderAndBodyInternal, SignedMessage};
+use hawser_rpc::{Code, Router, RpcError};
 use tokio::task::JoinHandle;
 
-use crate::toy::{isd_as, unix_now};
+use crate::toy::{isd_as, serve, unix_now};
 
 const HERE: &str = "1-ff00:0:110";
 const THERE: &str = "1-ff00:0:111";
@@ -40,36 +37,26 @@ struct ToyControl {
     task: JoinHandle<()>,
 }
 
-struct Service {
-    conduct: Arc<Mutex<Conduct>>,
-    asked: Arc<AtomicUsize>,
-}
-
-impl pb::SegmentLookupService for Service {
-    async fn segments<'a>(
-        &'a self,
-        _: RequestContext,
-        request: ServiceRequest<'_, pb::SegmentsRequest>,
-    ) -> ServiceResult<impl Encodable<pb::SegmentsResponse> + Send + use<'a>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let ends = (request.src_isd_as, request.dst_isd_as);
-        let conduct = self.conduct.lock().unwrap().clone();
-        let segments = match conduct {
-            _ if ends != (isd_as(HERE).to_u64(), isd_as(THERE).to_u64()) => Vec::new(),
-            Conduct::Answers(life) => vec![segment(life)],
-            Conduct::Invalid => vec![pb::PathSegment {
-                segment_info: b"no segment".to_vec(),
-                ..Default::default()
-            }],
-            Conduct::Refuses => return Err(ConnectError::permission_denied("not for you")),
-            Conduct::Hangs => std::future::pending().await,
-        };
-        let kind = pb::SegmentType::Core as i32;
-        Response::ok(pb::SegmentsResponse {
-            segments: [(kind, pb::segments_response::Segments { segments })].into(),
+/// The answer of a control service that behaves like this.
+async fn answer(
+    conduct: Conduct,
+    request: pb::SegmentsRequest,
+) -> Result<pb::SegmentsResponse, RpcError> {
+    let ends = (request.src_isd_as, request.dst_isd_as);
+    let segments = match conduct {
+        _ if ends != (isd_as(HERE).to_u64(), isd_as(THERE).to_u64()) => Vec::new(),
+        Conduct::Answers(life) => vec![segment(life)],
+        Conduct::Invalid => vec![pb::PathSegment {
+            segment_info: b"no segment".to_vec(),
             ..Default::default()
-        })
-    }
+        }],
+        Conduct::Refuses => return Err(RpcError::new(Code::PermissionDenied, "not for you")),
+        Conduct::Hangs => std::future::pending().await,
+    };
+    let segments = pb::Segments { segments };
+    Ok(pb::SegmentsResponse {
+        segments: [(pb::SegmentType::Core.into(), segments)].into(),
+    })
 }
 
 /// The core segment over the link from 111#2 to 110#1, which expires `life` seconds from now.
@@ -84,8 +71,8 @@ fn segment(life: u64) -> pb::PathSegment {
             isd_as: isd_as.to_u64(),
             next_isd_as: next.to_u64(),
             mtu: 1472,
-            hop_entry: MessageField::some(pb::HopEntry {
-                hop_field: MessageField::some(pb::HopField {
+            hop_entry: Some(pb::HopEntry {
+                hop_field: Some(pb::HopField {
                     ingress,
                     egress,
                     exp_time: 0,
@@ -100,7 +87,7 @@ fn segment(life: u64) -> pb::PathSegment {
             body: body.encode_to_vec(),
         };
         pb::ASEntry {
-            signed: MessageField::some(SignedMessage {
+            signed: Some(SignedMessage {
                 header_and_body: signed.encode_to_vec(),
                 signature: Vec::new(),
             }),
@@ -125,16 +112,12 @@ impl ToyControl {
     async fn start_at(address: SocketAddr, conduct: Conduct) -> Self {
         let conduct = Arc::new(Mutex::new(conduct));
         let asked = Arc::new(AtomicUsize::new(0));
-        let service = Arc::new(Service {
-            conduct: Arc::clone(&conduct),
-            asked: Arc::clone(&asked),
+        let (its, counter) = (Arc::clone(&conduct), Arc::clone(&asked));
+        let router = Router::new().with_method(pb::SEGMENTS, move |request| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            answer(its.lock().unwrap().clone(), request)
         });
-        let router = pb::SegmentLookupServiceExt::register(service, Router::new());
-        let server = Server::bind(address).await.unwrap();
-        let address = server.local_addr().unwrap();
-        let task = tokio::spawn(async move {
-            server.serve(router).await.unwrap();
-        });
+        let (address, task) = serve(address, router).await;
         Self {
             address,
             conduct,

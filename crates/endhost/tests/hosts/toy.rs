@@ -9,16 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use connectrpc::{
-    ConnectError, Encodable, RequestContext, Response, Router, Server, ServiceRequest,
-    ServiceResult,
-};
 use hawser_endhost::{Daemon, Endhost, Headers, IsdAsn, ScionAddr};
 use hawser_packet::{Packet, ScmpError};
-use scion_protobuf::buffa::MessageField;
-use scion_protobuf::buffa_types::google::protobuf::{Empty, Timestamp};
-use scion_protobuf::proto::daemon::v1 as pb;
-use tokio::net::UdpSocket;
+use hawser_proto::daemon as pb;
+use hawser_proto::well_known::Timestamp;
+use hawser_rpc::{Router, RpcError};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The dispatched ports of all ASes here.
@@ -46,7 +43,7 @@ pub struct Answers {
     pub interfaces: BTreeMap<u64, String>,
     pub paths: HashMap<u64, Vec<pb::Path>>,
     /// The answer to all requests, if it is set.
-    pub error: Option<ConnectError>,
+    pub error: Option<RpcError>,
 }
 
 /// A daemon, and how often its paths were requested.
@@ -57,119 +54,68 @@ pub struct ToyDaemon {
     task: JoinHandle<()>,
 }
 
-struct Service {
-    answers: Arc<Mutex<Answers>>,
-    asked: Arc<AtomicUsize>,
+/// An answer of the daemon, as the test has set it.
+fn answer<T>(
+    answers: &Mutex<Answers>,
+    answer: impl FnOnce(&Answers) -> T,
+) -> std::future::Ready<Result<T, RpcError>> {
+    let answers = answers.lock().unwrap();
+    std::future::ready(match &answers.error {
+        Some(error) => Err(error.clone()),
+        None => Ok(answer(&answers)),
+    })
 }
 
-impl Service {
-    fn answer<T>(&self, answer: impl FnOnce(&Answers) -> T) -> ServiceResult<T> {
-        let answers = self.answers.lock().unwrap();
-        match &answers.error {
-            Some(error) => Err(error.clone()),
-            None => Response::ok(answer(&answers)),
-        }
-    }
+/// The methods of the daemon that a host calls.
+fn methods(all: &Arc<Mutex<Answers>>, asked: &Arc<AtomicUsize>) -> Router {
+    let [paths, local, interfaces, ports] = std::array::from_fn(|_| Arc::clone(all));
+    let asked = Arc::clone(asked);
+    Router::new()
+        .with_method(pb::PATHS, move |request| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            let dst = request.destination_isd_as;
+            answer(&paths, |answers| pb::PathsResponse {
+                paths: answers.paths.get(&dst).cloned().unwrap_or_default(),
+            })
+        })
+        .with_method(pb::AS, move |_| {
+            answer(&local, |answers| pb::ASResponse {
+                isd_as: answers.isd_as,
+                mtu: answers.mtu,
+                ..Default::default()
+            })
+        })
+        .with_method(pb::INTERFACES, move |_| {
+            answer(&interfaces, |answers| pb::InterfacesResponse {
+                interfaces: answers
+                    .interfaces
+                    .iter()
+                    .map(|(id, address)| (*id, interface(address)))
+                    .collect(),
+            })
+        })
+        .with_method(pb::PORT_RANGE, move |_| {
+            answer(&ports, |answers| pb::PortRangeResponse {
+                dispatched_port_start: answers.ports.0,
+                dispatched_port_end: answers.ports.1,
+            })
+        })
 }
 
-fn refused<T>() -> ServiceResult<T> {
-    Err(ConnectError::unimplemented("not in a toy"))
-}
-
-impl pb::DaemonService for Service {
-    async fn paths<'a>(
-        &'a self,
-        _: RequestContext,
-        request: ServiceRequest<'_, pb::PathsRequest>,
-    ) -> ServiceResult<impl Encodable<pb::PathsResponse> + Send + use<'a>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let dst = request.destination_isd_as;
-        self.answer(|answers| pb::PathsResponse {
-            paths: answers.paths.get(&dst).cloned().unwrap_or_default(),
-        })
-    }
-
-    async fn r#as<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::ASRequest>,
-    ) -> ServiceResult<impl Encodable<pb::ASResponse> + Send + use<'a>> {
-        self.answer(|answers| pb::ASResponse {
-            isd_as: answers.isd_as,
-            mtu: answers.mtu,
-            ..Default::default()
-        })
-    }
-
-    async fn interfaces<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::InterfacesRequest>,
-    ) -> ServiceResult<impl Encodable<pb::InterfacesResponse> + Send + use<'a>> {
-        self.answer(|answers| pb::InterfacesResponse {
-            interfaces: answers
-                .interfaces
-                .iter()
-                .map(|(id, address)| (*id, interface(address)))
-                .collect(),
-        })
-    }
-
-    async fn services<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::ServicesRequest>,
-    ) -> ServiceResult<impl Encodable<pb::ServicesResponse> + Send + use<'a>> {
-        refused::<pb::ServicesResponse>()
-    }
-
-    async fn notify_interface_down<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::NotifyInterfaceDownRequest>,
-    ) -> ServiceResult<impl Encodable<pb::NotifyInterfaceDownResponse> + Send + use<'a>> {
-        refused::<pb::NotifyInterfaceDownResponse>()
-    }
-
-    async fn port_range<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, Empty>,
-    ) -> ServiceResult<impl Encodable<pb::PortRangeResponse> + Send + use<'a>> {
-        self.answer(|answers| pb::PortRangeResponse {
-            dispatched_port_start: answers.ports.0,
-            dispatched_port_end: answers.ports.1,
-        })
-    }
-
-    async fn dr_key_as_host<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::DRKeyASHostRequest>,
-    ) -> ServiceResult<impl Encodable<pb::DRKeyASHostResponse> + Send + use<'a>> {
-        refused::<pb::DRKeyASHostResponse>()
-    }
-
-    async fn dr_key_host_as<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::DRKeyHostASRequest>,
-    ) -> ServiceResult<impl Encodable<pb::DRKeyHostASResponse> + Send + use<'a>> {
-        refused::<pb::DRKeyHostASResponse>()
-    }
-
-    async fn dr_key_host_host<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, pb::DRKeyHostHostRequest>,
-    ) -> ServiceResult<impl Encodable<pb::DRKeyHostHostResponse> + Send + use<'a>> {
-        refused::<pb::DRKeyHostHostResponse>()
-    }
+/// Has a service answer at an address until the task is aborted.
+pub async fn serve(at: SocketAddr, router: Router) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind(at).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let task = tokio::spawn(async move {
+        let (_never, stopped) = watch::channel(false);
+        hawser_rpc::serve(listener, router, stopped).await;
+    });
+    (address, task)
 }
 
 pub fn interface(address: &str) -> pb::Interface {
     pb::Interface {
-        address: MessageField::some(pb::Underlay {
+        address: Some(pb::Underlay {
             address: address.into(),
         }),
     }
@@ -179,18 +125,10 @@ impl ToyDaemon {
     pub async fn start(answers: Answers) -> Self {
         let answers = Arc::new(Mutex::new(answers));
         let asked = Arc::new(AtomicUsize::new(0));
-        let service = Service {
-            answers: Arc::clone(&answers),
-            asked: Arc::clone(&asked),
-        };
-        let router = pb::DaemonServiceExt::register(Arc::new(service), Router::new());
-        let server = Server::bind("127.0.0.1:0").await.unwrap();
-        let address = server.local_addr().unwrap().to_string();
-        let task = tokio::spawn(async move {
-            server.serve(router).await.unwrap();
-        });
+        let any = (Ipv4Addr::LOCALHOST, 0).into();
+        let (address, task) = serve(any, methods(&answers, &asked)).await;
         Self {
-            address,
+            address: address.to_string(),
             answers,
             asked,
             task,
@@ -261,10 +199,10 @@ pub fn path_over(
     };
     pb::Path {
         raw: raw_path(&[(0, from.1), (to.1, 0)], timestamp),
-        interface: MessageField::some(interface(&router.to_string())),
+        interface: Some(interface(&router.to_string())),
         interfaces: vec![end(from), end(to)],
         mtu: MTU.into(),
-        expiration: MessageField::some(Timestamp {
+        expiration: Some(Timestamp {
             seconds: i64::from(timestamp) + 6 * 3600,
             ..Default::default()
         }),

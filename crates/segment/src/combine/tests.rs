@@ -2,11 +2,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hawser_path::LinkType;
-use proptest::prelude::*;
-use scion_protobuf::buffa::EnumValue;
-use scion_protobuf::proto::control_plane::v1::{
+use hawser_proto::control_plane::{
     BandwidthInfo, LatencyInfo, LinkType as LinkTypeMessage, StaticInfoExtension,
 };
+use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Spec, ia, segment, spec};
@@ -129,29 +128,26 @@ fn latency(intra: &[(u64, u32)], inter: &[(u64, u32)]) -> StaticInfoExtension {
         latency: Some(LatencyInfo {
             intra: intra.iter().copied().collect(),
             inter: inter.iter().copied().collect(),
-        })
-        .into(),
+        }),
         ..StaticInfoExtension::default()
     }
 }
 
 #[test]
 fn the_conservative_one_of_contradicting_announcements_counts() {
-    let kind = EnumValue::Known;
     // 1 is the core AS where the up and the down segment meet; 2 has two links to it.
     let say = |inter, kbit, kind, note: &str| StaticInfoExtension {
         bandwidth: Some(BandwidthInfo {
             intra: [(1, 9), (5, 8)].into(),
             inter: [(2, kbit), (4, kbit)].into(),
-        })
-        .into(),
-        link_type: [(2, kind), (4, EnumValue::Known(LinkTypeMessage::Direct))].into(),
+        }),
+        link_type: [(2, i32::from(kind)), (4, LinkTypeMessage::Direct.into())].into(),
         internal_hops: [(2, 0), (4, 3), (3, 7)].into(),
         note: note.to_owned(),
         ..latency(&[(4, inter), (2, inter)], &[(2, inter), (4, inter)])
     };
-    let first = say(10, 100, kind(LinkTypeMessage::OpenNet), "one");
-    let second = say(20, 50, kind(LinkTypeMessage::Direct), "two");
+    let first = say(10, 100, LinkTypeMessage::OpenNet, "one");
+    let second = say(20, 50, LinkTypeMessage::Direct, "two");
     let segments = Segments {
         up: vec![segment(
             0,

@@ -1,7 +1,6 @@
+use hawser_proto::control_plane::{HopEntry as HopEntryMessage, PathSegmentExtensions};
+use hawser_proto::crypto::SignedMessage;
 use proptest::prelude::*;
-use scion_protobuf::proto::control_plane::v1::{
-    HopEntry as HopEntryMessage, PathSegmentExtensions,
-};
 
 use super::*;
 use crate::testing::{body as body_of, entry as signed, ia, message, spec};
@@ -85,18 +84,15 @@ fn invalid_fields_are_refused() {
             |b| b.next_isd_as = ia(4).to_u64(),
             "1-ff00:0:4 as the next AS",
         ),
-        (|b| b.hop_entry = None.into(), "no hop entry"),
-        (|b| hop_entry(b).hop_field = None.into(), "no hop field"),
+        (|b| b.hop_entry = None, "no hop entry"),
+        (|b| hop_entry(b).hop_field = None, "no hop field"),
         (|b| hop_field(b).ingress = 0, "ingress 0"),
         (|b| hop_field(b).ingress = 65536, "ingress 65536"),
         (|b| hop_field(b).egress = 0, "egress 0"),
         (|b| hop_field(b).exp_time = 256, "256 units"),
         (|b| hop_field(b).mac.clear(), "a MAC of 0 bytes"),
         (|b| hop_field(b).mac.push(0), "a MAC of 7 bytes"),
-        (
-            |b| b.peer_entries[0].hop_field = None.into(),
-            "no hop field",
-        ),
+        (|b| b.peer_entries[0].hop_field = None, "no hop field"),
         (
             |b| b.peer_entries[0].peer_isd_as = 1 << 48,
             "1-0 as its peer",
@@ -119,6 +115,36 @@ fn hop_entry(body: &mut ASEntrySignedBody) -> &mut HopEntryMessage {
 
 fn hop_field(body: &mut ASEntrySignedBody) -> &mut HopFieldMessage {
     hop_entry(body).hop_field.get_or_insert_default()
+}
+
+#[test]
+fn announced_services_are_read_and_invalid_addresses_left_out() {
+    let mut body = body_of(&spec(1, 0, 0), None);
+    let read = |body: &ASEntrySignedBody| {
+        let message = PathSegment {
+            segment_info: Vec::new(),
+            as_entries: vec![signed(body)],
+        };
+        Segment::from_message(&message).unwrap().entries[0]
+            .discovery
+            .clone()
+    };
+    assert_eq!(read(&body), Discovery::default());
+    let bytes = |texts: &[&[u8]]| texts.iter().map(|text| text.to_vec()).collect();
+    body.extensions = Some(PathSegmentExtensions {
+        static_info: None,
+        discovery: Some(DiscoveryExtension {
+            version: 1,
+            control_service_addresses: bytes(&[b"10.0.0.1:30252", b"10.0.0.2", b"10.0.0.4:1"]),
+            discovery_service_addresses: bytes(&[b"\xff", b"[fd00::1]:8041"]),
+        }),
+    });
+    let addresses = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    let expected = Discovery {
+        control_services: addresses(&["10.0.0.1:30252", "10.0.0.4:1"]),
+        discovery_services: addresses(&["[fd00::1]:8041"]),
+    };
+    assert_eq!(read(&body), expected);
 }
 
 #[test]
@@ -158,7 +184,7 @@ fn inconsistent_segments_are_refused() {
         assert!(error(&part).contains("whose AS entry"));
     }
     let mut unsigned = whole;
-    unsigned.as_entries[2].signed = None.into();
+    unsigned.as_entries[2].signed = None;
     let text = error(&unsigned);
     assert!(text.contains("entry 2 has no signed part"), "{text}");
 }
@@ -177,7 +203,7 @@ fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
         peer_isd_as: ia(n).to_u64(),
         peer_interface,
         peer_mtu: u32::MAX,
-        hop_field: hop.into(),
+        hop_field: hop,
     });
     let hops = prop::option::of(prop::option::of(hop));
     let ases = (0..3u64, 0..3u64, any::<u32>());
@@ -185,15 +211,13 @@ fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
     (ases, hops, peers).prop_map(|((own, next, mtu), hop, peer_entries)| ASEntrySignedBody {
         isd_as: ia(own).to_u64(),
         next_isd_as: if next == 0 { 0 } else { ia(next).to_u64() },
-        hop_entry: hop
-            .map(|hop| HopEntryMessage {
-                hop_field: hop.into(),
-                ingress_mtu: mtu,
-            })
-            .into(),
+        hop_entry: hop.map(|hop| HopEntryMessage {
+            hop_field: hop,
+            ingress_mtu: mtu,
+        }),
         peer_entries,
         mtu,
-        extensions: Some(PathSegmentExtensions::default()).into(),
+        extensions: Some(PathSegmentExtensions::default()),
     })
 }
 
@@ -204,11 +228,10 @@ proptest! {
         signed in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..4),
     ) {
         let entries = signed.into_iter().map(|header_and_body| ASEntry {
-            signed: Some(scion_protobuf::proto::crypto::v1::SignedMessage {
+            signed: Some(SignedMessage {
                 header_and_body,
                 signature: Vec::new(),
-            })
-            .into(),
+            }),
             ..ASEntry::default()
         });
         let message = PathSegment { segment_info: info, as_entries: entries.collect() };
@@ -220,7 +243,7 @@ proptest! {
         let mut bytes = message(1_000_000, &three()).encode_to_vec();
         let at = at.index(bytes.len());
         bytes[at] = to;
-        if let Ok(message) = PathSegment::decode_from_slice(&bytes)
+        if let Ok(message) = PathSegment::decode(bytes.as_slice())
             && let Ok(segment) = Segment::from_message(&message)
         {
             prop_assert!(segment.expiry() > segment.timestamp());

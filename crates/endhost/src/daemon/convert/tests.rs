@@ -1,6 +1,6 @@
+use hawser_proto::Message;
+use hawser_proto::well_known::{Duration as PbDuration, Timestamp};
 use proptest::prelude::*;
-use scion_protobuf::buffa::{Message, MessageField};
-use scion_protobuf::buffa_types::google::protobuf::{Duration as PbDuration, Timestamp};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn ends() -> (IsdAsn, IsdAsn) {
 
 fn router_at(address: &str) -> pb::Interface {
     pb::Interface {
-        address: MessageField::some(pb::Underlay {
+        address: Some(pb::Underlay {
             address: address.into(),
         }),
     }
@@ -36,10 +36,10 @@ fn offered() -> pb::Path {
     };
     pb::Path {
         raw,
-        interface: MessageField::some(router_at("10.0.1.254:30042")),
+        interface: Some(router_at("10.0.1.254:30042")),
         interfaces: vec![end(src, 7), end(dst, 8)],
         mtu: 1472,
-        expiration: MessageField::some(Timestamp {
+        expiration: Some(Timestamp {
             seconds: 5000,
             ..Default::default()
         }),
@@ -88,7 +88,7 @@ fn missing_metadata_is_unknown() {
         path.bandwidth[0] = 0;
         path.geo = vec![pb::GeoCoordinates::default(); 2];
         path.geo[1].latitude = f32::NAN;
-        path.link_type = vec![99.into()];
+        path.link_type = vec![99];
         path.notes.pop();
     });
     let metadata = path.unwrap().info().metadata.clone();
@@ -126,7 +126,7 @@ fn the_expiry_of_the_hop_fields_counts() {
     let carried = 4096 + 86_400;
     let announced = |seconds| {
         converted(|path| {
-            path.expiration = MessageField::some(Timestamp {
+            path.expiration = Some(Timestamp {
                 seconds,
                 ..Default::default()
             })
@@ -151,12 +151,9 @@ fn contradictions_are_refused() {
         ),
         (|path| path.interfaces[0].isd_as = 1, "broken at"),
         (|path| path.interfaces.truncate(1), "odd number"),
+        (|path| path.interface = None, "no border router"),
         (
-            |path| path.interface = MessageField::none(),
-            "no border router",
-        ),
-        (
-            |path| path.interface = MessageField::some(router_at("router:1")),
+            |path| path.interface = Some(router_at("router:1")),
             "`router:1`",
         ),
     ];
@@ -210,7 +207,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(message) = pb::Path::decode_from_slice(&bytes) {
+        if let Ok(message) = pb::Path::decode(bytes.as_slice()) {
             let _ = path(src, if to_itself { src } else { dst }, message);
         }
     }
@@ -236,16 +233,16 @@ macro_rules! recorded {
 
 #[test]
 fn answers_of_scionprotos_daemon_are_read() {
-    let routers = pb::InterfacesResponse::decode_from_slice(recorded!("fig7a-interfaces"));
+    let routers = pb::InterfacesResponse::decode(recorded!("fig7a-interfaces"));
     let routers = interfaces(routers.unwrap()).unwrap();
     assert_eq!(routers[&1].to_string(), "127.0.0.73:31042");
     assert_eq!(routers[&2].to_string(), "127.0.0.74:31044");
-    let ports = pb::PortRangeResponse::decode_from_slice(recorded!("fig7a-port-range"));
+    let ports = pb::PortRangeResponse::decode(recorded!("fig7a-port-range"));
     assert_eq!(port_range(ports.unwrap()), Ok(31000..=32767));
-    let local = pb::ASResponse::decode_from_slice(recorded!("fig7a-as")).unwrap();
+    let local = pb::ASResponse::decode(recorded!("fig7a-as")).unwrap();
     assert_eq!(IsdAsn::from_u64(local.isd_as).to_string(), "1-ff00:0:7");
     assert_eq!((mtu(local.mtu), local.core), (Ok(1472), true));
-    let routers = pb::InterfacesResponse::decode_from_slice(recorded!("tiny-interfaces"));
+    let routers = pb::InterfacesResponse::decode(recorded!("tiny-interfaces"));
     let routers = interfaces(routers.unwrap()).unwrap();
     assert_eq!(routers[&1].to_string(), "[fd00:f00d:cafe::7f00:9]:31012");
 }
@@ -253,7 +250,7 @@ fn answers_of_scionprotos_daemon_are_read() {
 #[test]
 fn the_paths_of_scionprotos_daemon_are_valid() {
     let (src, dst) = ("1-ff00:0:7".parse().unwrap(), "1-ff00:0:5".parse().unwrap());
-    let answer = pb::PathsResponse::decode_from_slice(recorded!("fig7a-paths")).unwrap();
+    let answer = pb::PathsResponse::decode(recorded!("fig7a-paths")).unwrap();
     let paths = answer.paths.into_iter().map(|each| path(src, dst, each));
     let paths: Vec<Path> = paths.collect::<Result<_, _>>().unwrap();
     let mut shown: Vec<String> = paths.iter().map(|path| path.info().to_string()).collect();
