@@ -10,7 +10,11 @@ mod paste;
 mod units;
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use self::page::Page;
 use self::paste::{Ended, Shell};
@@ -22,21 +26,38 @@ const BUILDS: [&str; 3] = [
     "cargo build --release",
 ];
 
+/// How many pages are pasted at once for each processor. Their commands mostly wait.
+const PAGES_PER_PROCESSOR: usize = 2;
+
 #[test]
 fn every_command_works_as_pasted() {
-    let mut skipped = 0;
-    for page in Page::all() {
-        let script = page.script(&BUILDS);
-        match Shell::new().paste(&script) {
-            Ended::Done => {}
-            Ended::NoNamespaces(error) => {
-                eprintln!("skipped: {}: {error}", page.name);
-                skipped += 1;
+    let pages = Page::all();
+    let next = AtomicUsize::new(0);
+    let (skipped, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let paste_pages = || {
+        while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match Shell::new().paste(&page.script(&BUILDS)) {
+                Ended::Done => {}
+                Ended::NoNamespaces(error) => {
+                    eprintln!("skipped: {}: {error}", page.name);
+                    skipped.fetch_add(1, Ordering::Relaxed);
+                }
+                Ended::Failed { at, output } => {
+                    let message = format!("{}: {at} failed:\n{output}", page.name);
+                    failed.lock().unwrap().push(message);
+                }
             }
-            Ended::Failed { at, output } => panic!("{}: {at} failed:\n{output}", page.name),
         }
-    }
-    eprintln!("{skipped} pages skipped");
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..PAGES_PER_PROCESSOR * processors {
+            scope.spawn(paste_pages);
+        }
+    });
+    eprintln!("{} pages skipped", skipped.into_inner());
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]
