@@ -4,6 +4,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod examples;
+mod examples;
 mod flags;
 mod page;
 mod paste;
