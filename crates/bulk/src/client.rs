@@ -9,7 +9,8 @@
 //! What follows depends on that end. Done: the pass is over. The server does not know the session
 //! any more: another one at once, unless [`FRUITLESS`] in a row have verified nothing. An outage,
 //! of a server that was reached before: another one after a pause of at most 4 s, until
-//! [`TransferOptions::retry`] is over. Any other error ends the transfer. Only sums ([`Earlier`])
+//! [`TransferOptions::retry`] is over; likewise a server that was never reached, for
+//! [`TransferOptions::wait`]. Any other error ends the transfer. Only sums ([`Earlier`])
 //! and the key that knew the code go from one session to the next: what was verified is on the
 //! sink's disk.
 //!
@@ -42,6 +43,10 @@ use crate::node::Node;
 use crate::protocol::{self, Wants};
 use crate::report::{PathProgress, Progress, Summary, TransferEvent};
 use crate::session::{Destination, Ended, SESSION_TIMEOUT};
+
+/// How long a server that is waited for is dialed before that begins anew: the pauses between the
+/// packets of one dial grow.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How often files are sent again that changed while they were read.
 const MAX_RESENDS: u32 = 2;
@@ -83,6 +88,9 @@ pub struct TransferOptions {
     pub server: Trust,
     /// Limits the rate of content, sent or received; `None` for no limit.
     pub limit: Option<Limit>,
+    /// How long a server that was never reached is waited for; zero for not at all. Only one that does
+    /// not answer is: any other failure ends the transfer.
+    pub wait: Duration,
     /// How long a server that was reached before is tried again once it cannot be reached; zero for
     /// never. A session without a connection is kept for 30 s whatever this says.
     pub retry: Duration,
@@ -176,7 +184,7 @@ async fn pass(
     events: &UnboundedSender<TransferEvent>,
 ) -> Result<Summary, TransferError> {
     let mut earlier = Earlier::default();
-    let mut retry = Retry::new(options.retry);
+    let mut retry = Retry::new(options.wait, options.retry);
     let mut attempt = Attempt {
         node,
         peer,
@@ -184,7 +192,10 @@ async fn pass(
         options,
         agreed: Arc::default(),
         instance: node.instance(),
-        patience: SESSION_TIMEOUT,
+        patience: match options.wait.is_zero() {
+            true => SESSION_TIMEOUT,
+            false => WAIT_TIMEOUT.min(options.wait),
+        },
         events,
     };
     let report = |event| {
@@ -221,7 +232,10 @@ async fn pass(
             Ok(ended) => ended.result.as_ref().err(),
         };
         let reason = error
-            .filter(|error| is_outage(error))
+            .filter(|error| match retry.was_reached() {
+                true => is_outage(error),
+                false => matches!(error, TransferError::Unreachable { .. }),
+            })
             .map(ToString::to_string);
         let now = Instant::now();
         let again = reason.and_then(|reason| Some((reason, retry.failed(since, now)?)));
@@ -234,11 +248,17 @@ async fn pass(
         }
         if again.is_first {
             let left = again.left;
-            report(TransferEvent::Waiting { reason, left });
+            report(match retry.was_reached() {
+                true => TransferEvent::Waiting { reason, left },
+                false => TransferEvent::Absent { reason, left },
+            });
         }
         tokio::time::sleep(again.pause).await;
         attempt.instance = fastrand::u64(..);
-        attempt.patience = again.left.min(SESSION_TIMEOUT);
+        attempt.patience = again.left.min(match retry.was_reached() {
+            true => SESSION_TIMEOUT,
+            false => WAIT_TIMEOUT,
+        });
     }
 }
 

@@ -70,6 +70,13 @@ pub enum TransferEvent {
     Progress(Progress, Vec<PathProgress>, Instant),
     /// The server has lost the session, and another one continues.
     Restarted,
+    /// The server does not answer yet, and is waited for.
+    Absent {
+        /// Why it cannot be reached.
+        reason: String,
+        /// Time that is left.
+        left: Duration,
+    },
     /// The server can no longer be reached, and is tried again for some time.
     Waiting {
         /// Why it cannot be reached.

@@ -267,6 +267,7 @@ fn options(config: &Config, known: Known) -> TransferOptions {
         limit: None,
         wants: Wants::default(),
         // The queue tries again, and lets others run meanwhile.
+        wait: Duration::ZERO,
         retry: Duration::ZERO,
     }
 }

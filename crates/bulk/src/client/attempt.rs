@@ -83,7 +83,7 @@ impl Attempt<'_> {
         let paths = PathSet::new(options.paths.clone());
         let mut dialer = Dialer::new(Arc::clone(&target), paths, options.policy.as_ref());
         let first = first_connection(&mut dialer, peer, self.patience, self.events).await?;
-        if retry.is_waiting() {
+        if retry.is_lost() {
             let _ = self.events.send(TransferEvent::Continued);
         }
         retry.reached();

@@ -11,9 +11,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// Decides whether a transfer whose server cannot be reached tries again.
 ///
-/// A server that was never reached is not waited for: its address may be wrong.
+/// A server that was never reached is waited for only as long as that is requested: its address may be
+/// wrong.
 #[derive(Debug)]
 pub(super) struct Retry {
+    /// How long a server is waited for that was never reached.
+    wait: Duration,
+    /// How long one is that was.
     limit: Duration,
     was_reached: bool,
     /// Since when nothing was reached.
@@ -33,9 +37,11 @@ pub(super) struct Again {
 }
 
 impl Retry {
-    /// Tries again until nothing was reached for `limit`; zero for never.
-    pub(super) fn new(limit: Duration) -> Self {
+    /// Tries again until nothing was reached for `wait` from the beginning, or for `limit` later on;
+    /// zero for never.
+    pub(super) fn new(wait: Duration, limit: Duration) -> Self {
         Self {
+            wait,
             limit,
             was_reached: false,
             lost: None,
@@ -55,10 +61,12 @@ impl Retry {
     pub(super) fn failed(&mut self, since: Instant, now: Instant) -> Option<Again> {
         let is_first = self.lost.is_none();
         let lost = *self.lost.get_or_insert(since);
-        let left = self
-            .limit
-            .saturating_sub(now.saturating_duration_since(lost));
-        if !self.was_reached || left.is_zero() {
+        let limit = match self.was_reached {
+            true => self.limit,
+            false => self.wait,
+        };
+        let left = limit.saturating_sub(now.saturating_duration_since(lost));
+        if left.is_zero() {
             return None;
         }
         let pause = self.backoff.fail().min(left);
@@ -69,9 +77,14 @@ impl Retry {
         })
     }
 
-    /// Whether the server was lost, and not reached since.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.lost.is_some()
+    /// Whether the server has ever accepted a session.
+    pub(super) fn was_reached(&self) -> bool {
+        self.was_reached
+    }
+
+    /// Whether the server was reached, lost, and not reached since.
+    pub(super) fn is_lost(&self) -> bool {
+        self.was_reached && self.lost.is_some()
     }
 
     /// How long nothing was reached.
@@ -103,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_server_that_was_lost_is_tried_again_until_the_time_is_over() {
-        let mut retry = Retry::new(Duration::from_secs(300));
+        let mut retry = Retry::new(Duration::ZERO, Duration::from_secs(300));
         retry.reached();
         let (starts, lost_for) = attempts(&mut retry, Duration::from_secs(10));
         assert_eq!(starts[0], SESSION_TIMEOUT + INITIAL_BACKOFF);
@@ -123,7 +136,7 @@ mod tests {
 
     #[test]
     fn an_outage_of_100_s_is_outlasted() {
-        let mut retry = Retry::new(Duration::from_secs(300));
+        let mut retry = Retry::new(Duration::ZERO, Duration::from_secs(300));
         retry.reached();
         let began = Instant::now();
         let mut now = began + SESSION_TIMEOUT;
@@ -135,14 +148,32 @@ mod tests {
 
     #[test]
     fn a_server_that_was_never_reached_is_not_waited_for() {
-        let mut retry = Retry::new(Duration::from_secs(300));
+        let mut retry = Retry::new(Duration::ZERO, Duration::from_secs(300));
         assert!(attempts(&mut retry, SESSION_TIMEOUT).0.is_empty());
+    }
+
+    #[test]
+    fn a_server_is_waited_for_as_long_as_requested() {
+        let wait = Duration::from_secs(60);
+        let mut retry = Retry::new(wait, Duration::ZERO);
+        let (starts, lost_for) = attempts(&mut retry, Duration::from_secs(4));
+        assert!(!starts.is_empty() && lost_for >= wait, "{starts:?}");
+        assert!(!retry.is_lost(), "it was never reached");
+        // Once it was reached, that is over.
+        let mut retry = Retry::new(wait, Duration::ZERO);
+        retry.reached();
+        assert!(attempts(&mut retry, Duration::from_secs(4)).0.is_empty());
+        // Without an end.
+        let mut retry = Retry::new(Duration::MAX, Duration::ZERO);
+        let now = Instant::now();
+        let day = now + Duration::from_secs(86_400);
+        assert!(retry.failed(now, now).is_some() && retry.failed(now, day).is_some());
     }
 
     #[test]
     fn without_time_nothing_is_tried_again() {
         for limit in [Duration::ZERO, SESSION_TIMEOUT] {
-            let mut retry = Retry::new(limit);
+            let mut retry = Retry::new(Duration::ZERO, limit);
             retry.reached();
             assert_eq!(
                 attempts(&mut retry, SESSION_TIMEOUT),

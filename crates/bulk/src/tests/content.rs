@@ -104,6 +104,7 @@ impl Bed {
             algorithm: Algorithm::default(),
             server: Trust::Any,
             limit: None,
+            wait: Duration::ZERO,
             retry: Duration::ZERO,
             wants,
         };

@@ -173,6 +173,7 @@ impl Bed {
             algorithm: Algorithm::default(),
             server,
             limit: Some(Limit::new(SLOW, None)),
+            wait: Duration::ZERO,
             retry: Duration::from_secs(300),
             wants: Wants::default(),
         };

@@ -35,6 +35,7 @@ fn transfer_options() -> TransferOptions {
         algorithm: Algorithm::Auto,
         server: Trust::Any,
         limit: None,
+        wait: Duration::ZERO,
         retry: Duration::ZERO,
         wants: Wants::default(),
     }

@@ -304,6 +304,7 @@ impl ClientArgs {
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
             wants: self.files.wants()?,
+            wait: Duration::ZERO,
             retry: self.retry,
             server: match &self.code {
                 _ if self.any_server => Trust::Any,

@@ -72,6 +72,12 @@ impl Display {
             TransferEvent::Restarted => {
                 errln!("{prefix}the server has lost the session; another one continues");
             }
+            TransferEvent::Absent { reason, left } => {
+                // Nothing is said of a time that is very long.
+                let left = Some(format::left(left)).filter(|left| !left.is_empty());
+                let left = left.map_or_else(String::new, |left| format!(", {left}"));
+                errln!("{prefix}{}: waiting for it{left}", plain(&reason));
+            }
             TransferEvent::Waiting { reason, left } => {
                 let left = format::left(left);
                 errln!("{prefix}{}: trying again, {left}", plain(&reason));
