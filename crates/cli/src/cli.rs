@@ -1,20 +1,25 @@
 //! The commands, and the parsing of this process's arguments.
 
+mod groups;
 mod mistake;
+mod overview;
+mod renamed;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, map, paths, perf,
-    ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
+    bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf, ping,
+    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
+use crate::out::{errln, outln};
 
 /// Moves data over every useful path of a SCION network at once.
 #[derive(Parser)]
-#[command(name = "hawser", version, about, max_term_width = 100)]
+#[command(name = "hawser", version, about, max_term_width = 80)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -29,8 +34,7 @@ pub enum Command {
     /// Show the border routers on a path, and the round-trip time to each
     Traceroute(traceroute::TracerouteArgs),
     /// Measure throughput to a host, from memory to memory
-    #[command(subcommand)]
-    Perf(perf::PerfCommand),
+    Perf(perf::PerfArgs),
     /// Make and show .torrent files
     #[command(subcommand)]
     Torrent(torrent::TorrentCommand),
@@ -50,9 +54,6 @@ pub enum Command {
     Fetch(fetch::FetchArgs),
     /// Run a queue of transfers for many users, with an HTTP API
     Serve(serve::ServeArgs),
-    /// Say which destinations of programs go over SCION, and where to
-    #[command(subcommand)]
-    Map(map::MapCommand),
     /// Carry programs' TCP connections over several SCION paths
     #[command(subcommand)]
     Shim(shim::ShimCommand),
@@ -63,8 +64,9 @@ pub enum Command {
     /// Run a SCION network on this machine
     #[command(subcommand)]
     Lab(lab::LabCommand),
-    /// Run one AS on this machine, from the archive of its coordinator
-    Join(join::JoinArgs),
+    /// Run one AS of a network on this machine
+    #[command(subcommand)]
+    As(join::AsCommand),
     /// Keep the ASes, links and limits of a network, and configure its machines
     Coordinator(coordinator::CoordinatorArgs),
     /// Show multipath at work: network, seeder and downloads in one go
@@ -88,15 +90,50 @@ pub enum Command {
     Internal(service::InternalCommand),
 }
 
+/// Why arguments are refused.
+enum Refused {
+    /// What they name has another name now.
+    Renamed(String),
+    /// They are wrong, or ask for help.
+    Wrong(clap::Error),
+}
+
+/// The exit code of wrong use.
+const WRONG_USE: i32 = 2;
+
 impl Cli {
     /// Reads the arguments of this process; if they are invalid, reports that and ends the process.
+    /// Without any, says what there is.
     pub fn read() -> Self {
-        let args = mistake::join_negative_values(std::env::args_os().collect());
-        Self::try_parse_from(&args).unwrap_or_else(|error| {
-            let error = mistake::suggest_command(error, &args, &Self::command());
-            error.exit()
-        })
+        let args: Vec<OsString> = std::env::args_os().collect();
+        if args.len() <= 1 {
+            outln!("{}", overview::OVERVIEW);
+            std::process::exit(0);
+        }
+        match read(args) {
+            Ok(cli) => cli,
+            Err(Refused::Renamed(text)) => {
+                errln!("hawser: {text}");
+                std::process::exit(WRONG_USE)
+            }
+            Err(Refused::Wrong(error)) => error.exit(),
+        }
     }
+}
+
+/// Reads arguments, of which the first is the program.
+fn read(args: Vec<OsString>) -> Result<Cli, Refused> {
+    if let Some(text) = renamed::command(&args) {
+        return Err(Refused::Renamed(text));
+    }
+    let args = mistake::join_negative_values(args);
+    let mut program = groups::grouped(Cli::command());
+    let matches = program.try_get_matches_from_mut(&args);
+    let read = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    read.map_err(|error| match renamed::argument(&error, &args, &program) {
+        Some(text) => Refused::Renamed(text),
+        None => Refused::Wrong(mistake::suggest_command(error, &args, &program)),
+    })
 }
 
 impl Command {
@@ -110,7 +147,7 @@ impl Command {
             Self::Paths(args) => paths::run(args).map_err(Failure::like_scion),
             Self::Ping(args) => ping::run(args).map_err(Failure::like_scion),
             Self::Traceroute(args) => traceroute::run(args).map_err(Failure::like_scion),
-            Self::Perf(command) => perf::run(command).map(done),
+            Self::Perf(args) => perf::run(args).map(done),
             Self::Torrent(command) => torrent::run(command).map(done),
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
@@ -120,10 +157,9 @@ impl Command {
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),
             Self::Serve(args) => serve::run(args).map(done),
-            Self::Map(command) => map::run(command).map(done),
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),
-            Self::Join(args) => join::run(args).map(done),
+            Self::As(command) => join::run(command).map(done),
             Self::Limit(args) => limit::run(args).map(done),
             Self::Coordinator(args) => coordinator::run(&args).map(done),
             Self::Lab(command) => lab::run(command),
@@ -140,30 +176,4 @@ impl Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use hawser_experiments::CATALOG;
-
-    use super::*;
-
-    #[test]
-    fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn get_accepts_the_arguments_of_every_experiment() {
-        for entry in CATALOG {
-            let experiment = entry.experiment(1.0).unwrap();
-            for variant in &experiment.variants {
-                for download in &variant.downloads {
-                    let peer = "1-ff00:0:1,10.0.0.1:1";
-                    let get = ["hawser", "get", "x.torrent", "--peer", peer];
-                    let args = download.args.iter().map(String::as_str);
-                    if let Err(error) = Cli::try_parse_from(get.into_iter().chain(args)) {
-                        panic!("{}, {}: {error}", experiment.name, variant.name);
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

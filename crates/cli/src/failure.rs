@@ -36,6 +36,11 @@ impl Failure {
         Self { code: 2, ..self }
     }
 
+    /// Whether the command was used wrongly.
+    pub fn is_wrong_use(&self) -> bool {
+        self.code == 2
+    }
+
     /// The exit code of the failure.
     pub fn exit_code(&self) -> ExitCode {
         self.code.into()

@@ -252,7 +252,7 @@ fn a_control_service_reads_its_files_again() {
 /// What serves a page follows its files by itself.
 #[test]
 fn a_page_outlasts_sighup() {
-    for command in [&["coordinator"][..], &["limit", "serve"]] {
+    for command in [&["coordinator"][..], &["coordinator", "--limits-only"]] {
         let Some(bed) = Bed::new() else {
             return;
         };

@@ -299,7 +299,7 @@ fn the_table_is_printed_even_if_the_figure_cannot_be_written() {
     fs::create_dir(&scratch).unwrap();
     fs::create_dir(&figures).unwrap();
     let mut bench = Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(["bench", "fig5", "--variant", "one-path", "--repeat", "1"])
+        .args(["bench", "fig5", "--only", "one-path", "--repeat", "1"])
         .args(["--size", "200kB", "--plot", "figures/fig5.svg"])
         .current_dir(folder.0.path())
         .env("TMPDIR", &scratch)

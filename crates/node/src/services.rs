@@ -163,7 +163,7 @@ fn specs(program: &Path, folder: &Path, topology: &AsTopology, segments: &Path) 
     let spec = |name, command: [&str; 2], further: Vec<OsString>, socket| {
         let mut args: Vec<OsString> = command.map(OsString::from).into();
         args.push(folder.into());
-        args.extend(["--owner".into(), owner.clone().into()]);
+        args.extend(["--pid".into(), owner.clone().into()]);
         args.extend(further);
         Spec {
             name,

@@ -210,7 +210,7 @@ async fn a_secret_is_replaced_and_the_new_archive_fetched() {
             browser.shot(&format!("{shot}-question"), false);
             browser.evaluate("document.querySelector('dialog .danger').click()");
             browser.until(
-                "document.querySelector('dialog code')?.textContent === 'hawser join ARCHIVE'",
+                "document.querySelector('dialog code')?.textContent === 'hawser as join ARCHIVE'",
             );
             browser.shot(&format!("{shot}-replaced"), false);
             browser.evaluate("document.querySelector('dialog button').click()");

@@ -55,7 +55,7 @@ pub fn suggest_command(mut error: Error, args: &[OsString], program: &Command) -
         _ => return error,
     };
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
-        let names = expecting(program, args).get_subcommands();
+        let names = expecting(program, args).0.get_subcommands();
         let names = names.filter(|command| !command.is_hide_set());
         let near = names.map(|command| {
             let name = command.get_name();
@@ -69,16 +69,17 @@ pub fn suggest_command(mut error: Error, args: &[OsString], program: &Command) -
     error
 }
 
-/// The command that expects a subcommand.
-fn expecting<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
-    let mut command = root;
+/// The command that these arguments are for, and its names from the program on.
+pub fn expecting<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
+    let (mut command, mut names) = (root, Vec::new());
     for arg in args.iter().skip(1) {
         match command.find_subcommand(arg) {
             Some(found) => command = found,
             None => break,
         }
+        names.push(command.get_name());
     }
-    command
+    (command, names)
 }
 
 #[cfg(test)]

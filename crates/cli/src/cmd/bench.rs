@@ -24,8 +24,8 @@ use self::mptcp::MptcpArgs;
 use self::scale::ScaleArgs;
 use self::throughput::ThroughputArgs;
 use super::experiment::failure;
-use super::process;
 use super::quantity::size;
+use super::{headings, process};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -39,18 +39,19 @@ pub struct BenchArgs {
     /// Run each variant this many times
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeat: u16,
-    /// Transfer this many bytes in each download, for example 100MB; chosen by the experiment when
-    /// not given
+    /// Bytes of each download: 100MB
+    ///
+    /// Chosen by the experiment when not given.
     #[arg(long, value_name = "N", value_parser = size)]
     pub size: Option<u64>,
     /// Rate of cross traffic, in percent of the limit of the link it is on
-    #[arg(long, value_name = "PERCENT", default_value = "82%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "82%", value_parser = share, help_heading = headings::RARE, hide_short_help = true)]
     pub cross: f64,
-    /// Run only this variant; may be given several times
-    #[arg(long, value_name = "NAME")]
-    pub variant: Vec<String>,
+    /// Run these variants only
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Make every packet cross the network by itself, as `lab up --no-offload` does
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     pub no_offload: bool,
     #[command(flatten)]
     pub result: ResultArgs,
@@ -59,23 +60,37 @@ pub struct BenchArgs {
 /// Measurements of speed, which have arguments of their own.
 #[derive(Subcommand)]
 pub enum SpeedCommand {
-    /// Compare UDP, TCP, TLS, QUIC and BitTorrent, over plain IP and SCION: goodput and processor
-    /// time
+    /// Compare UDP, TCP, TLS, QUIC and BitTorrent over IP and SCION
+    ///
+    /// Goodput and processor time.
     Throughput(ThroughputArgs),
-    /// Vary paths, peers, torrents, sizes and pieces of downloads: processor time per byte
+    /// Vary paths, peers, torrents, sizes and pieces
+    ///
+    /// Of downloads: processor time per byte.
     Scale(ScaleArgs),
-    /// Compare BitTorrent clients over plain TCP on this host: rate and processor time
+    /// Compare BitTorrent clients over plain TCP on this host
+    ///
+    /// Rate and processor time.
     Clients(ClientsArgs),
-    /// Compare bulk transfer with QUIC, TCP and rsync over a path of 194 ms (003, Figs. 2 and 3)
+    /// Compare bulk transfer with others over a path of 194 ms
+    ///
+    /// With QUIC, TCP and rsync (003, Figs. 2 and 3).
     BulkDistance(BulkDistanceArgs),
-    /// Compare bulk transfer over two paths, one of which is congested for a while, with two TCP flows
-    /// (003, Fig. 1)
+    /// Congest one of two paths of bulk transfer for a while
+    ///
+    /// In comparison with two TCP flows (003, Fig. 1).
     BulkCongested(BulkCongestedArgs),
-    /// Compare TCP programs through the shim, over 1 to 8 paths, with QUIC over the same (002)
+    /// Compare TCP programs through the shim with QUIC (002)
+    ///
+    /// Over 1 to 8 paths.
     Mptcp(MptcpArgs),
-    /// Compare every transfer over two good paths and a bad one with the good ones alone
+    /// Add a bad path to two good ones, for every transfer
+    ///
+    /// In comparison with the good ones alone.
     BadPath(BadPathArgs),
-    /// Measure limits of links beside tc set by hand: goodput, accuracy, cost of thousands of links (004)
+    /// Measure limits of links beside tc set by hand (004)
+    ///
+    /// Goodput, accuracy, cost of thousands of links.
     Limit(LimitArgs),
 }
 
@@ -134,7 +149,7 @@ fn run_experiment(entry: &Entry, args: &BenchArgs) -> Result<(), Failure> {
 /// The experiment with the changes that the arguments request.
 fn arranged(entry: &Entry, args: &BenchArgs) -> Result<DownloadExperiment, Failure> {
     let experiment = entry.experiment(args.cross).map_err(failure)?;
-    let experiment = experiment.with_variants(&args.variant).map_err(failure)?;
+    let experiment = experiment.with_variants(&args.only).map_err(failure)?;
     match args.size {
         None => Ok(experiment),
         Some(bytes) => experiment

@@ -17,7 +17,7 @@ use hawser_bulk::{
     TransferEvent, TransferOptions, transfer,
 };
 use hawser_endhost::ScionAddr;
-use hawser_keys::{Code, Known, PeerKey, Trust};
+use hawser_keys::{Code, Trust};
 use hawser_topology::{parse_rate, parse_retry};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -28,9 +28,10 @@ use self::report::Report;
 use self::sockets::SocketArgs;
 use super::key::KeyFileArgs;
 use super::network::HostArgs;
-use super::policy::{self, PolicyArgs};
-use super::select::SelectArgs;
-use super::{print, process};
+use super::select::PathArgs;
+use super::trust::TrustArgs;
+use super::wait::WaitArgs;
+use super::{headings, policy, print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, plain};
@@ -96,7 +97,7 @@ pub fn run(
     done: &str,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let policy = SharedPolicy::new(policy::read(&client.policy)?);
+    let policy = SharedPolicy::new(policy::read(&client.paths.policy)?);
     let options = client.options(&policy)?;
     for job in &jobs {
         // Before a code is spent.
@@ -120,7 +121,7 @@ pub fn run(
         }
         // Ten a second for each transfer, of a display that draws less often than it takes them.
         let (happened, mut received) = unbounded_channel();
-        let mut display = Display::new(names.iter().map(String::as_str), client.verbose);
+        let mut display = Display::new(names.iter().map(String::as_str), client.explain);
         let mut tasks = JoinSet::new();
         let places: Vec<_> = jobs.iter().map(|job| job.place.clone()).collect();
         for (index, job) in jobs.into_iter().enumerate() {
@@ -133,7 +134,7 @@ pub fn run(
             ));
         }
         let mut interrupted = pin!(process::interrupted()?);
-        let mut followed = pin!(policy::follow(&client.policy, &policy));
+        let mut followed = pin!(policy::follow(&client.paths.policy, &policy));
         let mut failed = Vec::new();
         let mut partly = Vec::new();
         let mut running = places.len();
@@ -252,39 +253,36 @@ fn report_failures(
 #[derive(clap::Args)]
 pub struct ClientArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub wait: WaitArgs,
     #[command(flatten)]
-    pub policy: PolicyArgs,
+    pub trust: TrustArgs,
+    /// The code that `hawser receive` prints, in place of keys
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["server_key", "any_server"])]
+    pub code: Option<Code>,
+    #[command(flatten)]
+    pub paths: PathArgs,
     #[command(flatten)]
     pub files: FileArgs,
     /// Rate control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM")]
+    #[arg(long, value_name = "ALGORITHM", help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub congestion: Option<Algorithm>,
-    /// Most content per second, over all paths and in all transfers together: 100mbit, 2.5gbit
+    /// Most content per second: 100mbit, 2.5gbit
+    ///
+    /// Over all paths, and in all transfers together.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub limit: Option<u64>,
-    /// The server's key, as `hawser receive` prints it; may be given several times. Otherwise the keys
-    /// in hawser/known_hosts of the user's configuration folder count
-    #[arg(long, value_name = "KEY")]
-    pub server_key: Vec<PeerKey>,
-    /// The code that `hawser receive --once` prints, in place of keys
-    #[arg(long, value_name = "CODE", conflicts_with = "server_key")]
-    pub code: Option<Code>,
-    /// Trust whatever server answers
-    #[arg(long, conflicts_with_all = ["server_key", "code"])]
-    pub any_server: bool,
     #[command(flatten)]
     pub key: KeyFileArgs,
     #[command(flatten)]
     pub sockets: SocketArgs,
     /// How long a server that was reached, and no longer is, is tried again: 30s, 5m, 2h; 0 for never
-    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry)]
+    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry, help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub retry: Duration,
-    /// Report the reason for every path, also for those that are not used
-    #[arg(long, short)]
-    pub verbose: bool,
+    /// Report the reason for every path, used or not
+    #[arg(long, short = 'v')]
+    pub explain: bool,
     /// Add the progress to the JSON objects, about ten times a second
-    #[arg(long, requires = "json")]
+    #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
     pub samples: bool,
     /// Print JSON: one object for each transfer, at its end
     #[arg(long)]
@@ -296,23 +294,19 @@ impl ClientArgs {
     pub fn options(&self, policy: &SharedPolicy) -> Result<TransferOptions, Failure> {
         Ok(TransferOptions {
             paths: PathOptions {
-                select: self.select.read()?,
-                subflows: self.select.most(),
+                select: self.paths.select.read()?,
+                subflows: self.paths.select.most(),
                 ..PathOptions::default()
             },
             policy: Some(policy.clone()),
             algorithm: self.congestion.unwrap_or_default(),
             limit: self.limit.map(|rate| Limit::new(rate, None)),
             wants: self.files.wants()?,
-            wait: Duration::ZERO,
             retry: self.retry,
+            wait: self.wait.time(),
             server: match &self.code {
-                _ if self.any_server => Trust::Any,
                 Some(code) => Trust::Code(code.clone()),
-                None => {
-                    let known = Known::new(hawser_keys::folder()?.join(Known::FILE));
-                    Trust::Known(known.with_keys(self.server_key.iter().copied()))
-                }
+                None => self.trust.known()?.map_or(Trust::Any, Trust::Known),
             },
         })
     }

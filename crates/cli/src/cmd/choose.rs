@@ -7,7 +7,7 @@ use hawser_endhost::{Endhost, IsdAsn, Path, PathsError};
 use hawser_path::Sequence;
 use hawser_path::show::Entry;
 
-use super::path_text;
+use super::{headings, path_text};
 use crate::failure::{Doing, Failure};
 use crate::out::{err, errln};
 use crate::paint::Paint;
@@ -19,7 +19,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(clap::Args)]
 pub struct ChoiceArgs {
     /// Use a path of this sequence of hops, for example '0* 1-ff00:0:110#2 0*'
-    #[arg(long, value_name = "SEQUENCE")]
+    #[arg(long, value_name = "SEQUENCE", help_heading = headings::PATHS, hide_short_help = true)]
     sequence: Option<Sequence>,
     /// Use the path whose fingerprint begins like this
     #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint_prefix)]
@@ -28,7 +28,7 @@ pub struct ChoiceArgs {
     #[arg(long, short)]
     interactive: bool,
     /// Look paths up anew
-    #[arg(long)]
+    #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     refresh: bool,
     #[command(flatten)]
     pub epic: EpicArg,

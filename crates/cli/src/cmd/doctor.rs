@@ -38,7 +38,7 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     host: HostArgs,
 }
 

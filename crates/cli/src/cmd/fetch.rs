@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use hawser_bulk::{Destination, Request};
 
 use super::bulk::{self, ClientArgs, Job, Place};
+use super::headings;
 use super::network::HostArgs;
 use crate::failure::Failure;
 use crate::out::plain;
@@ -18,11 +19,11 @@ pub struct FetchArgs {
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     /// Verify everything and write nothing, to measure all but the disk
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output", help_heading = headings::RARE, hide_short_help = true)]
     pub discard: bool,
     #[command(flatten)]
     pub client: ClientArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 

@@ -26,8 +26,8 @@ pub fn config() -> Result<PathBuf, Failure> {
 }
 
 /// The folder of a kind of state: hawser/KIND in $XDG_DATA_HOME or ~/.local/share; for root that of the
-/// host. `flag` names another one.
-pub fn state(kind: &str, flag: &str) -> Result<PathBuf, Failure> {
+/// host.
+pub fn state(kind: &str) -> Result<PathBuf, Failure> {
     if geteuid().is_root() {
         return Ok(Path::new(HOST_STATE).join(kind));
     }
@@ -36,11 +36,7 @@ pub fn state(kind: &str, flag: &str) -> Result<PathBuf, Failure> {
         ".local/share",
         std::env::var_os("HOME"),
     );
-    let none = || {
-        Failure::usage(format_args!(
-            "no folder for the state: set HOME, or name one with {flag}"
-        ))
-    };
+    let none = || Failure::usage("no folder for the state: set HOME, or name one with --state");
     Ok(folder.ok_or_else(none)?.join(kind))
 }
 

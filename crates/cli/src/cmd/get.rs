@@ -15,12 +15,11 @@ use hawser_torrent::{Download, DownloadOptions, Metainfo, PathOptions, PeerAddr,
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
-use super::address::{Listen, listen, tcp};
+use super::address::tcp;
 use super::congestion::congestion;
-use super::network::{HostArgs, Sockets};
-use super::policy::{self, PolicyArgs};
-use super::select::SelectArgs;
-use super::{files, process};
+use super::network::{HostArgs, ListenArgs, Sockets};
+use super::select::PathArgs;
+use super::{files, headings, policy, process};
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 use crate::output;
@@ -36,61 +35,61 @@ pub struct GetArgs {
     /// The folder to download into
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
-    /// Overwrite files in the folder that are not the torrent's
+    /// Overwrite files that are not the torrent's
     #[arg(long)]
     pub force: bool,
-    /// A peer, for example 1-ff00:0:110,10.0.1.1:31000, or 10.0.1.1:6881 for one over plain IP; may
-    /// be given several times
+    /// A peer: 1-ff00:0:110,10.0.1.1:31000
+    ///
+    /// Or for example 10.0.1.1:6881 for one over plain IP. May be given several times.
     #[arg(long, value_name = "ADDR", num_args = 1..)]
     pub peer: Vec<PeerAddr>,
-    /// Let IP peers connect, by plain TCP at this address, for example 0.0.0.0:6881; port 0 is any
-    /// that is free
+    /// Let IP peers connect here, by plain TCP: 0.0.0.0:6881
+    ///
+    /// Port 0 is any that is free.
     #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
     pub tcp: Option<SocketAddr>,
-    /// Let SCION peers connect here, as they can at any port otherwise: IP:PORT, or a SCION address
-    /// of this AS
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    pub listen: Option<Listen>,
+    #[command(flatten)]
+    pub listen: ListenArgs,
     #[command(flatten)]
     pub seeding: SeedingArgs,
     #[command(flatten)]
-    pub select: SelectArgs,
-    #[command(flatten)]
-    pub policy: PolicyArgs,
+    pub paths: PathArgs,
     /// The side that chooses among paths, also those to downloaders: uploader, which sees all its
     /// downloaders, or downloader [default: uploader, or downloader with --select]
-    #[arg(long, value_name = "SIDE")]
+    #[arg(long, value_name = "SIDE", help_heading = headings::PATHS, hide_short_help = true)]
     pub select_by: Option<SelectBy>,
-    /// Report the reason for every path, also for those that are not used
-    #[arg(long, short)]
-    pub verbose: bool,
+    /// Report the reason for every path, used or not
+    #[arg(long, short = 'v')]
+    pub explain: bool,
     /// Let a path wait if it carries less than this percentage of what the best one carries; not
     /// with spread
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent, help_heading = headings::PATHS, hide_short_help = true)]
     pub min_weight: f64,
     /// Compare the paths' rates every MS milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = headings::PATHS, hide_short_help = true)]
     pub time_slot: u64,
     /// Do not try paths that share links with those in use
-    #[arg(long)]
+    #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
     /// Congestion control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM", value_parser = congestion())]
+    #[arg(long, value_name = "ALGORITHM", value_parser = congestion(), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub congestion: Option<Congestion>,
     /// Add the progress to the JSON object, about ten times a second
-    #[arg(long, requires = "json")]
+    #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
     pub samples: bool,
-    /// Print one JSON object at the end; with --seed one when done, and one when seeding has ended
+    /// Print one JSON object at the end
+    ///
+    /// With --seed one when done, and one when seeding has ended.
     #[arg(long)]
     pub json: bool,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 
 impl GetArgs {
     /// Whether peers can be told an address at which this side listens.
     fn listens(&self) -> bool {
-        self.tcp.is_some() || self.listen.is_some()
+        self.tcp.is_some() || self.listen.listen.is_some()
     }
 
     /// The options of the download, with a policy for its paths and the strategies to choose them.
@@ -101,7 +100,7 @@ impl GetArgs {
             ..SlotOptions::default()
         };
         // By default the downloader chooses paths if a strategy is given.
-        let default = match self.select.select {
+        let default = match self.paths.select.select {
             Some(_) => SelectBy::Downloader,
             None => SelectBy::Uploader,
         };
@@ -109,7 +108,7 @@ impl GetArgs {
             select_by: self.select_by.unwrap_or(default),
             paths: PathOptions {
                 select,
-                subflows: self.select.most(),
+                subflows: self.paths.select.most(),
                 policy,
                 slots,
                 sensing: !self.no_sensing,
@@ -140,8 +139,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     let metainfo = files::metainfo(&args.torrent)?;
     refuse_no_peers(&args, &metainfo)?;
     refuse_own_inputs(&args, &metainfo)?;
-    let select = args.select.read()?;
-    let policy = policy::read(&args.policy)?;
+    let select = args.paths.select.read()?;
+    let policy = policy::read(&args.paths.policy)?;
     files::check_output_folder(&args.output)?;
     let options = args.options(select, policy);
     process::runtime()?.block_on(async {
@@ -152,7 +151,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             bytes: metainfo.pieces.total,
             addresses: sockets.addresses,
             seeds: args.seeding.limits().is_some(),
-            verbose: args.verbose,
+            verbose: args.explain,
             json: args.json,
             samples: args.samples,
         };
@@ -164,7 +163,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let shared = download.policy();
         let ended = tokio::select! {
             ended = transfer::run(&job, download, offered) => ended,
-            never = policy::follow(&args.policy, &shared) => match never {},
+            never = policy::follow(&args.paths.policy, &shared) => match never {},
         };
         sockets.close().await;
         ended
@@ -175,7 +174,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 /// network is joined, unless `--listen` is given.
 async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     let (mut host, mut offered) = (None, OfferedPaths::default());
-    if args.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {
+    if args.listen.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {
         offered = OfferedPaths::new(host.insert(args.host.join().await?), &args.peer);
     }
     let config = Config {
@@ -183,7 +182,7 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
         congestion: args.congestion.unwrap_or_default(),
         ..Config::default()
     };
-    let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;
+    let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
     Ok((sockets, offered))
 }
 
@@ -208,8 +207,8 @@ fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
 
 /// Refuses to overwrite the files that this command reads, even with `--force`.
 fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
-    let carbon = args.select.carbon.as_deref();
-    let (torrent, policy) = (Some(&*args.torrent), policy::file(&args.policy));
+    let carbon = args.paths.select.carbon.as_deref();
+    let (torrent, policy) = (Some(&*args.torrent), policy::file(&args.paths.policy));
     let inputs = [torrent, carbon, policy];
     let found = inputs.into_iter().flatten();
     let found = found.filter_map(|input| Some((input, std::fs::metadata(input).ok()?)));

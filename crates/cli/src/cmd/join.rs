@@ -1,4 +1,4 @@
-//! `hawser join`: one AS on this machine, from the archive of its coordinator.
+//! `hawser as join`: one AS on this machine, from the archive of its coordinator.
 
 mod report;
 
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Subcommand;
 use hawser_bundle::{Bundle, LARGEST_ARCHIVE, Role};
 use hawser_limit::{Enforcer, KernelEnforcer, Limiter, Limits, Scope};
 use hawser_node::{Event, Folder, Options};
@@ -22,6 +23,12 @@ use crate::failure::{Doing, Failure};
 /// How long it is held back that a service ended.
 const HOLD: Duration = Duration::from_millis(200);
 
+#[derive(Subcommand)]
+pub enum AsCommand {
+    /// Run one AS on this machine, from the archive of its coordinator
+    Join(JoinArgs),
+}
+
 #[derive(clap::Args)]
 pub struct JoinArgs {
     /// The archive of the AS, a tar.gz that its coordinator gives its owner
@@ -30,27 +37,33 @@ pub struct JoinArgs {
     /// The folder of the AS, which may be that of an earlier version of it; for root
     /// /var/lib/hawser/as/AS, else hawser/as/AS in $XDG_DATA_HOME or ~/.local/share, when not given
     #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    pub state: Option<PathBuf>,
     /// Unpack the archive, and end without running the AS
     #[arg(long)]
-    pub once: bool,
+    pub unpack: bool,
     /// Print JSON: what was joined, then one line for each event
     #[arg(long)]
     pub json: bool,
 }
 
-/// Runs `hawser join`.
-pub fn run(args: JoinArgs) -> Result<(), Failure> {
+/// Runs `hawser as`.
+pub fn run(command: AsCommand) -> Result<(), Failure> {
+    match command {
+        AsCommand::Join(args) => join(args),
+    }
+}
+
+fn join(args: JoinArgs) -> Result<(), Failure> {
     let JoinArgs {
         archive,
-        dir,
-        once,
+        state,
+        unpack,
         json,
     } = args;
     files::check_input(&archive)?;
     let bundle = read(&archive)?;
     let (manifest, _) = bundle.check().doing(archive.display())?;
-    let dir = match dir {
+    let dir = match state {
         Some(dir) => dir,
         None => default_dir(manifest.isd_as)?,
     };
@@ -62,7 +75,7 @@ pub fn run(args: JoinArgs) -> Result<(), Failure> {
         true => print::json(&joined)?,
         false => joined.print(),
     }
-    if once {
+    if unpack {
         return Ok(());
     }
     let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
@@ -128,5 +141,5 @@ fn read(path: &Path) -> Result<Bundle, Failure> {
 
 /// The folder of an AS when none is named.
 fn default_dir(isd_as: IsdAsn) -> Result<PathBuf, Failure> {
-    Ok(folders::state("as", "--dir")?.join(as_folder(isd_as)))
+    Ok(folders::state("as")?.join(as_folder(isd_as)))
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use hawser_keys::KeyFile;
 use serde::Serialize;
 
-use super::print;
+use super::{headings, print};
 use crate::failure::Failure;
 use crate::out::outln;
 
@@ -34,7 +34,7 @@ enum KeyCommand {
 pub struct KeyFileArgs {
     /// The file with this host's private key, which is made if it does not exist; hawser/key in
     /// $XDG_CONFIG_HOME or ~/.config when not given
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = headings::HOST, hide_short_help = true)]
     key: Option<PathBuf>,
 }
 

@@ -4,7 +4,6 @@ mod apply;
 mod failed;
 mod letters;
 mod reset;
-mod serve;
 mod settings;
 mod show;
 mod wanted;
@@ -15,6 +14,7 @@ use hawser_limit::Summary;
 use serde::Serialize;
 
 use self::failed::Failed;
+pub use self::wanted::{ReplaceArgs, topology};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -36,8 +36,6 @@ enum LimitCommand {
     Show(show::ShowArgs),
     /// Set the limits, and set them again whenever the file changes or somebody else changes them
     Watch(watch::WatchArgs),
-    /// Have users set the limits of their links on a page, up to what an administrator allows
-    Serve(serve::ServeArgs),
 }
 
 /// Runs `hawser limit`.
@@ -48,7 +46,6 @@ pub fn run(args: LimitArgs) -> Result<(), Failure> {
         Some(LimitCommand::Reset(args)) => reset::run(&args),
         Some(LimitCommand::Show(args)) => show::run(&args),
         Some(LimitCommand::Watch(args)) => watch::run(&args),
-        Some(LimitCommand::Serve(args)) => serve::run(&args),
     }
 }
 

@@ -9,8 +9,8 @@ use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{ALPN, Listener, Network};
 
-use super::address::Listen;
-use super::{files, folders};
+use super::address::{Listen, listen};
+use super::{files, folders, headings};
 use crate::failure::Failure;
 use crate::out::errln;
 
@@ -18,18 +18,18 @@ use crate::out::errln;
 #[derive(clap::Args)]
 pub struct HostArgs {
     /// The SCION daemon: HOST:PORT, or `default` for 127.0.0.1:30255
-    #[arg(long, value_name = "ADDR", value_parser = daemon)]
+    #[arg(long, value_name = "ADDR", value_parser = daemon, help_heading = headings::HOST, hide_short_help = true)]
     pub sciond: Option<String>,
     /// A folder with topology.json, to do without a daemon
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = headings::HOST, hide_short_help = true)]
     pub config_dir: Option<PathBuf>,
     /// The AS's bootstrap server, to do without a daemon: fetches topology.json and the TRCs from
     /// it (http://HOST, port 8041 unless named), and keeps them in hawser/bootstrap in
     /// $XDG_STATE_HOME or ~/.local/state
-    #[arg(long, value_name = "URL", conflicts_with_all = ["sciond", "config_dir"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["sciond", "config_dir"], help_heading = headings::HOST, hide_short_help = true)]
     pub bootstrap: Option<Server>,
     /// This host's IP address in its AS
-    #[arg(long, short, value_name = "IP", value_parser = local)]
+    #[arg(long, short, value_name = "IP", value_parser = local, help_heading = headings::HOST, hide_short_help = true)]
     pub local: Option<IpAddr>,
 }
 
@@ -100,6 +100,16 @@ fn local(text: &str) -> Result<IpAddr, String> {
         Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => Ok(ip),
         _ => Err("write one of this host's IP addresses, without a port".to_owned()),
     }
+}
+
+/// Where a command listens on SCION.
+#[derive(clap::Args)]
+pub struct ListenArgs {
+    /// Listen here: IP:PORT, or a SCION address of this AS
+    ///
+    /// Port 0 is any that routers deliver to.
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub listen: Option<Listen>,
 }
 
 /// The sockets of a seeder or a download.

@@ -13,7 +13,7 @@ use hawser_http::{READY, notify};
 use hawser_kernel::bind::Refused;
 use hawser_web::{App, AppOptions, Origin, router, sample};
 
-use super::process;
+use super::{headings, process};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln};
 
@@ -33,18 +33,18 @@ pub struct PagesArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8030")]
     pub listen: SocketAddr,
     /// The file with the chain of certificates for TLS, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = headings::RARE, hide_short_help = true)]
     pub tls_cert: Option<PathBuf>,
     /// The file with its private key, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = headings::RARE, hide_short_help = true)]
     pub tls_key: Option<PathBuf>,
     /// The address of the page at a proxy on this machine that passes requests on to here, as
     /// https://limits.example.org; addresses of clients are then read from X-Forwarded-For
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = headings::RARE, hide_short_help = true)]
     pub behind_proxy: Option<Origin>,
     /// Replace the token of the user "admin", and write it to the file admin-token in the folder of
     /// the state
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     pub new_admin_token: bool,
 }
 

@@ -3,35 +3,38 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hawser_backoff::Backoff;
 use hawser_endhost::Path;
 use hawser_endhost::probe::{Probe, Status, probe};
 use hawser_path::show::{self, Chosen, Entry, Listing};
 use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 use hawser_topology::{IsdAsn, parse_duration};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::address::one_as;
 use super::choose::{self, EpicArg};
 use super::network::HostArgs;
-use super::policy::{self, PolicyArgs};
 use super::print::FormatArgs;
-use super::select::SelectArgs;
-use super::{path_text, process};
+use super::select::PathArgs;
+use super::wait::WaitArgs;
+use super::{headings, path_text, policy, process};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 
+/// Help for `--wait`.
+const WAIT_HELP: &str = "Wait until a path is alive, or this time is over";
+
 #[derive(clap::Args)]
+#[command(mut_arg("wait", |arg| arg.help(WAIT_HELP).long_help(WAIT_HELP)))]
 pub struct PathsArgs {
     /// The destination AS, for example 1-ff00:0:110
     #[arg(value_name = "DST", value_parser = one_as)]
     pub destination: IsdAsn,
-    #[command(flatten)]
-    pub policy: PolicyArgs,
     /// Show which paths the flags of a download choose, in which order, and why the others are left
-    #[arg(long)]
+    #[arg(long, short = 'v')]
     pub explain: bool,
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub paths: PathArgs,
     /// Show at most this many; 0 for all [default: 10, or all with --explain]
     #[arg(long, short, value_name = "N")]
     pub maxpaths: Option<usize>,
@@ -39,38 +42,46 @@ pub struct PathsArgs {
     #[arg(long, short)]
     pub refresh: bool,
     /// Do not probe which paths are alive
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     pub no_probe: bool,
     /// Print everything known of each path
     #[arg(long, short)]
     pub extended: bool,
     /// How long it may take in all
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub wait: WaitArgs,
     #[command(flatten)]
     pub epic: EpicArg,
     #[command(flatten)]
     pub format: FormatArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 
 /// Number of paths listed by default, as in `scion showpaths`.
 const SHOWN: usize = 10;
 
+/// The first pause between two looks while a path is waited for.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
+/// The longest one.
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
+
 /// Runs `hawser paths`. Exit code 1 if no path in the report for people is alive.
 pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     args.epic.refuse()?;
-    let policy = policy::read(&args.policy)?;
-    let select = match (args.explain, args.select.given()) {
+    let policy = policy::read(&args.paths.policy)?;
+    let select = match (args.explain, args.paths.select.given()) {
         (false, Some(flag)) => {
             return Err(Failure::usage(format!(
                 "{flag}: nothing is taken here: add --explain to see what would be"
             )));
         }
-        _ => args.select.read()?,
+        _ => args.paths.select.read()?,
     };
     process::runtime()?.block_on(async {
+        wait(&args).await;
         let deadline = Instant::now() + args.timeout;
         let late = |_| {
             Failure::job(format!(
@@ -88,7 +99,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             paths = timeout_at(deadline, known).await.map_err(late)??;
             let most = args.maxpaths.filter(|&most| most != 0);
             if args.explain {
-                let all = order(&mut paths, policy.as_ref(), select, args.select.most());
+                let all = order(&mut paths, policy.as_ref(), select, args.paths.select.most());
                 (explanations, chosen) = (all.0, Some(all.1));
                 refused = refused_by(&explanations);
                 paths.truncate(most.unwrap_or(usize::MAX));
@@ -132,7 +143,6 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         for line in path_text::listing(&paths, &listing.paths, args.extended, args.format.paint()) {
             outln!("{line}");
         }
-        let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));
         let trouble = match (!allowed.contains(&true), args.no_probe) {
             (true, _) if refused.is_some() => refused.map_or_else(String::new, |(count, reason)| {
                 format!("no path to {dst} is allowed: {count} left, the first by {reason}")
@@ -143,7 +153,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                      {dst}` looks for the cause"
                 )
             }
-            (false, false) if !probes.iter().any(alive) => {
+            (false, false) if !probes.iter().any(is_alive) => {
                 format!("no path alive: none of {} to {dst} answers", probes.len())
             }
             _ => return Ok(ExitCode::SUCCESS),
@@ -151,6 +161,48 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         errln!("hawser: {trouble}");
         Ok(ExitCode::from(1))
     })
+}
+
+/// Waits until there is a path that is alive, or with `--no-probe` one at all; at most as long as
+/// requested. What is wrong then is for the report.
+async fn wait(args: &PathsArgs) {
+    let began = Instant::now();
+    let mut backoff = Backoff::new(INITIAL_BACKOFF, MAX_BACKOFF);
+    let mut is_reported = false;
+    loop {
+        let left = args.wait.time().saturating_sub(began.elapsed());
+        if left.is_zero() || is_there(args, left).await {
+            return;
+        }
+        if !std::mem::replace(&mut is_reported, true) {
+            errln!(
+                "hawser: no path to {} yet: waiting for one",
+                args.destination
+            );
+        }
+        sleep(backoff.fail().min(left)).await;
+    }
+}
+
+/// Whether there is a path, or something that waiting does not change.
+async fn is_there(args: &PathsArgs, left: Duration) -> bool {
+    let (dst, wait) = (args.destination, args.timeout.min(left));
+    let look = async {
+        let host = match args.host.join().await {
+            Ok(host) => host,
+            Err(failure) => return failure.is_wrong_use(),
+        };
+        if dst == host.local_as() {
+            return true;
+        }
+        let paths = choose::known(&host, dst, true).await.unwrap_or_default();
+        args.no_probe && !paths.is_empty() || probe(&host, &paths, wait).await.iter().any(is_alive)
+    };
+    timeout(wait, look).await.unwrap_or(false)
+}
+
+fn is_alive(probe: &Probe) -> bool {
+    matches!(probe.status, Status::Alive(_))
 }
 
 /// Keeps the paths that `policy` allows. Returns how many it refused, and the first reason.

@@ -2,85 +2,84 @@
 
 use std::time::Duration;
 
-use clap::Subcommand;
 use hawser_endhost::ScionAddr;
 use hawser_perf::{Mode, Options, Report, Server, measure};
 use hawser_topology::parse_duration;
 use serde_json::json;
 
-use super::address::{Listen, listen};
 use super::choose::{self, ChoiceArgs};
-use super::network::{HostArgs, listen_address};
+use super::network::{HostArgs, ListenArgs, listen_address};
 use super::print::{self, FormatArgs};
 use super::quantity::{RateArg, rate_or_none};
-use super::{path_text, process};
+use super::{headings, path_text, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
 
-#[derive(Subcommand)]
-pub enum PerfCommand {
+#[derive(clap::Args)]
+#[command(mut_arg("listen", |arg| arg.requires("server")))]
+pub struct PerfArgs {
+    /// The server, as `hawser perf --server` prints it
+    #[arg(value_name = "ADDR", required_unless_present = "server")]
+    address: Option<ScionAddr>,
     /// Receive what others send, until interrupted
-    Serve(ServeArgs),
-    /// Send to a server, and report how much arrived
-    Send(SendArgs),
-}
-
-#[derive(clap::Args)]
-pub struct ServeArgs {
-    /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    listen: Option<Listen>,
-    /// Add the progress of streams to the JSON objects, about ten times a second
-    #[arg(long, requires = "json")]
-    samples: bool,
-    /// Print JSON: one object when listening, and one for each test
-    #[arg(long)]
-    json: bool,
-    #[command(flatten, next_help_heading = "This host")]
-    host: HostArgs,
-}
-
-#[derive(clap::Args)]
-pub struct SendArgs {
-    /// The server, as `hawser perf serve` prints it
-    #[arg(value_name = "ADDR")]
-    server: ScionAddr,
+    #[arg(long, short, conflicts_with_all = SENDER_ARGS)]
+    server: bool,
+    #[command(flatten)]
+    listen: ListenArgs,
     /// How long to send
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     time: Duration,
     /// Send SCION/UDP packets at this rate (their headers counted), without congestion control; none
     /// is as fast as the server answers. Without this flag a QUIC stream is sent
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     raw: Option<RateArg>,
     /// Bytes of each raw packet, SCION headers included [default: as many as the path takes]
-    #[arg(long, value_name = "N", requires = "raw")]
+    #[arg(long, value_name = "N", requires = "raw", help_heading = headings::RARE, hide_short_help = true)]
     packet_size: Option<u16>,
     #[command(flatten)]
     choice: ChoiceArgs,
+    /// Add the progress of streams to the JSON objects, about ten times a second
+    #[arg(long, requires_all = ["json", "server"], help_heading = headings::RARE, hide_short_help = true)]
+    samples: bool,
     #[command(flatten)]
     format: FormatArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     host: HostArgs,
 }
 
+/// What concerns the sending side alone, by the names in clap.
+const SENDER_ARGS: [&str; 10] = [
+    "address",
+    "time",
+    "raw",
+    "packet_size",
+    "sequence",
+    "path",
+    "interactive",
+    "refresh",
+    "format",
+    "no_color",
+];
+
 /// Runs `hawser perf`.
-pub fn run(command: PerfCommand) -> Result<(), Failure> {
+pub fn run(args: PerfArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
-        match command {
-            PerfCommand::Serve(args) => serve(args).await,
-            PerfCommand::Send(args) => send(args).await,
+        match args.address {
+            Some(server) => send(args, server).await,
+            None => serve(args).await,
         }
     })
 }
 
-async fn serve(args: ServeArgs) -> Result<(), Failure> {
+async fn serve(args: PerfArgs) -> Result<(), Failure> {
     let host = args.host.join().await?;
-    let listen = listen_address(args.listen, &host)?;
+    let listen = listen_address(args.listen.listen, &host)?;
     let server = Server::bind(host, listen)?;
     let address = server.local_addr();
     let interrupted = process::interrupted()?;
-    match args.json {
+    let is_json = args.format.is_json();
+    match is_json {
         true => print::json(&json!({"listening": address.to_string()}))?,
         false => outln!("receiving at {address}"),
     }
@@ -88,7 +87,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         let peer = served.peer;
         match served.received {
             Err(error) => errln!("hawser: {peer}: {error}"),
-            Ok(received) if args.json => {
+            Ok(received) if is_json => {
                 let mut object = json!({"peer": peer.to_string(), "received": received});
                 if args.samples {
                     object["samples"] = json!(served.samples);
@@ -109,11 +108,11 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn send(args: SendArgs) -> Result<(), Failure> {
+async fn send(args: PerfArgs, server: ScionAddr) -> Result<(), Failure> {
     args.choice.epic.refuse()?;
     let (human, paint) = (args.format.is_human(), args.format.paint());
     let host = args.host.join().await?;
-    let path = choose::path(&host, args.server.isd_as, &args.choice, false, paint).await?;
+    let path = choose::path(&host, server.isd_as, &args.choice, false, paint).await?;
     if human {
         outln!("Using path:\n  {}\n", path_text::line(&path, paint));
     }
@@ -129,7 +128,7 @@ async fn send(args: SendArgs) -> Result<(), Failure> {
     };
     let interrupted = process::interrupted()?;
     let report = tokio::select! {
-        report = measure(&host, args.server, path, &options) => report?,
+        report = measure(&host, server, path, &options) => report?,
         () = interrupted => return Err(Failure::job("interrupted: there is no result")),
     };
     if !args.format.document(&report)? {

@@ -21,7 +21,7 @@ use super::address::{HostAddr, host_address};
 use super::choose::{self, ChoiceArgs};
 use super::network::HostArgs;
 use super::print::FormatArgs;
-use super::{path_text, process};
+use super::{headings, path_text, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
@@ -44,19 +44,19 @@ pub struct PingArgs {
     #[arg(long, short = 's', value_name = "N", default_value_t = 0)]
     pub payload_size: u16,
     /// Bytes of each request's SCION packet, headers included
-    #[arg(long, value_name = "N", conflicts_with = "payload_size")]
+    #[arg(long, value_name = "N", conflicts_with = "payload_size", help_heading = headings::RARE, hide_short_help = true)]
     pub packet_size: Option<u16>,
     /// Send requests as large as the path takes
-    #[arg(long, conflicts_with_all = ["payload_size", "packet_size"])]
+    #[arg(long, conflicts_with_all = ["payload_size", "packet_size"], help_heading = headings::RARE, hide_short_help = true)]
     pub max_mtu: bool,
     /// Choose among paths that are alive only
-    #[arg(long)]
+    #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub healthy_only: bool,
     #[command(flatten)]
     pub choice: ChoiceArgs,
     #[command(flatten)]
     pub format: FormatArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 

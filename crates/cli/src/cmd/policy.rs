@@ -11,7 +11,7 @@ use hawser_file::Stamp;
 use hawser_path::{Acl, AclEntry, Policies, Policy, Sequence};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::files;
+use super::{files, headings};
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 
@@ -23,19 +23,21 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 pub struct PolicyArgs {
     /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in
     /// it. A transfer that runs follows its changes
-    #[arg(long, value_name = "FILE[:NAME]")]
+    #[arg(long, value_name = "FILE[:NAME]", help_heading = headings::PATHS, hide_short_help = true)]
     pub policy: Option<String>,
     /// Use only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
     #[arg(
         long,
         value_name = "ENTRY",
         allow_hyphen_values = true,
-        conflicts_with = "policy"
+        conflicts_with = "policy",
+        help_heading = headings::PATHS,
+        hide_short_help = true
     )]
     pub acl: Vec<AclEntry>,
     /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', in addition to
     /// --policy or --acl
-    #[arg(long, value_name = "SEQUENCE")]
+    #[arg(long, value_name = "SEQUENCE", help_heading = headings::PATHS, hide_short_help = true)]
     pub sequence: Option<Sequence>,
 }
 

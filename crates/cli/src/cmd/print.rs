@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::headings;
 use crate::failure::{Doing, Failure};
 use crate::out::{out, outln};
 use crate::paint::Paint;
@@ -11,13 +12,13 @@ use crate::paint::Paint;
 #[derive(clap::Args)]
 pub struct FormatArgs {
     /// How to print it: human, json or yaml
-    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = headings::RARE, hide_short_help = true)]
     format: Option<Format>,
     /// Short for --format json
     #[arg(long, short)]
     json: bool,
     /// Print no colours; there are none anyway unless the output is a terminal
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     no_color: bool,
 }
 
@@ -45,6 +46,11 @@ impl FormatArgs {
     /// Whether the report is for people.
     pub fn is_human(&self) -> bool {
         self.format() == Format::Human
+    }
+
+    /// Whether the report is JSON.
+    pub fn is_json(&self) -> bool {
+        self.format() == Format::Json
     }
 
     /// The colours of the report.

@@ -11,13 +11,12 @@ use hawser_bulk::{
     XdpUse, check_shared, serve,
 };
 use hawser_endhost::ScionAddr;
-use hawser_keys::{Allowed, Code, PeerKey};
+use hawser_keys::{Allowed, Code};
 use hawser_topology::{parse_rate, parse_retry};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::tally::{Tally, Transfer};
-use super::address::{Listen, listen};
 use super::bulk::metadata::MetadataArgs;
 use super::bulk::report::{Report, mbit};
 use super::bulk::sockets::{SocketArgs, XdpReport};
@@ -25,7 +24,8 @@ use super::bulk::spool::Spool;
 use super::bulk::{RETRY, files};
 use super::key::KeyFileArgs;
 use super::network::{HostArgs, listen_address};
-use super::{print, process};
+use super::trust::ServeArgs;
+use super::{headings, print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
@@ -44,34 +44,36 @@ pub struct ReceiveArgs {
     pub share: Option<PathBuf>,
     #[command(flatten)]
     pub clients: ClientsArgs,
-    /// End after this many transfers; exit code 1 if one of them failed
+    /// End after this many transfers
+    ///
+    /// With exit code 1 if one of them failed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// How long a sender that was lost may take to continue, before its transfer counts as failed
     /// (--count, --once): 30s, 5m, 2h; 0 for no time
-    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry)]
+    #[arg(long, value_name = "TIME", default_value = RETRY, value_parser = parse_retry, help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub retry: Duration,
     /// Most transfers at once
-    #[arg(long, value_name = "N", default_value_t = SESSIONS, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = SESSIONS, value_parser = clap::value_parser!(u16).range(1..), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub sessions: u16,
     /// Rate control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM")]
+    #[arg(long, value_name = "ALGORITHM", help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub congestion: Option<Algorithm>,
-    /// Most content per second that others send here, all together, and as much again that they fetch:
-    /// 100mbit, 2.5gbit
+    /// Most content per second: 100mbit, 2.5gbit
+    ///
+    /// That others send here, all together, and as much again that they fetch.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub limit: Option<u64>,
-    /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    pub listen: Option<Listen>,
     #[command(flatten)]
     pub key: KeyFileArgs,
     #[command(flatten)]
     pub sockets: SocketArgs,
-    /// Print JSON: one object when listening, and one for each transfer
+    /// Print JSON
+    ///
+    /// One object when listening, and one for each transfer.
     #[arg(long)]
     pub json: bool,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 
@@ -82,10 +84,12 @@ pub struct OutputArgs {
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
     /// Verify everything and write nothing, to measure all but the disk
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output", help_heading = headings::RARE, hide_short_help = true)]
     pub discard: bool,
-    /// Take one file, print it on standard output once all of it is verified, and end; everything else
-    /// is printed on standard error
+    /// Take one file, print it, and end
+    ///
+    /// It is printed on standard output once all of it is verified; everything else is printed on
+    /// standard error.
     #[arg(long, conflicts_with_all = ["output", "discard", "share", "count", "json"])]
     pub stdout: bool,
 }
@@ -93,36 +97,37 @@ pub struct OutputArgs {
 /// Which hosts may connect.
 #[derive(clap::Args)]
 pub struct ClientsArgs {
-    /// A host that may connect, by its key as `hawser key` prints it; may be given several times
-    /// [default: those in hawser/allowed_keys of the user's configuration folder]
-    #[arg(long, value_name = "KEY")]
-    pub allow: Vec<PeerKey>,
-    /// Let every host connect that can reach this one
-    #[arg(long, conflicts_with = "allow")]
-    pub allow_any: bool,
-    /// Make a code, let the one host connect that is given it with --code, and end after its transfer
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// Make a code for one host, and end after its transfer
+    ///
+    /// The host that is given it with --code may connect, and no other. So it is, too, where no key is
+    /// allowed.
     #[arg(long, conflicts_with_all = ["allow", "allow_any", "count"])]
     pub once: bool,
 }
 
 impl ClientsArgs {
-    fn read(&self) -> Result<Clients, Failure> {
-        if self.allow_any {
-            return Ok(Clients::any());
+    /// The hosts that may connect by their keys, and whether one may by a code in place of them:
+    /// if that is requested, or nobody could connect otherwise.
+    fn read(&self, count: Option<u64>) -> Result<(Clients, bool), Failure> {
+        let nobody = || (Clients::allowed(Allowed::new(Vec::new())), true);
+        if self.once {
+            return Ok(nobody());
         }
-        let allowed = Allowed::new(self.allow.clone());
-        let file = hawser_keys::folder()?.join(Allowed::FILE);
-        Ok(Clients::allowed(match self.once {
-            true => allowed,
-            false => allowed.with_file_if_any(file)?,
-        }))
+        Ok(match self.serve.allowed()? {
+            None => (Clients::any(), false),
+            Some(allowed) if count.is_none() && allowed.keys()?.is_empty() => nobody(),
+            Some(allowed) => (Clients::allowed(allowed), false),
+        })
     }
 }
 
 /// Runs `hawser receive`.
 pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let identity = args.key.file()?.open()?;
-    let code = args.clients.once.then(Code::generate).transpose()?;
+    let (clients, by_code) = args.clients.read(args.count)?;
+    let code = by_code.then(Code::generate).transpose()?;
     let spool = args.into.stdout.then(Spool::new).transpose()?;
     let folder = spool
         .as_ref()
@@ -138,7 +143,7 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     let free = receive.check()?;
     args.share.as_deref().map(check_shared).transpose()?;
     let options = ServerOptions {
-        clients: args.clients.read()?,
+        clients,
         code: code.clone(),
         receive: Some(receive),
         share: args.share.clone(),
@@ -149,15 +154,15 @@ pub fn run(args: ReceiveArgs) -> Result<(), Failure> {
     };
     process::runtime()?.block_on(async {
         let host = args.host.join().await?;
-        let listen = listen_address(args.listen, &host)?;
+        let listen = listen_address(args.clients.serve.listen.listen, &host)?;
         let node = args.sockets.bind(host, listen, identity)?;
         let interrupted = process::interrupted()?;
         offer(&args, &node, code.map(|code| code.to_string()), free)?;
         // `serve` bounds them.
         let (events, received) = unbounded_channel();
-        let is_single = args.clients.once || args.into.stdout;
+        let is_single = by_code || args.into.stdout;
         let wanted = args.count.or_else(|| is_single.then_some(1));
-        let mut tally = Tally::new(wanted, args.clients.once, args.retry);
+        let mut tally = Tally::new(wanted, by_code, args.retry);
         let ended = tokio::select! {
             () = serve(&node, options, events) => {
                 Err(Failure::job("the sockets of this host were closed: nothing can be received"))
@@ -194,10 +199,18 @@ fn offer(
         true => errln!("{line}"),
         false => outln!("{line}"),
     };
+    say(format_args!("receiving at {address}"));
+    let trusted = match &code {
+        None => format!("--server-key {key}"),
+        Some(code) => format!("--code {code}"),
+    };
     match code {
-        None => say(format_args!("receiving at {address}\nkey {key}")),
-        Some(code) => say(format_args!("receiving at {address}\ncode {code}")),
+        None => say(format_args!("key {key}")),
+        Some(code) => say(format_args!("code {code}")),
     }
+    say(format_args!(
+        "to send: hawser send FILE {address} {trusted}"
+    ));
     if let Some(free) = free
         && !args.into.stdout
     {

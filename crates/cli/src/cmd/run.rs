@@ -42,11 +42,11 @@ pub struct RunArgs {
     namespace: bool,
     /// Say on standard error where connections go and over which paths, and why; in the end what was
     /// carried
-    #[arg(long)]
+    #[arg(long, short = 'v')]
     explain: bool,
     #[command(flatten)]
     client: ClientArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     host: HostArgs,
 }
 

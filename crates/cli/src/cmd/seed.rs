@@ -9,13 +9,13 @@ use hawser_path::{Policy, Select};
 use hawser_quic::{Config, Congestion};
 use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
 
-use super::address::{Listen, listen, tcp};
+use super::address::tcp;
 use super::congestion::congestion;
-use super::network::{HostArgs, Sockets};
+use super::network::{HostArgs, ListenArgs, Sockets};
 use super::policy::{self, PolicyArgs};
 use super::reported::Reported;
 use super::select::{ranking, ranking_help, with_carbon};
-use super::{files, process};
+use super::{files, headings, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
@@ -28,47 +28,48 @@ pub struct SeedArgs {
     pub torrent: PathBuf,
     /// The file or folder that it describes
     pub path: PathBuf,
-    /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    pub listen: Option<Listen>,
+    #[command(flatten)]
+    pub listen: ListenArgs,
     /// Serve IP peers too, by plain TCP at this address, for example 0.0.0.0:6881; port 0 is any
     /// that is free. Where no SCION network is found, IP peers are served alone, unless a flag that
     /// concerns SCION is given
     #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
     pub tcp: Option<SocketAddr>,
     /// Serve IP peers alone: do not look for a SCION network
-    #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS)]
+    #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS, help_heading = headings::RARE, hide_short_help = true)]
     pub no_scion: bool,
     /// The side that chooses the paths of uploads: uploader, this side, which sees all its
     /// downloaders, or downloader [default: uploader]
-    #[arg(long, value_name = "SIDE")]
+    #[arg(long, value_name = "SIDE", help_heading = headings::PATHS, hide_short_help = true)]
     pub select_by: Option<SelectBy>,
     #[arg(
         long,
         value_name = "STRATEGY,...",
         value_parser = ranking,
-        help = ranking_help()
+        help = ranking_help(),
+        help_heading = headings::PATHS,
+        hide_short_help = true
     )]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` describes it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = headings::PATHS, hide_short_help = true)]
     pub carbon: Option<PathBuf>,
     #[command(flatten)]
     pub policy: PolicyArgs,
     /// Do not try paths that share links with those assigned
-    #[arg(long)]
+    #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
     /// Congestion control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM", value_parser = congestion())]
+    #[arg(long, value_name = "ALGORITHM", value_parser = congestion(), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub congestion: Option<Congestion>,
-    /// Report the reason for every path, also for those that are not used
-    #[arg(long, short)]
-    pub verbose: bool,
-    /// Print JSON: one object when listening, and with --verbose one whenever the decision on
+    /// Report the reason for every path, used or not
+    #[arg(long, short = 'v')]
+    pub explain: bool,
+    /// Print JSON: one object when listening, and with --explain one whenever the decision on
     /// a path, or its congestion control, changes
     #[arg(long)]
     pub json: bool,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 
@@ -98,7 +99,7 @@ impl SeedArgs {
             self.host.config_dir.is_some(),
             self.host.bootstrap.is_some(),
             self.host.local.is_some(),
-            self.listen.is_some(),
+            self.listen.listen.is_some(),
             self.policy.policy.is_some(),
             !self.policy.acl.is_empty(),
             self.policy.sequence.is_some(),
@@ -143,7 +144,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             congestion: args.congestion.unwrap_or_default(),
             ..Config::default()
         };
-        let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;
+        let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
@@ -179,7 +180,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         }
 
         let (mut live, paint) = (Live::start(), Paint::stderr());
-        let prints = args.verbose && (args.json || !std::io::stderr().is_terminal());
+        let prints = args.explain && (args.json || !std::io::stderr().is_terminal());
         let mut reported = Reported::default();
         let (mut progress, shared) = (seed.progress(), seed.policy());
         let shown = async {
@@ -190,7 +191,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
                     report(&mut reported, &progress, args.json);
                 }
                 if let Some(live) = &mut live {
-                    live.draw(|_| lines(&progress, args.verbose, paint));
+                    live.draw(|_| lines(&progress, args.explain, paint));
                 }
             }
             std::future::pending::<()>().await

@@ -4,24 +4,36 @@ use std::path::{Path, PathBuf};
 
 use hawser_path::{Carbon, STRATEGIES, Select, SelectError, StrategyKind};
 
-use super::files;
+use super::policy::PolicyArgs;
+use super::{files, headings};
 use crate::failure::Failure;
 
 /// Most paths taken to each peer by default.
 const PATHS: u16 = 4;
 
+/// Which paths may be used, and how to choose among them.
+#[derive(clap::Args)]
+pub struct PathArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
 /// How to choose among the paths that may be used.
 #[derive(clap::Args)]
 pub struct SelectArgs {
-    /// Take at most this many paths, to each peer if there are several [default: 4]
-    #[arg(long, short = 'n', visible_aliases = ["max-paths", "max-connections-per-peer"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Take at most this many paths [default: 4]
+    ///
+    /// With several peers, to each of them.
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: Option<u16>,
-    #[arg(long, value_name = "STRATEGY,...", help = select_help())]
+    #[arg(long, value_name = "STRATEGY,...", help = select_help(), help_heading = headings::PATHS, hide_short_help = true)]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as
     /// '1-ff00:0:110: 12.5', or '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes
     /// of ASes count
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = headings::PATHS, hide_short_help = true)]
     pub carbon: Option<PathBuf>,
 }
 

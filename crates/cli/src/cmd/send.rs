@@ -10,28 +10,28 @@ use hawser_bulk::content::{Source, scan};
 use super::bulk::spool::Spool;
 use super::bulk::{self, ClientArgs, Job, Place};
 use super::network::HostArgs;
-use super::quantity;
+use super::{headings, quantity};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
 #[derive(clap::Args)]
-// Of the commands with owners, only this one has no output folder that `-o` stands for.
-#[command(mut_arg("owner", |owner| owner.short('o')))]
 pub struct SendArgs {
-    /// Files and folders, or - for standard input, and last one server or several as `hawser receive`
-    /// prints them, with a path in the server's folder or without: 1-ff00:0:111,10.0.2.1:31000/data
+    /// Files, folders, or - for standard input; last the server
+    ///
+    /// Or several servers, each as `hawser receive` prints it, with a path in its folder or without:
+    /// 1-ff00:0:111,10.0.2.1:31000/data.
     #[arg(value_name = "FILE... DST[/PATH]...", required = true, num_args = 1..)]
     pub args: Vec<PathBuf>,
     /// Send this many zeros instead of files, to measure all but the disk
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, help_heading = headings::RARE, hide_short_help = true)]
     pub zeros: Option<u64>,
     /// Say what would be sent, and send nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub client: ClientArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 

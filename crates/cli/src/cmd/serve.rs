@@ -8,16 +8,20 @@ use hawser_endhost::ScionAddr;
 use hawser_service::{Addresses, Config, Job, JobState, ServiceEvent, run as run_service};
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::{process, receive};
+use super::{folders, process, receive};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
+/// The name of the configuration, in the folder of configuration.
+const FILE: &str = "serve.toml";
+
 #[derive(clap::Args)]
 pub struct ServeArgs {
-    /// The configuration, in TOML
-    #[arg(value_name = "CONFIG")]
-    pub config: PathBuf,
+    /// The configuration, in TOML; serve.toml in /etc/hawser, for users in ~/.config/hawser, when not
+    /// given
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Check the configuration, and end
     #[arg(long)]
     pub check: bool,
@@ -25,9 +29,13 @@ pub struct ServeArgs {
 
 /// Runs `hawser serve`.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let config = Config::read(&args.config).map_err(Failure::usage)?;
+    let file = match args.config {
+        Some(file) => file,
+        None => folders::config()?.join(FILE),
+    };
+    let config = Config::read(&file).map_err(Failure::usage)?;
     if args.check {
-        outln!("{} is valid", args.config.display());
+        outln!("{} is valid", file.display());
         return Ok(());
     }
     process::runtime()?.block_on(async {

@@ -50,7 +50,7 @@ pub enum RouterCommand {
         echo: bool,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]
-        owner: Option<i32>,
+        pid: Option<i32>,
     },
 }
 
@@ -76,7 +76,7 @@ pub enum ControlCommand {
         segments: Option<PathBuf>,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]
-        owner: Option<i32>,
+        pid: Option<i32>,
     },
 }
 
@@ -146,9 +146,9 @@ pub fn router(command: RouterCommand) -> Result<(), Failure> {
         threads,
         enforce_mtu,
         echo,
-        owner,
+        pid,
     } = command;
-    process::end_with(owner)?;
+    process::end_with(pid)?;
     files::check_as_folder(&dir)?;
     // Before any thread is started: threads inherit it.
     let signals = Signals::block().doing("waiting for signals")?;
@@ -190,9 +190,9 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         no_bootstrap,
         segment_lifetime,
         segments,
-        owner,
+        pid,
     } = command;
-    process::end_with(owner)?;
+    process::end_with(pid)?;
     files::check_as_folder(&dir)?;
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {

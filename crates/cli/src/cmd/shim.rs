@@ -3,12 +3,13 @@
 mod attach;
 mod client;
 mod down;
+mod exposed;
 mod filter;
 mod gateway;
 mod holder;
+mod map;
 mod place;
 mod report;
-mod serving;
 mod status;
 mod up;
 
@@ -19,6 +20,7 @@ use clap::Subcommand;
 pub use self::client::ClientArgs;
 pub use self::holder::run as hold;
 pub use self::place::ShimName;
+use crate::cmd::headings;
 use crate::failure::Failure;
 
 #[derive(Subcommand)]
@@ -30,13 +32,16 @@ pub enum ShimCommand {
     Down(down::DownArgs),
     /// Show sessions, paths and connections
     Status(status::StatusArgs),
+    /// Say which destinations of programs go over SCION, and where to
+    #[command(subcommand)]
+    Map(map::MapCommand),
 }
 
 /// Which of the shims of a machine is meant.
 #[derive(clap::Args)]
 pub struct NameArgs {
     /// The name of the shim, where a machine has several, as in a lab
-    #[arg(long, value_name = "NAME", default_value = "shim")]
+    #[arg(long, value_name = "NAME", default_value = "shim", help_heading = headings::RARE, hide_short_help = true)]
     pub name: ShimName,
 }
 
@@ -46,5 +51,6 @@ pub fn run(command: ShimCommand) -> Result<ExitCode, Failure> {
         ShimCommand::Up(args) => up::run(*args).map(|()| ExitCode::SUCCESS),
         ShimCommand::Down(args) => down::run(&args).map(|()| ExitCode::SUCCESS),
         ShimCommand::Status(args) => status::run(&args),
+        ShimCommand::Map(command) => map::run(command).map(|()| ExitCode::SUCCESS),
     }
 }

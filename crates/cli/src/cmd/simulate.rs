@@ -11,8 +11,8 @@ use hawser_topology::{IsdAsn, Network, parse_duration, parse_rate};
 use serde::Serialize;
 
 use super::address::one_as;
-use super::files;
 use super::quantity::size;
+use super::{files, headings};
 use crate::failure::{Doing, Failure};
 use crate::format;
 use crate::output::Output;
@@ -32,7 +32,7 @@ pub struct SimulateArgs {
     pub generate: Option<usize>,
     /// Seed of all random choices: the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    pub random_seed: u64,
     /// Number of hosts that want the content
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub leechers: usize,
@@ -43,38 +43,38 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value = "64MiB", value_parser = size)]
     pub size: u64,
     /// Leechers arrive at random times until then
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
     pub arrive: Duration,
     /// End after this much virtual time, if not all are done before
-    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_duration)]
-    pub duration: Duration,
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_duration, help_heading = headings::RARE, hide_short_help = true)]
+    pub time: Duration,
     /// How paths are chosen, as for `get`; an uploader ranks by it
-    #[arg(long, value_name = "HOW", default_value = "disjoint")]
+    #[arg(long, value_name = "STRATEGY,...", default_value = "disjoint")]
     pub select: Select,
     /// The side that chooses the paths
-    #[arg(long, value_name = "WHO", value_enum, default_value_t = SelectByArg::Both)]
+    #[arg(long, value_name = "SIDE", value_enum, default_value_t = SelectByArg::Both)]
     pub select_by: SelectByArg,
     /// Most paths to each peer
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = count())]
     pub paths: usize,
     /// Most paths known between two ASes, the shortest
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count())]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count(), help_heading = headings::RARE, hide_short_help = true)]
     pub known: usize,
     /// Other leechers that each knows; 0: seeders alone serve
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = headings::RARE, hide_short_help = true)]
     pub peers: usize,
     /// Rate of links without one
-    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
     pub default_rate: u64,
     /// Rate of each host, out and in
-    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate, help_heading = headings::RARE, hide_short_help = true)]
     pub host_rate: u64,
     /// Put seeders in this AS; may be given several times. ASes without children are chosen at
     /// random when not given
-    #[arg(long, value_name = "AS", value_parser = one_as)]
+    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
     pub seeder_in: Vec<IsdAsn>,
     /// Put leechers in this AS, as --seeder-in does
-    #[arg(long, value_name = "AS", value_parser = one_as)]
+    #[arg(long, value_name = "AS", value_parser = one_as, help_heading = headings::RARE, hide_short_help = true)]
     pub leecher_in: Vec<IsdAsn>,
     /// Print one JSON object
     #[arg(long)]
@@ -83,7 +83,7 @@ pub struct SimulateArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace the file if it exists
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = headings::RARE, hide_short_help = true)]
     pub force: bool,
 }
 
@@ -127,7 +127,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         None => Output::stdout(),
     };
     let Some(topology) = &args.topology else {
-        let text = generate(args.generate.unwrap_or(1), args.seed);
+        let text = generate(args.generate.unwrap_or(1), args.random_seed);
         return output.write(text.as_bytes());
     };
     let network = files::topology(topology)?;
@@ -161,12 +161,12 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
 
 fn options(args: &SimulateArgs) -> Options {
     Options {
-        seed: args.seed,
+        seed: args.random_seed,
         leechers: args.leechers,
         seeders: args.seeders,
         size: args.size,
         arrive: args.arrive,
-        duration: args.duration,
+        duration: args.time,
         select: args.select.clone(),
         paths: args.paths,
         known: args.known,

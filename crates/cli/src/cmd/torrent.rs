@@ -36,27 +36,39 @@ pub struct TorrentCreateArgs {
     /// Where to write it; PATH.torrent when not given
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace the file if it exists; a file that is read is never replaced
+    /// Replace the file if it exists
+    ///
+    /// A file that is read is never replaced.
     #[arg(long)]
     pub force: bool,
-    /// Bytes of a piece: a power of two from 16KiB to 128MiB; chosen by size when not given
+    /// Bytes of a piece: a power of two, 16KiB to 128MiB
+    ///
+    /// Chosen by size when not given.
     #[arg(long, value_name = "N", value_parser = piece_length)]
     pub piece_length: Option<u32>,
-    /// A tracker; several, separated by commas, make a tier whose trackers are tried in any order.
-    /// May be given several times: each is a tier, tried after those before it
-    #[arg(long, short, value_name = "URL[,URL...]", value_parser = tier)]
+    /// A tracker, or several that make a tier
+    ///
+    /// The trackers of a tier, separated by commas, are tried in any order. May be given several
+    /// times: each is a tier, tried after those before it.
+    #[arg(long, short, value_name = "URL,...", value_parser = tier)]
     pub announce: Vec<Tier>,
-    /// Let peers come from the trackers alone, not from DHT or other peers (BEP 27)
+    /// Let peers come from the trackers alone (BEP 27)
+    ///
+    /// Not from DHT or other peers.
     #[arg(long, short)]
     pub private: bool,
     /// Free text for readers
     #[arg(long, short, value_name = "TEXT")]
     pub comment: Option<String>,
-    /// Where the torrent is from: it gives the same content another info-hash on each tracker
+    /// Where the torrent is from
+    ///
+    /// It gives the same content another info-hash on each tracker.
     #[arg(long, short, value_name = "TEXT")]
     pub source: Option<String>,
-    /// Where the content is on a web server (BEP 19): the file, or the folder above that of the
-    /// torrent, with a / at the end; may be given several times
+    /// Where the content is on a web server (BEP 19)
+    ///
+    /// The file, or the folder above that of the torrent, with a / at the end. May be given several
+    /// times.
     #[arg(long, short, value_name = "URL", value_parser = web_seed)]
     pub web_seed: Vec<String>,
 }

@@ -35,7 +35,7 @@ pub struct TracerouteArgs {
     pub choice: ChoiceArgs,
     #[command(flatten)]
     pub format: FormatArgs,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     pub host: HostArgs,
 }
 

@@ -6,9 +6,9 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 38] = [
+const DOCUMENTED: [&[&str]; 37] = [
     &["coordinator"],
-    &["join"],
+    &["as", "join"],
     &["get"],
     &["send"],
     &["receive"],
@@ -29,14 +29,13 @@ const DOCUMENTED: [&[&str]; 38] = [
     &["bench", "mptcp"],
     &["bench", "bad-path"],
     &["bench", "limit"],
-    &["perf", "serve"],
-    &["perf", "send"],
+    &["perf"],
     &["simulate"],
     &["key"],
     &["run"],
-    &["map", "add"],
-    &["map", "remove"],
-    &["map", "list"],
+    &["shim", "map", "add"],
+    &["shim", "map", "remove"],
+    &["shim", "map", "list"],
     &["shim", "up"],
     &["shim", "status"],
     &["shim", "down"],

@@ -73,6 +73,23 @@ fn every_page_begins_with_a_task_and_a_command() {
 }
 
 #[test]
+fn no_command_waits_in_a_loop() {
+    for page in Page::all() {
+        for block in &page.blocks {
+            let mut lines = block.text.lines().map(str::trim_start);
+            let waits = lines.find(|line| {
+                ["until ", "while ", "sleep "].iter().any(|word| {
+                    line.starts_with(word)
+                        || line.contains(&format!("; {word}"))
+                        || line.contains(&format!("do {word}"))
+                })
+            });
+            assert_eq!(waits, None, "{}, line {}", page.name, block.line);
+        }
+    }
+}
+
+#[test]
 fn blocks_that_are_not_run_have_a_reason() {
     for page in Page::all() {
         for block in page.blocks.iter().filter(|block| !block.runs) {

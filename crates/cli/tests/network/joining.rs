@@ -101,7 +101,7 @@ fn serves_by_url(lab: &TestLab, server: SocketAddr) {
              receive = {{ folder = \"in\", allowed_keys = \"allowed\" }}\n"
         );
         std::fs::write(&file, text).unwrap();
-        let args = [lab.program(), "serve", file.to_str().unwrap()];
+        let args = [lab.program(), "serve", "--config", file.to_str().unwrap()];
         let mut command = lab.exec(A, &args);
         // Nobody is there.
         command.env("SCION_DAEMON", "127.0.0.1:1");

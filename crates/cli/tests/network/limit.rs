@@ -166,7 +166,7 @@ fn links_are_found_in_a_topology() {
                 {"local": "192.168.17.128:50001", "remote": "192.168.17.129:50001"}}}}}}"#,
     );
     let from = ["apply", "--from", &topology];
-    bed.limit(&[&from[..], &["--rate", "5mbit", "--rate", "2=7mbit"]].concat());
+    bed.limit(&[&from[..], &["--limit", "5mbit", "--limit", "2=7mbit"]].concat());
     let rates: Vec<_> = bed
         .shown()
         .into_iter()
@@ -183,7 +183,7 @@ fn links_are_found_in_a_topology() {
             row(second, 7_000_000)
         ]
     );
-    let output = bed.run(bed.command(&[&from[..], &["--rate", "9=1mbit"]].concat()));
+    let output = bed.run(bed.command(&[&from[..], &["--limit", "9=1mbit"]].concat()));
     assert_eq!(output.status.code(), Some(2));
     let named = bed.file("links.toml", "[[link]]\ninterface = 2\nrate = '1mbit'\n");
     bed.limit(&[&from[..], &["--links", &named]].concat());

@@ -13,7 +13,7 @@ mod joining;
 mod kill;
 mod lab;
 mod limit;
-mod limit_serve;
+mod limits_only;
 mod listing;
 mod offer;
 mod outlast;

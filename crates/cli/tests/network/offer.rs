@@ -98,6 +98,65 @@ fn assert_refused(output: &Output, reason: &str) {
 }
 
 #[test]
+fn one_line_a_side_is_enough() {
+    let Some(lab) = As::default().up("fig4", "lines") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bed = Bed { lab, folder };
+    fs::write(bed.path("small"), b"small").unwrap();
+
+    // Nobody is there: that is waited for only if requested, and as long as requested.
+    let output = bed.send("small", &["--any-server", "--wait=1s"]).output();
+    let output = output.unwrap();
+    assert_refused(&output, "could not be reached");
+
+    // Whoever comes first waits; what it says is not an error again and again.
+    let mut waiting = bed.send("small", &["--any-server", "--wait"]);
+    let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(waiting.stderr.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert!(first.contains("waiting for it"), "{first}");
+    let mut receiver = bed.receive("waited", &["--allow-any", "--count", "1"]);
+    assert_eq!(receiver.end().0, Some(0));
+    assert!(waiting.wait().unwrap().success());
+    let rest = std::io::read_to_string(said).unwrap();
+    assert!(!rest.contains("waiting for it"), "{rest}");
+    assert_eq!(fs::read(bed.path("waited/small")).unwrap(), b"small");
+
+    // What else fails ends it at once.
+    let stranger = format!("SHA256:{}", "A".repeat(43));
+    let mut receiver = bed.receive("codes", &[]);
+    receiver.line("receiving at");
+    let output = bed.send("small", &["--server-key", &stranger, "--wait"]);
+    assert_refused(&{ output }.output().unwrap(), "key");
+
+    // The line that the receiver prints is all that the sender needs; no key is allowed here, so a
+    // code is made.
+    let line = receiver.line("to send: hawser send FILE ");
+    let words: Vec<&str> = line.split(' ').collect();
+    assert_eq!((words[0], words[1]), (ADDRESS, "--code"));
+    let sent = bed.send("small", &words[1..]).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(receiver.end().0, Some(0));
+
+    // With a key that is allowed, it has the receiver's.
+    let key = bed.exec(SENDER, &["key"]).output().unwrap();
+    let mut receiver = bed.receive(
+        "keys",
+        &["--allow", text(&key.stdout).trim(), "--count", "1"],
+    );
+    let line = receiver.line("to send: hawser send FILE ");
+    let words: Vec<&str> = line.split(' ').collect();
+    assert_eq!((words[0], words[1]), (ADDRESS, "--server-key"));
+    let sent = bed.send("small", &words[1..]).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(receiver.end().0, Some(0));
+    assert_eq!(fs::read(bed.path("keys/small")).unwrap(), b"small");
+}
+
+#[test]
 fn a_receiver_ends_with_the_outcome_and_keeps_its_code_until_then() {
     let Some(lab) = As::default().up("fig4", "offer") else {
         return;

@@ -79,7 +79,7 @@ impl Sites {
     /// Starts the service of a site, and waits until it answers.
     fn serve(&self, isd_as: &str, site: &str) -> Service {
         let config = self.path(&format!("{site}/serve.toml"));
-        let args = [env!("CARGO_BIN_EXE_hawser"), "serve", &config];
+        let args = [env!("CARGO_BIN_EXE_hawser"), "serve", "--config", &config];
         let mut command = self.lab.exec(isd_as, &args);
         // Keeps the user's keys out.
         command.env("XDG_CONFIG_HOME", self.folder.path());

@@ -120,7 +120,7 @@ fn several_carry(bed: &Bed, count: &str) {
 }
 
 fn both(bed: &Bed) -> (Carrier, Carrier) {
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let client = bed.use_shim(&server, &[]);
     (server, client)
 }
@@ -185,13 +185,13 @@ fn connections_outlive_paths_and_carriers() {
     let mut server = Some(server);
     Transfer::new(&bed).run(|_| {
         server.take().unwrap().kill();
-        server = Some(bed.serve(&["--serve", "all"]));
+        server = Some(bed.serve(&["--expose", "all"]));
     });
     // Both at once.
     Transfer::new(&bed).run(|_| {
         client.take().unwrap().kill();
         server.take().unwrap().kill();
-        let again = bed.serve(&["--serve", "all"]);
+        let again = bed.serve(&["--expose", "all"]);
         client = Some(bed.use_shim(&again, &[]));
         server = Some(again);
     });

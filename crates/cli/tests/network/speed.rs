@@ -91,7 +91,7 @@ fn bulk_transfer_is_measured_over_time() {
 fn bulk_transfer_is_measured_beside_congestion() {
     let mut args = vec!["bench", "bulk-congested", "--repeat", "1", "--time", "3s"];
     args.extend(["--rate", "50mbit", "--json"]);
-    args.extend(["--variant", "hawser-beside-udp"]);
+    args.extend(["--only", "hawser-beside-udp"]);
     let Some(table) = report(&As::default(), &args) else {
         return;
     };
@@ -176,7 +176,7 @@ fn limits_are_measured_by_the_size_of_datagrams() {
         "size",
         "--every",
         "9",
-        "--samples",
+        "--readings",
         "2",
         "--plot",
         plot,
@@ -211,7 +211,7 @@ fn limits_are_measured_by_the_size_of_datagrams() {
 #[test]
 fn the_error_of_limits_is_measured() {
     let args = [
-        "--part", "accuracy", "--rate", "10mbit", "--repeat", "1", "--time", "500ms",
+        "--part", "accuracy", "--limit", "10mbit", "--repeat", "1", "--time", "500ms",
     ];
     let Some(table) = limits(&args) else { return };
     let rows = table["accuracy"].as_array().unwrap();
@@ -227,7 +227,14 @@ fn the_error_of_limits_is_measured() {
 #[test]
 fn what_many_links_cost_is_measured() {
     let args = [
-        "--part", "links", "--links", "10,300", "--repeat", "1", "--time", "300ms",
+        "--part",
+        "links",
+        "--link-counts",
+        "10,300",
+        "--repeat",
+        "1",
+        "--time",
+        "300ms",
     ];
     // On a busy machine nothing may arrive in a shorter time.
     let Some(table) = limits(&args) else { return };

@@ -88,7 +88,7 @@ impl As {
         let name = format!("test-{what}-{}", std::process::id());
         // The lab must not outlive its test, even if that fails.
         let owner = std::process::id().to_string();
-        let mut args = vec!["lab", "up", topology, "--name", &name, "--owner", &owner];
+        let mut args = vec!["lab", "up", topology, "--name", &name, "--pid", &owner];
         args.extend(flags);
         let output = self.run(&args);
         let error = String::from_utf8_lossy(&output.stderr);

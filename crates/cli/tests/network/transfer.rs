@@ -471,7 +471,7 @@ fn an_experiment_compares_its_variants() {
     let folder = tempfile::tempdir().unwrap();
     let figure = folder.path().join("fig8.svg");
     let mut args = vec!["bench", "fig8", "--repeat", "1", "--size", "2MiB", "--json"];
-    args.extend(["--variant", "naive", "--variant", "disjoint", "--plot"]);
+    args.extend(["--only", "naive,disjoint", "--plot"]);
     args.push(figure.to_str().unwrap());
     let Some(report) = report(&by, &args) else {
         return;

@@ -58,7 +58,7 @@ fn without_a_terminal_there_are_no_control_sequences() {
     let mut command: Command = peer::get(&content, &peers(&content));
     command
         .env("RUST_LOG", "warn")
-        .arg("--verbose")
+        .arg("--explain")
         .stdin(Stdio::null());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -1,4 +1,4 @@
-//! `hawser join` with archives and folders that it must refuse, and one that it must not.
+//! `hawser as join` with archives and folders that it must refuse, and one that it must not.
 
 use std::fs;
 use std::path::Path;
@@ -32,13 +32,13 @@ fn archive(isd_as: &str, version: u64, router: &str) -> Vec<u8> {
     bundle.pack()
 }
 
-/// Runs `hawser join` with an archive of these bytes.
+/// Runs `hawser as join` with an archive of these bytes.
 fn join(folder: &Path, bytes: &[u8], flags: &[&str]) -> std::process::Output {
     let file = folder.join("as.tar.gz");
     fs::write(&file, bytes).unwrap();
     let dir = folder.join("as");
     let [file, dir] = [&file, &dir].map(|path| path.to_str().unwrap());
-    hawser(&[&["join", file, "--dir", dir], flags].concat())
+    hawser(&[&["as", "join", file, "--state", dir], flags].concat())
 }
 
 const AS: &str = "1-ff00:0:111";
@@ -58,25 +58,25 @@ fn what_is_no_archive_is_refused_and_nothing_written() {
         assert!(!folder.path().join("as").exists());
     }
     let missing = folder.path().join("nowhere.tar.gz");
-    let output = hawser(&["join", missing.to_str().unwrap()]);
+    let output = hawser(&["as", "join", missing.to_str().unwrap()]);
     refused(&output, 2, &["nowhere.tar.gz", "no such file"]);
 }
 
 #[test]
 fn folders_of_others_are_not_touched() {
     let folder = tempfile::tempdir().unwrap();
-    let first = join(folder.path(), &archive(AS, 1, INSIDE), &["--once"]);
+    let first = join(folder.path(), &archive(AS, 1, INSIDE), &["--unpack"]);
     assert!(first.status.success(), "{first:?}");
     let other = join(
         folder.path(),
         &archive("1-ff00:0:112", 1, INSIDE),
-        &["--once"],
+        &["--unpack"],
     );
     refused(&other, 1, &["has AS 1-ff00:0:111, not 1-ff00:0:112"]);
     fs::remove_dir_all(folder.path().join("as")).unwrap();
     fs::create_dir(folder.path().join("as")).unwrap();
     fs::write(folder.path().join("as/thesis.txt"), "x").unwrap();
-    let other = join(folder.path(), &archive(AS, 1, INSIDE), &["--once"]);
+    let other = join(folder.path(), &archive(AS, 1, INSIDE), &["--unpack"]);
     refused(&other, 1, &["neither empty nor the folder of an AS"]);
 }
 
@@ -86,7 +86,7 @@ fn what_was_joined_is_printed() {
     let output = join(
         folder.path(),
         &archive(AS, 1, INSIDE),
-        &["--once", "--json"],
+        &["--unpack", "--json"],
     );
     let joined: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ fn what_was_joined_is_printed() {
         (&AS.into(), &1.into())
     );
     assert_eq!(joined["role"], "user");
-    let output = join(folder.path(), &archive(AS, 2, INSIDE), &["--once"]);
+    let output = join(folder.path(), &archive(AS, 2, INSIDE), &["--unpack"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.starts_with("user AS 1-ff00:0:111, version 2, in /"),
@@ -104,11 +104,11 @@ fn what_was_joined_is_printed() {
     let output = join(
         folder.path(),
         &archive(AS, 1, INSIDE),
-        &["--once", "--json"],
+        &["--unpack", "--json"],
     );
     let joined: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(joined["version"], 2);
-    assert!(printed(&["join", "--help"]).contains("--once"));
+    assert!(printed(&["as", "join", "--help"]).contains("--unpack"));
 }
 
 #[test]

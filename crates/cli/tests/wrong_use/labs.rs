@@ -64,7 +64,7 @@ fn invalid_flags_of_lab_tools_are_wrong_use() {
     let capture = ["lab", "capture", "1-ff00:0:1#1"];
     wrong(&capture, &["--write"]);
     wrong(&[&capture[..], &["-w", "x", "-c", "0"]].concat(), &["-c"]);
-    let time = [&capture[..], &["-w", "x", "--duration", "5"]].concat();
+    let time = [&capture[..], &["-w", "x", "--time", "5"]].concat();
     wrong(&time, &["20ms"]);
     wrong(
         &["lab", "capture", "1-ff00:0:1", "-w", "x"],

@@ -94,9 +94,9 @@ fn wrong_arguments_are_wrong_use() {
         &["limit", "apply", "--default", "100bit"],
         &["out of bounds"],
     );
-    wrong(&["limit", "apply", "--rate", "1mbit"], &["--from"]);
+    wrong(&["limit", "apply", "--limit", "1mbit"], &["--from"]);
     wrong(
-        &["limit", "apply", "--from", "x", "--rate", "a=1mbit"],
+        &["limit", "apply", "--from", "x", "--limit", "a=1mbit"],
         &["not the number of an interface"],
     );
     wrong(

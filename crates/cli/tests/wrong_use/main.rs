@@ -8,7 +8,7 @@ mod join;
 mod keys;
 mod labs;
 mod limit;
-mod limit_serve;
+mod limits_only;
 mod map;
 mod shim;
 mod torrents;
@@ -290,19 +290,16 @@ fn an_error_about_a_negative_value_names_the_option() {
         (vec!["bench", "throughput", "--only", "x"], "--only"),
         (vec!["bench", "scale", "--only", "x"], "--only"),
         (vec!["bench", "limit", "--part", "x"], "--part"),
-        (vec!["bench", "limit", "--links", "3"], "--links"),
+        (
+            vec!["bench", "limit", "--link-counts", "3"],
+            "--link-counts",
+        ),
         (
             vec!["bench", "clients", "--piece-length", "3"],
             "--piece-length",
         ),
         (
-            vec![
-                "perf",
-                "send",
-                "1-ff00:0:110,127.0.0.1:1",
-                "--raw",
-                "-1mbit",
-            ],
+            vec!["perf", "1-ff00:0:110,127.0.0.1:1", "--raw", "-1mbit"],
             "--raw",
         ),
         (vec!["send", "x", "--limit", "-1mbit"], "--limit"),
@@ -324,6 +321,60 @@ fn an_error_about_a_negative_value_names_the_option() {
             error.contains("invalid value") && !error.contains("-- -"),
             "{args:?}: {error}"
         );
+    }
+}
+
+#[test]
+fn without_arguments_the_program_says_what_people_come_for() {
+    let output = hawser(&[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for command in ["get", "receive", "run", "demo", "doctor", "help"] {
+        assert!(text.contains(&format!("hawser {command}")), "{text}");
+    }
+}
+
+#[test]
+fn old_names_are_refused_and_nowhere_shown() {
+    // All of them are in the tests of the program.
+    for (args, text) in [
+        (
+            &["map", "list"][..],
+            "`hawser map` is now `hawser shim map`",
+        ),
+        (
+            &["join", "x", "--once"],
+            "`hawser join` is now `hawser as join`",
+        ),
+        (
+            &["shim", "up", "--serve", "22"],
+            "`hawser shim up --serve` is now `hawser shim up --expose`",
+        ),
+        (
+            &["send", "x", "-o"],
+            "`hawser send -o` is now `hawser send --owner`",
+        ),
+        (
+            &["serve", "serve.toml"],
+            "`hawser serve CONFIG` is now `hawser serve --config CONFIG`",
+        ),
+    ] {
+        let output = hawser(args);
+        refused(&output, 2, &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said, format!("hawser: {text}\n"));
+    }
+    let completions = hawser(&["completions", "fish"]);
+    let completions = String::from_utf8(completions.stdout).unwrap();
+    assert!(completions.contains("random-seed") && completions.contains("expose-network"));
+    for old in [
+        "max-paths",
+        "serve-network",
+        "max-connections-per-peer",
+        "limit serve",
+    ] {
+        assert!(!completions.contains(old), "{old}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `hawser map`: changes that are refused, and what is printed.
+//! `hawser shim map`: changes that are refused, and what is printed.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::thread;
 
 use crate::common::{command, failed, hawser, refused, wrong};
 
-/// Runs `hawser map` with its file below `folder`.
+/// Runs `hawser shim map` with its file below `folder`.
 fn map(folder: &Path, args: &[&str]) -> Output {
-    let mut command = command(&[&["map"], args].concat());
+    let mut command = command(&[&["shim", "map"], args].concat());
     command.env("XDG_CONFIG_HOME", folder).output().unwrap()
 }
 
@@ -76,15 +76,16 @@ fn removing_from_no_map_is_refused() {
     let absent = folder.path().join("map.toml");
     let absent = absent.to_str().unwrap();
     for args in [&["list"][..], &["remove", "10.1.0.0/16"]] {
-        let output = hawser(&[&["map"], args, &["--file", absent]].concat());
+        let output = hawser(&[&["shim", "map"], args, &["--map", absent]].concat());
         refused(&output, 2, &[absent]);
     }
     let nowhere = [
+        "shim",
         "map",
         "add",
         "10.1.0.0/16",
         "1-ff00:0:4",
-        "--file",
+        "--map",
         "/nowhere/map.toml",
     ];
     refused(&hawser(&nowhere), 2, &["/nowhere", "make it first"]);
@@ -125,7 +126,7 @@ fn wrong_arguments_are_wrong_use() {
         failed(&map(folder.path(), &[&["add"], args].concat()), 2, words);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    wrong(&["map", "remvoe", "10.1.0.1"], &["'remove'"]);
+    wrong(&["shim", "map", "remvoe", "10.1.0.1"], &["'remove'"]);
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn each_wrong_line_of_a_map_is_named() {
         &["remove", "10.1.0.0/16"],
     ];
     for command in commands {
-        let output = hawser(&[&["map"], command, &["--file", &file]].concat());
+        let output = hawser(&[&["shim", "map"], command, &["--map", &file]].concat());
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");
         let lines: Vec<&str> = error.lines().collect();
@@ -164,7 +165,7 @@ fn each_wrong_line_of_a_map_is_named() {
         "twice.toml",
         "[destinations]\n\"10.1.0.1\" = \"1-ff00:0:4\"\n\"10.1.0.1/32\" = \"1-ff00:0:5\"\n",
     );
-    let output = hawser(&["map", "list", "--file", &twice]);
+    let output = hawser(&["shim", "map", "list", "--map", &twice]);
     let both = [
         "twice.toml:3: ",
         "1-ff00:0:5 here",
@@ -182,7 +183,7 @@ fn shilas_file_is_read_and_never_written() {
     fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     assert_eq!(
-        printed(hawser(&["map", "list", "--file", file])),
+        printed(hawser(&["shim", "map", "list", "--map", file])),
         "DESTINATION     TARGET\n10.7.0.9:11111  1-ff00:0:4,127.0.0.1\n"
     );
     let commands: [&[&str]; 2] = [
@@ -190,12 +191,12 @@ fn shilas_file_is_read_and_never_written() {
         &["remove", "10.7.0.9:11111"],
     ];
     for command in commands {
-        let output = hawser(&[&["map"], command, &["--file", file]].concat());
+        let output = hawser(&[&["shim", "map"], command, &["--map", file]].concat());
         refused(&output, 2, &[file, "only read"]);
     }
     assert_eq!(fs::read_to_string(file).unwrap(), text);
     fs::write(file, text.replace("{}", "\"1-ff00:0:4#2\"")).unwrap();
-    let output = hawser(&["map", "list", "--file", file]);
+    let output = hawser(&["shim", "map", "list", "--map", file]);
     refused(&output, 1, &["routing.json:2: ", "not supported yet"]);
 }
 

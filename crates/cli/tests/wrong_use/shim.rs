@@ -23,10 +23,10 @@ fn wrong_flags_of_a_shim_are_wrong_use() {
     let run = |flags: &[&str]| hawser(&[&up_with_key, flags].concat());
     refused(&run(&["--paths", "9"]), 2, &["--paths", "8"]);
     for value in ["", "0", "22,,443", "ssh", "443=8443"] {
-        wrong(&up("--serve", value), &["--serve", "443=127.0.0.1:8443"]);
+        wrong(&up("--expose", value), &["--expose", "443=127.0.0.1:8443"]);
     }
     for value in ["10.1.0.0/33", "site"] {
-        wrong(&up("--serve-network", value), &["10.1.0.0/16"]);
+        wrong(&up("--expose-network", value), &["10.1.0.0/16"]);
     }
     wrong(&up("--proxy-protocol", "v3"), &["v1 or v2"]);
     // Earlier versions had it.
@@ -48,7 +48,7 @@ fn wrong_flags_of_a_shim_are_wrong_use() {
         &["--allow", "cannot be used"],
     );
     refused(&run(&["--policy", "/nowhere"]), 2, &["/nowhere"]);
-    refused(&run(&["--file", "/nowhere"]), 2, &["/nowhere"]);
+    refused(&run(&["--map", "/nowhere"]), 2, &["/nowhere"]);
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Carried {
     }
 }
 
-/// What `hawser perf send --json` prints.
+/// What `hawser perf --json` prints.
 #[derive(Deserialize)]
 struct PerfReport {
     received_bytes: u64,
@@ -77,8 +77,8 @@ struct PlainSent {
 }
 
 impl TestBed {
-    /// Sends to a server of [`TestBed::serve_perf`] for `time`, with further arguments of `hawser perf
-    /// send`.
+    /// Sends to a server of [`TestBed::serve_perf`] for `time`, with further arguments of `hawser
+    /// perf`.
     pub async fn perf(
         &self,
         from: IsdAsn,
@@ -87,7 +87,7 @@ impl TestBed {
         args: &[&str],
     ) -> Result<Carried, ExperimentError> {
         let mut command = Command::new(&self.program);
-        command.args(["perf", "send", server.address(), "--json", "--time"]);
+        command.args(["perf", server.address(), "--json", "--time"]);
         command.arg(format!("{}ms", time.as_millis())).args(args);
         let messages = Messages::of(&mut command)?;
         let meter = self.meter_routers()?;

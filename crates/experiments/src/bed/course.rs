@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The port of the daemon (RFC 5781).
 const PORT: &str = "873";
 
-/// What `hawser perf send --json` prints, as far as it is used here.
+/// What `hawser perf --json` prints, as far as it is used here.
 #[derive(Deserialize)]
 pub struct QuicSent {
     /// The largest SCION packet on the path, in bytes.
@@ -35,7 +35,7 @@ pub struct QuicSent {
     pub goodput_mbit: f64,
 }
 
-/// What `hawser perf serve --json --samples` prints for a test.
+/// What `hawser perf --server --json --samples` prints for a test.
 #[derive(Deserialize)]
 struct PerfServed {
     samples: Vec<(f64, u64)>,
@@ -73,7 +73,7 @@ impl TestBed {
     ) -> Result<(Samples, PathCost), ExperimentError> {
         let mut server = self.serve_perf(to, true).await?;
         let mut send = Command::new(&self.program);
-        send.args(["perf", "send", server.address(), "--json", "--time"]);
+        send.args(["perf", server.address(), "--json", "--time"]);
         send.arg(format!("{}ms", time.as_millis()));
         let messages = Messages::of(&mut send)?;
         let text = output(&self.lab, from, send, Some(messages)).await?;
@@ -94,7 +94,7 @@ impl TestBed {
         time: Duration,
     ) -> Result<QuicSent, ExperimentError> {
         let mut send = Command::new(&self.program);
-        send.args(["perf", "send", server.address(), "--json"]);
+        send.args(["perf", server.address(), "--json"]);
         send.args(["--sequence", sequence]);
         send.args(["--time", &format!("{}ms", time.as_millis())]);
         let messages = Messages::of(&mut send)?;

@@ -83,7 +83,7 @@ impl TestBed {
         samples: bool,
     ) -> Result<Server, ExperimentError> {
         let mut serve = Command::new(&self.program);
-        serve.args(["perf", "serve", "--json"]);
+        serve.args(["perf", "--server", "--json"]);
         serve.args(samples.then_some("--samples"));
         self.server(isd_as, serve, "listening").await
     }

@@ -83,7 +83,7 @@ impl TestBed {
         );
         let mut up = Command::new(&self.program);
         up.args(["shim", "up", "--json", "--name", &name]);
-        up.arg("--file")
+        up.arg("--map")
             .arg(options.map)
             .arg("--key")
             .arg(options.key);

@@ -57,7 +57,7 @@ impl TestBed {
             format!("{port}={to}")
         });
         let served: Vec<String> = served.collect();
-        let serving = ["--allow-any", "--serve", &served.join(",")].map(str::to_owned);
+        let serving = ["--allow-any", "--expose", &served.join(",")].map(str::to_owned);
         let mapped = ShimPair::MAPPED;
         let map = format!("[destinations]\n\"{mapped}\" = \"{receiver},{address}\"\n");
         let up = async |name: &str, isd_as, map: &str, args| {

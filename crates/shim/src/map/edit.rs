@@ -10,7 +10,7 @@ use super::text::{Parsed, TABLE, line, parse_spans};
 /// The beginning of a new file.
 pub const NEW_FILE: &str = "\
 # Which destinations of programs go over SCION, and where to: \"DESTINATION\" = \"TARGET\".
-# `hawser map` changes this file; a shim that runs follows it.
+# `hawser shim map` changes this file; a shim that runs follows it.
 
 [destinations]
 ";

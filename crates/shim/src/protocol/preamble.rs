@@ -76,7 +76,7 @@ pub enum Status {
     #[error("connected")]
     Connected,
     /// The port, or the address, is not served.
-    #[error("the other side does not serve this port: allow it there with --serve")]
+    #[error("the other side does not serve this port: allow it there with --expose")]
     NotServed,
     /// The server refuses the connection.
     #[error("the server refuses the connection: nothing listens on the port")]

@@ -28,7 +28,7 @@ pub(crate) struct Me<'a> {
     role: Role,
     /// What pages are headed.
     title: &'a str,
-    /// Whether this server makes the archives of ASes: `hawser coordinator` does, `hawser limit serve`
+    /// Whether this server makes the archives of ASes: `hawser coordinator` does, `--limits-only`
     /// does not.
     archives: bool,
 }

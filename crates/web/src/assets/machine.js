@@ -30,7 +30,7 @@ function showReplaced(one, after) {
   const said = (text) => { result.textContent = text; };
   dialog(`The secret of ${asName(one)} was replaced`,
     h("p", {}, "Its machine is refused, and the AS cannot be reached. To bring it back, fetch its new archive, and run there:"),
-    h("code", {}, "hawser join ARCHIVE"),
+    h("code", {}, "hawser as join ARCHIVE"),
     h("p", { class: "small muted" }, "Whoever has the archive is this AS: keep it like a key."),
     result,
     h("div", { class: "row" }, archiveButton(one, said, after), h("button", { class: "primary" }, "Done")));

@@ -26,7 +26,7 @@ fn isd_as(text: &str) -> Result<IsdAsn, JsonError> {
     params(OfAs),
     responses(
         (status = 200, content_type = "application/gzip", headers(("ETag" = String)),
-            description = "A tar.gz for `hawser join`"),
+            description = "A tar.gz for `hawser as join`"),
         NeedsUser, NamesOne, MakesChange,
         (status = 409, response = Conflict),
     ),

@@ -15,7 +15,9 @@ use crate::output::Output;
 /// How the result of an experiment is shown.
 #[derive(clap::Args)]
 pub struct ResultArgs {
-    /// Draw the result, in the shape of the paper's figure if there is one: an SVG file
+    /// Draw the result: an SVG file
+    ///
+    /// In the shape of the paper's figure if there is one.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Replace the figure if the file exists

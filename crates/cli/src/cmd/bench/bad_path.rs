@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub struct BadPathArgs {
     /// Run these only: get (BitTorrent), send (bulk transfer), shim-quic and shim-mptcp (a TCP program
     /// through the shim by either carrier)
-    #[arg(long, value_name = "TRANSFER,...", value_delimiter = ',', value_parser = choice::<Transfer>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Transfer>)]
     only: Vec<Transfer>,
     /// Put the third path into these conditions only: loss-1, loss-10, loss-30 (percent of packets), far
     /// (500 ms more in each direction), flap (down for 2 s and up for 2 s), asymmetric (1 Mbit/s for

@@ -13,10 +13,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub struct BulkCongestedArgs {
-    /// Run only this variant; may be given several times: hawser-beside-udp, tcp-beside-udp,
-    /// hawser-beside-tcp, tcp-beside-tcp
-    #[arg(long, value_name = "NAME", value_parser = choice::<Case>)]
-    variant: Vec<Case>,
+    /// Run these variants only: hawser-beside-udp, tcp-beside-udp, hawser-beside-tcp, tcp-beside-tcp
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Case>)]
+    only: Vec<Case>,
     /// Limit of the links, counted in Ethernet frames, up to 5gbit
     #[arg(long, value_name = "RATE", default_value = "500mbit", value_parser = rate)]
     rate: u64,
@@ -37,7 +36,7 @@ pub struct BulkCongestedArgs {
 pub fn run(args: BulkCongestedArgs) -> Result<(), Failure> {
     let congested = Congested {
         program: process::program()?,
-        cases: Case::chosen(&args.variant),
+        cases: Case::chosen(&args.only),
         rate: args.rate,
         cross: args.cross,
         time: args.time,

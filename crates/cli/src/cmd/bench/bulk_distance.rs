@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub struct BulkDistanceArgs {
     /// Run these only: hawser-send, hawser-quic, cubic-1, cubic-4, cubic-10 (flows of iperf3) and the
     /// same of bbr and htcp, rsync
-    #[arg(long, value_name = "TOOL,...", value_delimiter = ',', value_parser = choice::<Tool>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Tool>)]
     only: Vec<Tool>,
     /// Shares of packets that the link loses
     #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_values = ["0%", "0.01%", "0.1%"], value_parser = loss)]

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 pub struct ClientsArgs {
     /// Compare these only: hawser, rqbit, libtorrent
-    #[arg(long, value_name = "CLIENT,...", value_delimiter = ',', value_parser = choice::<Client>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Client>)]
     only: Vec<Client>,
     /// Run each this many times, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]

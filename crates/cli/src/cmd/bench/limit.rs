@@ -8,6 +8,7 @@ use hawser_experiments::shape::{Choice, choice};
 use hawser_topology::{parse_duration, parse_rate};
 
 use super::args::{ResultArgs, ascending, measure};
+use crate::cmd::headings;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -17,19 +18,19 @@ pub struct LimitArgs {
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = choice::<Part>)]
     part: Vec<Part>,
     /// Run these tools only: hawser, tc-by-hand (tc with the commands of 004)
-    #[arg(long, value_name = "TOOL,...", value_delimiter = ',', value_parser = choice::<LimitTool>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<LimitTool>)]
     only: Vec<LimitTool>,
     /// Versions of IP of size, rate and accuracy
-    #[arg(long, value_name = "4,6", value_delimiter = ',', default_values = ["4", "6"], value_parser = choice::<IpVersion>)]
+    #[arg(long, value_name = "4,6", value_delimiter = ',', default_values = ["4", "6"], value_parser = choice::<IpVersion>, help_heading = headings::RARE, hide_short_help = true)]
     ip: Vec<IpVersion>,
     /// Limits of accuracy, counted in Ethernet frames, up to 5gbit
     #[arg(long, value_name = "RATE,...", value_delimiter = ',', default_values = ["500kbit", "10mbit", "1gbit"], value_parser = rate)]
-    rate: Vec<u64>,
-    /// Samples of each point of size and rate
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    samples: u16,
+    limit: Vec<u64>,
+    /// Readings of each point of size and rate
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = headings::RARE, hide_short_help = true)]
+    readings: u16,
     /// Measure every N-th point of size and rate only, counted from the last one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10), help_heading = headings::RARE, hide_short_help = true)]
     every: u16,
     /// Length of a window of accuracy, three times as long below 1 Mbit/s, and of a run of links; at least
     /// 100ms
@@ -39,8 +40,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
     /// Numbers of links, 4 to 9998
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values = ["10", "4000"], value_parser = clap::value_parser!(u16).range(4..=9998))]
-    links: Vec<u16>,
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values = ["10", "4000"], value_parser = clap::value_parser!(u16).range(4..=9998), help_heading = headings::RARE, hide_short_help = true)]
+    link_counts: Vec<u16>,
     /// Draw size and rate, in the shape of the paper's figures: SVG files in this folder, which must exist
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
@@ -70,13 +71,13 @@ fn rate(text: &str) -> Result<u64, String> {
 
 /// Runs `hawser bench limit`. Its namespaces end with this process.
 pub fn run(args: LimitArgs) -> Result<(), Failure> {
-    let links = ascending(args.links).into_iter().map(usize::from);
+    let links = ascending(args.link_counts).into_iter().map(usize::from);
     let bench = LimitBench {
         parts: Part::chosen(&args.part),
         tools: LimitTool::chosen(&args.only),
         ip: IpVersion::chosen(&args.ip),
-        limits: ascending(args.rate),
-        samples: args.samples,
+        limits: ascending(args.limit),
+        samples: args.readings,
         sample: Duration::from_secs(1),
         time: args.time,
         repeat: args.repeat,

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub struct MptcpArgs {
     /// Run these only: mptcp (a TCP program through the shim), shim-quic (the same with --carrier quic),
     /// quic (a connection over each path), tcp (the program over plain IP, one path)
-    #[arg(long, value_name = "CARRIER,...", value_delimiter = ',', value_parser = choice::<MptcpCarrier>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<MptcpCarrier>)]
     only: Vec<MptcpCarrier>,
     /// Numbers of paths, 1 to 8
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values = ["1", "2", "4", "6", "8"], value_parser = clap::value_parser!(u8).range(1..=8))]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 pub struct ScaleArgs {
     /// Vary these only: paths, peers, torrents, size, piece
-    #[arg(long, value_name = "AXIS,...", value_delimiter = ',', value_parser = choice::<Axis>)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Axis>)]
     only: Vec<Axis>,
     /// Measure the whole range: 1 to 8 paths, 1 to 64 peers, 1 MB to 50 GB (on disk where memory
     /// does not suffice), pieces of 16 KiB to 16 MiB

@@ -12,9 +12,11 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub struct ThroughputArgs {
-    /// Measure these only: udp, tcp (iperf3), tls and torrent-ip over plain IP; scion (packets),
-    /// quic, torrent-1, torrent-2, torrent-4 and torrent-8 (paths) over SCION
-    #[arg(long, value_name = "CARRIER,...", value_delimiter = ',', value_parser = choice::<Carrier>)]
+    /// Measure these only
+    ///
+    /// udp, tcp (iperf3), tls and torrent-ip over plain IP; scion (packets), quic, torrent-1,
+    /// torrent-2, torrent-4 and torrent-8 (paths) over SCION.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = choice::<Carrier>)]
     only: Vec<Carrier>,
     /// Border routers between the hosts: 0 for two hosts of one AS, or 2 to 8, since each AS has one
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = routers)]

@@ -5,6 +5,7 @@ use hawser_bulk::protocol::{Choices, Wants};
 use hawser_bulk::{FailedFile, Summary};
 
 use super::metadata::MetadataArgs;
+use crate::cmd::headings;
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 
@@ -15,21 +16,21 @@ const MAX_LISTED_FILES: usize = 100;
 #[derive(clap::Args)]
 pub struct FileArgs {
     /// Leave out names like this, as rsync does: *.o, cache/, /data/tmp; may be given several times
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", help_heading = headings::FILES, hide_short_help = true)]
     pub exclude: Vec<Pattern>,
     /// Leave files as they are that exist at the destination
-    #[arg(long)]
+    #[arg(long, help_heading = headings::FILES, hide_short_help = true)]
     pub no_overwrite: bool,
     /// Leave files as they are that are newer at the destination
-    #[arg(long, conflicts_with = "no_overwrite")]
+    #[arg(long, conflicts_with = "no_overwrite", help_heading = headings::FILES, hide_short_help = true)]
     pub update: bool,
     #[command(flatten)]
     pub metadata: MetadataArgs,
     /// Carry hard links: files with several names among what is transferred stay one file
-    #[arg(long, short = 'H')]
+    #[arg(long, short = 'H', help_heading = headings::FILES, hide_short_help = true)]
     pub hard_links: bool,
     /// End at the first file that cannot be read or written
-    #[arg(long)]
+    #[arg(long, help_heading = headings::FILES, hide_short_help = true)]
     pub strict: bool,
 }
 

@@ -8,6 +8,7 @@ use hawser_endhost::Endhost;
 use hawser_keys::Identity;
 use serde::Serialize;
 
+use crate::cmd::headings;
 use crate::failure::Failure;
 
 /// How content leaves and arrives.
@@ -15,11 +16,11 @@ use crate::failure::Failure;
 pub struct SocketArgs {
     /// The UDP port for content on this host, for firewalls; the last free one that routers deliver to
     /// when not given
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub data_port: Option<u16>,
     /// Send and receive content past the kernel's network stack, by AF_XDP on this network card; needs
     /// root, or some capabilities
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub xdp: Option<String>,
 }
 

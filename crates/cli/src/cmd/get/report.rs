@@ -197,7 +197,7 @@ fn lines(report: &TransferReport, verbose: bool) -> Vec<String> {
     let mut lines: Vec<String> = report.paths.iter().map(line).collect();
     lines.extend(unused.iter().take(shown).map(line));
     if let Some(more) = unused.len().checked_sub(shown).filter(|more| *more > 0) {
-        lines.push(format!("  and {more} more not used: --verbose tells why"));
+        lines.push(format!("  and {more} more not used: --explain tells why"));
     }
     lines
 }

@@ -16,10 +16,12 @@ pub struct SeedingArgs {
     /// Continue to seed when done, until interrupted
     #[arg(long)]
     seed: bool,
-    /// Continue to seed until RATIO times the torrent's size was sent, for example 1.5
+    /// Seed until RATIO times the size was sent: 1.5
     #[arg(long, value_name = "RATIO", value_parser = positive, allow_hyphen_values = true)]
     seed_ratio: Option<f64>,
-    /// Continue to seed for this time, for example 30m; with --seed-ratio until the first of both
+    /// Seed for this time: 30m
+    ///
+    /// With --seed-ratio until the first of both.
     #[arg(long, value_name = "TIME", value_parser = seed_time, allow_hyphen_values = true)]
     seed_time: Option<Duration>,
 }

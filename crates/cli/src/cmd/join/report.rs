@@ -1,4 +1,4 @@
-//! What `hawser join` prints.
+//! What `hawser as join` prints.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -199,7 +199,7 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
         ),
         Event::Coordinator { reason } => errln!("hawser: {}; this is tried again", plain(reason)),
         Event::OtherMachine { address } => errln!(
-            "hawser: another machine, at {}, runs this AS too, and both disturb each other: stop `hawser join` on one of them; if you do not know that machine, have the archive replaced by a new one",
+            "hawser: another machine, at {}, runs this AS too, and both disturb each other: stop `hawser as join` on one of them; if you do not know that machine, have the archive replaced by a new one",
             plain(address)
         ),
         Event::CoordinatorBack => outln!("the coordinator answers again"),

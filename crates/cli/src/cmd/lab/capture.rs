@@ -34,7 +34,7 @@ pub struct CaptureArgs {
     count: Option<u64>,
     /// End after this time, for example 10s
     #[arg(long, short = 'G', value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Duration>,
+    time: Option<Duration>,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
@@ -75,7 +75,7 @@ fn create(path: &Path, force: bool) -> Result<File, Failure> {
 }
 
 fn record(args: &CaptureArgs, mut capture: Capture, out: Box<dyn Write>) -> Result<(), Failure> {
-    let stop = stop_after(args.duration)?;
+    let stop = stop_after(args.time)?;
     let out = BufWriter::with_capacity(BUFFER, out);
     let interface = &capture.interface;
     let mut file = match CaptureWriter::new(out, interface, args.snapshot_length) {

@@ -19,19 +19,19 @@ pub struct LinkArgs {
     #[arg(value_name = "A#IF")]
     interface: Interface,
     /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
-    #[arg(long, value_parser = rate_or_none)]
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     rate: Option<RateArg>,
     /// One-way delay, for example 20ms
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
     /// Largest difference of a packet's delay from that, for example 2ms
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     jitter: Option<Duration>,
     /// Share of packets lost, for example 0.1%
-    #[arg(long, value_parser = parse_loss)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_loss)]
     loss: Option<f64>,
     /// Time that a full queue at the limit takes to drain, for example 50ms
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     queue: Option<Duration>,
     /// Let packets pass again
     #[arg(long, conflicts_with = "down")]

@@ -10,7 +10,7 @@ use super::name::LabName;
 use super::{MIN_FOR_PROGRESS, status};
 use crate::cmd::address::one_as;
 use crate::cmd::quantity::lifetime;
-use crate::cmd::{files, process};
+use crate::cmd::{files, headings, process};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 
@@ -21,28 +21,28 @@ pub struct UpArgs {
     topology: String,
     /// Leave the border routers of this AS to be run by hand, in `lab exec`; `all` for every
     /// AS; may be given several times
-    #[arg(long, value_name = "AS", value_parser = some_as)]
+    #[arg(long, value_name = "AS", value_parser = some_as, help_heading = headings::RARE, hide_short_help = true)]
     no_router: Vec<SomeAs>,
     /// Leave the control service and daemon of this AS to be run by hand, as --no-router does
-    #[arg(long, value_name = "AS", value_parser = some_as)]
+    #[arg(long, value_name = "AS", value_parser = some_as, help_heading = headings::RARE, hide_short_help = true)]
     no_control: Vec<SomeAs>,
     /// How long path segments live, 2s to 24h; 6h when not given
-    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    #[arg(long, value_name = "TIME", value_parser = lifetime, help_heading = headings::RARE, hide_short_help = true)]
     segment_lifetime: Option<Duration>,
-    /// Take the network down when this process ends, however it ends: `--owner $$` in a script
+    /// Take the network down when this process ends, however it ends: `--pid $$` in a script
     #[arg(long, value_name = "PID")]
-    owner: Option<u32>,
+    pid: Option<u32>,
     /// Make every packet cross links and loopback by itself, as over network cards without
     /// segmentation offload; otherwise up to 64 KiB of packets cross as one
     #[arg(long)]
     no_offload: bool,
     /// Let border routers answer packets above the MTU of a link with "packet too big"; otherwise
     /// they forward them, in fragments
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     enforce_mtu: bool,
     /// Answer no echo requests (UDP 30041) in the ASes of --no-control, where a dispatcher run by
     /// hand does; otherwise their border routers answer
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     no_echo: bool,
     /// Print JSON
     #[arg(long)]
@@ -93,7 +93,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
         no_router: ases(network, &args.no_router),
         no_control: ases(network, &args.no_control),
         segment_lifetime: args.segment_lifetime,
-        owner: args.owner,
+        owner: args.pid,
         no_offload: args.no_offload,
         enforce_mtu: args.enforce_mtu,
         no_echo: args.no_echo,

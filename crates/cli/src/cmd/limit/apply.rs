@@ -17,7 +17,7 @@ pub struct ApplyArgs {
     #[command(flatten)]
     replace: ReplaceArgs,
     /// Print what would be changed, as commands, and change nothing
-    #[arg(long, short = 'n')]
+    #[arg(long)]
     dry_run: bool,
     /// Print JSON
     #[arg(long)]

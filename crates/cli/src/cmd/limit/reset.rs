@@ -14,7 +14,7 @@ pub struct ResetArgs {
     #[arg(long = "device", value_name = "DEVICE")]
     devices: Vec<String>,
     /// Print what would be changed, as commands, and change nothing
-    #[arg(long, short = 'n')]
+    #[arg(long)]
     dry_run: bool,
     /// Print JSON
     #[arg(long)]

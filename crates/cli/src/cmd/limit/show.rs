@@ -13,29 +13,27 @@ use serde::Serialize;
 
 use super::failed::{Failed, finish};
 use crate::cmd::print;
+use crate::cmd::watch::WatchArgs;
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{out, outln, plain};
 
 /// Time over which the rate is measured that is shown once.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Time between two samples of `--watch`.
-const TICK: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args, Default)]
 pub struct ShowArgs {
     /// Only those of this device; may be given several times
     #[arg(long = "device", value_name = "DEVICE")]
     devices: Vec<String>,
-    /// Print JSON; with --watch a line of it each second
+    /// Print JSON; with --watch a line of it each time
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
     /// Print them for Prometheus
     #[arg(long, conflicts_with = "watch")]
     prometheus: bool,
-    /// Show them again each second until interrupted
-    #[arg(long, short)]
-    watch: bool,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 /// A limit and what goes through it, for programs.
@@ -91,26 +89,27 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
         out(format_args!("{}", prometheus(&before)));
         return finish(&before.failed);
     }
-    let wait = if args.watch { TICK } else { SAMPLE };
+    let is_watched = args.watch.watch.is_some();
+    let wait = args.watch.watch.unwrap_or(SAMPLE);
     loop {
         let has_any = before.each().next().is_some();
-        if has_any || args.watch {
+        if has_any || is_watched {
             // The counters are those of the begin of a reading, more or less.
             thread::sleep(wait.saturating_sub(before.at.elapsed()));
         }
-        let now = match args.watch {
+        let now = match is_watched {
             true => sample(&mut limiter, args)?,
             false => sample_again(&mut limiter, args, &before)?,
         };
         let rows = rows(&before, &now);
         let limits = rows.iter().map(Entry::Limit);
         let entries = limits.chain(now.failed.iter().map(Entry::Failed));
-        match (args.json, args.watch) {
+        match (args.json, is_watched) {
             (true, false) => print::pretty_json(&entries.collect::<Vec<_>>())?,
             (true, true) => outln!("{}", serde_json::to_string(&entries.collect::<Vec<_>>())?),
             (false, is_again) => show(&rows, &now.failed, is_again),
         }
-        if !args.watch {
+        if !is_watched {
             return finish(&now.failed);
         }
         before = now;

@@ -20,19 +20,25 @@ const FILES: [&str; 2] = ["links.toml", "link_info.json"];
 /// Where the wanted limits are said.
 #[derive(clap::Args)]
 pub struct WantedArgs {
-    /// The file of links: link_info.json as SCIONLab writes it, or TOML or YAML with rates; when not
-    /// given, links.toml or link_info.json in /etc/hawser, for users in ~/.config/hawser
+    /// The file of links
+    ///
+    /// link_info.json as SCIONLab writes it, or TOML or YAML with rates; when not given, links.toml or
+    /// link_info.json in /etc/hawser, for users in ~/.config/hawser.
     #[arg(long, value_name = "FILE")]
     links: Option<PathBuf>,
-    /// Find links in the topology.json of an AS: those that the file of links names by interface, or
-    /// with --rate all
+    /// Find links in the topology.json of an AS
+    ///
+    /// Those that the file of links names by interface, or with --limit all.
     #[arg(long, value_name = "TOPOLOGY")]
     from: Option<PathBuf>,
-    /// The limit of an interface's link in both directions, or of all links of the AS; may be given
-    /// several times, the one for an interface counts
-    #[arg(long = "rate", value_name = "[INTERFACE=]RATE", requires = "from", value_parser = interface_rate)]
+    /// The limit of an interface's link, or of all links of the AS
+    ///
+    /// In both directions. May be given several times; the one for an interface counts.
+    #[arg(long = "limit", value_name = "[IF=]RATE", requires = "from", value_parser = interface_rate)]
     rates: Vec<(Option<u16>, u64)>,
-    /// The limit of all other traffic together on the devices of links; none when not given
+    /// The limit of all other traffic together
+    ///
+    /// On the devices of links; none when not given.
     #[arg(long, value_name = "RATE", value_parser = limit_or_none)]
     default: Option<RateArg>,
 }
@@ -48,7 +54,9 @@ pub struct Wanted {
 /// How far hawser may go.
 #[derive(clap::Args)]
 pub struct ReplaceArgs {
-    /// Replace the root queueing discipline that somebody else has set on a device of links
+    /// Replace what somebody else has set on a device of links
+    ///
+    /// That is the root queueing discipline of the device.
     #[arg(long)]
     pub replace: bool,
 }
@@ -86,7 +94,7 @@ impl WantedArgs {
         Ok(links.into_iter().chain(self.from.clone()).collect())
     }
 
-    /// The file of links; `None` if the topology's links with `--rate` are enough.
+    /// The file of links; `None` if the topology's links with `--limit` are enough.
     fn links_path(&self, settings: &Settings) -> Result<Option<PathBuf>, Failure> {
         if let Some(path) = &self.links {
             return Ok(Some(path.clone()));
@@ -125,7 +133,7 @@ impl WantedArgs {
                 if let Some(number) = interface.filter(|number| !has(number)) {
                     let isd_as = topology.isd_as;
                     return Err(Failure::usage(format_args!(
-                        "--rate {number}=: {isd_as} has no interface {number}"
+                        "--limit {number}=: {isd_as} has no interface {number}"
                     )));
                 }
             }

@@ -2,38 +2,31 @@
 //! trusts, the map, and how paths are chosen.
 
 use hawser_endhost::Endhost;
-use hawser_keys::{Identity, Known, PeerKey};
+use hawser_keys::{Identity, Known};
 use hawser_manager::PathOptions;
 use hawser_seal::Cipher;
 use hawser_shim::address;
 use hawser_shim::carrier::Destinations;
 use hawser_shim::map::{Follower, Local, Role};
 
+use super::map::MapFileArgs;
 use crate::cmd::key::KeyFileArgs;
-use crate::cmd::map::MapFileArgs;
-use crate::cmd::policy::{self, PolicyArgs};
-use crate::cmd::select::SelectArgs;
+use crate::cmd::select::PathArgs;
+use crate::cmd::trust::TrustArgs;
+use crate::cmd::{headings, policy};
 use crate::failure::Failure;
 
 /// How connections of this host's programs are carried.
 #[derive(clap::Args)]
 pub struct ClientArgs {
-    /// The key of a host that this one connects to, as its `hawser shim up` prints it; may be given
-    /// several times. Otherwise the keys in hawser/known_hosts of the user's configuration folder
-    /// count
-    #[arg(long, value_name = "KEY")]
-    server_key: Vec<PeerKey>,
-    /// Trust whatever host answers
-    #[arg(long, conflicts_with = "server_key")]
-    any_server: bool,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Send packets that are neither encrypted nor authenticated, and take such, to measure what
     /// that costs
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RARE, hide_short_help = true)]
     no_seal: bool,
     #[command(flatten)]
-    select: SelectArgs,
-    #[command(flatten)]
-    policy: PolicyArgs,
+    paths: PathArgs,
     #[command(flatten)]
     map: MapFileArgs,
     #[command(flatten)]
@@ -48,23 +41,21 @@ impl ClientArgs {
 
     /// The keys of hosts that are connected to; `None` for any.
     pub fn servers(&self) -> Result<Option<Known>, Failure> {
-        let known = Known::new(hawser_keys::folder()?.join(Known::FILE));
-        let known = known.with_keys(self.server_key.iter().copied());
-        Ok((!self.any_server).then_some(known))
+        self.trust.known()
     }
 
     /// Which paths are used.
     pub fn paths(&self) -> Result<PathOptions, Failure> {
         let most = usize::from(address::SLOTS);
-        if self.select.most() > most {
+        if self.paths.select.most() > most {
             return Err(Failure::usage(format!(
                 "--paths: at most {most} paths: the kernel's MPTCP has no more subflows"
             )));
         }
         Ok(PathOptions {
-            select: self.select.read()?,
-            subflows: self.select.most(),
-            policy: policy::read(&self.policy)?,
+            select: self.paths.select.read()?,
+            subflows: self.paths.select.most(),
+            policy: policy::read(&self.paths.policy)?,
             sensing: false,
             ..PathOptions::default()
         })

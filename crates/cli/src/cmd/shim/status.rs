@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hawser_shim::status::StatusReport;
-use hawser_topology::parse_duration;
 
 use self::text::Shown;
 use super::place::ShimName;
 use super::{NameArgs, report};
+use crate::cmd::watch::WatchArgs;
 use crate::cmd::{print, process};
 use crate::failure::Failure;
 use crate::out::outln;
@@ -21,8 +21,6 @@ use crate::screen::Live;
 
 /// Time between the two readings by which rates are known.
 const READ: Duration = Duration::from_millis(250);
-/// Shortest time between two readings.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub struct StatusArgs {
@@ -31,28 +29,18 @@ pub struct StatusArgs {
     /// Print JSON: one line, or one for each reading
     #[arg(long)]
     json: bool,
-    /// Show it again every second, or as often as this says
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
-        default_missing_value = "1s", value_parser = interval)]
-    watch: Option<Duration>,
+    #[command(flatten)]
+    watch: WatchArgs,
     /// Show why each path was taken or left
-    #[arg(long)]
+    #[arg(long, short = 'v')]
     explain: bool,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    match time >= MIN_INTERVAL {
-        true => Ok(time),
-        false => Err("the shortest time is 100ms".to_owned()),
-    }
 }
 
 /// Runs `hawser shim status`. The exit code is 1 if the shim is not up.
 pub fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let name = &args.name.name;
     let before = report::read(name)?;
-    if let Some(every) = args.watch {
+    if let Some(every) = args.watch.watch {
         let runtime = process::small_runtime()?;
         return runtime.block_on(watch(args, name, every, before));
     }

@@ -16,26 +16,35 @@ use tokio::task::spawn_blocking;
 
 use super::attach::attach;
 use super::client::ClientArgs;
-use super::serving::ServeArgs;
+use super::exposed::ExposeArgs;
 use super::{NameArgs, filter, gateway, place, report};
-use crate::cmd::address::{Listen, listen};
 use crate::cmd::network::{HostArgs, listen_address};
-use crate::cmd::{print, process};
+use crate::cmd::trust::ServeArgs;
+use crate::cmd::{headings, print, process};
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
 
+/// Help for `--listen`.
+const LISTEN_HELP: &str =
+    "Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]";
+
 #[derive(clap::Args)]
+#[command(mut_arg("listen", |arg| arg.help(LISTEN_HELP).long_help(LISTEN_HELP)))]
 pub struct UpArgs {
     #[command(flatten)]
     name: NameArgs,
+    #[command(flatten)]
+    expose: ExposeArgs,
     #[command(flatten)]
     serve: ServeArgs,
     /// Carry the connections of other hosts, too, that are routed through this one: those to PREFIX go
     /// to the gateway at TARGET, ISD-AS,IP or ISD-AS,IP:PORT, and those to what the map has; may be
     /// given several times
-    #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway::parse)]
+    #[arg(long, value_name = "PREFIX=TARGET", value_parser = gateway::parse, help_heading = headings::RARE, hide_short_help = true)]
     gateway: Vec<Entry>,
-    /// What carries the connections of this host's programs; other hosts may use either
+    /// What carries connections of this host's programs
+    ///
+    /// Other hosts may use either.
     #[arg(long, default_value_t, value_parser = carrier())]
     carrier: CarrierKind,
     /// What becomes of mapped destinations if the shim dies without being taken down: `closed` rejects
@@ -45,34 +54,33 @@ pub struct UpArgs {
         long,
         value_name = "HOW",
         default_value = "open",
-        overrides_with = "fail"
+        overrides_with = "fail",
+        help_heading = headings::RARE,
+        hide_short_help = true
     )]
     #[arg(value_parser = fail_mode())]
     fail: FailMode,
     /// Have captured connections arrive at this TCP port of this host, for rules of a firewall
     /// [default: any]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", help_heading = headings::RARE, hide_short_help = true)]
     redirect_port: Option<NonZeroU16>,
     #[command(flatten)]
     client: ClientArgs,
-    /// Listen here: IP:PORT, or a SCION address of this AS [default: port 31800]
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    listen: Option<Listen>,
     /// Use plain IP beside SCION, and in its place while no path works. With an address, other hosts
     /// that have this flag may connect to it, and learn of it over SCION [default port: 30800]
-    #[arg(long, value_name = "IP[:PORT]", value_parser = plain_ip)]
+    #[arg(long, value_name = "IP[:PORT]", value_parser = plain_ip, help_heading = headings::RARE, hide_short_help = true)]
     #[allow(
         clippy::option_option,
         reason = "clap has no other type for an optional value"
     )]
     plain: Option<Option<SocketAddr>>,
     /// Serve metrics for Prometheus over HTTP, at /metrics: IP:PORT, or PORT of 127.0.0.1
-    #[arg(long, value_name = "ADDR", value_parser = report::metrics_address)]
+    #[arg(long, value_name = "ADDR", value_parser = report::metrics_address, help_heading = headings::RARE, hide_short_help = true)]
     metrics: Option<SocketAddr>,
     /// Print JSON: one object when the shim is up
     #[arg(long)]
     json: bool,
-    #[command(flatten, next_help_heading = "This host")]
+    #[command(flatten)]
     host: HostArgs,
 }
 
@@ -111,7 +119,7 @@ fn fail_mode() -> impl TypedValueParser<Value = FailMode> {
 /// Runs `hawser shim up`.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
     let client = &args.client;
-    let (identity, paths, served) = (client.identity()?, client.paths()?, args.serve.served());
+    let (identity, paths, served) = (client.identity()?, client.paths()?, args.expose.served());
     let trust = Trust {
         servers: client.servers()?,
         clients: args.serve.allowed()?,
@@ -125,7 +133,7 @@ pub fn run(args: UpArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         process::survive_hangup()?;
         let host = args.host.join().await?;
-        let listen = listen_address(args.listen, &host)?;
+        let listen = listen_address(args.serve.listen.listen, &host)?;
         let metrics = match args.metrics {
             Some(address) => Some(report::metrics_listener(address).await?),
             None => None,

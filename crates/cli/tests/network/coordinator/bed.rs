@@ -302,11 +302,19 @@ impl Bed {
         file
     }
 
-    /// Starts `hawser join` in the namespace of an AS.
+    /// Starts `hawser as join` in the namespace of an AS.
     pub fn join(&mut self, isd_as: &'static str, archive: &std::path::Path) {
         let dir = self.folder.path().join(isd_as.replace([':', '-'], "_"));
         let [archive, dir] = [archive, &dir].map(|path| path.to_str().unwrap());
-        let args = [self.lab.program(), "join", archive, "--dir", dir, "--json"];
+        let args = [
+            self.lab.program(),
+            "as",
+            "join",
+            archive,
+            "--state",
+            dir,
+            "--json",
+        ];
         let process = Process::start(self.lab.exec(isd_as, &args));
         self.nodes.push((isd_as, process));
     }

@@ -19,7 +19,7 @@ fn owned(by: As, what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
         format!("test-{what}-{}", std::process::id()),
         owner.id().to_string(),
     );
-    let output = by.run(&["lab", "up", "fig4", "--name", &name, "--owner", &pid]);
+    let output = by.run(&["lab", "up", "fig4", "--name", &name, "--pid", &pid]);
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("user namespaces are not allowed here") {
         eprintln!("skipped: {error}");
@@ -116,7 +116,7 @@ fn an_owner_that_does_not_run_is_refused() {
     owner.wait().unwrap();
     let pid = owner.id().to_string();
     let name = format!("test-nobody-{}", std::process::id());
-    let refused = As::default().refuse(&["lab", "up", "fig4", "--name", &name, "--owner", &pid]);
+    let refused = As::default().refuse(&["lab", "up", "fig4", "--name", &name, "--pid", &pid]);
     assert!(refused.contains(&pid), "{refused}");
 }
 
@@ -140,7 +140,7 @@ fn an_interrupted_up_does_not_block_the_next() {
         }
         cut.wait().unwrap();
         let owner = std::process::id().to_string();
-        let next = by.run(&[&up[..], &["--owner", &owner]].concat());
+        let next = by.run(&[&up[..], &["--pid", &owner]].concat());
         if next.status.success() {
             interrupted += 1;
         } else {

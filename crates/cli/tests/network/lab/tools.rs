@@ -197,13 +197,7 @@ fn ends_of_captures(lab: &TestLab, folder: &Path) {
         again.contains("b.pcapng") && again.contains("--force"),
         "{again}"
     );
-    let flags = [
-        "-w",
-        file.to_str().unwrap(),
-        "--force",
-        "--duration",
-        "10ms",
-    ];
+    let flags = ["-w", file.to_str().unwrap(), "--force", "--time", "10ms"];
     let (child, messages) = capture(lab, &flags);
     ended(child, messages);
 

@@ -273,13 +273,13 @@ impl Bed {
     /// Brings the server's shim up, for any client.
     pub fn serve(&self, flags: &[&str]) -> Carrier {
         let none = self.path("none.toml");
-        self.up(SERVER, &[&["--allow-any", "--file", &none], flags].concat())
+        self.up(SERVER, &[&["--allow-any", "--map", &none], flags].concat())
     }
 
     /// Brings the server's shim up on a host whose kernel has no MPTCP, for any client.
     pub fn serve_without_mptcp(&self, flags: &[&str]) -> Carrier {
         let none = self.path("none.toml");
-        let flags = [&["--allow-any", "--file", &none], flags].concat();
+        let flags = [&["--allow-any", "--map", &none], flags].concat();
         let hide = "mount -t tmpfs none /proc/sys/net; exec \"$@\"";
         self.start(SERVER, &["unshare", "-m", "sh", "-ec", hide, "sh"], &flags)
     }
@@ -292,7 +292,7 @@ impl Bed {
     /// Brings the client's shim up, which knows `server`, with the carrier that `flags` name.
     pub fn use_carrier(&self, server: &Carrier, flags: &[&str]) -> Carrier {
         let map = self.map(MAPPED.map(|ip| (ip, server.address.as_str())));
-        let known = ["--file", &map, "--server-key", &server.key];
+        let known = ["--map", &map, "--server-key", &server.key];
         self.up(CLIENT, &[&known[..], &["--paths", "4"], flags].concat())
     }
 

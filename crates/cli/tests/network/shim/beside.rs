@@ -80,7 +80,7 @@ fn connections_over_plain_ip_outlive_that_their_destination_is_mapped() {
     let Some(bed) = Bed::new("shim-mapped-later") else {
         return;
     };
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let ip = server.address.split(',').nth(1).unwrap();
     wire(&bed, ip.rsplit_once(':').unwrap().0);
     let _client = bed.use_shim(&server, &[]);
@@ -136,7 +136,7 @@ fn plain_ip_carries_on_while_no_path_works() {
     let Some(bed) = Bed::new("shim-plain") else {
         return;
     };
-    let serve = |flags: &[&str]| bed.serve(&[&["--serve", "all"], flags].concat());
+    let serve = |flags: &[&str]| bed.serve(&[&["--expose", "all"], flags].concat());
     // The server's host has one address for both.
     let server = serve(&[]);
     let ip = server.address.split(',').nth(1).unwrap();

@@ -73,7 +73,7 @@ fn a_dead_shim_lets_nothing_out_if_it_fails_closed() {
     let Some(bed) = Bed::new("shim-fails") else {
         return;
     };
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let bypass = Bypass::new(&bed);
     assert_eq!(failures(&bed), (None, None));
     accept(&bypass.listener);

@@ -118,11 +118,16 @@ fn hosts_behind_gateways_reach_each_other() {
     };
     let here = Behind::new(&bed.client, "10.201.0");
     let there = Behind::new(&bed.server, "10.202.0");
-    let served = ["--serve-network", "10.202.0.0/24", "--proxy-protocol", "v1"];
+    let served = [
+        "--expose-network",
+        "10.202.0.0/24",
+        "--proxy-protocol",
+        "v1",
+    ];
     let server = bed.serve(&served);
     let entry = format!("10.202.0.0/16={}", server.address);
     let none = bed.path("none.toml");
-    let flags = [&MPTCP[..], &["--file", &none, "--server-key", &server.key]].concat();
+    let flags = [&MPTCP[..], &["--map", &none, "--server-key", &server.key]].concat();
     let paths = ["--paths", "4", "--gateway", &entry];
     let client = bed.up(CLIENT, &[&flags[..], &paths].concat());
 
@@ -187,7 +192,7 @@ fn hosts_behind_gateways_reach_each_other() {
     // Without the flag other hosts' connections are not captured any more, but the gateway's own are.
     client.kill();
     let map = bed.map([("10.202.0.0/16", server.address.as_str())]);
-    let flags = ["--file", &map, "--server-key", &server.key];
+    let flags = ["--map", &map, "--server-key", &server.key];
     let _client = bed.up(CLIENT, &flags);
     eventually("they are not captured", || {
         !here.is_accepted("10.202.0.7:7000") && !here.is_answered("10.202.0.7:7000")
@@ -202,11 +207,11 @@ fn a_gateway_takes_no_connection_to_itself_for_a_captured_one() {
     };
     let here = Behind::new(&bed.client, "10.201.0");
     let there = Behind::new(&bed.server, "10.202.0");
-    let server = bed.serve(&["--serve-network", "10.202.0.0/24"]);
+    let server = bed.serve(&["--expose-network", "10.202.0.0/24"]);
     let entry = format!("10.202.0.0/16={}", server.address);
     let none = bed.path("none.toml");
     let flags = [
-        "--file",
+        "--map",
         &none,
         "--server-key",
         &server.key,

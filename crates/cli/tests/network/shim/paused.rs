@@ -66,7 +66,7 @@ fn connections_outlive_pauses_and_kills_at_random() {
             }
             Fault::KillServer => {
                 server.take().unwrap().kill();
-                server = Some(bed.serve(&["--serve", "all"]));
+                server = Some(bed.serve(&["--expose", "all"]));
             }
         });
         for isd_as in [CLIENT, SERVER] {

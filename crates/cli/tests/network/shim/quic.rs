@@ -21,7 +21,7 @@ fn streams_outlive_paths_and_end_with_the_carrier() {
     let Some(bed) = Bed::new("shim-quic") else {
         return;
     };
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let client = bed.use_carrier(&server, QUIC);
 
     // A path dies.
@@ -66,7 +66,7 @@ fn streams_outlive_paths_and_end_with_the_carrier() {
     } = Transfer::new(&bed);
     server.kill();
     assert!(!matches!((&served).read(&mut [0]), Ok(1..)));
-    let _server = bed.serve(&["--serve", "all"]);
+    let _server = bed.serve(&["--expose", "all"]);
     assert!(!matches!((&program).read(&mut [0]), Ok(1..)));
     Transfer::new(&bed).run(|_| {});
     drop(client);
@@ -80,7 +80,7 @@ fn servers_and_programs_meet_by_quic_as_without_a_shim() {
     let (listener, port) = bed.server.listen("127.0.0.1");
     let (_unserved, other) = bed.server.listen("127.0.0.1");
     let serve = port.to_string();
-    let serve = ["--serve", &serve, "--proxy-protocol", "v1"];
+    let serve = ["--expose", &serve, "--proxy-protocol", "v1"];
     let server = bed.serve(&serve);
     let _client = bed.use_carrier(&server, QUIC);
 
@@ -133,7 +133,7 @@ fn a_host_without_mptcp_refuses_it_and_takes_the_default() {
     let Some(bed) = Bed::new("shim-quic-only") else {
         return;
     };
-    let server = bed.serve_without_mptcp(&["--serve", "all"]);
+    let server = bed.serve_without_mptcp(&["--expose", "all"]);
     let client = bed.use_shim(&server, &[]);
     let stream = bed.client.connect(&format!("{}:9", MAPPED[0]));
     assert!((&stream).read(&mut [0]).is_err());

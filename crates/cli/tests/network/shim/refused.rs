@@ -94,12 +94,12 @@ fn a_shim_that_cannot_work_says_why_and_leaves_nothing() {
 
     // Maps.
     let (map, absent) = (bed.path("map.toml"), bed.path("absent.toml"));
-    refused(&bed.fail("", &["--file", &absent]), 2, &[&absent]);
+    refused(&bed.fail("", &["--map", &absent]), 2, &[&absent]);
     bed.map([("10.99.0.0/16", "nowhere")]);
-    let output = bed.fail("", &["--file", &map]);
+    let output = bed.fail("", &["--map", &map]);
     refused(&output, 1, &["map.toml:2: ", "1-ff00:0:4"]);
     bed.map([("127.0.0.0/8", SERVER)]);
-    refused(&bed.fail("", &["--file", &map]), 1, &["loopback"]);
+    refused(&bed.fail("", &["--map", &map]), 1, &["loopback"]);
 
     // A daemon that does not run.
     let output = bed.fail("", &["--sciond", "127.0.0.1:1"]);
@@ -112,7 +112,7 @@ fn strangers_are_refused_on_both_sides() {
         return;
     };
     let none = bed.path("none.toml");
-    let server = bed.up(SERVER, &["--serve", "all", "--file", &none]);
+    let server = bed.up(SERVER, &["--expose", "all", "--map", &none]);
     let client = bed.use_shim(&server, &[]);
     failure(&bed, &format!("the key {} is not allowed here", client.key));
 
@@ -134,12 +134,12 @@ fn strangers_are_refused_on_both_sides() {
     let allow = ["--allow", &client.key];
     let server = bed.up(
         SERVER,
-        &[&["--serve", "all", "--file", &none], &allow[..]].concat(),
+        &[&["--expose", "all", "--map", &none], &allow[..]].concat(),
     );
     failure(&bed, "nothing listens on the port");
     client.kill();
     let map = bed.path("map.toml");
-    let client = bed.up(CLIENT, &["--file", &map]);
+    let client = bed.up(CLIENT, &["--map", &map]);
     let words = format!(
         "the key of {} is {}, which is not known",
         server.address, server.key
@@ -147,7 +147,7 @@ fn strangers_are_refused_on_both_sides() {
     failure(&bed, &words);
     client.kill();
     let stranger = format!("SHA256:{}", "A".repeat(43));
-    let client = bed.up(CLIENT, &["--file", &map, "--server-key", &stranger]);
+    let client = bed.up(CLIENT, &["--map", &map, "--server-key", &stranger]);
     failure(&bed, "not the given one");
     client.kill();
 
@@ -158,7 +158,7 @@ fn strangers_are_refused_on_both_sides() {
         ("10.0.0.0/8", SERVER),
         (MAPPED[0], server.address.as_str()),
     ]);
-    let _client = bed.up(CLIENT, &["--file", &map, "--server-key", &server.key]);
+    let _client = bed.up(CLIENT, &["--map", &map, "--server-key", &server.key]);
     failure(&bed, "nothing listens on the port");
     let unmapped = bed
         .client

@@ -53,7 +53,7 @@ fn revoke(carrier: &str, refusal: &str) {
         return;
     };
     let none = bed.path("none.toml");
-    let server = bed.up(SERVER, &["--serve", "all", "--file", &none]);
+    let server = bed.up(SERVER, &["--expose", "all", "--map", &none]);
     let client = bed.use_carrier(&server, &["--carrier", carrier]);
     let own = format!("{} site A\n", client.key);
     bed.write_keys("allowed_keys", &own);
@@ -95,11 +95,11 @@ fn connections_end_with_what_else_they_need() {
         return;
     };
     // The key of the server.
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let known = format!("{} {}\n", server.address, server.key);
     bed.write_keys("known_hosts", &known);
     let map = bed.map(MAPPED.map(|ip| (ip, server.address.as_str())));
-    let _client = bed.up(CLIENT, &[&MPTCP[..], &["--file", &map]].concat());
+    let _client = bed.up(CLIENT, &[&MPTCP[..], &["--map", &map]].concat());
     let (program, service) = bed.pair();
     bed.write_keys("known_hosts", "");
     assert_reset(&program, &service, &bed);
@@ -109,7 +109,7 @@ fn connections_end_with_what_else_they_need() {
     // What is served.
     let (program, service) = bed.pair();
     server.kill();
-    let _server = bed.serve(&["--serve", "9"]);
+    let _server = bed.serve(&["--expose", "9"]);
     assert_reset(&program, &service, &bed);
     bed.wait_for_failure(SERVER, "is no longer served here");
 }
@@ -119,7 +119,7 @@ fn open_sessions_follow_their_policy() {
     let Some(bed) = Bed::new("shim-policy") else {
         return;
     };
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let policy = |acl: &str| {
         let new = bed.path("p.new");
         fs::write(&new, format!("all: {{acl: [{acl}]}}\n")).unwrap();
@@ -129,7 +129,7 @@ fn open_sessions_follow_their_policy() {
     let map = bed.path("map.toml");
     let entry = format!("{{ to = {:?}, policy = \"p.yml:all\" }}", server.address);
     fs::write(&map, format!("[destinations]\n{:?} = {entry}\n", MAPPED[0])).unwrap();
-    let flags = ["--file", &map, "--server-key", &server.key, "--paths", "4"];
+    let flags = ["--map", &map, "--server-key", &server.key, "--paths", "4"];
     let _client = bed.up(CLIENT, &flags);
     let _pair = bed.pair();
     bed.wait_for_paths(4);

@@ -36,7 +36,7 @@ fn servers_and_programs_meet_as_without_a_shim() {
     let (listener, port) = bed.server.listen("127.0.0.1");
     let other = bed.server.listen("127.0.0.1");
     let only = format!("{port},8080=127.0.0.1:{port}");
-    let server = bed.serve(&["--serve", &only]);
+    let server = bed.serve(&["--expose", &only]);
     let client = bed.use_shim(&server, &[]);
 
     for ip in MAPPED {
@@ -80,7 +80,7 @@ fn servers_and_programs_meet_as_without_a_shim() {
     let (listener, port) = bed.server.listen("127.0.0.1");
     let to = ["10.99.0.1", "10.98.0.1"].map(|ip| format!("{ip}:{port}"));
     server.kill();
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let is_mapped = |to: &str| bed.client.run(|| TcpStream::connect(to)).is_ok();
     assert!(is_mapped(&to[0]) && !is_mapped(&to[1]));
     let kept = bed.client.connect(&to[0]);
@@ -118,12 +118,12 @@ fn servers_learn_the_address_of_the_program_if_they_want() {
         return;
     };
     let (listener, port) = bed.server.listen("127.0.0.1");
-    let server = bed.serve(&["--serve", "all"]);
+    let server = bed.serve(&["--expose", "all"]);
     let _client = bed.use_shim(&server, &[]);
     let mut server = Some(server);
     for version in ["v1", "v2"] {
         server.take().unwrap().kill();
-        let flags = ["--serve", "all", "--proxy-protocol", version];
+        let flags = ["--expose", "all", "--proxy-protocol", version];
         server = Some(bed.serve(&flags));
         for ip in MAPPED {
             let (client, server, _) = meet(&bed, &listener, ip);

@@ -127,7 +127,7 @@ impl Bed {
         bed.client.run(|| fs::write(groups, "0 0")).unwrap();
         fs::write(bed.path("none.toml"), "[destinations]\n").unwrap();
         let none = bed.path("none.toml");
-        let (carrier, up) = bed.start(SERVER, &["--serve", "all", "--allow-any", "--file", &none]);
+        let (carrier, up) = bed.start(SERVER, &["--expose", "all", "--allow-any", "--map", &none]);
         bed.serving = Some(carrier);
         bed.address = up["listening"].as_str().unwrap().to_owned();
         bed.key = up["key"].as_str().unwrap().to_owned();
@@ -186,12 +186,7 @@ impl Bed {
     /// The flags by which a client knows the server.
     fn known(&self) -> [String; 4] {
         let map = self.path("map.toml");
-        [
-            "--file".into(),
-            map,
-            "--server-key".into(),
-            self.key.clone(),
-        ]
+        ["--map".into(), map, "--server-key".into(), self.key.clone()]
     }
 
     /// Brings the client's shim up.

@@ -81,7 +81,7 @@ fn paths_that_a_seeder_denies_are_refused() {
     let cases = [(&["--select", "disjoint"][..], refused), (&[], "uploader")];
     for (more, told) in cases {
         let _ = fs::remove_dir_all(files.downloads());
-        let report = get(&lab, A, &files, &peer, &[more, &["--verbose"]].concat());
+        let report = get(&lab, A, &files, &peer, &[more, &["--explain"]].concat());
         assert!(files.same("data"));
         let (hops, why) = paths(&report);
         assert!(!hops.contains(&5) && why.contains(told), "{report}");

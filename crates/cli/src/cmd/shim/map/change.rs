@@ -1,4 +1,4 @@
-//! `hawser map add` and `hawser map remove`.
+//! `hawser shim map add` and `hawser shim map remove`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use crate::output::Output;
 
 /// Adds an entry.
 pub fn add(args: AddArgs) -> Result<(), Failure> {
-    let (path, is_named) = args.file.path()?;
+    let (path, is_named) = args.map.path()?;
     let entry = entry(args)?;
     if !is_named {
         make_folder(folder(&path))?;
@@ -28,7 +28,7 @@ pub fn add(args: AddArgs) -> Result<(), Failure> {
 
 /// Removes an entry.
 pub fn remove(args: &RemoveArgs) -> Result<(), Failure> {
-    let (path, is_named) = args.file.path()?;
+    let (path, is_named) = args.map.path()?;
     let folder = folder(&path);
     if !is_named && !folder.exists() {
         let absent = EditError::Absent(args.destination.clone());
@@ -84,7 +84,7 @@ fn change(
     // This names every wrong line.
     MapFile::parse(path, &text)?;
     let text = edit(&text).doing(path.display())?;
-    Output::check("--file", path, true, &[])?.write(text.as_bytes())
+    Output::check("--map", path, true, &[])?.write(text.as_bytes())
 }
 
 /// The folder of a file.

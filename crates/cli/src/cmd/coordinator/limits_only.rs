@@ -1,4 +1,4 @@
-//! `hawser limit serve`: limits of this machine's links, set on a page and by an API.
+//! `hawser coordinator --limits-only`: limits of this machine's links, set on a page and by an API.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use hawser_limit_file::{LimitsError, Link, LinkFile};
 use hawser_topology::IsdAsn;
 use hawser_web::App;
 
-use super::wanted::{ReplaceArgs, topology};
-use crate::cmd::folders;
+use crate::cmd::limit::{ReplaceArgs, topology};
 use crate::cmd::pages::PagesArgs;
 use crate::cmd::process;
 use crate::cmd::quantity::{RateArg, limit_or_none};
@@ -23,53 +22,54 @@ use crate::out::outln;
 /// The one attachment point: this machine, whatever AS it is of.
 const HERE: IsdAsn = IsdAsn::WILDCARD;
 
+/// What there is without a network of its own.
 #[derive(clap::Args)]
-pub struct ServeArgs {
-    #[command(flatten)]
-    pages: PagesArgs,
-    /// The folder of links, limits, users and changes; for root /var/lib/hawser/limit, else
-    /// hawser/limit in $XDG_DATA_HOME or ~/.local/share, when not given
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+pub struct LimitsOnlyArgs {
     /// The file of links that the first start begins with: its rates become the links' maxima
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "limits_only",
+        hide_short_help = true
+    )]
     links: Option<PathBuf>,
     /// Find the links that the file names by interface in the topology.json of an AS
-    #[arg(long, value_name = "TOPOLOGY", requires = "links")]
+    #[arg(
+        long,
+        value_name = "TOPOLOGY",
+        requires = "links",
+        hide_short_help = true
+    )]
     from: Option<PathBuf>,
     /// The limit of all other traffic together on the devices of links, as long as this runs; none
     /// when not given
-    #[arg(long, value_name = "RATE", value_parser = limit_or_none)]
+    #[arg(long, value_name = "RATE", value_parser = limit_or_none, requires = "limits_only", hide_short_help = true)]
     default: Option<RateArg>,
     #[command(flatten)]
     replace: ReplaceArgs,
 }
 
 /// Serves until this process gets SIGINT or SIGTERM. The limits stay in force then.
-pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+pub fn run(args: &LimitsOnlyArgs, pages: &PagesArgs, folder: &Path) -> Result<(), Failure> {
     let default = args.default.and_then(|RateArg(rate)| rate);
     let default = default.map(Limit::new).map(hawser_limit::Limits::both);
     let limiter = Limiter::open()?.with_replace(args.replace.replace);
     let kernel = KernelEnforcer::new(limiter, Scope::AllDevices, default.unwrap_or_default());
-    let folder = match &args.state {
-        Some(folder) => folder.clone(),
-        None => folders::state("limit", "--state")?,
-    };
     // What is wrong with the file is said before anything is made.
     let links = links(args)?;
     process::runtime()?.block_on(async {
         // The same of the address.
-        let listener = args.pages.bind().await?;
-        let coordinator = args.pages.open(&folder)?;
+        let listener = pages.bind().await?;
+        let coordinator = pages.open(folder)?;
         begin(&coordinator, links, args.links.as_deref())?;
-        let app = App::new(coordinator.clone(), args.pages.options("Link limits"));
+        let app = App::new(coordinator.clone(), pages.options("Link limits"));
         let enforcing = enforce_locally(coordinator, HERE, Arc::new(kernel));
-        args.pages.serve(listener, app, enforcing).await
+        pages.serve(listener, app, enforcing).await
     })
 }
 
 /// The links of the file that is named, if one is.
-fn links(args: &ServeArgs) -> Result<Option<Vec<(Link, Remote)>>, Failure> {
+fn links(args: &LimitsOnlyArgs) -> Result<Option<Vec<(Link, Remote)>>, Failure> {
     let Some(path) = &args.links else {
         return Ok(None);
     };

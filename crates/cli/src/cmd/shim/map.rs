@@ -1,4 +1,4 @@
-//! `hawser map`: which destinations of programs go over SCION, and where to.
+//! `hawser shim map`: which destinations of programs go over SCION, and where to.
 
 mod change;
 mod list;
@@ -28,7 +28,7 @@ pub enum MapCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        file: MapFileArgs,
+        map: MapFileArgs,
     },
 }
 
@@ -53,7 +53,7 @@ pub struct AddArgs {
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,
     #[command(flatten)]
-    pub file: MapFileArgs,
+    pub map: MapFileArgs,
 }
 
 #[derive(clap::Args)]
@@ -62,23 +62,25 @@ pub struct RemoveArgs {
     #[arg(value_name = "PREFIX|NAME")]
     pub destination: Destination,
     #[command(flatten)]
-    pub file: MapFileArgs,
+    pub map: MapFileArgs,
 }
 
 /// Which map is meant.
 #[derive(clap::Args)]
 pub struct MapFileArgs {
-    /// The file with the map, in TOML, or Shila's routing.json to read; when not given,
-    /// hawser/map.toml in $XDG_CONFIG_HOME or ~/.config, and for root, unless $XDG_CONFIG_HOME is
-    /// set, /etc/hawser/map.toml
+    /// The file with the map
+    ///
+    /// In TOML, or Shila's routing.json to read; when not given, hawser/map.toml in
+    /// $XDG_CONFIG_HOME or ~/.config, and for root, unless $XDG_CONFIG_HOME is set,
+    /// /etc/hawser/map.toml.
     #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub map: Option<PathBuf>,
 }
 
 impl MapFileArgs {
     /// The file's path; whether it was named.
     pub fn path(&self) -> Result<(PathBuf, bool), Failure> {
-        if let Some(path) = &self.file {
+        if let Some(path) = &self.map {
             return Ok((path.clone(), true));
         }
         Ok((folders::config()?.join(FILE), false))
@@ -100,11 +102,11 @@ fn empty(path: &Path) -> Result<MapFile, Failure> {
     Ok(MapFile::parse(path, "")?)
 }
 
-/// Runs `hawser map`.
+/// Runs `hawser shim map`.
 pub fn run(command: MapCommand) -> Result<(), Failure> {
     match command {
         MapCommand::Add(args) => change::add(args),
         MapCommand::Remove(args) => change::remove(&args),
-        MapCommand::List { json, file } => list::run(&file, json),
+        MapCommand::List { json, map } => list::run(&map, json),
     }
 }

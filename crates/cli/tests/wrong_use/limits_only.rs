@@ -1,4 +1,4 @@
-//! Wrong use of `hawser limit serve`. All of it is refused before the kernel's limits are touched.
+//! Wrong use of `hawser coordinator --limits-only`. All of it is refused before the kernel's limits are touched.
 
 use hawser_coordinator::Coordinator;
 
@@ -11,7 +11,7 @@ fn wrong_arguments_and_a_state_in_use_are_refused() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let serve = |args: &[&str]| {
         let state = state.to_str().unwrap();
-        hawser(&[&["limit", "serve", "--state", state], args].concat())
+        hawser(&[&["coordinator", "--limits-only", "--state", state], args].concat())
     };
     failed(&serve(&["--tls-cert", "a.pem"]), 2, &["--tls-key"]);
     let proxy = serve(&["--behind-proxy", "limits.example.org"]);

@@ -1,4 +1,4 @@
-//! `hawser limit serve` in a network namespace: limits set by the API, in the kernel.
+//! `hawser coordinator --limits-only` in a network namespace: limits set by the API, in the kernel.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,7 +46,13 @@ impl Bed {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
         let state = self.folder.path().join("state");
         command
-            .args(["limit", "serve", "--listen", "127.0.0.1:0", "--state"])
+            .args([
+                "coordinator",
+                "--limits-only",
+                "--listen",
+                "127.0.0.1:0",
+                "--state",
+            ])
             .arg(state)
             .args(more)
             .stdout(Stdio::piped());

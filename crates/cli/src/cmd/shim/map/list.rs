@@ -1,4 +1,4 @@
-//! `hawser map list`.
+//! `hawser shim map list`.
 
 use console::measure_text_width;
 use hawser_shim::map::{Addresses, Entry, Local, Map};
