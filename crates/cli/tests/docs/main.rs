@@ -5,7 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod examples;
-mod examples;
 mod flags;
 mod page;
 mod paste;
