@@ -17,9 +17,13 @@ use crate::cmd::{
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 
+/// The version, and the commit and day of its sources if they were known: `0.1.0 (4a84e091,
+/// 2026-11-27)`.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HAWSER_VERSION_SUFFIX"));
+
 /// Moves data over every useful path of a SCION network at once.
 #[derive(Parser)]
-#[command(name = "hawser", version, about, max_term_width = 80)]
+#[command(name = "hawser", version = VERSION, about, max_term_width = 80)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

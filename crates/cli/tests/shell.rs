@@ -1,4 +1,4 @@
-//! Completions for shells, and pages for `man`.
+//! What packages install besides the program: completions for shells, pages for `man`; the version.
 
 #![allow(clippy::unwrap_used)]
 
@@ -100,4 +100,26 @@ fn every_command_has_a_page() {
     assert_eq!(file.status.code(), Some(2));
     let nowhere = hawser(&["man", "-o", "/proc/x"]);
     assert_eq!(nowhere.status.code(), Some(1));
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let commit = option_env!("HAWSER_COMMIT").map_or_else(
+        || {
+            let mut git = Command::new("git");
+            git.args(["log", "-1", "--abbrev=8", "--format=%h, %cs"]);
+            let output = git.current_dir(env!("CARGO_MANIFEST_DIR")).output();
+            // Sources may come without a repository.
+            let output = output.ok().filter(|output| output.status.success());
+            output.map_or_else(String::new, |output| {
+                String::from_utf8(output.stdout).unwrap().trim().to_owned()
+            })
+        },
+        str::to_owned,
+    );
+    let wanted = match commit.as_str() {
+        "" => format!("hawser {}\n", env!("CARGO_PKG_VERSION")),
+        commit => format!("hawser {} ({commit})\n", env!("CARGO_PKG_VERSION")),
+    };
+    assert_eq!(printed(&["--version"]), wanted);
 }

@@ -1,0 +1,47 @@
+//! Says which commit the program is built from, for `hawser --version`: `HAWSER_COMMIT` if it is
+//! set, as packagers do who build without a repository; else what git says; else nothing.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=HAWSER_COMMIT");
+    let commit = match std::env::var("HAWSER_COMMIT") {
+        Ok(commit) => Some(commit).filter(|commit| !commit.is_empty()),
+        Err(_) => commit(),
+    };
+    let suffix = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
+    println!("cargo::rustc-env=HAWSER_VERSION_SUFFIX={suffix}");
+}
+
+/// The commit that is checked out, and its day.
+fn commit() -> Option<String> {
+    // Without this the commit of a repository that only surrounds the sources would be named.
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    let files: Vec<String> = [Some("HEAD".to_owned()), branch]
+        .into_iter()
+        .flatten()
+        .filter_map(|name| git(&["rev-parse", "--git-path", &name]))
+        // A file that does not exist would count as changed at every build.
+        .filter(|file| Path::new(file).exists())
+        .collect();
+    for file in &files {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    // A branch without a file of its own is packed.
+    if let ([_], Some(packed)) = (&files[..], git(&["rev-parse", "--git-path", "packed-refs"])) {
+        if Path::new(&packed).exists() {
+            println!("cargo::rerun-if-changed={packed}");
+        }
+    }
+    git(&["log", "-1", "--abbrev=8", "--format=%h, %cs"])
+}
+
+/// What git prints; `None` if it fails or is not there.
+fn git(args: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
