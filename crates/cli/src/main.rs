@@ -26,6 +26,7 @@ use self::cli::Cli;
 use crate::out::{errln, plain};
 
 fn main() -> ExitCode {
+    hawser_kernel::names::look_up_without_plugins();
     let cli = Cli::read();
     start_log();
     match cli.command.run() {
