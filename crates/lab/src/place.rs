@@ -61,8 +61,13 @@ impl Root {
     /// Creates the folder, and checks that no other user could have created it.
     fn create(&self) -> Result<(), PlaceError> {
         let uid = rustix::process::geteuid().as_raw();
-        // `hawser` (or `hawser-UID`) and `lab`; the folders above belong to the system.
+        // `hawser` (or `hawser-UID`) and `lab`; the folders above belong to the system, and in a root
+        // with hardly more than this program even /run is not there.
         let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
+        if let Some(above) = self.0.ancestors().nth(2) {
+            let made = DirBuilder::new().recursive(true).mode(0o755).create(above);
+            made.map_err(FileError::at(above))?;
+        }
         for dir in ours.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(dir) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -288,6 +293,16 @@ mod tests {
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
         let error = root.lock("x").unwrap_err().to_string();
         assert!(error.contains("not a folder of your own"), "{error}");
+    }
+
+    #[test]
+    fn the_systems_folder_above_is_made_where_it_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        drop(Root(run.join("hawser/lab")).lock("x").unwrap());
+        let others = run.metadata().unwrap().mode() & 0o022;
+        assert_eq!(others, 0, "others may not write there");
+        assert!(run.join("hawser/lab").is_dir());
     }
 
     #[test]
