@@ -1,15 +1,18 @@
 //! The commands, and the parsing of this process's arguments.
 
+mod config;
 mod groups;
 mod mistake;
 mod overview;
 mod renamed;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use self::config::Configured;
 use crate::cmd::{
     bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf, ping,
     receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
@@ -25,6 +28,10 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HAWSER_VERSION_SU
 #[derive(Parser)]
 #[command(name = "hawser", version = VERSION, about, max_term_width = 80)]
 pub struct Cli {
+    /// The file of defaults for flags of commands [default: $HAWSER_CONFIG, or config.toml in
+    /// /etc/hawser for root, in $XDG_CONFIG_HOME/hawser or ~/.config/hawser for others]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -106,37 +113,45 @@ enum Refused {
 const WRONG_USE: i32 = 2;
 
 impl Cli {
-    /// Reads the arguments of this process; if they are invalid, reports that and ends the process.
-    /// Without any, says what there is.
-    pub fn read() -> Self {
+    /// Reads the arguments of this process, with what the configuration file has for their command; if
+    /// they are invalid, reports that and ends the process. Without any, says what there is.
+    ///
+    /// # Errors
+    /// When the configuration file is wrong.
+    pub fn read() -> Result<Self, Failure> {
         let args: Vec<OsString> = std::env::args_os().collect();
         if args.len() <= 1 {
             outln!("{}", overview::OVERVIEW);
             std::process::exit(0);
         }
-        match read(args) {
-            Ok(cli) => cli,
+        let configured = Configured::read(mistake::join_negative_values(args), Self::command)?;
+        match read(&configured.args) {
+            Ok(cli) => Ok(cli),
             Err(Refused::Renamed(text)) => {
                 errln!("hawser: {text}");
                 std::process::exit(WRONG_USE)
             }
-            Err(Refused::Wrong(error)) => error.exit(),
+            Err(Refused::Wrong(error)) => {
+                // Nothing more can be done when it cannot be printed.
+                let _ = error.print();
+                configured.explain(&error.to_string());
+                std::process::exit(error.exit_code())
+            }
         }
     }
 }
 
 /// Reads arguments, of which the first is the program.
-fn read(args: Vec<OsString>) -> Result<Cli, Refused> {
-    if let Some(text) = renamed::command(&args) {
+fn read(args: &[OsString]) -> Result<Cli, Refused> {
+    if let Some(text) = renamed::command(args) {
         return Err(Refused::Renamed(text));
     }
-    let args = mistake::join_negative_values(args);
     let mut program = groups::grouped(Cli::command());
-    let matches = program.try_get_matches_from_mut(&args);
+    let matches = program.try_get_matches_from_mut(args);
     let read = matches.and_then(|matches| Cli::from_arg_matches(&matches));
-    read.map_err(|error| match renamed::argument(&error, &args, &program) {
+    read.map_err(|error| match renamed::argument(&error, args, &program) {
         Some(text) => Refused::Renamed(text),
-        None => Refused::Wrong(mistake::suggest_command(error, &args, &program)),
+        None => Refused::Wrong(mistake::suggest_command(error, args, &program)),
     })
 }
 

@@ -11,7 +11,7 @@ pub mod doctor;
 mod experiment;
 pub mod fetch;
 mod files;
-mod folders;
+pub mod folders;
 pub mod get;
 mod headings;
 pub mod join;

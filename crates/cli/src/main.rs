@@ -27,9 +27,11 @@ use crate::out::{errln, plain};
 
 fn main() -> ExitCode {
     hawser_kernel::names::look_up_without_plugins();
-    let cli = Cli::read();
-    start_log();
-    match cli.command.run() {
+    let ran = Cli::read().and_then(|cli| {
+        start_log();
+        cli.command.run()
+    });
+    match ran {
         Ok(code) => code,
         Err(failure) => {
             // A file's name may be in it, which may have any characters.

@@ -234,6 +234,8 @@ fn start(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<Child, Experimen
     let name = name(&command);
     let command = lab.command(isd_as, command);
     tokio::process::Command::from(command.map_err(ExperimentError::step)?)
+        // What is measured does not depend on the user's defaults.
+        .env("HAWSER_CONFIG", "/dev/null")
         .kill_on_drop(true)
         .spawn()
         .during(format_args!("starting {name}"))

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod config;
 mod join;
 mod keys;
 mod labs;
