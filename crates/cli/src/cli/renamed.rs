@@ -114,7 +114,7 @@ mod tests {
 
     /// What the program says to these arguments.
     fn refused(line: &str) -> String {
-        let args = line.split_whitespace().map(OsString::from).collect();
+        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match read(&args) {
             Err(Refused::Renamed(text)) => text,
             Err(Refused::Wrong(error)) => panic!("{line}: {error}"),

@@ -47,7 +47,7 @@ const DOCUMENTED: [&[&str]; 37] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 14] = [
     "--examples",
     "--now",
     "--system",
@@ -60,6 +60,8 @@ const FOREIGN: [&str; 12] = [
     "--bench",
     "--example",
     "--case",
+    "--network",
+    "--strip-components",
 ];
 
 fn help(command: &[&str]) -> BTreeSet<String> {

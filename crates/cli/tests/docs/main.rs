@@ -6,6 +6,7 @@
 mod common;
 mod examples;
 mod flags;
+mod packages;
 mod page;
 mod paste;
 mod units;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A unit: its name, and its settings, of which only the last of each name counts.
-struct Unit {
+pub struct Unit {
     name: String,
     text: String,
     settings: BTreeMap<String, String>,
 }
 
 impl Unit {
-    fn all() -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
         let files = fs::read_dir(folder).unwrap();
         let units: Vec<Self> = files
@@ -35,7 +35,7 @@ impl Unit {
         }
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
