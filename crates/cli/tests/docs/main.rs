@@ -22,11 +22,7 @@ use self::page::Page;
 use self::paste::{Ended, Shell};
 
 /// Build commands, which are not run: their results exist when tests run.
-const BUILDS: [&str; 3] = [
-    "cargo run --release -- demo",
-    "cargo test --workspace",
-    "cargo build --release",
-];
+const BUILDS: [&str; 2] = ["cargo run -- demo", "cargo test --workspace"];
 
 /// How many pages are pasted at once for each processor. Their commands mostly wait.
 const PAGES_PER_PROCESSOR: usize = 2;
