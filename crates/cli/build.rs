@@ -31,10 +31,10 @@ fn commit() -> Option<String> {
         println!("cargo::rerun-if-changed={file}");
     }
     // A branch without a file of its own is packed.
-    if let ([_], Some(packed)) = (&files[..], git(&["rev-parse", "--git-path", "packed-refs"])) {
-        if Path::new(&packed).exists() {
-            println!("cargo::rerun-if-changed={packed}");
-        }
+    if let ([_], Some(packed)) = (&files[..], git(&["rev-parse", "--git-path", "packed-refs"]))
+        && Path::new(&packed).exists()
+    {
+        println!("cargo::rerun-if-changed={packed}");
     }
     git(&["log", "-1", "--abbrev=8", "--format=%h, %cs"])
 }

@@ -154,7 +154,16 @@ fn read_all(bytes: &[u8]) {
 
 /// Ends, whether there is a path between them, payload, congestion mark, and the packet without
 /// its flow label, whose fields and checksum `sciparse` 0.8.6 read and found correct.
-const RECORDED: [(&str, &str, bool, &[u8], u8, &str); 5] = [
+type Recorded = (
+    &'static str,
+    &'static str,
+    bool,
+    &'static [u8],
+    u8,
+    &'static str,
+);
+
+const RECORDED: [Recorded; 5] = [
 (
 "1-ff00:0:1,10.0.0.1:1",
 "1-ff00:0:1,10.0.0.2:31000",
