@@ -203,12 +203,12 @@ mod tests {
     #[test]
     fn settings_stand_behind_their_command() {
         assert_becomes(
-            "[get]\ntime-slot = 500\nverbose = true\nforce = false",
+            "[get]\ntime-slot = 500\nexplain = true\nforce = false",
             "hawser get x.torrent",
-            "get --verbose --time-slot=500 x.torrent",
+            "get --explain --time-slot=500 x.torrent",
         );
         assert_becomes(
-            "[seed]\nforce = true",
+            "[torrent.create]\nforce = true",
             "hawser get x.torrent",
             "get x.torrent",
         );
@@ -251,8 +251,8 @@ mod tests {
     fn what_is_wrong_in_a_file_is_named_with_its_line_and_remedy() {
         for (text, wanted) in [
             (
-                "[get]\n\nverbos = true",
-                "3: hawser get has no flag --verbos: did you mean verbose?",
+                "[get]\n\nexplan = true",
+                "3: hawser get has no flag --explan: did you mean explain?",
             ),
             (
                 "[get]\nfrobnicate = 1",

@@ -41,9 +41,9 @@ fn a_file_gives_defaults_and_what_is_wrong_in_it_is_named() {
 fn a_wrong_value_is_reported_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
-    fs::write(&file, "[torrent.create]\npiece-length = 5\n").unwrap();
+    fs::write(&file, "[torrent.create]\npiece-length = 'many'\n").unwrap();
     let name = file.to_str().unwrap();
     let output = hawser(&["--config", name, "torrent", "create", "x"]);
-    let place = format!("{name}:2: --piece-length=5");
+    let place = format!("{name}:2: --piece-length=many");
     failed(&output, 2, &["--piece-length", &place]);
 }
