@@ -46,9 +46,16 @@ pub fn chaining_value(index: u64, bytes: &[u8], total: u64) -> ChainingValue {
 /// If the content has no such range.
 #[must_use]
 pub fn zeros_value(index: u64, total: u64) -> ChainingValue {
-    static ZEROS: [u8; RANGE as usize] = [0; RANGE as usize];
-    let Range { start, end } = range(index, total);
-    chaining_value(index, &ZEROS[..(end - start) as usize], total)
+    /// A part of a range, so that the program does not have a whole one in it.
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut hasher = RangeHasher::new(index, total);
+    let mut left = hasher.length as usize;
+    while left > 0 {
+        let zeros = &ZEROS[..left.min(ZEROS.len())];
+        hasher.update(zeros);
+        left -= zeros.len();
+    }
+    hasher.finish()
 }
 
 /// Computes the chaining value of a range from its bytes in order. Slices of 64 KiB or more make
@@ -137,6 +144,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn zeros_are_hashed_as_other_bytes() {
+        for total in [1, 65_536, 65_537, RANGE, RANGE + 70_000] {
+            let Range { start, end } = range(count(total) - 1, total);
+            let zeros = vec![0; (end - start) as usize];
+            let index = count(total) - 1;
+            assert_eq!(
+                zeros_value(index, total),
+                chaining_value(index, &zeros, total)
+            );
+        }
+    }
 
     /// `length` bytes that differ from range to range.
     fn bytes(length: u64, seed: u64) -> Vec<u8> {
