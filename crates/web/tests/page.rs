@@ -1,6 +1,7 @@
 //! The page in headless Chromium.
 //!
-//! With `HAWSER_SHOTS=FOLDER` pictures of it are written there.
+//! Pictures of it are written to `tmp/screenshots` in the target directory. Those of the docs are
+//! replaced by `HAWSER_SCREENSHOTS=docs/screenshots cargo test -p hawser-web --test page`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -245,7 +246,7 @@ async fn every_view_fits_phones_in_light_and_dark() {
         browser.shot("login", false);
         log_in(&mut browser, &token);
         browser.until("document.querySelectorAll('.links tbody tr').length > 2");
-        if std::env::var_os("HAWSER_SHOTS").is_some() {
+        if browser::documented().is_some() {
             // Pictures are better with some history.
             std::thread::sleep(std::time::Duration::from_secs(75));
         }

@@ -228,18 +228,29 @@ impl Browser {
         self.call("Input.insertText", json!({ "text": text }));
     }
 
-    /// Writes a picture of the page to the folder that `HAWSER_SHOTS` names, if it does.
+    /// Writes a picture of the page to a folder of the target directory, and over one with the same
+    /// name in the folder that `HAWSER_SCREENSHOTS` names.
     pub fn shot(&mut self, name: &str, whole: bool) {
-        let Some(folder) = std::env::var_os("HAWSER_SHOTS") else {
-            return;
-        };
         let parameters = json!({ "format": "png", "captureBeyondViewport": whole });
         let shot = self.call("Page.captureScreenshot", parameters);
         let engine = base64::engine::general_purpose::STANDARD;
         let bytes = engine.decode(shot["data"].as_str().unwrap()).unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
+        let name = format!("{name}.png");
+        std::fs::write(folder.join(&name), &bytes).unwrap();
+        let documented = documented().map(|folder| folder.join(&name));
+        if let Some(file) = documented.filter(|file| file.exists()) {
+            std::fs::write(file, bytes).unwrap();
+        }
     }
+}
+
+/// The folder of pictures to be replaced, if there is one: seen from the root of the repository.
+pub fn documented() -> Option<PathBuf> {
+    let folder = std::env::var_os("HAWSER_SCREENSHOTS")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Some(root.join(folder))
 }
 
 impl Drop for Browser {
