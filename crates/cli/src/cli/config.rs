@@ -205,7 +205,7 @@ mod tests {
         assert_becomes(
             "[get]\ntime-slot = 500\nexplain = true\nforce = false",
             "hawser get x.torrent",
-            "get --explain --time-slot=500 x.torrent",
+            "get --time-slot=500 --explain x.torrent",
         );
         assert_becomes(
             "[torrent.create]\nforce = true",

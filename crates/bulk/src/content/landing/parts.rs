@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
-use hawser_store::{Folder, Found, StoreError};
+use hawser_store::{Folder, Found, LockedFile, StoreError};
 
 use super::disk::{Disk, lock};
 use super::progress::{Part, Progress};
@@ -42,7 +42,7 @@ impl Disk {
         &self,
         entry: usize,
         known: Option<(u64, u64)>,
-    ) -> Result<(File, (u64, u64)), StoreError> {
+    ) -> Result<(LockedFile, (u64, u64)), StoreError> {
         let folder = self.place.folder_of(entry)?;
         let name = self.place.part_name_of(entry);
         let path = self.part_path(entry, &name);
@@ -66,12 +66,11 @@ impl Disk {
         entry: usize,
         folder: &Folder,
         name: &OsStr,
-    ) -> Result<(File, bool), StoreError> {
+    ) -> Result<(LockedFile, bool), StoreError> {
         let path = || self.place.path_of(entry);
         // Until it has its mode, only this user reads it.
         if let Some(file) = folder.create_new(name, 0o600)? {
-            self.lock_part(&file, entry)?;
-            return Ok((file, true));
+            return Ok((self.lock_part(file, entry)?, true));
         }
         let in_use = || StoreError::InUse(path());
         let opened = match folder.open_name(name, true) {
@@ -82,8 +81,7 @@ impl Disk {
             }
             opened => opened,
         };
-        let file = opened?.ok_or_else(in_use)?;
-        self.lock_part(&file, entry)?;
+        let file = self.lock_part(opened?.ok_or_else(in_use)?, entry)?;
         // Another transfer may have completed the file before it was locked here.
         let found = Found::of(&file, &path())?;
         match folder.find(name)? {
@@ -92,16 +90,16 @@ impl Disk {
         }
     }
 
-    fn lock_part(&self, file: &File, entry: usize) -> Result<(), StoreError> {
-        let is_locked = match self.without_locks.load(Ordering::Relaxed) {
-            true => return Ok(()),
-            false => hawser_store::lock(file, &self.place.path_of(entry))?,
-        };
+    fn lock_part(&self, file: File, entry: usize) -> Result<LockedFile, StoreError> {
+        if self.without_locks.load(Ordering::Relaxed) {
+            return Ok(LockedFile::without_lock(file));
+        }
+        let (file, is_locked) = LockedFile::new(file, &self.place.path_of(entry))?;
         if !is_locked && !self.without_locks.swap(true, Ordering::Relaxed) {
             let path = self.place.root().path().display();
             tracing::warn!(%path, "files cannot be locked against other transfers");
         }
-        Ok(())
+        Ok(file)
     }
 
     /// Closes the part file that has been open for longest, if too many are open. One in use by

@@ -1,7 +1,8 @@
 //! A file of several ranges while it is unfinished.
 
-use std::fs::File;
 use std::ops::Range;
+
+use hawser_store::LockedFile;
 
 use crate::content::manifest::Piece;
 use crate::content::tree::RANGE;
@@ -42,7 +43,7 @@ pub(super) enum Part {
     /// Closed to make room for other open files; device and inode.
     Closed((u64, u64)),
     /// Open and locked; device and inode.
-    Open(File, (u64, u64)),
+    Open(LockedFile, (u64, u64)),
 }
 
 impl Progress {
