@@ -80,6 +80,7 @@ impl Client {
         Q: Message,
         A: Message + Default,
     {
+        tracing::trace!(service = self.address, method = method.path(), "call");
         let response = self.send(self.request(method.path(), request)?).await?;
         let message = read(response).await?;
         let invalid = |error| RpcError::new(Code::Internal, format!("failed to decode: {error}"));
