@@ -19,8 +19,6 @@ enum Rogue {
     Mute,
     /// Sends these bytes after its handshake.
     Then(Vec<u8>),
-    /// Sends these bytes again and again after its handshake, and reads nothing.
-    Deaf(Vec<u8>),
     /// Offers everything, accepts requests, answers none.
     Stingy,
     /// Answers with this byte in place of the data.
@@ -67,7 +65,7 @@ impl Rogue {
         let mut out = Vec::new();
         match &self {
             Self::Then(bytes) => out.extend_from_slice(bytes),
-            Self::Stingy | Self::Deaf(_) | Self::Liar(_) | Self::Spoils(..) => {
+            Self::Stingy | Self::Liar(_) | Self::Spoils(..) => {
                 let bits = Bytes::copy_from_slice(everything.as_wire());
                 encode(&Message::Bitfield(bits), &mut out);
                 encode(&Message::Unchoke, &mut out);
@@ -75,11 +73,6 @@ impl Rogue {
             _ => {}
         }
         write.write_all(&out).await?;
-        if let Self::Deaf(bytes) = &self {
-            loop {
-                write.write_all(bytes).await?;
-            }
-        }
         let mut theirs = [0; HANDSHAKE_BYTES];
         read.read_exact(&mut theirs).await?;
         let mut decoder = Decoder::new(metainfo.pieces.count());
@@ -222,11 +215,26 @@ async fn a_flood_of_blocks_that_were_not_requested() {
     is_dropped_with(Rogue::Then(block().repeat(4200)), "flooded").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_causes_ever_more_messages_and_reads_none() {
-    // Choke and Unchoke: all that is outstanding is requested again.
-    let flickers = [framed(0, &[]), framed(1, &[])].concat();
-    is_dropped_with(Rogue::Deaf(flickers), "reads nothing").await;
+#[tokio::test]
+async fn what_waits_for_a_peer_that_reads_nothing_is_bounded() {
+    let net = Net::default();
+    let path = net.between(0, 101, 1, FAST, None);
+    let _peer = net.host(1);
+    let connection = net.host(0).dial(addr(1), path).await.unwrap();
+    let (messages, _outbox) = mpsc::unbounded_channel();
+    let serving = Serving::new(false, false);
+    let now = Instant::now();
+    let conn = Conn::new(Arc::clone(&connection), None, 0, serving, messages, now);
+    // Announcements are bounded by the number of pieces.
+    conn.send((0..1_000_000).map(Message::Have));
+    assert_eq!(connection.close_reason(), None);
+    let mut sent = 0;
+    while connection.close_reason().is_none() {
+        conn.send([Message::Interested, Message::NotInterested]);
+        sent += 10;
+        assert!(sent < 2 << 20, "{sent} bytes wait");
+    }
+    assert!(sent > 1 << 20, "closed after {sent} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
