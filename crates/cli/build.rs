@@ -1,5 +1,6 @@
-//! Says which commit the program is built from, for `hawser --version`: `HAWSER_COMMIT` if it is
-//! set, as packagers do who build without a repository; else what git says; else nothing.
+//! Says which commit the program is built from, for `hawser --version`: the variable
+//! `HAWSER_COMMIT` where it is set (for builds without a repository), otherwise what git says,
+//! otherwise nothing.
 
 use std::path::Path;
 use std::process::Command;

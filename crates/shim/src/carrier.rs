@@ -184,7 +184,7 @@ impl Carrier {
             served: options.served.clone(),
             holder: attachment.link.sender(),
         })?;
-        // Whoever asks for a report waits for its answer, here and below.
+        // The caller that asked for a report waits for its answer, here and below.
         let (server, served) = mpsc::unbounded_channel();
         let mut serving = JoinSet::new();
         serving.spawn(Server::new(node.clone()).run(served));

@@ -62,7 +62,8 @@ impl Configured {
             return Ok(());
         };
         let name = self.file.display();
-        let text = std::fs::read_to_string(&self.file).doing(&name);
+        let action = format!("cannot read the configuration file {name}");
+        let text = std::fs::read_to_string(&self.file).doing(&action);
         let text = text.map_err(Failure::usage)?;
         let settings = file::parse(&text, program);
         let settings = settings.map_err(|wrong| Failure::usage(format!("{name}:{wrong}")))?;

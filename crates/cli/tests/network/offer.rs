@@ -111,7 +111,7 @@ fn one_line_a_side_is_enough() {
     let output = output.unwrap();
     assert_refused(&output, "could not be reached");
 
-    // Whoever comes first waits; what it says is not an error again and again.
+    // The side that starts first waits, and does not repeat an error meanwhile.
     let mut waiting = bed.send("small", &["--any-server", "--wait"]);
     let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(waiting.stderr.take().unwrap());

@@ -33,7 +33,7 @@ fn a_file_gives_defaults_and_what_is_wrong_in_it_is_named() {
     let of_flag = run(&["--config", name, "key"], Some("/nonexistent"));
     assert!(of_flag.status.success(), "{of_flag:?}");
     refused(&run(&["key"], Some("/nonexistent")), 2, &["/nonexistent: "]);
-    // Whoever asks for help gets it.
+    // `--help` works beside a file that is wrong.
     assert!(run(&["key", "--help"], None).status.success());
 }
 

@@ -30,7 +30,7 @@ pub struct StaticInfoExtension {
     /// Types of the links, [`LinkType`].
     #[prost(btree_map = "uint64, enumeration(LinkType)", tag = "4")]
     pub link_type: BTreeMap<u64, i32>,
-    /// Hops inside the AS to the interface by which the beacon leaves.
+    /// Hops inside the AS, to the egress interface of the beacon.
     #[prost(btree_map = "uint64, uint32", tag = "5")]
     pub internal_hops: BTreeMap<u64, u32>,
     /// A note.
@@ -41,7 +41,7 @@ pub struct StaticInfoExtension {
 /// Delays in microseconds.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct LatencyInfo {
-    /// Inside the AS, to the interface by which the beacon leaves.
+    /// Inside the AS, to the egress interface of the beacon.
     #[prost(btree_map = "uint64, uint32", tag = "1")]
     pub intra: BTreeMap<u64, u32>,
     /// Over the links.
@@ -52,7 +52,7 @@ pub struct LatencyInfo {
 /// Bandwidths in kbit/s.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct BandwidthInfo {
-    /// Inside the AS, to the interface by which the beacon leaves.
+    /// Inside the AS, to the egress interface of the beacon.
     #[prost(btree_map = "uint64, uint64", tag = "1")]
     pub intra: BTreeMap<u64, u64>,
     /// Over the links.
@@ -88,8 +88,8 @@ pub enum LinkType {
     OpenNet = 3,
 }
 
-/// The services of an AS, each as `IP:PORT`. Who sends something else loses that address, not the
-/// segment: bytes, which need not be text.
+/// The services of an AS, each as `IP:PORT`. Addresses are read as bytes: one that is not text is left
+/// out by the reader, and the segment stays valid.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct DiscoveryExtension {
     /// The version of the extension: 1.

@@ -67,7 +67,7 @@ pub struct HopEntry {
     /// Its hop field.
     #[prost(message, optional, tag = "1")]
     pub hop_field: Option<HopField>,
-    /// The largest packet of the link by which the beacon arrived, in bytes.
+    /// The MTU of the ingress link of the beacon, in bytes.
     #[prost(uint32, tag = "2")]
     pub ingress_mtu: u32,
 }
@@ -92,10 +92,10 @@ pub struct PeerEntry {
 /// A hop field.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HopField {
-    /// The interface by which the beacon arrived; 0 at the first AS.
+    /// The ingress interface of the beacon; 0 at the first AS.
     #[prost(uint64, tag = "1")]
     pub ingress: u64,
-    /// The interface by which the beacon left; 0 at the last AS.
+    /// The egress interface of the beacon; 0 at the last AS.
     #[prost(uint64, tag = "2")]
     pub egress: u64,
     /// Its lifetime, in units of 337.5 s, minus one.
