@@ -1,8 +1,9 @@
-//! Small files: written whole or not at all, and watched for changes.
+//! Small files: written whole or not at all, and watched for changes; and locks of files.
 //!
 //! A file is written to a temporary file in the same folder, synced, and renamed. After a crash, or when
 //! the disk is full, readers see either the old content or the new content, never a part.
 
+mod locked;
 mod stamp;
 
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+pub use self::locked::LockedFile;
 pub use self::stamp::Stamp;
 
 /// Permissions of a file that everybody may read, as far as the umask lets them.

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use hawser_bundle::{Bundle, MANIFEST, Manifest};
+use hawser_file::LockedFile;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -30,7 +31,7 @@ const BELOW: usize = 40;
 pub struct Folder {
     path: PathBuf,
     /// Holds the lock.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 /// The outcome of an installation.
@@ -253,14 +254,14 @@ fn replace_link(to: &Path, new: &Path, link: &Path) -> io::Result<()> {
     }
 }
 
-fn lock(folder: &Path) -> Result<File, InstallError> {
+fn lock(folder: &Path) -> Result<LockedFile, InstallError> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600);
     let file = file.open(&path).map_err(io_error(&path))?;
     let operation = FlockOperation::NonBlockingLockExclusive;
     match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, operation)) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(LockedFile::new(file)),
         Err(Errno::WOULDBLOCK) => Err(InstallError::Runs(folder.to_owned())),
         Err(error) => Err(io_error(&path)(error.into())),
     }

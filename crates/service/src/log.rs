@@ -13,6 +13,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use hawser_file::LockedFile;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -119,7 +120,7 @@ pub struct JobLog {
     /// Whether the file may end with an incomplete line, which is to be cut off before the next one.
     is_cut: bool,
     /// Held while the log is open.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 impl JobLog {
@@ -141,6 +142,7 @@ impl JobLog {
             TryLockError::WouldBlock => JobLogError::InUse(folder.to_owned()),
             TryLockError::Error(error) => JobLogError::io("lock", &lock_path, error),
         })?;
+        let lock = LockedFile::new(lock);
         let path = folder.join(FILE);
         let loaded = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

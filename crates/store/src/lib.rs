@@ -39,7 +39,7 @@ pub use self::files::Files;
 pub use self::folder::Folder;
 pub use self::handles::Handles;
 pub use self::layout::{Entry, Layout};
-pub use self::lock::{Lock, LockedFile};
+pub use self::lock::{Lock, lock};
 pub use self::names::{Found, FoundKind, Room, set_status};
 pub use self::range::{Hash, Ranges};
 pub use self::stamp::Stamps;

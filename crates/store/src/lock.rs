@@ -1,11 +1,11 @@
 //! A lock that prevents two downloads into the same files at once.
 
 use std::fs::File;
-use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_file::LockedFile;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -60,50 +60,10 @@ impl Lock {
             }
             return Ok(Some(Self {
                 files: Arc::clone(files),
-                file: LockedFile(file),
+                file: LockedFile::new(file),
                 created,
             }));
         }
-    }
-}
-
-/// A file that is locked, and is unlocked when it is dropped.
-///
-/// Closing it would not be enough: the lock lasts while any copy of the descriptor is open (flock(2)), and
-/// a process that another thread is starting has one until it runs its program.
-#[derive(Debug)]
-pub struct LockedFile(File);
-
-impl LockedFile {
-    /// Locks the open file `file`, which is at `path` (flock(2)). `false` if its file system has no locks,
-    /// or none for a file that is open like this one.
-    ///
-    /// # Errors
-    /// [`StoreError::InUse`] if it is locked already, also by this process.
-    pub fn new(file: File, path: &Path) -> Result<(Self, bool), StoreError> {
-        let is_locked = lock(&file, path)?;
-        Ok((Self(file), is_locked))
-    }
-
-    /// A file on a file system without locks.
-    #[must_use]
-    pub const fn without_lock(file: File) -> Self {
-        Self(file)
-    }
-}
-
-impl Deref for LockedFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        // Fails where there are no locks.
-        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -123,7 +83,7 @@ fn lock_for_writing(files: &Files, entry: usize, file: File) -> Result<(File, bo
 ///
 /// # Errors
 /// [`StoreError::InUse`] if it is locked already, also by this process.
-fn lock(file: &File, path: &Path) -> Result<bool, StoreError> {
+pub fn lock(file: &File, path: &Path) -> Result<bool, StoreError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Err(StoreError::InUse(path.to_owned())),
@@ -150,26 +110,5 @@ impl Drop for Lock {
             let _ = std::fs::remove_file(created);
         }
         writable.folder.remove_created();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_ends_although_a_process_being_started_has_the_file_open() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        let (locked, is_locked) = LockedFile::new(File::create(&path).unwrap(), &path).unwrap();
-        assert!(is_locked);
-        // As a child has it between fork and exec.
-        let inherited = locked.try_clone().unwrap();
-        let again = LockedFile::new(File::open(&path).unwrap(), &path);
-        assert!(matches!(again, Err(StoreError::InUse(_))));
-        drop(locked);
-        let (_, is_locked) = LockedFile::new(File::open(&path).unwrap(), &path).unwrap();
-        assert!(is_locked);
-        drop(inherited);
     }
 }

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
-use hawser_store::{Folder, Found, LockedFile, StoreError};
+use hawser_file::LockedFile;
+use hawser_store::{Folder, Found, StoreError};
 
 use super::disk::{Disk, lock};
 use super::progress::{Part, Progress};
@@ -91,15 +92,15 @@ impl Disk {
     }
 
     fn lock_part(&self, file: File, entry: usize) -> Result<LockedFile, StoreError> {
-        if self.without_locks.load(Ordering::Relaxed) {
-            return Ok(LockedFile::without_lock(file));
-        }
-        let (file, is_locked) = LockedFile::new(file, &self.place.path_of(entry))?;
+        let is_locked = match self.without_locks.load(Ordering::Relaxed) {
+            true => return Ok(LockedFile::new(file)),
+            false => hawser_store::lock(&file, &self.place.path_of(entry))?,
+        };
         if !is_locked && !self.without_locks.swap(true, Ordering::Relaxed) {
             let path = self.place.root().path().display();
             tracing::warn!(%path, "files cannot be locked against other transfers");
         }
-        Ok(file)
+        Ok(LockedFile::new(file))
     }
 
     /// Closes the part file that has been open for longest, if too many are open. One in use by

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use hawser_store::LockedFile;
+use hawser_file::LockedFile;
 
 use crate::content::manifest::Piece;
 use crate::content::tree::RANGE;
