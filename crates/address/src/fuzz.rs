@@ -2,7 +2,7 @@
 
 use hawser_fuzz::fuzz;
 
-use crate::{IdentifierError, IsdAsn, ScionAddr};
+use crate::{IdentifierError, IsdAsn, PeerAddr, ScionAddr};
 
 fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
@@ -34,6 +34,17 @@ fn any_address_is_read_or_refused() {
         match text.parse::<ScionAddr>() {
             Ok(addr) => assert_eq!(addr.to_string().parse(), Ok(addr)),
             Err(error) => assert!(error.to_string().contains(&*text)),
+        }
+    });
+}
+
+#[test]
+fn any_peer_is_read_or_refused() {
+    let valid = ["1-ff00:0:110,10.0.0.1:6881", "10.0.0.1:6881", "[fd00::1]:1"];
+    fuzz(&texts(&valid), |input| {
+        let text = String::from_utf8_lossy(input);
+        if let Ok(addr) = text.parse::<PeerAddr>() {
+            assert_eq!(addr.to_string().parse(), Ok(addr));
         }
     });
 }

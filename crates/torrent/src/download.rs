@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use hawser_session::SharedPolicy;
 use hawser_store::{Resumed, Target};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
 use crate::error::DownloadError;
 use crate::layout;

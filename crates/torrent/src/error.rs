@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_address::PeerAddr;
 use hawser_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinError;
-
-use crate::address::PeerAddr;
 
 /// Why a download failed, in one line each. Peers are listed with their reasons.
 #[derive(Debug, Error)]

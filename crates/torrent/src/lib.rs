@@ -22,7 +22,6 @@
 //! under a `Mutex` for each connection. Neither is held while the other is taken, at an await or
 //! during I/O. What waits for the disk is bounded by the budget of the process (`hawser-store`).
 
-mod address;
 mod bitfield;
 mod close;
 mod download;
@@ -48,12 +47,11 @@ mod testing;
 mod transport;
 mod wire;
 
-pub use hawser_endhost::ScionAddr;
+pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
 pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
 pub use hawser_session::SharedPolicy;
 pub use hawser_store::StoreError;
 
-pub use self::address::{PeerAddr, PeerAddrError};
 pub use self::download::Download;
 pub use self::error::{DownloadError, SeedError};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};

@@ -4,7 +4,6 @@
 //! names that no file can have, several files of one name. The info-hash is always that of the
 //! bytes in the file, unchanged.
 
-pub(crate) mod bencode;
 mod create;
 mod error;
 mod hybrid;
@@ -16,7 +15,8 @@ mod places;
 mod tests;
 mod torrent;
 
-pub use self::bencode::BencodeError;
+pub use hawser_bencode::BencodeError;
+
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
 pub use self::torrent::{

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use hawser_address::PeerAddr;
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
 use hawser_path::Metadata;
 use hawser_quic::Endpoint;
 use tokio::sync::watch;
 
-use crate::address::PeerAddr;
 use crate::quic::QuicConnection;
 use crate::tcp::{Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hawser_address::PeerAddr;
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::CongestionState;
 
-use crate::address::PeerAddr;
 use crate::limits::Seeded;
 use crate::reason::Decision;
 

@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_address::PeerAddr;
 use hawser_path::Fingerprint;
 use hawser_quic as quic;
 
-use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::transport::{Connection, Output, Stream};
 

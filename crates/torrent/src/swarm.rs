@@ -54,6 +54,7 @@ mod uploads;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use hawser_manager::{PathOptions, SelectBy};
 use hawser_session::Timer;
 use hawser_store::{Disk, StoreError};
@@ -72,7 +73,6 @@ pub(crate) use self::state::Swarm;
 use self::subflow::{Dialed, Peer};
 pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
-use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::metainfo::Metainfo;

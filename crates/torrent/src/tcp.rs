@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{self, Context, Poll};
 use std::time::Duration;
 
+use hawser_address::PeerAddr;
 use hawser_endhost::IsdAsn;
 use hawser_kernel::bind::Refused;
 use hawser_kernel::socket::tcp_rtt;
@@ -18,7 +19,6 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::transport::{Connection, Output, Stream};
 

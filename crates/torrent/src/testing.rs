@@ -8,13 +8,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hawser_address::PeerAddr;
 use hawser_endhost::ScionAddr;
 use hawser_path::{Fingerprint, Interface, Metadata};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::transport::{Connection, Offers, Output, Stream, Transport};
 

@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use hawser_address::PeerAddr;
 use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
 use hawser_quic::CongestionState;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 
 /// The paths to a peer that are not known to be down, as they change.

@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use hawser_bencode::Value;
 use hawser_store::{Files, Layout, StoreError, hash_ranges};
 use sha1::Sha1;
 use thiserror::Error;
 
-use super::bencode::Value;
 use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
 use crate::pieces::Pieces;
 

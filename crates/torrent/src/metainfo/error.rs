@@ -1,8 +1,8 @@
 //! Why a `.torrent` file is refused.
 
+use hawser_bencode::BencodeError;
 use thiserror::Error;
 
-use super::bencode::BencodeError;
 use super::name::{MAX_PATH_BYTES, MAX_PATH_DEPTH};
 use super::torrent::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 

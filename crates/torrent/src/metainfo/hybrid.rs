@@ -1,7 +1,8 @@
 //! The version 2 part of a hybrid torrent (BEP 52). It must describe the same files as the version
 //! 1 part, so that clients fetch the same content whichever part they use.
 
-use super::bencode::{self, Dict};
+use hawser_bencode::{self as bencode, Dict};
+
 use super::error::MetainfoError;
 use super::listed::{self, Listed};
 use super::name::{self, MAX_PATH_DEPTH};

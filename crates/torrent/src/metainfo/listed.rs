@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::bencode::{Dict, Value};
+use hawser_bencode::{Dict, Value};
+
 use super::error::MetainfoError;
 use super::name::{self, MAX_PATH_BYTES, MAX_PATH_DEPTH};
 

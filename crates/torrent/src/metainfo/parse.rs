@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use hawser_bencode::{self as bencode, Dict, Value};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use super::bencode::{self, Dict, Value};
 use super::error::MetainfoError;
 use super::listed::{self, EntryKind, Listed};
 use super::places::{Places, link_text};

@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use hawser_bencode::Value;
 use proptest::prelude::*;
 
-use super::bencode::Value;
 use super::*;
 
 mod hybrid;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hawser_address::PeerAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::gone::{Gone, HANDSHAKE_TIMEOUT};
 use super::shared::Shared;
-use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
 use crate::transport::{Connection, Stream};
 use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, WireError, encode};

@@ -1,8 +1,9 @@
 //! Dropping peers that broke the protocol or sent wrong data.
 
+use hawser_address::PeerAddr;
+
 use super::remotes::RemoteId;
 use super::state::Swarm;
-use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::picker::GroupId;

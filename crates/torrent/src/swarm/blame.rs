@@ -7,7 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::address::PeerAddr;
+use hawser_address::PeerAddr;
+
 use crate::picker::GroupId;
 
 /// Peers that are banned, and evidence against others.

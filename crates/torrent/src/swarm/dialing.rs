@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use hawser_address::PeerAddr;
 use hawser_manager::{Carried, Order, PathOptions, Room, SelectBy};
 use hawser_path::Policy;
 use hawser_session::{Dials, PolicyChanges};
@@ -11,7 +12,6 @@ use super::connections::Connections;
 use super::event::DialResult;
 use super::remotes::{Remotes, remotes};
 use super::subflow::{Dialed, Peer, Subflows};
-use crate::address::PeerAddr;
 use crate::picker::{ConnId, Picker};
 use crate::transport::Transport;
 use crate::wire::BLOCK;

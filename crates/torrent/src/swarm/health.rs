@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use hawser_manager::Failure;
 
 use super::remotes::Remote;
 use super::state::Swarm;
 use super::subflow::Dialed;
-use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::peer::Gone;

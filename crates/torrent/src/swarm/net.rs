@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_address::PeerAddr;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::event::{DialResult, Event};
 use super::subflow::Peer;
-use crate::address::PeerAddr;
 use crate::peer::{self, Gone, Outgoing, Session, Shared, Side, Traffic};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};

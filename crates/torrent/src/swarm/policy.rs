@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hawser_address::PeerAddr;
 use hawser_manager::denied;
 use hawser_path::{Fingerprint, Metadata, Path, Policy, Reason};
 use hawser_session::SharedPolicy;
 
 use super::state::Swarm;
-use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::transport::{Connection, Transport};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy};
 use hawser_path::{Decision, Path, Reason, Select, Verdict};
 
-use crate::address::PeerAddr;
 use crate::reason;
 
 /// A connection to an IP peer that delivers nothing for this long is closed, and the peer is dialed

@@ -1,10 +1,11 @@
 //! The handshake: the first 68 bytes in each direction (BEP 3), and the extended one that may follow
 //! (BEP 10).
 
+use hawser_bencode::{self as bencode, Value};
+
 use super::error::WireError;
 use super::multipath::MULTIPATH_NAME;
 use crate::metainfo::InfoHash;
-use crate::metainfo::bencode::{self, Value};
 
 /// Length of a handshake, in bytes.
 pub(crate) const HANDSHAKE_BYTES: usize = 68;

@@ -5,13 +5,11 @@
 //! bytes, all big-endian) and `paths` (the number of paths it takes). The report has `interfaces`
 //! (as text, in the order in which blocks cross them) and `reason` (a line for people).
 
-use std::net::{IpAddr, SocketAddr};
-
-use hawser_endhost::{IsdAsn, ScionAddr};
+use hawser_address::ScionAddr;
+use hawser_bencode::{self as bencode, Value};
 use hawser_path::Interface;
 
 use super::error::WireError;
-use crate::metainfo::bencode::{self, Value};
 
 /// The extension's name in the extended handshake.
 pub(crate) const MULTIPATH_NAME: &str = "scion_multipath";
@@ -50,7 +48,7 @@ impl Multipath {
             Self::Offer { addr, paths } => {
                 let paths = i64::try_from(*paths).unwrap_or(MAX_PATHS);
                 let paths = Value::Int(paths.clamp(1, MAX_PATHS));
-                let addr = compact(*addr);
+                let addr = addr.compact();
                 Value::dict([("addr", Some(Value::Bytes(&addr))), ("paths", Some(paths))]).encode()
             }
             Self::Report { interfaces, reason } => {
@@ -78,7 +76,7 @@ impl Multipath {
         let document = bencode::parse(payload).map_err(WireError::BadMultipath)?;
         let top = document.as_dict().ok_or(WireError::MultipathNoDict)?;
         if let Some(addr) = top.bytes("addr") {
-            let addr = expand(addr).ok_or(WireError::MultipathAddress)?;
+            let addr = ScionAddr::from_compact(addr).ok_or(WireError::MultipathAddress)?;
             let paths = top.int("paths").unwrap_or(1);
             let paths = paths.clamp(1, MAX_PATHS) as usize;
             return Ok(Some(Self::Offer { addr, paths }));
@@ -107,30 +105,11 @@ fn interfaces(text: &[u8]) -> Option<Vec<Interface>> {
     (all.len() <= MAX_INTERFACES && all.len().is_multiple_of(2)).then_some(all)
 }
 
-/// A compact SCION address.
-fn compact(addr: ScionAddr) -> Vec<u8> {
-    let mut out = addr.isd_as.to_u64().to_be_bytes().to_vec();
-    match addr.host.ip() {
-        IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
-        IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
-    }
-    out.extend_from_slice(&addr.host.port().to_be_bytes());
-    out
-}
-
-fn expand(bytes: &[u8]) -> Option<ScionAddr> {
-    let (isd_as, rest) = bytes.split_first_chunk::<8>()?;
-    let (ip, port) = rest.split_last_chunk::<2>()?;
-    let ip = match ip.len() {
-        4 => IpAddr::from(<[u8; 4]>::try_from(ip).ok()?),
-        _ => IpAddr::from(<[u8; 16]>::try_from(ip).ok()?),
-    };
-    let host = SocketAddr::new(ip, u16::from_be_bytes(*port));
-    Some(ScionAddr::new(IsdAsn(u64::from_be_bytes(*isd_as)), host))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, SocketAddr};
+
+    use hawser_address::IsdAsn;
     use proptest::prelude::*;
 
     use super::*;

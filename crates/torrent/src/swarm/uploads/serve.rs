@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use hawser_address::PeerAddr;
 use hawser_manager::{Carried, Failure, SelectBy};
 
 use super::{Announcement, Downloader, Known};
-use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::swarm::conn::Conn;
 use crate::swarm::state::Swarm;

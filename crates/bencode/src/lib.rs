@@ -1,5 +1,5 @@
 //! Bencode (BEP 3), read strictly, in its one canonical form, or tolerantly, as many programs write
-//! it.
+//! it: the encoding of `.torrent` files and of the messages of peers, trackers and the DHT.
 
 use thiserror::Error;
 

@@ -176,3 +176,16 @@ fn a_dictionary_knows_the_bytes_it_was_read_from() {
     assert_eq!(dict.raw, text);
     assert_eq!(dict.dict("info").unwrap().raw, b"d1:xi1ee");
 }
+
+#[test]
+fn any_bytes_are_read_or_refused() {
+    let valid = ["d4:infod6:lengthi1ee5:peersl1:ai-1eee", "li0e0:de", "i9e"];
+    let valid = valid.map(|text| text.as_bytes().to_vec());
+    hawser_fuzz::fuzz(&valid, |input| {
+        let tolerant = parse_tolerant(input);
+        if let Ok(value) = parse(input) {
+            assert_eq!(value.encode(), input);
+            assert_eq!(tolerant, Ok(value));
+        }
+    });
+}

@@ -4,8 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use hawser_endhost::{AddrError, ScionAddr};
 use thiserror::Error;
+
+use crate::{AddrError, ScionAddr};
 
 /// The address of a peer: SCION, or plain IP.
 ///
