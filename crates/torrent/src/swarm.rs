@@ -367,7 +367,7 @@ impl<T: Transport> Swarm<T> {
         let (messages, outbox) = mpsc::unbounded_channel();
         let serving = Serving::new(self.is_multipath(from), session.extended);
         let mut conn = Conn::new(connection, dialed, group, serving, messages, now);
-        conn.interested = session.interested;
+        conn.wants.interested = session.interested;
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);

@@ -64,6 +64,8 @@ struct Inner {
     /// Offers by source and destination.
     offers: HashMap<(ScionAddr, ScionAddr), watch::Sender<Arc<Vec<TestPath>>>>,
     dials: Vec<(PeerAddr, Fingerprint)>,
+    /// The ends of connections that expect data, each with the address of its peer.
+    expecting: Arc<Mutex<Vec<PeerAddr>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -265,6 +267,11 @@ impl Net {
         self.0.lock().unwrap().publish();
     }
 
+    /// The peers from which data is expected, once for each connection.
+    pub fn expecting(&self) -> Vec<PeerAddr> {
+        self.0.lock().unwrap().expecting.lock().unwrap().clone()
+    }
+
     /// The dials so far, each with its peer and path.
     pub fn dials(&self) -> Vec<(PeerAddr, Fingerprint)> {
         self.0.lock().unwrap().dials.clone()
@@ -351,8 +358,8 @@ impl Transport for Host {
             State::Down => return Err("the path is down".into()),
         }
         tokio::time::sleep(path.shape.delay * 2).await;
-        let (ours, theirs) = link(self.addr, peer, &path);
         let inner = self.net.0.lock().unwrap();
+        let (ours, theirs) = link(self.addr, peer, &path, &inner.expecting);
         let listener = inner.hosts.get(&peer).ok_or("nobody there")?;
         listener.send(theirs).map_err(|_| "nobody listens there")?;
         Ok(Arc::new(ours))
@@ -378,6 +385,7 @@ pub struct Pipe {
     fingerprint: Fingerprint,
     stream: Mutex<Option<DuplexStream>>,
     closed: watch::Sender<Option<End>>,
+    expecting: Arc<Mutex<Vec<PeerAddr>>>,
 }
 
 /// The end of a connection.
@@ -418,6 +426,10 @@ impl Connection for Pipe {
         self.path.shape.delay * 2 + Duration::from_millis(1)
     }
 
+    fn expect_data(&self) {
+        self.expecting.lock().unwrap().push(self.peer.into());
+    }
+
     fn close(&self, code: CloseCode, text: &str) {
         self.close_with(code as u64, text);
     }
@@ -448,7 +460,12 @@ impl Pipe {
 }
 
 /// The two ends of a connection between hosts over a path.
-fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
+fn link(
+    from: ScionAddr,
+    to: ScionAddr,
+    path: &TestPath,
+    expecting: &Arc<Mutex<Vec<PeerAddr>>>,
+) -> (Pipe, Pipe) {
     const BUFFER: usize = 256 << 10;
     let closed = watch::Sender::new(None::<End>);
     let pipe = |peer, stream| Pipe {
@@ -460,6 +477,7 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
         },
         stream: Mutex::new(Some(stream)),
         closed: closed.clone(),
+        expecting: Arc::clone(expecting),
     };
     if path.shape == FAST {
         let (near, far) = duplex(1 << 20);

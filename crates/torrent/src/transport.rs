@@ -114,7 +114,7 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// Notes that the peer is one of the swarm: the connection does not give way to others any more.
     fn set_known(&self) {}
 
-    /// Notes that blocks are expected over it, so that the peer may have many under way.
+    /// Notes that blocks were requested over it, so that the peer may have many under way. Called once.
     fn expect_data(&self) {}
 
     /// Closes it at once. Over QUIC the peer receives `code` and `text`, over TCP nothing.

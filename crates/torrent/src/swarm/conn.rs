@@ -17,7 +17,7 @@ use crate::picker::GroupId;
 use crate::pipeline::{self, Subflow};
 use crate::requests::{Pace, Source};
 use crate::transport::Connection;
-use crate::wire::{Message, encode};
+use crate::wire::{Message, Request, encode};
 
 /// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's
 /// default.
@@ -54,8 +54,7 @@ pub(super) struct Conn {
     /// Unbounded, as the owner never waits for a peer. What waits in it while the peer reads nothing is
     /// bounded: each piece is announced at most once, and all else by [`MAX_UNSENT`].
     messages: mpsc::UnboundedSender<Outgoing>,
-    /// The last interest message sent to the peer was Interested (BEP 3).
-    pub interested: bool,
+    pub wants: Wants,
     pub ordered: Ordered,
     pub stall: Stall,
     pub theirs: Theirs,
@@ -64,6 +63,15 @@ pub(super) struct Conn {
     /// How fast it delivers.
     pub pace: Pace,
     pub shown: Shown,
+}
+
+/// What this side wants from the peer.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    /// The last interest message sent to the peer was Interested (BEP 3).
+    pub interested: bool,
+    /// A block was requested.
+    requested: bool,
 }
 
 /// What the path manager ordered about a connection.
@@ -142,7 +150,7 @@ impl Conn {
             since: now,
             serving,
             messages,
-            interested: false,
+            wants: Wants::default(),
             ordered: Ordered::default(),
             stall: Stall {
                 since: None,
@@ -204,6 +212,14 @@ impl Conn {
             return;
         }
         let _ = self.messages.send(Outgoing::Messages(bytes, counted));
+    }
+
+    /// Requests blocks. From the first one, the peer may have many under way.
+    pub fn request(&mut self, requests: impl IntoIterator<Item = Request>) {
+        if !std::mem::replace(&mut self.wants.requested, true) {
+            self.connection.expect_data();
+        }
+        self.send(requests.into_iter().map(Message::Request));
     }
 
     /// Chokes the peer, and ends the stream once everything sent is delivered.

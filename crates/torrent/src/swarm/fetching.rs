@@ -130,7 +130,7 @@ impl Fetching {
     fn ask(&mut self, conns: &mut Connections, id: ConnId, requests: &[Request], now: Instant) {
         let asked = self.picker.asked(id);
         if let Some(conn) = conns.open.get_mut(&id) {
-            conn.send(requests.iter().copied().map(Message::Request));
+            conn.request(requests.iter().copied());
             conn.set_asked(asked, now);
         }
     }

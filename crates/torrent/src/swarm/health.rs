@@ -191,7 +191,7 @@ impl<T: Transport> Swarm<T> {
             }
             if conn.is_retry_due(now) {
                 let probe = self.fetching.picker.probe(*id);
-                conn.send(probe.requests.into_iter().map(Message::Request));
+                conn.request(probe.requests);
                 cancel.extend(probe.cancel);
             }
         }

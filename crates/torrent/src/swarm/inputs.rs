@@ -80,12 +80,9 @@ impl<T: Transport> Swarm<T> {
     fn show_interest(&mut self, conn: ConnId) {
         let interesting = self.fetching.picker.is_interesting(conn);
         if let Some(known) = self.conns.open.get_mut(&conn)
-            && known.interested != interesting
+            && known.wants.interested != interesting
         {
-            known.interested = interesting;
-            if interesting {
-                known.connection.expect_data();
-            }
+            known.wants.interested = interesting;
             known.send([if interesting {
                 Message::Interested
             } else {

@@ -162,6 +162,17 @@ async fn a_file_crosses_two_paths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_blocks_may_be_under_way_from_peers_they_are_requested_from() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    // Not from the downloader, of which the seeder wants nothing.
+    assert_eq!(net.expecting(), [addr(1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_of_a_folder_are_fetched_across_piece_boundaries() {
     let net = Net::default();
     let stage = Stage::new(
