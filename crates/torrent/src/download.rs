@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hawser_address::PeerAddr;
 use hawser_session::SharedPolicy;
 use hawser_store::{Resumed, Target};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -20,6 +20,7 @@ use crate::network::Network;
 use crate::options::DownloadOptions;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
+use crate::source::{Found, FoundPeers};
 use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
 
@@ -33,6 +34,7 @@ pub struct Download {
     stop: DropGuard,
     completed: oneshot::Receiver<Summary>,
     policy: SharedPolicy,
+    found: FoundPeers,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -69,6 +71,7 @@ impl Download {
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let policy = SharedPolicy::new(options.paths.policy.clone());
+        let (found, finds) = FoundPeers::channel();
         let job = Job {
             transport,
             metainfo: Arc::new(metainfo),
@@ -78,6 +81,7 @@ impl Download {
             progress: sender,
             completed: sends_completed,
             policy: policy.clone(),
+            found: finds,
         };
         let task = tokio::spawn(job.run(stop.clone()));
         Self {
@@ -85,6 +89,7 @@ impl Download {
             stop: stop.drop_guard(),
             completed,
             policy,
+            found,
             task,
         }
     }
@@ -93,6 +98,11 @@ impl Download {
     /// changed at any time; connections over paths that are denied then are closed, and others are opened.
     pub fn policy(&self) -> SharedPolicy {
         self.policy.clone()
+    }
+
+    /// Gives it peers while it runs. They are ignored unless its options say that peers are found.
+    pub fn found_peers(&self) -> FoundPeers {
+        self.found.clone()
     }
 
     /// The progress, updated about ten times a second.
@@ -135,6 +145,8 @@ struct Job<T> {
     /// Receives the summary once everything is verified.
     completed: oneshot::Sender<Summary>,
     policy: SharedPolicy,
+    /// Peers that are found while it runs.
+    found: mpsc::Receiver<Found>,
 }
 
 impl<T: Transport> Job<T> {
@@ -143,7 +155,8 @@ impl<T: Transport> Job<T> {
     /// # Errors
     /// The reason why the download or the seeding failed.
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
-        if self.peers.is_empty() && !self.options.awaits_peers {
+        let options = &self.options;
+        if self.peers.is_empty() && !options.awaits_peers && !options.finds_peers {
             return Err(DownloadError::NoPeers);
         }
         let (metainfo, options) = (self.metainfo, self.options);
@@ -176,6 +189,10 @@ impl<T: Transport> Job<T> {
             reporter,
         )?;
         swarm.follow(&self.policy);
+        match options.finds_peers {
+            true => swarm.find_peers(self.found),
+            false => drop(self.found),
+        }
         let complete = async {
             let (give_up_after, awaits_peers) = (options.give_up_after, options.awaits_peers);
             swarm.complete(give_up_after, awaits_peers, &stop).await?;

@@ -8,6 +8,8 @@ use hawser_store::StoreError;
 use thiserror::Error;
 use tokio::task::JoinError;
 
+use crate::metainfo::InfoHash;
+
 /// Why a download failed, in one line each. Peers are listed with their reasons.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -15,6 +17,9 @@ pub enum DownloadError {
     /// [`Download::stop`](crate::Download::stop) was called before everything was verified.
     #[error("the download was stopped; what was verified is kept")]
     Stopped,
+    /// The session has the torrent already.
+    #[error("the torrent {0} is there already")]
+    Duplicate(InfoHash),
     /// No peers were given.
     #[error("there is no peer to download from: name at least one")]
     NoPeers,
@@ -50,9 +55,17 @@ impl From<JoinError> for DownloadError {
     }
 }
 
-fn listed(peers: &[(PeerAddr, String)]) -> String {
-    let peers = peers.iter().map(|(peer, why)| format!("{peer} ({why})"));
-    peers.collect::<Vec<_>>().join(", ")
+/// Most peers named in a message.
+const MAX_LISTED: usize = 8;
+
+pub(crate) fn listed(peers: &[(PeerAddr, String)]) -> String {
+    let named = peers.iter().take(MAX_LISTED);
+    let named = named.map(|(peer, why)| format!("{peer} ({why})"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    match peers.len().saturating_sub(MAX_LISTED) {
+        0 => named,
+        more => format!("{named}, and {more} more"),
+    }
 }
 
 /// Why content cannot be seeded, in one line each.
@@ -62,6 +75,9 @@ pub enum SeedError {
     /// A file is missing, has another length, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The session has the torrent already.
+    #[error("the torrent {0} is there already")]
+    Duplicate(InfoHash),
     /// The content does not match the torrent.
     #[error(
         "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"

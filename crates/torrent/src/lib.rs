@@ -5,7 +5,9 @@
 //! one path, over plain TCP.
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
+//! - [`Resolve`]: fetches what a `.torrent` file says from peers, for a magnet link (BEP 9).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
+//! - [`Session`]: any number of torrents over the same sockets.
 //! - [`Seed`]: serves a torrent to every peer that connects, and chooses paths to peers that let it
 //!   choose.
 //!
@@ -23,9 +25,11 @@
 //! during I/O. What waits for the disk is bounded by the budget of the process (`hawser-store`).
 
 mod bitfield;
+mod candidates;
 mod close;
 mod download;
 mod error;
+mod gate;
 mod layout;
 mod limits;
 pub mod metainfo;
@@ -39,7 +43,10 @@ mod progress;
 mod quic;
 mod reason;
 mod requests;
+mod resolve;
 mod seed;
+mod session;
+mod source;
 mod swarm;
 mod tcp;
 #[cfg(test)]
@@ -65,5 +72,8 @@ pub use self::progress::{
 };
 pub use self::quic::ALPN;
 pub use self::reason::{ChoiceReason, Decision};
+pub use self::resolve::{Resolve, ResolveError, ResolveProgress, Resolved};
 pub use self::seed::Seed;
+pub use self::session::Session;
+pub use self::source::{FoundPeers, PeerSource};
 pub use self::tcp::{ListenError, Listener};

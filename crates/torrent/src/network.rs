@@ -1,5 +1,6 @@
 //! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over plain TCP.
 
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use hawser_address::PeerAddr;
@@ -17,6 +18,12 @@ use crate::transport::{Connection, Offers, Transport};
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
     listener: Option<Arc<Listener>>,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").finish_non_exhaustive()
+    }
 }
 
 impl Network {
@@ -153,6 +160,10 @@ impl Transport for Network {
             connection = scion => Some(Arc::new(QuicConnection { connection: connection?, dialed: false })),
             connection = ip => Some(Arc::new(connection)),
         }
+    }
+
+    fn reaches(&self, peer: PeerAddr) -> bool {
+        peer.ip().is_some() || self.scion.is_some()
     }
 
     fn local(&self) -> Option<ScionAddr> {

@@ -24,6 +24,9 @@ pub struct DownloadOptions {
     /// waits for `give_up_after` also while no connected peer has, or will ever get, what is
     /// missing; without, a few seconds.
     pub awaits_peers: bool,
+    /// Whether peers are found while it runs: by [`crate::Download::found_peers`], and, unless the torrent
+    /// is private (BEP 27), from peers (BEP 11). It then needs no listed peer either.
+    pub finds_peers: bool,
     /// Whether files in the download folder that are not the torrent's (too long, or without any
     /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
@@ -33,13 +36,14 @@ pub struct DownloadOptions {
 }
 
 impl Default for DownloadOptions {
-    /// Paths chosen here; it gives up after 60 s, and does not seed.
+    /// Paths chosen here; it dials listed peers alone, gives up after 60 s, and does not seed.
     fn default() -> Self {
         Self {
             select_by: SelectBy::Downloader,
             paths: PathOptions::default(),
             give_up_after: Duration::from_secs(60),
             awaits_peers: false,
+            finds_peers: false,
             overwrite: false,
             seed: None,
         }
@@ -56,6 +60,8 @@ pub struct SeedOptions {
     /// taken share nothing with those assigned to other peers. `policy` also applies to connections
     /// that peers open.
     pub paths: PathOptions,
+    /// Whether peers are told of each other (BEP 11), unless the torrent is private (BEP 27).
+    pub exchanges_peers: bool,
 }
 
 impl Default for SeedOptions {
@@ -67,6 +73,7 @@ impl Default for SeedOptions {
                 select: Select::shortest(),
                 ..PathOptions::default()
             },
+            exchanges_peers: false,
         }
     }
 }

@@ -77,6 +77,9 @@ impl Seed {
             reporter,
         )?;
         swarm.follow(&policy);
+        if options.exchanges_peers {
+            swarm.exchange_peers();
+        }
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let task = tokio::spawn(async move {

@@ -24,8 +24,9 @@
 //! peers hold the last one while they ask for the state of a file.
 //!
 //! It keeps at most [`MAX_ACCEPTED`] connections that peers opened, 500 that were dialed to
-//! downloaders, and those that the path sets of the listed peers order. Of peers that have left it
-//! keeps their keys, their bans and what they delivered, without a bound.
+//! downloaders, and those that the path sets of the listed peers and of at most 60 found ones order. It
+//! remembers 2,000 addresses of found peers. Of peers that have left it keeps their keys, their bans
+//! and what they delivered, without a bound.
 
 mod answers;
 mod ban;
@@ -35,12 +36,15 @@ mod connections;
 mod content;
 mod dialing;
 mod event;
+mod exchange;
 mod fetching;
 mod health;
 mod inputs;
+mod metadata;
 mod net;
 mod orders;
 mod policy;
+mod recruit;
 mod remotes;
 mod report;
 mod seeding;
@@ -80,7 +84,9 @@ use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
 use crate::transport::{Connection, Transport};
-use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
+use crate::wire::{
+    EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, SCION_PEX, UT_METADATA, UT_PEX,
+};
 
 /// Interval at which rates, stalls and dials are checked.
 const TICK: Duration = Duration::from_millis(50);
@@ -144,8 +150,8 @@ impl<T: Transport> Swarm<T> {
             seeding: None,
             ending: Ending::new(now),
         };
-        for (id, known) in &swarm.dialing.remotes {
-            swarm.net.watch(Peer::Remote(*id), known.addr);
+        for (id, known) in &mut swarm.dialing.remotes {
+            known.watch = Some(swarm.net.watch(Peer::Remote(*id), known.addr));
         }
         swarm.net.accept();
         Ok(swarm)
@@ -291,6 +297,7 @@ impl<T: Transport> Swarm<T> {
         let due = [
             self.dialing.next_due(),
             self.uploads.sharing.next_due(),
+            self.conns.exchanges.next_due(),
             ends,
         ];
         due.into_iter().flatten().min()
@@ -299,6 +306,7 @@ impl<T: Transport> Swarm<T> {
     fn handle(&mut self, event: Event<T>, now: Instant) {
         match event {
             Event::Offers { to, paths, trouble } => self.offered(to, &paths, trouble, now),
+            Event::Found(peers, source) => self.found(peers, source, now),
             Event::Incoming(connection) => self.incoming(connection),
             Event::Accepted(session) => {
                 self.conns.handshaking -= 1;
@@ -336,6 +344,8 @@ impl<T: Transport> Swarm<T> {
         self.part_from_complete();
         self.check_limits(now);
         self.settle(now);
+        self.recruit(now);
+        self.exchange(now);
         self.report(now, None);
         self.consider_giving_up(now);
     }
@@ -356,6 +366,14 @@ impl<T: Transport> Swarm<T> {
             }
             return None;
         }
+        if self.is_duplicate(&session, dialed.is_some()) {
+            let remote = dialed.and_then(|dialed| match dialed.to {
+                Peer::Remote(id) => Some(id),
+                Peer::Downloader(_) => None,
+            });
+            self.refuse_duplicate(&session, remote);
+            return None;
+        }
         let offered = self.shared.offered();
         if session.offered.iter().any(|piece| !offered.has(piece)) {
             session
@@ -366,7 +384,8 @@ impl<T: Transport> Swarm<T> {
         let connection = Arc::clone(&session.connection);
         let (messages, outbox) = mpsc::unbounded_channel();
         let serving = Serving::new(self.is_multipath(from), session.extended);
-        let mut conn = Conn::new(connection, dialed, group, serving, messages, now);
+        let id = session.peer_id;
+        let mut conn = Conn::new(connection, dialed, group, id, serving, messages, now);
         conn.wants.interested = session.interested;
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
@@ -385,11 +404,16 @@ impl<T: Transport> Swarm<T> {
 
     /// Our extended handshake for a peer (BEP 10).
     pub(super) fn introduction(&self, peer: PeerAddr) -> Message {
+        let exchanges = |ours: bool| ours && self.exchanges_peers();
         let ours = ExtendedHandshake {
             client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
             request_queue: Some(peer::QUEUE as u32),
             port: self.net.transport.port(peer),
             multipath: self.is_multipath(peer).then_some(MULTIPATH),
+            ut_pex: exchanges(peer.ip().is_some()).then_some(UT_PEX),
+            scion_pex: exchanges(peer.scion().is_some()).then_some(SCION_PEX),
+            ut_metadata: Some(UT_METADATA),
+            metadata_size: self.metainfo.info().len().try_into().ok(),
             upload_only: self.shared.is_final(),
         };
         Message::Extended {

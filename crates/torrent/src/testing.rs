@@ -150,6 +150,15 @@ impl Net {
         }
     }
 
+    /// Host `n` again, as one that dials: its connections go to the first handle.
+    pub fn host_handle(&self, n: u16) -> Host {
+        Host {
+            net: self.clone(),
+            addr: scion_addr(n),
+            incoming: Arc::new(tokio::sync::Mutex::new(mpsc::unbounded_channel().1)),
+        }
+    }
+
     /// Removes host `n`: its address no longer answers.
     pub fn remove_host(&self, n: u16) {
         self.0.lock().unwrap().hosts.remove(&scion_addr(n));
@@ -367,6 +376,10 @@ impl Transport for Host {
 
     async fn accept(&self) -> Option<Arc<dyn Connection>> {
         Some(Arc::new(self.accept_pipe().await?))
+    }
+
+    fn reaches(&self, peer: PeerAddr) -> bool {
+        peer.scion().is_some()
     }
 
     fn local(&self) -> Option<ScionAddr> {

@@ -53,6 +53,9 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// The next connection that a peer opens; `None` once there will be no more.
     fn accept(&self) -> impl Future<Output = Option<Arc<dyn Connection>>> + Send;
 
+    /// Whether peers of this kind can be dialed from here.
+    fn reaches(&self, peer: PeerAddr) -> bool;
+
     /// The address at which SCION peers reach this host, if they can.
     fn local(&self) -> Option<ScionAddr>;
 

@@ -2,6 +2,7 @@
 //! I/O.
 
 mod error;
+mod exchange;
 mod handshake;
 mod message;
 mod multipath;
@@ -10,8 +11,9 @@ mod request;
 mod tests;
 
 pub(crate) use self::error::WireError;
+pub(crate) use self::exchange::{AddrKind, Exchange, MAX_EXCHANGED, SCION_PEX, UT_PEX};
 pub(crate) use self::handshake::{
-    EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId,
+    EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId, UT_METADATA,
 };
 pub(crate) use self::message::{
     BLOCK, Decoder, Message, PIECE_HEADER, encode, encode_piece_header,

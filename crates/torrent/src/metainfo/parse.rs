@@ -1,5 +1,6 @@
 //! From bencode to a checked [`Metainfo`].
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use hawser_bencode::{self as bencode, Dict, Value};
@@ -16,6 +17,14 @@ use super::{hybrid, name};
 use crate::pieces::Pieces;
 
 impl Metainfo {
+    /// Reads an info dictionary alone, as peers send it to those that have a magnet link (BEP 9).
+    ///
+    /// # Errors
+    /// If it is not bencode, cut short, or contradicts itself.
+    pub fn from_info(info: &[u8]) -> Result<Self, MetainfoError> {
+        Self::parse(&[b"d4:info", info, b"e"].concat())
+    }
+
     /// Reads the bytes of a `.torrent` file.
     ///
     /// # Errors
@@ -79,7 +88,8 @@ impl Metainfo {
             name,
             literal_name,
             pieces: Pieces { length, total },
-            piece_hashes: hashes.to_vec(),
+            info: info.raw.into(),
+            piece_hashes: part_of(info.raw, hashes),
             files,
             links,
             multi_file,
@@ -92,6 +102,12 @@ impl Metainfo {
             source: text(info, "source"),
         })
     }
+}
+
+/// Where `part`, which was read from `whole`, is in it.
+fn part_of(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
 }
 
 /// Whether there is a version 2 part beside that of version 1 (BEP 52).

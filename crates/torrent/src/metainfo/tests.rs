@@ -226,7 +226,7 @@ proptest! {
         }
         prop_assert_eq!(last, total);
         let made = made.unwrap();
-        prop_assert!(bencode::parse(&made).is_ok(), "not canonical");
+        prop_assert!(hawser_bencode::parse(&made).is_ok(), "not canonical");
         let metainfo = Metainfo::parse(&made).unwrap();
         prop_assert_eq!(metainfo.trackers, tiers);
         prop_assert_eq!(metainfo.web_seeds, web_seeds);

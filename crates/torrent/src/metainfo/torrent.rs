@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::pieces::Pieces;
 
@@ -70,8 +72,10 @@ pub struct Metainfo {
     pub literal_name: Option<OsString>,
     /// How the bytes of all files, padding included, are cut into pieces; at least one.
     pub pieces: Pieces,
-    /// The SHA-1 of every piece, one after another.
-    pub(super) piece_hashes: Vec<u8>,
+    /// The bytes of the info dictionary, which peers may ask for (BEP 9).
+    pub(super) info: Arc<[u8]>,
+    /// The part of `info` that is the SHA-1 of every piece, one after another.
+    pub(super) piece_hashes: Range<usize>,
     /// The files, in the order in which their bytes make up the pieces.
     pub files: Vec<File>,
     /// The symbolic links among them.
@@ -95,9 +99,15 @@ pub struct Metainfo {
 }
 
 impl Metainfo {
+    /// The bytes of the info dictionary, of which [`Self::info_hash`] is the hash.
+    pub fn info(&self) -> &Arc<[u8]> {
+        &self.info
+    }
+
     /// The SHA-1 of a piece; `None` past the last piece.
     pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
         let start = piece as usize * 20;
-        self.piece_hashes.get(start..start + 20)?.try_into().ok()
+        let hashes = self.info.get(self.piece_hashes.clone())?;
+        hashes.get(start..start + 20)?.try_into().ok()
     }
 }

@@ -10,11 +10,13 @@ use super::gone::{Gone, HANDSHAKE_TIMEOUT};
 use super::shared::Shared;
 use crate::bitfield::Bitfield;
 use crate::transport::{Connection, Stream};
-use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, WireError, encode};
+use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, PeerId, WireError, encode};
 
 /// A connection after the handshake.
 pub(crate) struct Session {
     pub connection: Arc<dyn Connection>,
+    /// The id of the peer.
+    pub peer_id: PeerId,
     /// Whether the peer understands extended messages.
     pub extended: bool,
     /// Whether our extended handshake was sent with the first one.
@@ -112,6 +114,7 @@ async fn handshakes(
     write.write_all(rest).await.map_err(closed)?;
     Ok(Session {
         connection,
+        peer_id: theirs.peer_id,
         extended: theirs.extended,
         introduced,
         interested,

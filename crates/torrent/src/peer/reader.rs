@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use hawser_magnet::MetadataMessage;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
@@ -10,8 +11,8 @@ use super::shared::Shared;
 use super::traffic::{Input, Inputs, Traffic, Uploads};
 use crate::bitfield::Bitfield;
 use crate::wire::{
-    Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, Multipath, Request,
-    WireError,
+    AddrKind, Decoder, EXTENDED_HANDSHAKE, Exchange, ExtendedHandshake, MULTIPATH, Message,
+    Multipath, Request, SCION_PEX, UT_METADATA, UT_PEX, WireError,
 };
 
 /// Bytes read at a time: few on a connection with little traffic, so that a thousand idle ones cost
@@ -127,6 +128,19 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
             match Multipath::decode(&payload)? {
                 Some(message) => Input::Multipath(message),
                 None => return Ok(None),
+            }
+        }
+        Message::Extended { id, payload } if id == UT_PEX => {
+            Input::Exchange(Exchange::decode(&payload, AddrKind::Ip)?)
+        }
+        Message::Extended { id, payload } if id == SCION_PEX => {
+            Input::Exchange(Exchange::decode(&payload, AddrKind::Scion)?)
+        }
+        Message::Extended { id, payload } if id == UT_METADATA => {
+            match MetadataMessage::parse(&payload).map_err(WireError::BadMetadata)? {
+                Some(MetadataMessage::Request { piece }) => Input::MetadataRequest(piece),
+                // Nothing was asked for.
+                _ => return Ok(None),
             }
         }
         Message::Extended { .. } => return Ok(None),

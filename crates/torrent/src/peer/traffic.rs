@@ -10,7 +10,7 @@ use hawser_store::Reservation;
 use tokio::sync::Notify;
 
 use crate::bitfield::Bitfield;
-use crate::wire::{ExtendedHandshake, Multipath, Request, WireError};
+use crate::wire::{Exchange, ExtendedHandshake, Multipath, Request, WireError};
 
 /// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
@@ -33,7 +33,10 @@ pub(crate) struct Traffic {
 /// A message of a peer that the owner of the torrent acts on.
 #[derive(Debug)]
 pub(crate) enum Input {
-    Block { request: Request, data: Bytes },
+    Block {
+        request: Request,
+        data: Bytes,
+    },
     Have(u32),
     Bitfield(Bitfield),
     Choke,
@@ -42,6 +45,9 @@ pub(crate) enum Input {
     NotInterested,
     Extended(ExtendedHandshake),
     Multipath(Multipath),
+    Exchange(Exchange),
+    /// A piece of the info dictionary is asked for (BEP 9).
+    MetadataRequest(u32),
 }
 
 /// The messages from one read of the stream.

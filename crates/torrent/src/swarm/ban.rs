@@ -94,6 +94,7 @@ impl<T: Transport> Swarm<T> {
             remote.ban(reason);
         }
         if self.ending.give_up_after.is_some()
+            && !self.ending.finds_peers
             && self.conns.open.is_empty()
             && self
                 .dialing

@@ -17,7 +17,7 @@ use crate::picker::GroupId;
 use crate::pipeline::{self, Subflow};
 use crate::requests::{Pace, Source};
 use crate::transport::Connection;
-use crate::wire::{Message, Request, encode};
+use crate::wire::{Message, PeerId, Request, encode};
 
 /// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's
 /// default.
@@ -97,6 +97,14 @@ pub(super) struct Stall {
 /// What the peer of a connection told.
 #[derive(Debug)]
 pub(super) struct Theirs {
+    /// The id in its handshake.
+    pub id: PeerId,
+    /// The port at which it accepts connections, if it said so (BEP 10).
+    pub port: Option<u16>,
+    /// The id under which it takes `ut_metadata` messages, if it does (BEP 9).
+    pub metadata: Option<u8>,
+    /// Number of addresses of other peers that were taken from it.
+    pub peers_taken: usize,
     /// It answers requests.
     pub unchoked: bool,
     /// It downloads nothing (BEP 21).
@@ -133,11 +141,12 @@ impl Average {
 }
 
 impl Conn {
-    /// Creates a connection that sends its messages through `messages`.
+    /// Creates a connection to the peer with this id that sends its messages through `messages`.
     pub fn new(
         connection: Arc<dyn Connection>,
         dialed: Option<Dialed>,
         group: GroupId,
+        id: PeerId,
         serving: Serving,
         messages: mpsc::UnboundedSender<Outgoing>,
         now: Instant,
@@ -158,6 +167,10 @@ impl Conn {
                 retry: (now, *RETRIES.start()),
             },
             theirs: Theirs {
+                id,
+                port: None,
+                metadata: None,
+                peers_taken: 0,
                 unchoked: false,
                 upload_only: false,
                 taken_back: 0,

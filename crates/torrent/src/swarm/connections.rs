@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use hawser_magnet::Serve;
+
 use super::conn::Conn;
+use super::exchange::Exchanges;
 use crate::picker::{ConnId, GroupId};
 
 /// The open connections, and the peers they belong to.
@@ -16,6 +19,10 @@ pub(super) struct Connections {
     last_id: ConnId,
     /// Number of connections opened by peers whose handshake is not over.
     pub handshaking: usize,
+    /// What peers are told of each other.
+    pub exchanges: Exchanges,
+    /// What peers may still ask of the info dictionary, for those that asked.
+    pub metadata: HashMap<ConnId, Serve>,
 }
 
 impl Connections {
@@ -28,6 +35,8 @@ impl Connections {
 
     pub fn remove(&mut self, id: &ConnId) -> Option<Conn> {
         self.touched.remove(id);
+        self.exchanges.leave(*id);
+        self.metadata.remove(id);
         self.open.remove(id)
     }
 

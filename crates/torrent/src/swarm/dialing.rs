@@ -10,8 +10,9 @@ use hawser_session::{Dials, PolicyChanges};
 
 use super::connections::Connections;
 use super::event::DialResult;
-use super::remotes::{Remotes, remotes};
+use super::remotes::{Remote, RemoteId, Remotes};
 use super::subflow::{Dialed, Peer, Subflows};
+use crate::candidates::Candidates;
 use crate::picker::{ConnId, Picker};
 use crate::transport::Transport;
 use crate::wire::BLOCK;
@@ -23,6 +24,9 @@ pub(super) struct Dialing<T: Transport> {
     /// How the paths to each SCION peer are chosen and used.
     pub options: PathOptions,
     pub remotes: Remotes<T::Path>,
+    last_remote: RemoteId,
+    /// Peers that were found while the torrent ran.
+    pub found: Candidates,
     /// The dials under way, also those to downloaders.
     pub dials: Dials<Dialed, DialResult>,
     /// The subflows that are open, also those to downloaders.
@@ -34,14 +38,32 @@ pub(super) struct Dialing<T: Transport> {
 impl<T: Transport> Dialing<T> {
     /// For these peers, none of which is dialed yet.
     pub fn new(peers: Vec<PeerAddr>, select_by: SelectBy, options: PathOptions) -> Self {
-        Self {
+        let mut dialing = Self {
             select_by,
-            remotes: remotes(peers, select_by, &options),
             options,
+            remotes: Remotes::new(),
+            last_remote: RemoteId::default(),
+            found: Candidates::default(),
             dials: Dials::default(),
             subflows: Subflows::default(),
             policies: PolicyChanges::default(),
+        };
+        for addr in peers {
+            let mut known = dialing.remotes.values();
+            if known.all(|known| known.addr != addr) {
+                dialing.add(addr, None);
+            }
         }
+        dialing
+    }
+
+    /// Adds a remote to which no path is known yet, found at a time, or listed.
+    pub fn add(&mut self, addr: PeerAddr, found_at: Option<Instant>) -> RemoteId {
+        let id = self.last_remote.next();
+        self.last_remote = id;
+        let remote = Remote::new(addr, found_at, self.select_by, &self.options);
+        self.remotes.insert(id, remote);
+        id
     }
 
     /// Sets which paths may be used. Policies do not apply to IP peers.

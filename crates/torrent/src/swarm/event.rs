@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use hawser_address::PeerAddr;
 use hawser_store::{DiskEvent, Hash};
 
 use super::subflow::Peer;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
+use crate::source::PeerSource;
 use crate::transport::{Connection, Transport};
 
 /// An event reported to the owner.
@@ -18,6 +20,8 @@ pub(super) enum Event<T: Transport> {
         paths: Arc<Vec<T::Path>>,
         trouble: Option<String>,
     },
+    /// Peers were found.
+    Found(Vec<PeerAddr>, PeerSource),
     Incoming(Arc<dyn Connection>),
     /// The handshake over a connection that a peer opened is over; `None` if it failed.
     Accepted(Option<Session>),

@@ -229,7 +229,8 @@ impl<T: Transport> Swarm<T> {
             conns.any(|conn| conn.connection.peer() == remote.addr)
         };
         let mut remotes = self.dialing.remotes.values();
-        !self.ending.awaits_peers
+        let others_may_come = self.ending.awaits_peers || self.ending.finds_peers;
+        !others_may_come
             && !open.is_empty()
             && remotes.all(|remote| remote.banned.is_some() || is_connected(remote))
             && self.never_helps(&self.conns.ids())

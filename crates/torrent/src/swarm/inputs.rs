@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use hawser_address::PeerAddr;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
 use super::conn::queued;
@@ -66,12 +67,21 @@ impl<T: Transport> Swarm<T> {
             Input::Interested => known.set_peer_interested(true),
             Input::NotInterested => known.set_peer_interested(false),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
+            Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
+            Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
                 if let Some(limit) = theirs.request_queue {
                     known.theirs.limit = queued(limit);
                 }
                 known.theirs.upload_only = theirs.upload_only;
+                known.theirs.port = theirs.port;
+                known.theirs.metadata = theirs.ut_metadata;
+                let exchange = match known.connection.peer() {
+                    PeerAddr::Scion(_) => theirs.scion_pex,
+                    PeerAddr::Ip(_) => theirs.ut_pex,
+                };
+                self.exchange_with(conn, exchange, now);
                 self.introduced(conn, theirs.multipath, now);
             }
         }

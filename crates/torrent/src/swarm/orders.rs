@@ -35,6 +35,7 @@ impl<T: Transport> Swarm<T> {
                 }
                 // There is nothing to wait for: fail at once.
                 if self.ending.give_up_after.is_some()
+                    && !self.ending.finds_peers
                     && self.tally.connections == 0
                     && self.dialing.remotes.values().all(Remote::is_hopeless)
                 {

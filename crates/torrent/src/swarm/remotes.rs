@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use hawser_address::PeerAddr;
 use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy};
 use hawser_path::{Decision, Path, Reason, Select, Verdict};
+use tokio::task::AbortHandle;
 
+use crate::progress::PathSummary;
 use crate::reason;
 
 /// A connection to an IP peer that delivers nothing for this long is closed, and the peer is dialed
@@ -14,8 +16,15 @@ use crate::reason;
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Identifies a peer that is dialed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RemoteId(usize);
+
+impl RemoteId {
+    /// The id after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
 
 /// An address-level peer that is dialed.
 #[derive(Debug)]
@@ -26,31 +35,23 @@ pub(super) struct Remote<P> {
     /// Why no path to it is known.
     pub no_path: Option<String>,
     pub paths: PathSet<P>,
+    /// When it was found; `None` if it is listed, and dialed as long as the torrent runs.
+    pub found_at: Option<Instant>,
+    /// The task that watches the paths to it.
+    pub watch: Option<AbortHandle>,
 }
 
 /// All peers that are dialed.
 pub(super) type Remotes<P> = BTreeMap<RemoteId, Remote<P>>;
 
-/// The remotes at these addresses, without duplicates.
-pub(super) fn remotes<P>(
-    peers: Vec<PeerAddr>,
-    select_by: SelectBy,
-    paths: &PathOptions,
-) -> Remotes<P>
-where
-    P: AsRef<Path> + Clone,
-{
-    let mut remotes = Remotes::new();
-    for addr in peers {
-        if remotes.values().all(|known: &Remote<P>| known.addr != addr) {
-            remotes.insert(RemoteId(remotes.len()), Remote::new(addr, select_by, paths));
-        }
-    }
-    remotes
-}
-
 impl<P: AsRef<Path> + Clone> Remote<P> {
-    fn new(addr: PeerAddr, select_by: SelectBy, paths: &PathOptions) -> Self {
+    /// A remote to which no path is known yet.
+    pub fn new(
+        addr: PeerAddr,
+        found_at: Option<Instant>,
+        select_by: SelectBy,
+        paths: &PathOptions,
+    ) -> Self {
         let options = match addr {
             PeerAddr::Scion(_) => PathOptions {
                 contact_only: select_by == SelectBy::Uploader,
@@ -69,7 +70,21 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             banned: None,
             no_path: None,
             paths: PathSet::new(options),
+            found_at,
+            watch: None,
         }
+    }
+
+    /// What each path to it carried, over connections that were dialed.
+    pub fn summaries(&self) -> impl Iterator<Item = PathSummary> {
+        let paths = self.paths.paths().filter(|path| path.bytes > 0);
+        paths.map(|path| PathSummary {
+            peer: self.addr,
+            fingerprint: path.fingerprint,
+            hops: self.hops(&path.path),
+            interfaces: Vec::new(),
+            bytes: path.bytes,
+        })
     }
 
     /// Takes the paths that the endhost offers now; `fits` says why a path cannot be dialed at all.

@@ -11,9 +11,7 @@ use super::state::Swarm;
 use super::subflow::Peer;
 use super::tally::{Reporter, Tally, Uploaded, accepted_summary};
 use crate::picker::ConnId;
-use crate::progress::{
-    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
-};
+use crate::progress::{LeftPath, PathProgress, PathState, Phase, Progress, SeedPeer, SeedProgress};
 use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
@@ -43,15 +41,7 @@ impl<T: Transport> Swarm<T> {
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
         for remote in self.dialing.remotes.values() {
-            for path in remote.paths.paths().filter(|path| path.bytes > 0) {
-                tally.carried(PathSummary {
-                    peer: remote.addr,
-                    fingerprint: path.fingerprint,
-                    hops: remote.hops(&path.path),
-                    interfaces: Vec::new(),
-                    bytes: path.bytes,
-                });
-            }
+            remote.summaries().for_each(|path| tally.carried(path));
         }
         let conns = self.conns.open.values();
         for conn in conns.filter(|conn| conn.remote().is_none() && conn.bytes > 0) {

@@ -53,6 +53,8 @@ pub(super) struct Ending {
     pub give_up_after: Option<Duration>,
     /// Whether peers that are not listed are expected to connect.
     pub awaits_peers: bool,
+    /// Whether peers are found while it runs, from peers and by [`Swarm::find_peers`].
+    pub finds_peers: bool,
     /// When there last was progress or a reason to wait for it.
     pub alive_at: Instant,
     /// Why it must end.
@@ -65,6 +67,7 @@ impl Ending {
         Self {
             give_up_after: None,
             awaits_peers: false,
+            finds_peers: false,
             alive_at: now,
             failure: None,
         }

@@ -9,6 +9,7 @@ mod clients;
 mod content;
 mod disk;
 mod faults;
+mod found;
 mod hostile;
 mod policy;
 mod resume;

@@ -1,5 +1,6 @@
 //! How a peer breaks the protocol.
 
+use hawser_magnet::MetadataMessageError;
 use thiserror::Error;
 
 use super::request::Request;
@@ -47,6 +48,12 @@ pub(crate) enum WireError {
     BadExtended(BencodeError),
     #[error("its extended handshake is not a dictionary")]
     ExtendedNoDict,
+    #[error("its message with addresses of peers is malformed: {0}")]
+    BadExchange(BencodeError),
+    #[error("its message with addresses of peers is not a dictionary")]
+    ExchangeNoDict,
+    #[error("it sent {0}")]
+    BadMetadata(MetadataMessageError),
     #[error("its scion_multipath message is malformed: {0}")]
     BadMultipath(BencodeError),
     #[error("its scion_multipath message is not a dictionary")]

@@ -4,6 +4,7 @@
 use hawser_bencode::{self as bencode, Value};
 
 use super::error::WireError;
+use super::exchange::{SCION_PEX_NAME, UT_PEX_NAME};
 use super::multipath::MULTIPATH_NAME;
 use crate::metainfo::InfoHash;
 
@@ -62,16 +63,23 @@ impl Handshake {
         out
     }
 
+    /// The torrent that a handshake is for.
+    ///
+    /// # Errors
+    /// If it is not BitTorrent.
+    pub fn info_hash(bytes: &[u8; HANDSHAKE_BYTES]) -> Result<InfoHash, WireError> {
+        if &bytes[..20] != PROTOCOL {
+            return Err(WireError::NotBitTorrent);
+        }
+        Ok(InfoHash(std::array::from_fn(|offset| bytes[28 + offset])))
+    }
+
     /// Decodes a handshake.
     ///
     /// # Errors
     /// If it is not BitTorrent, or for another torrent than `expected`.
     pub fn decode(bytes: &[u8; HANDSHAKE_BYTES], expected: InfoHash) -> Result<Self, WireError> {
-        if &bytes[..20] != PROTOCOL {
-            return Err(WireError::NotBitTorrent);
-        }
-        let twenty = |at| std::array::from_fn(|offset| bytes[at + offset]);
-        let info_hash = InfoHash(twenty(28));
+        let info_hash = Self::info_hash(bytes)?;
         if info_hash == NO_TORRENT {
             return Err(WireError::NotThisTorrent);
         }
@@ -80,11 +88,16 @@ impl Handshake {
         }
         Ok(Self {
             info_hash,
-            peer_id: PeerId(twenty(48)),
+            peer_id: PeerId(std::array::from_fn(|offset| bytes[48 + offset])),
             extended: bytes[20 + EXTENDED.0] & EXTENDED.1 != 0,
         })
     }
 }
+
+/// The name of the extension that passes on the info dictionary (BEP 9), and the id under which this
+/// program receives its messages.
+const UT_METADATA_NAME: &str = "ut_metadata";
+pub(crate) const UT_METADATA: u8 = 4;
 
 /// The extended message that is the handshake.
 pub(crate) const EXTENDED_HANDSHAKE: u8 = 0;
@@ -103,6 +116,13 @@ pub(crate) struct ExtendedHandshake {
     pub port: Option<u16>,
     /// The id under which it receives `scion_multipath` messages; `None` if it does not support them.
     pub multipath: Option<u8>,
+    /// The ids under which it receives `ut_pex` and `scion_pex` messages.
+    pub ut_pex: Option<u8>,
+    pub scion_pex: Option<u8>,
+    /// The id under which it receives `ut_metadata` messages (BEP 9).
+    pub ut_metadata: Option<u8>,
+    /// Length of the info dictionary in bytes, if it has it (BEP 9).
+    pub metadata_size: Option<u32>,
     /// Whether it only uploads, and never gets the pieces that it lacks (`upload_only`, BEP 21).
     pub upload_only: bool,
 }
@@ -110,9 +130,19 @@ pub(crate) struct ExtendedHandshake {
 impl ExtendedHandshake {
     /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
-        let id = self.multipath.map(|id| Value::Int(id.into()));
+        let id = |id: Option<u8>| id.map(|id| Value::Int(id.into()));
+        let messages = Value::dict([
+            (MULTIPATH_NAME, id(self.multipath)),
+            (SCION_PEX_NAME, id(self.scion_pex)),
+            (UT_METADATA_NAME, id(self.ut_metadata)),
+            (UT_PEX_NAME, id(self.ut_pex)),
+        ]);
         let top = Value::dict([
-            ("m", Some(Value::dict([(MULTIPATH_NAME, id)]))),
+            ("m", Some(messages)),
+            (
+                "metadata_size",
+                self.metadata_size.map(|size| Value::Int(size.into())),
+            ),
             ("p", self.port.map(|port| Value::Int(port.into()))),
             (
                 "reqq",
@@ -136,12 +166,16 @@ impl ExtendedHandshake {
             String::from_utf8_lossy(bytes).escape_debug().to_string()
         });
         // An id of 0 switches an extension off (BEP 10).
-        let multipath = top
-            .dict("m")
-            .and_then(|messages| u8::try_from(messages.int(MULTIPATH_NAME)?).ok())
-            .filter(|id| *id != EXTENDED_HANDSHAKE);
+        let id = |name| {
+            let id = u8::try_from(top.dict("m")?.int(name)?).ok();
+            id.filter(|id| *id != EXTENDED_HANDSHAKE)
+        };
         Ok(Self {
-            multipath,
+            multipath: id(MULTIPATH_NAME),
+            ut_pex: id(UT_PEX_NAME),
+            scion_pex: id(SCION_PEX_NAME),
+            ut_metadata: id(UT_METADATA_NAME),
+            metadata_size: top.int("metadata_size").and_then(|n| n.try_into().ok()),
             client,
             request_queue: top.int("reqq").and_then(|n| n.try_into().ok()),
             port: top.int("p").and_then(|n| n.try_into().ok()),

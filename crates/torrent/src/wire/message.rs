@@ -13,6 +13,9 @@ pub(crate) const BLOCK: u32 = 16 << 10;
 /// Maximum length of an extended message, in bytes: a handshake has a few hundred.
 pub(crate) const MAX_EXTENDED: u32 = 64 << 10;
 
+/// Maximum length of a bitfield, with its kind, while the number of pieces is not known.
+const MAX_UNKNOWN_BITFIELD: u32 = 256 << 10;
+
 /// Bytes before a block's data: length, id, piece, begin.
 pub(crate) const PIECE_HEADER: usize = 13;
 
@@ -98,7 +101,8 @@ pub(crate) fn encode_piece_header(request: Request) -> [u8; PIECE_HEADER] {
 #[derive(Debug)]
 pub(crate) struct Decoder {
     buffer: BytesMut,
-    pieces: u32,
+    /// Number of pieces; `None` while the torrent is not known.
+    pieces: Option<u32>,
 }
 
 impl Decoder {
@@ -106,7 +110,16 @@ impl Decoder {
     pub fn new(pieces: u32) -> Self {
         Self {
             buffer: BytesMut::new(),
-            pieces,
+            pieces: Some(pieces),
+        }
+    }
+
+    /// For a torrent of which nothing but the info-hash is known: a bitfield may have any length up to
+    /// 256 KiB, which is that of two million pieces.
+    pub fn of_unknown() -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            pieces: None,
         }
     }
 
@@ -175,13 +188,21 @@ impl Decoder {
         }))
     }
 
-    fn bitfield_length(&self) -> u32 {
-        1 + Bitfield::byte_len(self.pieces) as u32
+    /// The shortest and the longest bitfield, with its kind.
+    fn bitfield_lengths(&self) -> (u32, u32) {
+        match self.pieces {
+            Some(pieces) => {
+                let length = 1 + Bitfield::byte_len(pieces) as u32;
+                (length, length)
+            }
+            None => (1, MAX_UNKNOWN_BITFIELD),
+        }
     }
 
     /// The longest message of any kind.
     fn most(&self) -> u32 {
-        (9 + BLOCK).max(MAX_EXTENDED).max(self.bitfield_length())
+        let (_, bitfield) = self.bitfield_lengths();
+        (9 + BLOCK).max(MAX_EXTENDED).max(bitfield)
     }
 
     /// Whether a message of kind `id` may be `length` bytes long.
@@ -189,7 +210,7 @@ impl Decoder {
         let (least, most) = match id {
             id::CHOKE..=id::NOT_INTERESTED => (1, 1),
             id::HAVE => (5, 5),
-            id::BITFIELD => (self.bitfield_length(), self.bitfield_length()),
+            id::BITFIELD => self.bitfield_lengths(),
             id::REQUEST | id::CANCEL => (13, 13),
             id::PORT => (3, 3),
             id::PIECE => (10, 9 + BLOCK),
@@ -197,9 +218,11 @@ impl Decoder {
             _ => return Err(WireError::UnknownMessage(id)),
         };
         match length {
-            _ if id == id::BITFIELD && length != most => Err(WireError::BadBitfield {
-                pieces: self.pieces,
-            }),
+            _ if id == id::BITFIELD && !(least..=most).contains(&length) => {
+                Err(WireError::BadBitfield {
+                    pieces: self.pieces.unwrap_or_default(),
+                })
+            }
             _ if length > most && id != id::HAVE => Err(WireError::Oversize {
                 length,
                 limit: most,

@@ -106,9 +106,16 @@ proptest! {
         request_queue in any::<Option<u32>>(),
         port in any::<Option<u16>>(),
         multipath in proptest::option::of(1..=u8::MAX),
+        ut_pex in proptest::option::of(1..=u8::MAX),
+        scion_pex in proptest::option::of(1..=u8::MAX),
+        ut_metadata in proptest::option::of(1..=u8::MAX),
+        metadata_size in any::<Option<u32>>(),
         upload_only: bool,
     ) {
-        let handshake = ExtendedHandshake { client, request_queue, port, multipath, upload_only };
+        let handshake = ExtendedHandshake {
+            client, request_queue, port, multipath, ut_pex, scion_pex, ut_metadata, metadata_size,
+            upload_only,
+        };
         prop_assert_eq!(ExtendedHandshake::decode(&handshake.encode()), Ok(handshake));
     }
 

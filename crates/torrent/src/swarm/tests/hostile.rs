@@ -224,7 +224,8 @@ async fn what_waits_for_a_peer_that_reads_nothing_is_bounded() {
     let (messages, _outbox) = mpsc::unbounded_channel();
     let serving = Serving::new(false, false);
     let now = Instant::now();
-    let conn = Conn::new(Arc::clone(&connection), None, 0, serving, messages, now);
+    let id = PeerId::random();
+    let conn = Conn::new(Arc::clone(&connection), None, 0, id, serving, messages, now);
     // Announcements are bounded by the number of pieces.
     conn.send((0..1_000_000).map(Message::Have));
     assert_eq!(connection.close_reason(), None);

@@ -1,0 +1,161 @@
+//! Many torrents over the same sockets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hawser_address::PeerAddr;
+use tokio::task::JoinHandle;
+
+use crate::download::Download;
+use crate::error::{DownloadError, SeedError};
+use crate::gate::{Gate, Member};
+use crate::metainfo::{InfoHash, Metainfo};
+use crate::network::Network;
+use crate::options::{DownloadOptions, SeedOptions};
+use crate::seed::Seed;
+use crate::transport::Transport;
+
+/// Any number of torrents, each once, that share the sockets of a [`Network`]: connections of peers go to
+/// the torrent that they name, and those that name none of them are refused.
+///
+/// It may be dropped while torrents run; then no peer can connect to them any more.
+#[derive(Debug)]
+pub struct Session {
+    network: Network,
+    gate: Arc<Gate>,
+    accepts: JoinHandle<()>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.accepts.abort();
+    }
+}
+
+impl Session {
+    /// Without torrents, over the sockets of `network`, which is for this session alone.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(network: Network) -> Self {
+        let (gate, accepts) = open(network.clone());
+        Self {
+            network,
+            gate,
+            accepts,
+        }
+    }
+
+    /// Starts a download, as [`Download::start`] does.
+    ///
+    /// # Errors
+    /// [`DownloadError::Duplicate`], if the session has the torrent already.
+    pub fn download(
+        &self,
+        metainfo: Metainfo,
+        dir: PathBuf,
+        peers: Vec<PeerAddr>,
+        options: DownloadOptions,
+    ) -> Result<Download, DownloadError> {
+        let member = member(&self.gate, &self.network, metainfo.info_hash);
+        let member = member.ok_or(DownloadError::Duplicate(metainfo.info_hash))?;
+        Ok(Download::over(member, metainfo, dir, peers, options))
+    }
+
+    /// Starts to seed, as [`Seed::start`] does.
+    ///
+    /// # Errors
+    /// Those of [`Seed::start`], and [`SeedError::Duplicate`], if the session has the torrent already.
+    pub async fn seed(
+        &self,
+        metainfo: Metainfo,
+        content: PathBuf,
+        options: SeedOptions,
+        checked: impl FnMut(u64, u64) + Send + 'static,
+    ) -> Result<Seed, SeedError> {
+        let member = member(&self.gate, &self.network, metainfo.info_hash);
+        let member = member.ok_or(SeedError::Duplicate(metainfo.info_hash))?;
+        Seed::over(member, metainfo, content, options, checked).await
+    }
+}
+
+/// A gate for the connections that peers open, and the task that passes them on.
+fn open<T: Transport>(transport: T) -> (Arc<Gate>, JoinHandle<()>) {
+    let gate = Arc::new(Gate::default());
+    let accepts = tokio::spawn(Arc::clone(&gate).run(transport));
+    (gate, accepts)
+}
+
+/// The transport of one torrent; `None` if the gate has the torrent already.
+fn member<T: Transport>(gate: &Arc<Gate>, transport: &T, info_hash: InfoHash) -> Option<Member<T>> {
+    let entrance = Arc::new(gate.open(info_hash)?);
+    let transport = transport.clone();
+    Some(Member {
+        transport,
+        entrance,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::{FAST, Net, addr};
+    use crate::{CreateOptions, create};
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A torrent of a file with this byte, in a folder.
+    fn torrent(dir: &std::path::Path, byte: u8) -> Metainfo {
+        let content = dir.join(format!("{byte}.bin"));
+        fs::write(&content, vec![byte; 300_000]).unwrap();
+        let torrent = create(&content, &CreateOptions::default(), |_, _| {}).unwrap();
+        Metainfo::parse(&torrent).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn connections_go_to_the_torrent_that_they_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = Net::default();
+        net.path(1, FAST);
+        let (gate, _accepts) = open(net.host(1));
+        let mut seeds = Vec::new();
+        for byte in 1..=3 {
+            let metainfo = torrent(dir.path(), byte);
+            let member = member(&gate, &net.host_handle(1), metainfo.info_hash).unwrap();
+            let content = dir.path().join(format!("{byte}.bin"));
+            let seed = Seed::over(member, metainfo, content, SeedOptions::default(), |_, _| {});
+            seeds.push(seed.await.unwrap());
+        }
+        for byte in 1..=3 {
+            let metainfo = torrent(dir.path(), byte);
+            let to = dir.path().join("get");
+            let options = DownloadOptions::default();
+            let download = Download::over(net.host(0), metainfo, to, vec![addr(1)], options);
+            let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+            waited.expect("it hangs").unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_torrent_is_there_once_and_others_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = Net::default();
+        net.path(1, FAST);
+        let (gate, _accepts) = open(net.host(1));
+        let metainfo = torrent(dir.path(), 1);
+        let first = member(&gate, &net.host_handle(1), metainfo.info_hash).unwrap();
+        assert!(member(&gate, &net.host_handle(1), metainfo.info_hash).is_none());
+        // A peer that names another torrent learns that it is not here.
+        let (to, options) = (dir.path().join("get"), DownloadOptions::default());
+        let other = torrent(dir.path(), 2);
+        let download = Download::over(net.host(0), other, to, vec![addr(1)], options);
+        let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+        let error = waited.expect("it hangs").unwrap_err();
+        assert!(matches!(error, DownloadError::AllDropped(_)), "{error}");
+        drop(first);
+        assert!(member(&gate, &net.host_handle(1), metainfo.info_hash).is_some());
+    }
+}

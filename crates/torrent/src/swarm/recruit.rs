@@ -1,0 +1,205 @@
+//! Peers that are found while a torrent runs: dialed as there is room, and given up when they are of no use.
+
+use std::time::{Duration, Instant};
+
+use hawser_address::PeerAddr;
+use tokio::sync::mpsc;
+
+use super::conn::Conn;
+use super::event::Event;
+use super::remotes::{Remote, RemoteId};
+use super::state::Swarm;
+use super::subflow::Peer;
+use crate::close::CloseCode;
+use crate::picker::ConnId;
+use crate::source::{Found, PeerSource};
+use crate::transport::Transport;
+
+/// Most found peers that are dialed or connected at once, as many as libtorrent's default for a torrent
+/// allows to be connected.
+const MAX_FOUND: usize = 60;
+
+/// A found peer whose first dial failed is given up at this age: over a SCION path that works, and from a
+/// peer that answers at all, the handshake takes less.
+const MIN_TRIED: Duration = Duration::from_secs(2);
+
+/// The text of a close of a second connection to the same peer.
+const DUPLICATE: &str = "connected already";
+
+impl<T: Transport> Swarm<T> {
+    /// Dials peers that `found` gives while it runs, and exchanges addresses with peers. Torrents from a
+    /// private tracker must not (BEP 27).
+    pub fn find_peers(&mut self, mut found: mpsc::Receiver<Found>) {
+        self.ending.finds_peers = true;
+        let events = self.net.events.clone();
+        self.net.tasks.spawn(async move {
+            while let Some((peers, source)) = found.recv().await {
+                if events.send(Event::Found(peers, source)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Takes note of peers that were found.
+    pub(super) fn found(&mut self, peers: Vec<PeerAddr>, source: PeerSource, now: Instant) {
+        let own = self.net.transport.local().map(PeerAddr::Scion);
+        for addr in peers {
+            let remotes = &self.dialing.remotes;
+            let is_listed = remotes.values().any(|remote| remote.addr == addr);
+            let transport = &self.net.transport;
+            if !is_listed && own != Some(addr) && transport.reaches(addr) {
+                self.dialing.found.add(addr, source, now);
+            }
+        }
+    }
+
+    /// Dials found peers as far as there is room, while something is missing. Gives up those that cannot be
+    /// reached.
+    pub(super) fn recruit(&mut self, now: Instant) {
+        if !self.ending.finds_peers {
+            return;
+        }
+        self.dismiss_unreachable(now);
+        if self.is_complete() {
+            return;
+        }
+        let remotes = self.dialing.remotes.values();
+        let found = remotes.filter(|remote| remote.is_found()).count();
+        for _ in found..MAX_FOUND {
+            let conns = &self.conns.open;
+            let is_connected = |addr| conns.values().any(|conn| conn.listens_at() == Some(addr));
+            let Some(addr) = self.dialing.found.take(now, is_connected) else {
+                return;
+            };
+            self.dial_found(addr, now);
+        }
+    }
+
+    /// Begins to dial a found peer.
+    fn dial_found(&mut self, addr: PeerAddr, now: Instant) {
+        let id = self.dialing.add(addr, Some(now));
+        let watch = self.net.watch(Peer::Remote(id), addr);
+        if let Some(remote) = self.dialing.remotes.get_mut(&id) {
+            remote.watch = Some(watch);
+        }
+        tracing::debug!(peer = %addr, known = self.dialing.found.len(), "found peer is dialed");
+    }
+
+    /// Gives up found peers that have no connection and whose last dial failed.
+    fn dismiss_unreachable(&mut self, now: Instant) {
+        let remotes = self.dialing.remotes.iter();
+        let given_up = remotes.filter(|(_, remote)| remote.is_given_up(MIN_TRIED, now));
+        let given_up: Vec<RemoteId> = given_up.map(|(id, _)| *id).collect();
+        for id in given_up {
+            self.dismiss(id, now);
+        }
+    }
+
+    /// Forgets a found peer. It may be dialed again after a backoff, unless it is banned.
+    fn dismiss(&mut self, id: RemoteId, now: Instant) {
+        let Some(remote) = self.dialing.remotes.remove(&id) else {
+            return;
+        };
+        self.dialing.leave(Peer::Remote(id));
+        if let Some(watch) = &remote.watch {
+            watch.abort();
+        }
+        let found = &mut self.dialing.found;
+        match &remote.banned {
+            Some(_) => found.ban(remote.addr),
+            None => found.release(remote.addr, remote.carried() > 0, now),
+        }
+        tracing::debug!(peer = %remote.addr, why = remote.trouble(), "found peer is given up");
+        remote.summaries().for_each(|path| self.tally.carried(path));
+    }
+
+    /// Whether a new session leads to a peer that is connected already, found from the id in its
+    /// handshake. Of two connections that the sides opened at the same time, both sides keep the one
+    /// opened by the side with the larger id; else the older one stays.
+    pub(super) fn is_duplicate(&mut self, new: &crate::peer::Session, dialed: bool) -> bool {
+        let is_ip = new.connection.peer().ip().is_some();
+        if !self.ending.finds_peers || !is_ip {
+            return false;
+        }
+        let mut conns = self.conns.open.iter();
+        let Some((id, old)) = conns.find(|(_, conn)| conn.theirs.id == new.peer_id) else {
+            return false;
+        };
+        let (id, old_dialed): (ConnId, bool) = (*id, old.dialed.is_some());
+        let ours_is_larger = self.shared.ours.peer_id.0 > new.peer_id.0;
+        if old_dialed == dialed || dialed != ours_is_larger {
+            return true;
+        }
+        let remote = old.remote();
+        self.drop_conn(id, CloseCode::Plain, DUPLICATE);
+        // It would be dialed again at once.
+        if let Some((remote, _)) = remote {
+            self.part_with(remote);
+        }
+        false
+    }
+
+    /// Closes a session that is a duplicate; its peer is not dialed again while the other connection lasts.
+    pub(super) fn refuse_duplicate(
+        &mut self,
+        new: &crate::peer::Session,
+        remote: Option<RemoteId>,
+    ) {
+        new.connection.close(CloseCode::Plain, DUPLICATE);
+        if let Some(remote) = remote {
+            self.part_with(remote);
+        }
+    }
+
+    /// Dials a peer no more: a found one is forgotten, a listed one stays on the list.
+    fn part_with(&mut self, id: RemoteId) {
+        let remote = self.dialing.remotes.get_mut(&id);
+        match remote {
+            Some(remote) if !remote.is_found() => remote.set_complete(true),
+            _ => self.dismiss(id, Instant::now()),
+        }
+    }
+}
+
+impl Conn {
+    /// The address at which the peer accepts connections, if it is known: the one that was dialed, or that
+    /// of its host with the port in its extended handshake.
+    pub(super) fn listens_at(&self) -> Option<PeerAddr> {
+        let mut addr = self.connection.peer();
+        if self.dialed.is_none() {
+            let port = self.theirs.port?;
+            match &mut addr {
+                PeerAddr::Scion(addr) => addr.host.set_port(port),
+                PeerAddr::Ip(addr) => addr.set_port(port),
+            }
+        }
+        addr.is_reachable().then_some(addr)
+    }
+}
+
+impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
+    /// Whether it was found while the torrent ran, so that it may be given up.
+    pub fn is_found(&self) -> bool {
+        self.found_at.is_some()
+    }
+
+    /// Whether it was found, is of this age, and neither connected nor being dialed after a failure.
+    fn is_given_up(&self, age: Duration, now: Instant) -> bool {
+        let Some(found_at) = self.found_at else {
+            return false;
+        };
+        let mut paths = self.paths.paths();
+        let is_active = paths.any(|path| path.open.is_some() || path.dialing.is_some());
+        let failed = self.banned.is_some()
+            || self.no_path.is_some()
+            || self.paths.last_error().is_some()
+            || self.paths.trouble().is_some();
+        !is_active && failed && now.saturating_duration_since(found_at) >= age
+    }
+
+    /// Bytes of blocks received from it over the connections that were dialed.
+    fn carried(&self) -> u64 {
+        self.paths.paths().map(|path| path.bytes).sum()
+    }
+}
