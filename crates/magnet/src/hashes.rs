@@ -30,10 +30,7 @@ impl InfoHashes {
     }
 
     /// Compares the bytes that `parts` are in order.
-    pub(crate) fn compare<'a>(
-        &self,
-        parts: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Comparison {
+    pub(crate) fn compare<'a>(&self, parts: impl Iterator<Item = &'a [u8]> + Clone) -> Comparison {
         let v1 = self.v1.map(|v1| hash::<Sha1>(parts.clone())[..] == v1);
         let v2 = self.v2.map(|v2| hash::<Sha256>(parts)[..] == v2);
         match (v1, v2) {

@@ -144,7 +144,10 @@ impl Magnet {
             "tr" => push(&mut self.trackers, decoded(value)),
             "ws" => push(&mut self.web_seeds, decoded(value)),
             "xs" => push(&mut self.exact_sources, decoded(value)),
-            "x.pe" => push(&mut self.peers, decoded(value).map(peer).transpose()?.flatten()),
+            "x.pe" => push(
+                &mut self.peers,
+                decoded(value).map(peer).transpose()?.flatten(),
+            ),
             "so" => {
                 let text = decoded(value).unwrap_or_default();
                 let files = Files::read(&text);

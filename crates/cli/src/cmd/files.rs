@@ -8,6 +8,7 @@ use hawser_topology::Network;
 use hawser_torrent::Metainfo;
 use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 
+use super::get::is_magnet;
 use crate::failure::{Doing, Failure};
 
 /// Most bytes of a text that is read: far more than a policy or a table has.
@@ -144,9 +145,9 @@ fn no_torrent(file: &Path, error: &Error) -> Failure {
 }
 
 fn refuse_magnet(text: &str) -> Result<(), Failure> {
-    match begins_with(text.trim_start(), "magnet:?") {
+    match is_magnet(text) {
         true => Err(Failure::usage(
-            "magnet links are not supported yet: give the .torrent file of the same content",
+            "this takes a .torrent file, not a magnet link: `hawser get` takes either",
         )),
         false => Ok(()),
     }

@@ -1,8 +1,10 @@
 //! `hawser get`: download a torrent.
 
 mod bars;
+mod metadata;
 mod report;
 mod seeding;
+mod target;
 mod transfer;
 
 use std::net::SocketAddr;
@@ -11,10 +13,14 @@ use std::time::Duration;
 
 use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::{Config, Congestion};
-use hawser_torrent::{Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, SelectBy};
+use hawser_torrent::{
+    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy,
+};
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
+pub use self::target::is_magnet;
+use self::target::{Known, Target, target};
 use super::address::tcp;
 use super::congestion::congestion;
 use super::network::{HostArgs, ListenArgs, Sockets};
@@ -30,8 +36,9 @@ const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
 pub struct GetArgs {
-    /// The .torrent file
-    pub torrent: PathBuf,
+    /// The .torrent file, or a magnet link
+    #[arg(value_parser = target())]
+    pub torrent: Target,
     /// The folder to download into
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
@@ -92,8 +99,14 @@ impl GetArgs {
         self.tcp.is_some() || self.listen.listen.is_some()
     }
 
-    /// The options of the download, with a policy for its paths and the strategies to choose them.
-    fn options(&self, select: Select, policy: Option<Policy>) -> DownloadOptions {
+    /// The options of the download from `peers`, with a policy for its paths and the strategies to choose
+    /// them.
+    fn options(
+        &self,
+        peers: &[PeerAddr],
+        select: Select,
+        policy: Option<Policy>,
+    ) -> DownloadOptions {
         let slots = SlotOptions {
             min_weight: self.min_weight / 100.0,
             time_slot: Duration::from_millis(self.time_slot),
@@ -117,11 +130,12 @@ impl GetArgs {
             overwrite: self.force,
             seed: self.seeding.limits(),
             // Nobody can say when a peer will come that is not known yet.
-            give_up_after: match self.peer.is_empty() {
+            give_up_after: match peers.is_empty() {
                 true => Duration::MAX,
                 false => DownloadOptions::default().give_up_after,
             },
             awaits_peers: self.listens(),
+            finds_peers: false,
         }
     }
 }
@@ -136,15 +150,32 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
-    let metainfo = files::metainfo(&args.torrent)?;
-    refuse_no_peers(&args, &metainfo)?;
-    refuse_own_inputs(&args, &metainfo)?;
+    let known = args.torrent.read()?;
+    refuse_no_peers(&args, &known)?;
+    if let Known::Torrent(metainfo) = &known {
+        refuse_own_inputs(&args, metainfo)?;
+    }
     let select = args.paths.select.read()?;
     let policy = policy::read(&args.paths.policy)?;
     files::check_output_folder(&args.output)?;
-    let options = args.options(select, policy);
     process::runtime()?.block_on(async {
-        let (sockets, offered) = open(&args).await?;
+        let mut peers = args.peer.clone();
+        if let Known::Link(magnet) = known {
+            peers.extend(metadata::peers(magnet).await?);
+        }
+        let (sockets, offered) = open(&args, &peers).await?;
+        let options = args.options(&peers, select, policy);
+        let metainfo = match known {
+            Known::Torrent(metainfo) => *metainfo,
+            Known::Link(magnet) => {
+                let (hashes, network) = (magnet.info_hashes, sockets.network.clone());
+                let resolve = Resolve::start(hashes, peers.clone(), network, options.give_up_after);
+                let (metainfo, found) = metadata::fetch(magnet, resolve).await?;
+                refuse_own_inputs(&args, &metainfo)?;
+                peers.extend(found);
+                metainfo
+            }
+        };
         let job = Job {
             name: metainfo.name.clone(),
             info_hash: metainfo.info_hash.to_string(),
@@ -159,7 +190,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             errln!("listening {}", job.addresses);
         }
         let network = sockets.network.clone();
-        let download = Download::start(metainfo, args.output, args.peer, network, options);
+        let download = Download::start(metainfo, args.output.clone(), peers, network, options);
         let shared = download.policy();
         let ended = tokio::select! {
             ended = transfer::run(&job, download, offered) => ended,
@@ -172,10 +203,10 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 
 /// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
 /// network is joined, unless `--listen` is given.
-async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
+async fn open(args: &GetArgs, peers: &[PeerAddr]) -> Result<(Sockets, OfferedPaths), Failure> {
     let (mut host, mut offered) = (None, OfferedPaths::default());
-    if args.listen.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {
-        offered = OfferedPaths::new(host.insert(args.host.join().await?), &args.peer);
+    if args.listen.listen.is_some() || peers.iter().any(|peer| peer.scion().is_some()) {
+        offered = OfferedPaths::new(host.insert(args.host.join().await?), peers);
     }
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
@@ -187,28 +218,32 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
 }
 
 /// Refuses a download that has no peer to fetch from, and to which none can connect.
-fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
-    if !args.peer.is_empty() || args.listens() {
+fn refuse_no_peers(args: &GetArgs, known: &Known<'_>) -> Result<(), Failure> {
+    let links_peers = matches!(known, Known::Link(magnet) if !magnet.peers.is_empty());
+    if !args.peer.is_empty() || links_peers || args.listens() {
         return Ok(());
     }
-    let sources = match (&metainfo.trackers[..], &metainfo.web_seeds[..]) {
-        ([], []) => "",
-        (_, []) => "the torrent's trackers are not asked yet: ",
-        ([], _) => "the torrent's web seeds are not used yet: ",
-        (_, _) => "the torrent's trackers and web seeds are not used yet: ",
+    let sources = match known.sources() {
+        (false, false) => "",
+        (true, false) => "the torrent's trackers are not asked yet: ",
+        (false, true) => "the torrent's web seeds are not used yet: ",
+        (true, true) => "the torrent's trackers and web seeds are not used yet: ",
+    };
+    let name = match args.torrent.file() {
+        Some(file) => format!("{}: ", file.display()),
+        None => String::new(),
     };
     Err(Failure::usage(format!(
-        "{}: {sources}name at least one peer with --peer, for example --peer \
+        "{name}{sources}name at least one peer with --peer, for example --peer \
          1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881, or let peers connect with --tcp \
-         0.0.0.0:6881 or --listen",
-        args.torrent.display()
+         0.0.0.0:6881 or --listen"
     )))
 }
 
 /// Refuses to overwrite the files that this command reads, even with `--force`.
 fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     let carbon = args.paths.select.carbon.as_deref();
-    let (torrent, policy) = (Some(&*args.torrent), policy::file(&args.paths.policy));
+    let (torrent, policy) = (args.torrent.file(), policy::file(&args.paths.policy));
     let inputs = [torrent, carbon, policy];
     let found = inputs.into_iter().flatten();
     let found = found.filter_map(|input| Some((input, std::fs::metadata(input).ok()?)));

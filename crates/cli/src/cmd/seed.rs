@@ -124,6 +124,7 @@ impl SeedArgs {
                 sensing: !self.no_sensing,
                 ..PathOptions::default()
             },
+            exchanges_peers: false,
         }
     }
 }

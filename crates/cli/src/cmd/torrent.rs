@@ -1,5 +1,6 @@
-//! `hawser torrent create` and `hawser torrent show`.
+//! `hawser torrent`: making and showing `.torrent` files.
 
+mod magnet;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 
+use self::magnet::TorrentMagnetArgs;
 use super::files;
 use super::quantity::size;
 use crate::failure::{Doing, Failure};
@@ -27,6 +29,8 @@ pub enum TorrentCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print the magnet link of a .torrent file
+    Magnet(TorrentMagnetArgs),
 }
 
 #[derive(clap::Args)]
@@ -115,6 +119,7 @@ pub fn run(command: TorrentCommand) -> Result<(), Failure> {
     match command {
         TorrentCommand::Create(args) => create(args),
         TorrentCommand::Show { file, json } => show::run(&file, json),
+        TorrentCommand::Magnet(args) => magnet::run(&args),
     }
 }
 

@@ -65,7 +65,9 @@ fn it_prints_what_other_programs_read() {
     let magnet = Magnet {
         name: Some("two words & more".into()),
         trackers: vec!["udp://tracker:80/a?b=c".into()],
-        peers: vec![MagnetPeer::Addr("1-ff00:0:110,10.0.0.1:6881".parse().unwrap())],
+        peers: vec![MagnetPeer::Addr(
+            "1-ff00:0:110,10.0.0.1:6881".parse().unwrap(),
+        )],
         ..link("so=4-6")
     };
     let expected = format!(
@@ -100,7 +102,10 @@ fn errors_name_the_fault_in_one_line() {
         ),
         ("\u{1b}\n\u{7}magnet", r"`\u{1b}\n\u{7}magnet`"),
         (&"x".repeat(100), "x…` is not"),
-        (&format!("magnet:?{}", "x".repeat(MAX_LINK_BYTES)), "65544 bytes"),
+        (
+            &format!("magnet:?{}", "x".repeat(MAX_LINK_BYTES)),
+            "65544 bytes",
+        ),
     ] {
         let error = text.parse::<Magnet>().unwrap_err().to_string();
         assert!(error.contains(hint), "{text}: {error}");

@@ -160,7 +160,10 @@ impl Fetch {
             return self.ban(id);
         }
         peer.succeed();
-        let accepts = self.groups.get(&size).is_some_and(|group| group.accepts(id));
+        let accepts = self
+            .groups
+            .get(&size)
+            .is_some_and(|group| group.accepts(id));
         if let Some(candidate) = candidate.filter(|_| accepts) {
             candidate.receive(piece, bytes, id);
             if candidate.is_complete() {
@@ -214,7 +217,8 @@ impl Fetch {
             let late = peer.advance(now);
             let mut candidates = self.candidates.iter_mut();
             if let Some(candidate) = candidates.find(|it| it.size == peer.size) {
-                late.into_iter().for_each(|piece| candidate.release(piece, *id));
+                late.into_iter()
+                    .for_each(|piece| candidate.release(piece, *id));
             }
         }
     }
@@ -344,15 +348,15 @@ impl Fetch {
             .map(|piece| Sha1::digest(piece).into())
             .collect();
         let suspects = self.suspects.iter();
-        let liars = suspects.filter(|it| {
-            it.size != info.len() || right.get(it.piece as usize) != Some(&it.digest)
-        });
+        let liars = suspects
+            .filter(|it| it.size != info.len() || right.get(it.piece as usize) != Some(&it.digest));
         let liars: BTreeSet<_> = liars.map(|it| it.peer).collect();
         liars.into_iter().for_each(|liar| self.ban(liar));
     }
 
     fn end(&mut self, output: Output) {
-        self.outputs.retain(|output| matches!(output, Output::Ban(_)));
+        self.outputs
+            .retain(|output| matches!(output, Output::Ban(_)));
         self.outputs.push(output);
         self.is_over = true;
         self.candidates.clear();
@@ -396,6 +400,8 @@ impl Fetch {
     /// Gives up waiting for the answers of all peers of a length.
     fn release(&mut self, size: usize) {
         let peers = self.peers.values_mut();
-        peers.filter(|peer| peer.size == size).for_each(Peer::release);
+        peers
+            .filter(|peer| peer.size == size)
+            .for_each(Peer::release);
     }
 }

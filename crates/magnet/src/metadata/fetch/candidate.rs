@@ -112,10 +112,12 @@ impl Candidate {
 
     /// The pieces that were received with their senders, in order.
     pub fn pieces(&self) -> impl Iterator<Item = (u32, ConnectionId, &[u8])> + Clone {
-        (0..).zip(&self.slots).filter_map(|(piece, slot)| match slot {
-            Slot::Received(from, bytes) => Some((piece, *from, &bytes[..])),
-            Slot::Missing | Slot::Asked(_) => None,
-        })
+        (0..)
+            .zip(&self.slots)
+            .filter_map(|(piece, slot)| match slot {
+                Slot::Received(from, bytes) => Some((piece, *from, &bytes[..])),
+                Slot::Missing | Slot::Asked(_) => None,
+            })
     }
 
     /// The peers that sent something of it.

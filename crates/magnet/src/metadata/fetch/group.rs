@@ -48,7 +48,10 @@ impl Group {
         let Some((peer, until)) = alone.turn else {
             return;
         };
-        let others = self.peers.iter().any(|other| *other != peer && is_free(*other));
+        let others = self
+            .peers
+            .iter()
+            .any(|other| *other != peer && is_free(*other));
         let is_over = until <= now || !is_free(peer);
         if until <= now && !others {
             // Nobody else can have the turn.

@@ -59,7 +59,11 @@ impl Peer {
     /// Order in which peers are asked for a piece: those that have not failed to send it before,
     /// then the least busy.
     pub fn rank(&self, piece: u32) -> (bool, usize, u32) {
-        (self.late.contains(&piece), self.pending.len(), self.failures)
+        (
+            self.late.contains(&piece),
+            self.pending.len(),
+            self.failures,
+        )
     }
 
     pub fn ask(&mut self, piece: u32, now: Instant) {
@@ -86,7 +90,8 @@ impl Peer {
 
     /// Gives up waiting for all answers; they still count.
     pub fn release(&mut self) {
-        self.late.extend(std::mem::take(&mut self.pending).into_keys());
+        self.late
+            .extend(std::mem::take(&mut self.pending).into_keys());
     }
 
     /// Gives up waiting for answers that are late, and ends a backoff that is over. Returns the

@@ -129,7 +129,11 @@ fn run(mut world: World, hashes: InfoHashes) -> (Vec<u8>, Vec<ConnectionId>, Wor
     for _ in 0..300_000 {
         let due = fetch.next_due().map(|due| due - begun);
         let first = world.events.keys().next().map(|(time, _)| *time);
-        let now = due.into_iter().chain(first).min().expect("something to wait for");
+        let now = due
+            .into_iter()
+            .chain(first)
+            .min()
+            .expect("something to wait for");
         assert!(now < Duration::from_secs(30 * 86_400), "a month is enough");
         if first == Some(now) {
             let (_, event) = world.events.pop_first().expect("an event");
@@ -168,7 +172,10 @@ fn handle(world: &mut World, fetch: &mut Fetch, event: Event, begun: Instant, no
             world.open.insert(id);
             fetch.on_peer(id, world.size(id) as u64);
             if let Some(stays) = world.actors[number].stays {
-                world.at(now + Duration::from_secs(stays), Event::Leave(id.0 as usize));
+                world.at(
+                    now + Duration::from_secs(stays),
+                    Event::Leave(id.0 as usize),
+                );
             }
         }
         Event::Leave(connection) => {

@@ -128,7 +128,11 @@ fn a_peer_that_alone_sent_all_is_banned_if_that_is_wrong() {
 #[test]
 fn an_answer_that_contradicts_the_announced_length_is_false() {
     let now = Instant::now();
-    for (total, length) in [(40_001, METADATA_PIECE), (40_000, METADATA_PIECE - 1), (40_000, 0)] {
+    for (total, length) in [
+        (40_001, METADATA_PIECE),
+        (40_000, METADATA_PIECE - 1),
+        (40_000, 0),
+    ] {
         let mut fetch = fetch();
         fetch.on_peer(ONE, 40_000);
         fetch.advance(now);
@@ -148,7 +152,10 @@ fn an_answer_that_contradicts_the_announced_length_is_false() {
 #[test]
 fn lengths_take_turns() {
     let (begun, mut fetch) = (Instant::now(), fetch());
-    for (id, size) in [0, u64::MAX, 16 << 20, 1 << 20, 40_000].into_iter().enumerate() {
+    for (id, size) in [0, u64::MAX, 16 << 20, 1 << 20, 40_000]
+        .into_iter()
+        .enumerate()
+    {
         fetch.on_peer(ConnectionId(id as u64), size);
     }
     let honest = ConnectionId(4);

@@ -1,0 +1,93 @@
+//! Fetching what the `.torrent` file of a magnet link would say.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use hawser_magnet::{Magnet, MagnetPeer};
+use hawser_torrent::{Metainfo, PeerAddr, Resolve, ResolveProgress};
+
+use crate::cmd::process;
+use crate::failure::Failure;
+use crate::out::errln;
+use crate::screen::Live;
+
+/// Time between lines without a terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The peers that a link names, those at host names by all addresses of the host.
+///
+/// # Errors
+/// A failed job, if the name of a host is not known.
+pub async fn peers(magnet: &Magnet) -> Result<Vec<PeerAddr>, Failure> {
+    let mut peers = Vec::new();
+    for peer in &magnet.peers {
+        match peer {
+            MagnetPeer::Addr(addr) => peers.push(*addr),
+            MagnetPeer::Name(name) => {
+                let found = tokio::net::lookup_host(name.as_str()).await;
+                let found = found.map_err(|error| Failure::job(format!("{name}: {error}")))?;
+                peers.extend(found.map(PeerAddr::Ip));
+            }
+        }
+    }
+    Ok(peers)
+}
+
+/// Waits until the metadata is fetched, and shows the progress. Returns what a `.torrent` file would say,
+/// trackers and web seeds of the link included, and the peers that had it.
+///
+/// # Errors
+/// When it cannot be fetched, or is interrupted.
+pub async fn fetch(
+    magnet: &Magnet,
+    resolve: Resolve,
+) -> Result<(Metainfo, Vec<PeerAddr>), Failure> {
+    let interrupted = pin!(process::interrupted()?);
+    let mut progress = resolve.progress();
+    let mut display = Display {
+        live: Live::start(),
+        line_due: Instant::now() + LINE_EVERY,
+    };
+    let shown = async {
+        let mut tick = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            tick.tick().await;
+            display.show(&progress.borrow_and_update());
+        }
+    };
+    let resolved = tokio::select! {
+        resolved = resolve.wait() => resolved.map_err(Failure::job)?,
+        () = interrupted => return Err(Failure::job("interrupted: no metadata yet")),
+        () = shown => return Err(Failure::job("the display has ended")),
+    };
+    let mut metainfo = resolved.metainfo;
+    metainfo.trackers = magnet
+        .trackers
+        .iter()
+        .map(|url| vec![url.clone()])
+        .collect();
+    metainfo.web_seeds = magnet.web_seeds.clone();
+    Ok((metainfo, resolved.peers))
+}
+
+struct Display {
+    live: Option<Live>,
+    line_due: Instant,
+}
+
+impl Display {
+    fn show(&mut self, progress: &ResolveProgress) {
+        let pieces = match progress.pieces {
+            Some((received, all)) => format!(", {received} of {all} pieces"),
+            None => String::new(),
+        };
+        let (known, connected) = (progress.known, progress.connected);
+        let line = format!("fetching metadata: {connected} of {known} peers have it{pieces}");
+        if let Some(live) = &mut self.live {
+            live.draw(|_| vec![line]);
+        } else if Instant::now() >= self.line_due {
+            self.line_due += LINE_EVERY;
+            errln!("{line}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is downloaded: a `.torrent` file, or a magnet link.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use hawser_magnet::Magnet;
+use hawser_torrent::Metainfo;
+
+use crate::cmd::files;
+use crate::failure::Failure;
+
+/// What is downloaded.
+#[derive(Debug, Clone)]
+pub enum Target {
+    File(PathBuf),
+    Magnet(Box<Magnet>),
+}
+
+impl Target {
+    /// What is known of it.
+    ///
+    /// # Errors
+    /// When the `.torrent` file cannot be read or is not usable.
+    pub fn read(&self) -> Result<Known<'_>, Failure> {
+        Ok(match self {
+            Self::File(file) => Known::Torrent(Box::new(files::metainfo(file)?)),
+            Self::Magnet(magnet) => Known::Link(magnet),
+        })
+    }
+
+    /// The `.torrent` file, if that is what was named.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Magnet(_) => None,
+        }
+    }
+}
+
+/// What is known of the torrent before any peer is asked.
+pub enum Known<'a> {
+    Torrent(Box<Metainfo>),
+    Link(&'a Magnet),
+}
+
+impl Known<'_> {
+    /// Whether it names trackers, and whether it names web seeds.
+    pub fn sources(&self) -> (bool, bool) {
+        match self {
+            Self::Torrent(it) => (!it.trackers.is_empty(), !it.web_seeds.is_empty()),
+            Self::Link(it) => (!it.trackers.is_empty(), !it.web_seeds.is_empty()),
+        }
+    }
+}
+
+/// Reads an argument that begins like a magnet link as one, any other as the name of a file.
+pub fn target() -> impl TypedValueParser<Value = Target> {
+    OsStringValueParser::new().try_map(|text: OsString| {
+        let magnet = text.to_str().filter(|text| is_magnet(text));
+        match magnet {
+            Some(link) => link
+                .parse()
+                .map(|magnet| Target::Magnet(Box::new(magnet)))
+                .map_err(|error: hawser_magnet::MagnetError| error.to_string()),
+            None => Ok(Target::File(text.into())),
+        }
+    })
+}
+
+/// Whether a text begins like a magnet link. Schemes are compared without regard to case (RFC 3986, 3.1).
+pub fn is_magnet(text: &str) -> bool {
+    let start = text.trim_start().get(.."magnet:?".len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case("magnet:?"))
+}
