@@ -101,6 +101,17 @@ impl Running {
         assert!(Command::new("sh").args(kill).status().unwrap().success());
     }
 
+    /// Whether SIGINT and SIGTERM leave its end to itself.
+    fn watches_signals(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .unwrap();
+        let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+        [2, 15].iter().all(|signal| mask >> (signal - 1) & 1 == 1)
+    }
+
     /// Waits for its end, and returns its exit code.
     fn code(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
@@ -341,6 +352,19 @@ fn limits_end_seeding() {
         (&"time".into(), &0.into())
     );
     timed.end();
+}
+
+#[test]
+fn a_download_watches_signals_before_it_prints_where_it_listens() {
+    let files = Files::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = silent.local_addr().unwrap().to_string();
+    // Each meets the time between both with a certain probability.
+    for _ in 0..10 {
+        let mut download = files.get("got", &["--peer", &peer, "--tcp", "127.0.0.1:0"]);
+        download.listens();
+        assert!(download.watches_signals());
+    }
 }
 
 #[test]

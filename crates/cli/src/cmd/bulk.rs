@@ -113,6 +113,8 @@ pub fn run(
     let names: Vec<_> = names.collect();
     process::runtime()?.block_on(async {
         let node = client.sockets.bind(host.join().await?, None, identity)?;
+        // Before anything is transferred or shown.
+        let mut interrupted = pin!(process::interrupted()?);
         if let Some(used) = node.xdp() {
             errln!("hawser: AF_XDP on {}", used.status);
         }
@@ -133,7 +135,6 @@ pub fn run(
                 happened.clone(),
             ));
         }
-        let mut interrupted = pin!(process::interrupted()?);
         let mut followed = pin!(policy::follow(&client.paths.policy, &policy));
         let mut failed = Vec::new();
         let mut partly = Vec::new();

@@ -186,6 +186,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             json: args.json,
             samples: args.samples,
         };
+        // Before anybody can know that it runs.
+        let interrupted = process::interrupted()?;
         if args.listens() {
             errln!("listening {}", job.addresses);
         }
@@ -193,7 +195,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let download = Download::start(metainfo, args.output.clone(), peers, network, options);
         let shared = download.policy();
         let ended = tokio::select! {
-            ended = transfer::run(&job, download, offered) => ended,
+            ended = transfer::run(&job, download, offered, interrupted) => ended,
             never = policy::follow(&args.paths.policy, &shared) => match never {},
         };
         sockets.close().await;

@@ -71,13 +71,19 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     // A newer version may be there already.
     let current = folder.current()?.unwrap_or(bundle);
     let joined = Joined::new(&current, folder.path(), installed)?;
-    match json {
-        true => print::json(&joined)?,
-        false => joined.print(),
-    }
+    let announce = || match json {
+        true => print::json(&joined),
+        false => {
+            joined.print();
+            Ok(())
+        }
+    };
     if unpack {
-        return Ok(());
+        return announce();
     }
+    let runtime = process::small_runtime()?;
+    let stop = runtime.block_on(async { process::interrupted() })?;
+    announce()?;
     let limits: Option<Arc<dyn Enforcer<String>>> = match current.manifest()?.role {
         Role::AttachmentPoint => {
             let (limiter, all_others) = (Limiter::open()?, Limits::default());
@@ -90,11 +96,10 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
         program: process::program()?,
         limits,
     };
-    process::small_runtime()?.block_on(async {
+    runtime.block_on(async {
         process::survive_hangup()?;
         // A few for each service that ends, which is begun again after a pause.
         let (sender, mut events) = unbounded_channel();
-        let stop = process::interrupted()?;
         let running = hawser_node::run(folder, options, sender, stop);
         tokio::pin!(running);
         // That a service ended may be why all ends: then it is said once.

@@ -113,6 +113,7 @@ async fn send(args: PerfArgs, server: ScionAddr) -> Result<(), Failure> {
     let (human, paint) = (args.format.is_human(), args.format.paint());
     let host = args.host.join().await?;
     let path = choose::path(&host, server.isd_as, &args.choice, false, paint).await?;
+    let interrupted = process::interrupted()?;
     if human {
         outln!("Using path:\n  {}\n", path_text::line(&path, paint));
     }
@@ -126,7 +127,6 @@ async fn send(args: PerfArgs, server: ScionAddr) -> Result<(), Failure> {
         },
         time: args.time,
     };
-    let interrupted = process::interrupted()?;
     let report = tokio::select! {
         report = measure(&host, server, path, &options) => report?,
         () = interrupted => return Err(Failure::job("interrupted: there is no result")),

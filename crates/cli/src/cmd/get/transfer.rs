@@ -11,13 +11,19 @@ use super::report::{self, Job, OfferedPaths};
 use super::seeding::SeedReport;
 use crate::cmd::network::Addresses;
 use crate::cmd::reported::Reported;
-use crate::cmd::{print, process};
+use crate::cmd::print;
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
-/// Shows a download and prints the report; then does both for seeding, if requested.
-pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result<(), Failure> {
+/// Shows a download and prints the report; then does both for seeding, if requested. Both end when
+/// `interrupted` does.
+pub async fn run(
+    job: &Job,
+    download: Download,
+    offered: OfferedPaths,
+    interrupted: impl Future<Output = ()>,
+) -> Result<(), Failure> {
     let mut view = View {
         job,
         progress: download.progress(),
@@ -26,14 +32,18 @@ pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result
         bars: Bars::new(&job.name, job.verbose),
         reported: Reported::default(),
     };
-    let ended = follow(download, &mut view).await;
+    let ended = follow(download, &mut view, interrupted).await;
     view.bars.clear();
     ended
 }
 
-async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failure> {
+async fn follow(
+    mut download: Download,
+    view: &mut View<'_>,
+    interrupted: impl Future<Output = ()>,
+) -> Result<(), Failure> {
     let job = view.job;
-    let mut interrupted = pin!(process::interrupted()?);
+    let mut interrupted = pin!(interrupted);
     let completed = tokio::select! {
         completed = download.completed() => completed,
         () = &mut interrupted => {
