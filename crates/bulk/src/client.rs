@@ -190,7 +190,7 @@ async fn pass(
         peer,
         request,
         options,
-        agreed: Arc::default(),
+        agreement: Arc::default(),
         instance: node.instance(),
         patience: match options.wait.is_zero() {
             true => SESSION_TIMEOUT,

@@ -1,5 +1,7 @@
 //! The client's side of a session: obeys the path manager.
 
+mod agreement;
+mod failure;
 mod opening;
 mod target;
 
@@ -12,8 +14,9 @@ use hawser_manager::{Carried, Failure, Order, PathSet, SubflowId};
 use hawser_session::{Remote, SharedPolicy};
 use tokio::sync::mpsc::UnboundedSender;
 
+pub(crate) use self::agreement::Agreement;
+use self::failure::DialError;
 pub(crate) use self::opening::Opening;
-use self::target::DialError;
 pub(crate) use self::target::Target;
 use crate::error::TransferError;
 use crate::joined::Joined;

@@ -1,4 +1,0 @@
-//! Whole transfers between two hosts in one process.
-
-mod content;
-mod reach;

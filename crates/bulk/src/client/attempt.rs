@@ -1,18 +1,18 @@
 //! One session of a transfer.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
 use hawser_endhost::patience::wait;
-use hawser_keys::{PeerKey, Trust};
+use hawser_keys::Trust;
 use hawser_manager::{Carried, PathSet};
 use hawser_seal::Cipher;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::retry::Retry;
 use super::{Request, TransferOptions, trust};
-use crate::dialer::{Dialed, Dialer, Opening, Target};
+use crate::dialer::{Agreement, Dialed, Dialer, Opening, Target};
 use crate::error::TransferError;
 use crate::node::Node;
 use crate::notice::Notice;
@@ -26,8 +26,8 @@ pub(super) struct Attempt<'a> {
     pub peer: ScionAddr,
     pub request: &'a Request,
     pub options: &'a TransferOptions,
-    /// The key of the server that knew the code.
-    pub agreed: Arc<OnceLock<PeerKey>>,
+    /// What is known of the code.
+    pub agreement: Arc<Agreement>,
     /// Tells this session's process, or its attempt, from earlier ones with the same key.
     pub instance: u64,
     /// Longest wait for the first connection.
@@ -68,7 +68,7 @@ impl Attempt<'_> {
             node: node.clone(),
             peer,
             trust: options.server.clone(),
-            agreed: Arc::clone(&self.agreed),
+            agreement: Arc::clone(&self.agreement),
             shown: Mutex::default(),
             instance: self.instance,
             role: wire_role,
@@ -78,7 +78,7 @@ impl Attempt<'_> {
             opening,
             cipher: Cipher::preferred(),
             algorithm: options.algorithm,
-            session: tokio::sync::Mutex::new(None),
+            session: tokio::sync::Mutex::default(),
         });
         let paths = PathSet::new(options.paths.clone());
         let mut dialer = Dialer::new(Arc::clone(&target), paths, options.policy.as_ref());

@@ -1,23 +1,24 @@
 //! One dial of a session: connects over a path, and begins the session or joins it.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::patience::wait;
 use hawser_endhost::{Path, ScionAddr};
-use hawser_keys::{CODE_EXPORTER, Code, Exchange, PeerKey, Side, Trust};
+use hawser_keys::{PeerKey, Side, Trust};
 use hawser_seal::Cipher;
 
+use super::agreement::Agreement;
+use super::failure::DialError;
 use super::opening::Opening;
 use crate::algorithm::{Algorithm, Start};
-use crate::control::{Control, ControlError};
+use crate::control::Control;
 use crate::data::SessionId;
 use crate::error::TransferError;
 use crate::joined::Joined;
 use crate::node::{Node, datagram_keys};
-use crate::protocol::{ErrorCode, Message, Open, Role, Wants};
+use crate::protocol::{Message, Open, Role, Wants};
 
 /// Longest wait for the server's answer to the first message.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -27,8 +28,8 @@ pub(crate) struct Target {
     pub node: Node,
     pub peer: ScionAddr,
     pub trust: Trust,
-    /// The key of the server that knew the code.
-    pub agreed: Arc<OnceLock<PeerKey>>,
+    /// What is known of the code.
+    pub agreement: Arc<Agreement>,
     /// Keys that the server has shown and that were trusted.
     pub shown: Mutex<BTreeSet<PeerKey>>,
     /// Tells this session's process, or its attempt, from earlier ones with the same key.
@@ -43,8 +44,20 @@ pub(crate) struct Target {
     pub opening: Opening,
     pub cipher: Cipher,
     pub algorithm: Algorithm,
-    /// The session, once the server has accepted it.
-    pub session: tokio::sync::Mutex<Option<SessionId>>,
+    /// What the server has answered to the first dial.
+    pub session: tokio::sync::Mutex<Answered>,
+}
+
+/// What the server has answered to a session.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Answered {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// It has accepted the session.
+    Accepted(SessionId),
+    /// It has refused the session: it is not asked again.
+    Refused,
 }
 
 /// What the server has accepted.
@@ -58,15 +71,6 @@ struct Accepted {
     after: Duration,
 }
 
-/// Why a dial failed.
-#[derive(Debug)]
-pub(crate) enum DialError {
-    /// The path, or the connection over it, failed: another path may work.
-    Path(String),
-    /// No path will do better.
-    Fatal(TransferError),
-}
-
 impl Target {
     /// Connects over `path`, and begins the session or joins it.
     pub(super) async fn dial(&self, path: Path) -> Result<(Joined, u64), DialError> {
@@ -75,14 +79,14 @@ impl Target {
         let connection = node.quic().connect(peer, path.clone()).await;
         let connection = connection.map_err(|error| failed(&error))?;
         let key = connection.peer_key();
-        match (&self.trust, self.agreed.get()) {
+        match (&self.trust, self.agreement.key()) {
             (Trust::Known(known), _) => {
                 let checked = known.check(peer, key);
                 checked.map_err(|error| DialError::Fatal(error.into()))?;
                 let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
                 shown.insert(key);
             }
-            (Trust::Code(_), Some(agreed)) if *agreed != key => {
+            (Trust::Code(_), Some(agreed)) if agreed != key => {
                 return Err(DialError::Fatal(TransferError::OtherServer { peer, key }));
             }
             (Trust::Code(_) | Trust::Any, _) => {}
@@ -128,114 +132,95 @@ impl Target {
 
     /// Opens the session over the first connection, and joins it over all others.
     async fn greet(&self, control: &mut Control) -> Result<Accepted, DialError> {
-        let (cipher, port) = (self.cipher, self.node.data().local_addr().host.port());
         let mut session = self.session.lock().await;
-        let message = match *session {
-            None => Message::Open(Open {
-                cipher,
-                port,
-                instance: self.instance,
-                role: self.role,
-                credit: self.credit,
-                name: self.name.clone(),
-                wants: self.wants.clone(),
-            }),
-            Some(session) => Message::Join {
-                session,
-                cipher,
-                port,
-            },
-        };
-        let failed = |error: ControlError| DialError::Path(error.to_string());
-        if session.is_some() {
-            // Only the first answer is waited for in turn.
-            let known = *session;
-            drop(session);
-            let began = Instant::now();
-            control.write(&message).await.map_err(failed)?;
-            return match control.read().await.map_err(failed)? {
-                Message::Accept {
-                    session,
-                    port,
-                    credit,
-                } if Some(session) == known => Ok(Accepted {
-                    port,
-                    credit,
-                    sent: 0,
-                    after: began.elapsed(),
-                }),
-                answer => Err(refusal(answer)),
-            };
+        match *session {
+            Answered::Accepted(id) => {
+                // Only the first answer is waited for in turn.
+                drop(session);
+                self.join(control, id).await
+            }
+            Answered::Refused => {
+                drop(session);
+                // The dial that was refused ends the transfer, and this one.
+                std::future::pending().await
+            }
+            Answered::Nothing => {
+                let opened = self.open(control).await;
+                match &opened {
+                    Ok((id, _)) => *session = Answered::Accepted(*id),
+                    Err(DialError::Fatal(_)) => *session = Answered::Refused,
+                    Err(DialError::Path(_)) => {}
+                }
+                opened.map(|(_, accepted)| accepted)
+            }
         }
-        if let (Trust::Code(code), None) = (&self.trust, self.agreed.get()) {
-            self.agree(control, code).await?;
+    }
+
+    async fn open(&self, control: &mut Control) -> Result<(SessionId, Accepted), DialError> {
+        if let (Trust::Code(code), None) = (&self.trust, self.agreement.key()) {
+            self.agreement.reach(control, code).await?;
         }
+        let message = Message::Open(Open {
+            cipher: self.cipher,
+            port: self.port(),
+            instance: self.instance,
+            role: self.role,
+            credit: self.credit,
+            name: self.name.clone(),
+            wants: self.wants.clone(),
+        });
         let began = Instant::now();
         let opening = self.opening.after(&message);
-        control.write_encoded(&opening).await.map_err(failed)?;
-        match control.read().await.map_err(failed)? {
+        control.write_encoded(&opening).await?;
+        match control.read().await? {
             Message::Accept {
-                session: id,
+                session,
                 port,
                 credit,
             } => {
-                *session = Some(id);
-                Ok(Accepted {
+                let accepted = Accepted {
                     port,
                     credit,
                     sent: self.opening.count,
                     after: began.elapsed(),
-                })
+                };
+                Ok((session, accepted))
             }
-            answer => Err(refusal(answer)),
+            answer => Err(DialError::refusal(answer)),
         }
     }
-}
 
-impl Target {
+    async fn join(&self, control: &mut Control, id: SessionId) -> Result<Accepted, DialError> {
+        let message = Message::Join {
+            session: id,
+            cipher: self.cipher,
+            port: self.port(),
+        };
+        let began = Instant::now();
+        control.write(&message).await?;
+        match control.read().await? {
+            Message::Accept {
+                session,
+                port,
+                credit,
+            } if session == id => Ok(Accepted {
+                port,
+                credit,
+                sent: 0,
+                after: began.elapsed(),
+            }),
+            answer => Err(DialError::refusal(answer)),
+        }
+    }
+
+    /// The port for content of this host.
+    fn port(&self) -> u16 {
+        self.node.data().local_addr().host.port()
+    }
+
     /// The keys that the server has shown and that were trusted.
     pub(crate) fn shown_keys(&self) -> Vec<PeerKey> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.iter().copied().collect()
-    }
-
-    /// Shows that this host knows the code, and lets the server do so.
-    async fn agree(&self, control: &mut Control, code: &Code) -> Result<(), DialError> {
-        let failed = |error: ControlError| DialError::Path(error.to_string());
-        let wrong = |_| DialError::Fatal(TransferError::Code);
-        let key = control.connection().peer_key();
-        let exporter = control.connection().export_secret(CODE_EXPORTER, b"");
-        let exporter = exporter.map_err(|error| DialError::Path(error.to_string()))?;
-        let (exchange, element) = Exchange::start(code, Side::Client)
-            .map_err(|error| DialError::Fatal(TransferError::Thread(io::Error::other(error))))?;
-        control
-            .write(&Message::Code(element))
-            .await
-            .map_err(failed)?;
-        let element = match control.read().await.map_err(failed)? {
-            Message::Code(element) => element,
-            answer => return Err(refusal(answer)),
-        };
-        let confirmation = exchange.finish(&element, &exporter).map_err(wrong)?;
-        let mac = Message::CodeConfirm(confirmation.mac());
-        control.write(&mac).await.map_err(failed)?;
-        match control.read().await.map_err(failed)? {
-            Message::CodeConfirm(mac) => confirmation.verify(&mac).map_err(wrong)?,
-            answer => return Err(refusal(answer)),
-        }
-        self.agreed.get_or_init(|| key);
-        Ok(())
-    }
-}
-
-/// What another answer than `Accept` means.
-fn refusal(answer: Message) -> DialError {
-    match answer {
-        Message::Refuse {
-            code: ErrorCode::TOO_MANY,
-            text,
-        } => DialError::Path(text),
-        Message::Refuse { code, text } => DialError::Fatal(TransferError::Peer { code, text }),
-        _ => DialError::Fatal(TransferError::Protocol("it answers with another message")),
     }
 }

@@ -25,14 +25,14 @@ use crate::{
 };
 
 /// Bytes of content that take long at [`SLOW`], so that a session is surely running.
-const LARGE: u64 = 64 << 20;
+pub(super) const LARGE: u64 = 64 << 20;
 /// Bytes of content that arrive at once.
-const SMALL: u64 = 1000;
+pub(super) const SMALL: u64 = 1000;
 /// A rate in bit/s.
 const SLOW: u64 = 8_000_000;
 
 /// Two hosts in a network, and a folder for files.
-struct Bed {
+pub(super) struct Bed {
     net: ToyNet,
     folder: tempfile::TempDir,
     /// The host of its address, so that tests do not meet.
@@ -41,7 +41,7 @@ struct Bed {
 }
 
 /// A server at work.
-struct Server {
+pub(super) struct Server {
     node: Node,
     events: UnboundedReceiver<ServerEvent>,
     serving: JoinHandle<()>,
@@ -54,12 +54,12 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn address(&self) -> ScionAddr {
+    pub(super) fn address(&self) -> ScionAddr {
         self.node.local_addr()
     }
 
     /// Waits for an event that `wanted` takes.
-    async fn event<T>(&mut self, mut wanted: impl FnMut(ServerEvent) -> Option<T>) -> T {
+    pub(super) async fn event<T>(&mut self, mut wanted: impl FnMut(ServerEvent) -> Option<T>) -> T {
         loop {
             let event = self.events.recv().await.unwrap();
             if let Some(found) = wanted(event) {
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    async fn ended(&mut self) -> Result<Summary, TransferError> {
+    pub(super) async fn ended(&mut self) -> Result<Summary, TransferError> {
         self.event(|event| match event {
             ServerEvent::Ended(_, result) => Some(result),
             _ => None,
@@ -78,14 +78,14 @@ impl Server {
 }
 
 /// A transfer at work.
-struct Sending {
+pub(super) struct Sending {
     events: UnboundedReceiver<TransferEvent>,
-    task: JoinHandle<Result<Summary, TransferError>>,
+    pub(super) task: JoinHandle<Result<Summary, TransferError>>,
 }
 
 impl Sending {
     /// Waits until content was delivered.
-    async fn delivers(&mut self) {
+    pub(super) async fn delivers(&mut self) {
         loop {
             if let TransferEvent::Progress(now, ..) = self.events.recv().await.unwrap()
                 && now.verified > 0
@@ -105,9 +105,14 @@ impl Sending {
 }
 
 impl Bed {
-    async fn new(host: u8) -> Self {
+    pub(super) async fn new(host: u8) -> Self {
+        Self::with_links(host, 1).await
+    }
+
+    /// With as many paths between the hosts.
+    pub(super) async fn with_links(host: u8, links: u16) -> Self {
         Self {
-            net: ToyNet::start().await,
+            net: ToyNet::with_links(links).await,
             folder: tempfile::tempdir().unwrap(),
             host,
             client: Identity::generate().unwrap(),
@@ -126,10 +131,15 @@ impl Bed {
         }
     }
 
-    async fn serve(&self, clients: Clients, code: Option<Code>) -> Server {
+    /// The server's host, which serves nothing yet.
+    pub(super) async fn server(&self) -> Node {
         let host = self.net.b.endhost().await;
         let identity = Identity::generate().unwrap();
-        let node = Node::bind(host, &self.sockets(self.host), identity).unwrap();
+        Node::bind(host, &self.sockets(self.host), identity).unwrap()
+    }
+
+    async fn serve(&self, clients: Clients, code: Option<Code>) -> Server {
+        let node = self.server().await;
         let options = ServerOptions {
             clients,
             code,
@@ -151,22 +161,22 @@ impl Bed {
     }
 
     /// A server for whoever knows `code`.
-    async fn offer(&self, code: &Code) -> Server {
+    pub(super) async fn offer(&self, code: &Code) -> Server {
         self.serve(Clients::allowed(Allowed::new([])), Some(code.clone()))
             .await
     }
 
-    async fn node(&self) -> Node {
+    pub(super) async fn node(&self) -> Node {
         self.node_of(self.client.clone()).await
     }
 
-    async fn node_of(&self, identity: Identity) -> Node {
+    pub(super) async fn node_of(&self, identity: Identity) -> Node {
         let host = self.net.a.endhost().await;
         Node::bind(host, &self.sockets(self.host + 1), identity).unwrap()
     }
 
     /// Sends `bytes` slowly.
-    fn send(&self, node: &Node, to: ScionAddr, bytes: u64, server: Trust) -> Sending {
+    pub(super) fn send(&self, node: &Node, to: ScionAddr, bytes: u64, server: Trust) -> Sending {
         let options = TransferOptions {
             paths: PathOptions::default(),
             policy: None,
@@ -200,7 +210,7 @@ fn write(path: &Path, text: &str) {
     fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
 }
 
-fn is_refused(result: &Result<Summary, TransferError>, text: &str) -> bool {
+pub(super) fn is_refused(result: &Result<Summary, TransferError>, text: &str) -> bool {
     matches!(
         result,
         Err(TransferError::Peer { code: ErrorCode::KEY, text: said }) if said.contains(text)
@@ -300,83 +310,6 @@ async fn a_server_that_is_no_longer_known_loses_its_session() {
     };
     let ended = server.ended().await;
     assert!(ended.is_err(), "{ended:?}");
-}
-
-#[tokio::test]
-async fn after_wrong_codes_the_right_one_still_works() {
-    let bed = Bed::new(16).await;
-    let [code, wrong] = [(); 2].map(|()| Code::generate().unwrap());
-    let mut server = bed.offer(&code).await;
-    let node = bed.node().await;
-    for left in [2, 1] {
-        let trust = Trust::Code(wrong.clone());
-        let sending = bed.send(&node, server.address(), SMALL, trust);
-        let result = sending.task.await.unwrap();
-        let said = match left {
-            1 => "one more can be tried".to_owned(),
-            left => format!("{left} more can be tried"),
-        };
-        assert!(is_refused(&result, &said), "{result:?}");
-    }
-    let sending = bed.send(&node, server.address(), SMALL, Trust::Code(code));
-    sending.task.await.unwrap().unwrap();
-    server.ended().await.unwrap();
-}
-
-#[tokio::test]
-async fn too_many_wrong_codes_end_the_offer_and_that_is_reported() {
-    let bed = Bed::new(18).await;
-    let [code, wrong] = [(); 2].map(|()| Code::generate().unwrap());
-    let mut server = bed.offer(&code).await;
-    let node = bed.node().await;
-    for _ in 0..3 {
-        let trust = Trust::Code(wrong.clone());
-        let sending = bed.send(&node, server.address(), SMALL, trust);
-        let result = sending.task.await.unwrap();
-        assert!(is_refused(&result, "the code is wrong"), "{result:?}");
-    }
-    let ended = |event| matches!(event, ServerEvent::OfferEnded).then_some(());
-    server.event(ended).await;
-    let sending = bed.send(&node, server.address(), SMALL, Trust::Code(code));
-    let result = sending.task.await.unwrap();
-    assert!(
-        is_refused(&result, "too many codes were wrong"),
-        "{result:?}"
-    );
-}
-
-#[tokio::test]
-async fn a_sender_that_was_killed_continues_by_the_same_code_and_others_cannot() {
-    let bed = Bed::new(20).await;
-    let code = Code::generate().unwrap();
-    let mut server = bed.offer(&code).await;
-    let node = bed.node().await;
-    let trust = || Trust::Code(code.clone());
-    let mut sending = bed.send(&node, server.address(), LARGE, trust());
-    sending.delivers().await;
-    sending.task.abort();
-    node.close().await;
-    drop(node);
-    // Another host that has the code.
-    let stranger = bed.node_of(Identity::generate().unwrap()).await;
-    let sending = bed.send(&stranger, server.address(), SMALL, trust());
-    let result = sending.task.await.unwrap();
-    assert!(
-        is_refused(&result, "another host uses the code"),
-        "{result:?}"
-    );
-    // The same host, started again.
-    let node = bed.node().await;
-    let sending = bed.send(&node, server.address(), SMALL, trust());
-    sending.task.await.unwrap().unwrap();
-    while server.ended().await.is_err() {}
-    // Its transfer is complete.
-    let sending = bed.send(&node, server.address(), SMALL, trust());
-    let result = sending.task.await.unwrap();
-    assert!(
-        is_refused(&result, "the transfer of this code is complete"),
-        "{result:?}"
-    );
 }
 
 #[tokio::test]
