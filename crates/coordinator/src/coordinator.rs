@@ -17,12 +17,12 @@ mod names;
 mod users;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hawser_file::create_private_folder;
 use hawser_topology::IsdAsn;
 use tokio::sync::watch;
 
@@ -63,10 +63,7 @@ impl Coordinator {
     /// # Errors
     /// [`OpenError`] when it cannot be used.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        use std::os::unix::fs::DirBuilderExt;
-        let mut made = fs::DirBuilder::new();
-        made.recursive(true).mode(0o700);
-        made.create(folder).map_err(|error| OpenError::Folder {
+        create_private_folder(folder).map_err(|error| OpenError::Folder {
             path: folder.to_owned(),
             reason: match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {

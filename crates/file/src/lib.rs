@@ -1,8 +1,10 @@
-//! Small files: written whole or not at all, and watched for changes; and locks of files.
+//! Small files: written whole or not at all, and watched for changes; locks of files; and folders for
+//! their owner alone.
 //!
 //! A file is written to a temporary file in the same folder, synced, and renamed. After a crash, or when
 //! the disk is full, readers see either the old content or the new content, never a part.
 
+mod folder;
 mod locked;
 mod stamp;
 
@@ -12,6 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+pub use self::folder::create_private_folder;
 pub use self::locked::LockedFile;
 pub use self::stamp::Stamp;
 

@@ -61,15 +61,15 @@ impl Root {
     /// Creates the folder, and checks that no other user could have created it.
     fn create(&self) -> Result<(), PlaceError> {
         let uid = rustix::process::geteuid().as_raw();
-        // `hawser` (or `hawser-UID`) and `lab`; the folders above belong to the system, and in a root
-        // with hardly more than this program even /run is not there.
-        let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
+        // `hawser` (or `hawser-UID`), which other programs share, and `lab`; the folders above belong to
+        // the system, and in a root with hardly more than this program even /run is not there.
+        let ours: Vec<_> = self.0.ancestors().zip([0o700, 0o755]).collect();
         if let Some(above) = self.0.ancestors().nth(2) {
             let made = DirBuilder::new().recursive(true).mode(0o755).create(above);
             made.map_err(FileError::at(above))?;
         }
-        for dir in ours.into_iter().rev() {
-            match DirBuilder::new().mode(0o700).create(dir) {
+        for (dir, mode) in ours.into_iter().rev() {
+            match DirBuilder::new().mode(mode).create(dir) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(FileError::at(dir)(e).into());
                 }
@@ -303,6 +303,10 @@ mod tests {
         let others = run.metadata().unwrap().mode() & 0o022;
         assert_eq!(others, 0, "others may not write there");
         assert!(run.join("hawser/lab").is_dir());
+        let mode = |path: &str| run.join(path).metadata().unwrap().mode() & 0o777;
+        let others = mode("hawser/lab") & 0o077;
+        assert_eq!(others, 0, "it is private");
+        assert_eq!(mode("hawser"), run.metadata().unwrap().mode() & 0o777);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use hawser_bundle::{Bundle, MANIFEST, Manifest};
-use hawser_file::LockedFile;
+use hawser_file::{LockedFile, create_private_folder};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -118,9 +118,7 @@ impl Folder {
         if !known && (!empty || new.is_none()) {
             return Err(InstallError::NotAnAs(path));
         }
-        let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(&path);
-        made.map_err(io_error(&path))?;
+        create_private_folder(&path).map_err(io_error(&path))?;
         let folder = Self {
             _lock: lock(&path)?,
             path,

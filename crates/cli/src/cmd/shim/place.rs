@@ -1,12 +1,12 @@
 //! Where the processes of a shim find each other.
 
 use std::env;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use hawser_file::create_private_folder;
 use hawser_kernel::rpc::RpcError;
 use hawser_shim::holder;
 
@@ -76,11 +76,7 @@ fn is_root_outside(ids: &str) -> bool {
 pub fn prepare() -> Result<(), Failure> {
     let folder = folder();
     let shown = folder.display();
-    let made = DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder);
-    match made {
+    match create_private_folder(&folder) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(Failure::job(format!(
             "cannot make {shown}: {error}; the shim needs root"
         ))),
