@@ -2,6 +2,7 @@
 
 mod config;
 mod groups;
+mod list;
 mod mistake;
 mod overview;
 mod renamed;
@@ -18,7 +19,7 @@ use crate::cmd::{
     receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
 };
 use crate::failure::Failure;
-use crate::out::{errln, outln};
+use crate::out::{errln, outln, plain};
 
 /// The version, and the commit and day of its sources if they were known: `0.1.0 (4a84e091,
 /// 2026-11-27)`.
@@ -105,6 +106,8 @@ pub enum Command {
 enum Refused {
     /// What they name has another name now.
     Renamed(String),
+    /// They are wrong, as this text says.
+    Mistaken(String),
     /// They are wrong, or ask for help.
     Wrong(clap::Error),
 }
@@ -131,6 +134,11 @@ impl Cli {
                 errln!("hawser: {text}");
                 std::process::exit(WRONG_USE)
             }
+            Err(Refused::Mistaken(text)) => {
+                errln!("hawser: {}", plain(&text));
+                configured.explain(&text);
+                std::process::exit(WRONG_USE)
+            }
             Err(Refused::Wrong(error)) => {
                 // Nothing more can be done when it cannot be printed.
                 let _ = error.print();
@@ -149,9 +157,14 @@ fn read(args: &[OsString]) -> Result<Cli, Refused> {
     let mut program = groups::grouped(Cli::command());
     let matches = program.try_get_matches_from_mut(args);
     let read = matches.and_then(|matches| Cli::from_arg_matches(&matches));
-    read.map_err(|error| match renamed::argument(&error, args, &program) {
-        Some(text) => Refused::Renamed(text),
-        None => Refused::Wrong(mistake::suggest_command(error, args, &program)),
+    read.map_err(|error| {
+        if let Some(text) = renamed::argument(&error, args, &program) {
+            return Refused::Renamed(text);
+        }
+        match list::empty_entry(&error, args, &program) {
+            Some(text) => Refused::Mistaken(text),
+            None => Refused::Wrong(mistake::suggest_command(error, args, &program)),
+        }
     })
 }
 

@@ -116,7 +116,7 @@ mod tests {
     fn refused(line: &str) -> String {
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match read(&args) {
-            Err(Refused::Renamed(text)) => text,
+            Err(Refused::Renamed(text) | Refused::Mistaken(text)) => text,
             Err(Refused::Wrong(error)) => panic!("{line}: {error}"),
             Ok(_) => panic!("{line} is taken"),
         }

@@ -11,7 +11,7 @@ mod scale;
 mod throughput;
 
 use clap::Subcommand;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_experiments::{CATALOG, DownloadExperiment, Downloads, Entry, Options};
 
 use self::args::{ResultArgs, measure};
@@ -48,7 +48,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PERCENT", default_value = "82%", value_parser = share, help_heading = headings::RARE, hide_short_help = true)]
     pub cross: f64,
     /// Run these variants only
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub only: Vec<String>,
     /// Make every packet cross the network by itself, as `lab up --no-offload` does
     #[arg(long, help_heading = headings::RARE, hide_short_help = true)]

@@ -326,6 +326,23 @@ fn an_error_about_a_negative_value_names_the_option() {
 }
 
 #[test]
+fn an_empty_entry_of_a_list_is_reported_in_one_line() {
+    for args in [
+        ["bench", "mptcp", "--paths", "1,,2"],
+        ["bench", "scale", "--only", "paths,"],
+        ["bench", "fig9", "--only", ",a"],
+        ["bench", "limit", "--limit", "1mbit,,2mbit"],
+    ] {
+        let output = hawser(&args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        let begin = format!("hawser: {} {}: ", args[2], args[3]);
+        assert!(error.starts_with(&begin), "{args:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
+    }
+}
+
+#[test]
 fn without_arguments_the_program_says_what_people_come_for() {
     let output = hawser(&[]);
     assert_eq!(output.status.code(), Some(0));
