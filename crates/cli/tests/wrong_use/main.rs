@@ -330,7 +330,7 @@ fn an_empty_entry_of_a_list_is_reported_in_one_line() {
     for args in [
         ["bench", "mptcp", "--paths", "1,,2"],
         ["bench", "scale", "--only", "paths,"],
-        ["bench", "fig9", "--only", ",a"],
+        ["bench", "fig5", "--only", ",a"],
         ["bench", "limit", "--limit", "1mbit,,2mbit"],
     ] {
         let output = hawser(&args);
