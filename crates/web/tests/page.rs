@@ -234,6 +234,19 @@ async fn a_secret_is_replaced_and_the_new_archive_fetched() {
     }
 }
 
+/// Whether all tabs are seen whole, also if there is one more of the widest.
+const TABS_FIT: &str = "(() => {
+    const nav = document.querySelector('.tabs');
+    const one_more = nav.lastElementChild.cloneNode(true);
+    nav.append(one_more);
+    const fit = [...nav.children].every((tab) => {
+        const at = tab.getBoundingClientRect();
+        return at.left >= 0 && at.right <= innerWidth && tab.scrollWidth <= tab.clientWidth;
+    });
+    one_more.remove();
+    return fit;
+})()";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_view_fits_phones_in_light_and_dark() {
     let server = Server::start().await;
@@ -268,6 +281,7 @@ async fn every_view_fits_phones_in_light_and_dark() {
                 });
                 let wide = "document.documentElement.scrollWidth <= innerWidth";
                 assert_eq!(browser.evaluate(wide), true, "{view} at {width}");
+                assert_eq!(browser.evaluate(TABS_FIT), true, "{view} at {width}");
                 let back = browser.evaluate("getComputedStyle(document.body).backgroundColor");
                 let expected = if colours == "dark" {
                     "rgb(14, 19, 24)"
