@@ -49,21 +49,28 @@ impl<T> Handles<T> {
             Some(file) => file,
             None => Arc::new(open()?),
         };
-        if files.len() >= MAX_OPEN {
-            files.remove(0);
-        }
+        let evicted = (files.len() >= MAX_OPEN).then(|| files.remove(0));
         files.push((entry, Arc::clone(&file)));
+        drop(files);
+        // Closed without the lock.
+        drop(evicted);
         Ok(file)
     }
 
     /// Removes an entry from the cache: the next use opens the file that is then at its path.
     pub fn close(&self, entry: usize) {
-        self.lock().retain(|(of, _)| *of != entry);
+        let mut files = self.lock();
+        let cached = files.iter().rposition(|(of, _)| *of == entry);
+        let closed = cached.map(|at| files.remove(at));
+        drop(files);
+        // Without the lock.
+        drop(closed);
     }
 
     /// Removes all entries from the cache.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        let closed = std::mem::take(&mut *self.lock());
+        drop(closed);
     }
 
     /// Number of open files.

@@ -120,18 +120,25 @@ impl<R: Ranges> Watch<R> {
     /// Whether bytes that were just read are those that were verified: their files are in the same
     /// state as then.
     pub fn is_current(&self, read: &[Range<u64>]) -> bool {
+        let mut entries: Vec<_> = read
+            .iter()
+            .flat_map(|bytes| self.entries_of(bytes))
+            .collect();
+        entries.dedup();
+        // The system is not asked under the lock. A change that is noticed meanwhile makes the stamps
+        // differ.
+        let stamps = entries
+            .into_iter()
+            .map(|entry| (entry, self.files.stamp_of_open(entry)));
+        let stamps: Vec<_> = stamps.collect();
         let state = self.lock();
-        let mut before = None;
-        read.iter().all(|bytes| {
-            let mut ranges = overlapping(&*self.ranges, bytes);
-            ranges
-                .all(|range| !state.unproven.contains(&range) && !state.withdrawn.contains(&range))
-                && self.entries_of(bytes).all(|entry| {
-                    let is_same = before == Some(entry);
-                    before = Some(entry);
-                    is_same || self.files.stamp_of_open(entry) == state.stamps[entry]
-                })
-        })
+        let is_proven =
+            |range| !state.unproven.contains(&range) && !state.withdrawn.contains(&range);
+        read.iter()
+            .all(|bytes| overlapping(&*self.ranges, bytes).all(is_proven))
+            && stamps
+                .iter()
+                .all(|(entry, stamp)| *stamp == state.stamps[*entry])
     }
 
     /// Reads bytes from position `start` on that may have changed since they were verified; `false`
@@ -181,12 +188,14 @@ impl<R: Ranges> Watch<R> {
         let mut changed = false;
         for entry in entries {
             let stamp = self.files.stamp_on_disk(entry);
-            let mut state = self.lock();
-            if state.stamps[entry] == stamp {
+            if self.lock().stamps[entry] == stamp {
                 continue;
             }
             changed = true;
+            // Before its new state counts as known: what is hashed from then on is of the file that is
+            // at its path.
             self.files.close(entry);
+            let mut state = self.lock();
             state.stamps[entry] = stamp;
             state.suspects[entry].changed = true;
             state.unproven.extend(self.ranges_of(entry));
