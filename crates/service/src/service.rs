@@ -6,11 +6,11 @@
 //! the service ends. A new state of a job is on disk before it counts; the end or refusal of an attempt
 //! counts also if it cannot be written, and progress is not written.
 //!
-//! Locks: `core` has the queue, its file and what interrupts attempts, `users` the users as they are now,
-//! `attempts` wrong tokens. None is taken under another, and none is held across an await. The file is
-//! written and synced under `core`, so requests take it on threads for blocking work. [`Service::run`] and
-//! the attempts take it directly for the time that is due next, for progress and at the end: they may then
-//! wait for the disk with another's write.
+//! Locks: `core` has the queue, its file and what interrupts attempts, `progress` what attempts have
+//! reported since the queue was last looked at, `users` the users as they are now, `attempts` wrong tokens.
+//! `progress` is taken under `core` or alone, the others alone, and none is held across an await. The file
+//! is written and synced under `core`, which is therefore taken on threads for blocking work alone: no task
+//! waits for the disk with another's write.
 
 mod api;
 mod configure;
@@ -32,7 +32,7 @@ pub use self::counters::Counters;
 use crate::carrier::Carrier;
 use crate::config::Config;
 use crate::event::ServiceEvent;
-use crate::job::{Job, JobId, JobState};
+use crate::job::{Job, JobId, JobProgress, JobState};
 use crate::log::{JobLog, JobLogError};
 use crate::queue::Queue;
 use crate::users::Users;
@@ -43,6 +43,8 @@ pub struct Service(Arc<Inner>);
 
 struct Inner {
     core: Mutex<Core>,
+    /// At most one for each attempt that runs, and for those that ended since.
+    progress: Mutex<HashMap<JobId, JobProgress>>,
     /// There may be a job to start.
     wake: Notify,
     carrier: Arc<dyn Carrier>,
@@ -90,6 +92,7 @@ impl Service {
                 log,
                 running: HashMap::new(),
             }),
+            progress: Mutex::default(),
             wake: Notify::new(),
             carrier,
             users: RwLock::new(Arc::new(Users::new(config))),
@@ -133,8 +136,18 @@ impl Service {
         now()
     }
 
+    /// The queue, with the progress that was reported. May wait for the disk.
     fn core(&self) -> MutexGuard<'_, Core> {
-        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut core = self.0.core.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, progress) in self.progress().drain() {
+            core.queue.set_progress(id, progress);
+        }
+        core
+    }
+
+    fn progress(&self) -> MutexGuard<'_, HashMap<JobId, JobProgress>> {
+        let progress = self.0.progress.lock();
+        progress.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `work` where it may wait for the disk with the jobs.

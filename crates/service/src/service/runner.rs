@@ -33,7 +33,9 @@ impl Service {
                 forget = Instant::now() + FORGET;
                 self.locked(|service, core| service.forget(core)).await;
             }
-            let started = self.locked(|service, core| service.start(core)).await;
+            let (started, due) = self
+                .locked(|service, core| (service.start(core), core.queue.next_due()))
+                .await;
             let mut again = forget.saturating_duration_since(Instant::now());
             match started {
                 Ok(Some((job, interrupted))) => {
@@ -50,7 +52,7 @@ impl Service {
                     again = again.min(DISK_AGAIN);
                 }
             }
-            if let Some(due) = self.core().queue.next_due() {
+            if let Some(due) = due {
                 let left = due.saturating_sub(now()).max(1);
                 again = again.min(Duration::from_secs(left));
             }
@@ -70,7 +72,7 @@ impl Service {
                 },
             }
         }
-        self.core().running.clear();
+        self.locked(|_, core| core.running.clear()).await;
         let ended = async { while attempts.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(STOP_TIMEOUT, ended).await;
     }
@@ -123,7 +125,7 @@ impl Service {
                 attempt = &mut carried => break attempt,
                 Ok(()) = reported.changed() => {
                     let progress = *reported.borrow_and_update();
-                    self.core().queue.set_progress(job.id, progress);
+                    self.progress().insert(job.id, progress);
                 }
             }
         };

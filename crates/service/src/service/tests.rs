@@ -340,3 +340,58 @@ async fn sizes_are_of_own_files_and_of_what_was_received() {
     assert!(service.size(&alice, "/etc/passwd").await.unwrap().is_none());
     assert!(!Path::new("etc").exists());
 }
+
+/// A carrier whose attempts report progress until they are interrupted.
+struct Reporting;
+
+impl Carrier for Reporting {
+    fn carry(&self, mut task: Task) -> Pin<Box<dyn Future<Output = Attempt> + Send>> {
+        Box::pin(async move {
+            loop {
+                tokio::select! {
+                    _ = &mut task.stop => return Attempt::Interrupted,
+                    () = tokio::time::sleep(Duration::from_millis(5)) => {
+                        task.progress.send_modify(|progress| progress.bytes += 1);
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// In a runtime of one thread, which nothing else may hold up.
+#[tokio::test]
+async fn no_task_waits_for_the_disk_with_the_jobs() {
+    let bed = Bed::new();
+    let (service, mut happened) = bed.service(Arc::new(Reporting));
+    let alice = service.users().by_name("alice").unwrap().clone();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = service.clone();
+    let running = tokio::spawn(async move { running.run(stopped).await });
+    let job = service.submit(&alice, new_job("a")).await.unwrap();
+    until(&mut happened, "running").await;
+    // As a thread that waits for the disk does.
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (locked, is_locked) = oneshot::channel();
+    let disk = service.clone();
+    let disk = std::thread::spawn(move || {
+        let _core = disk.core();
+        locked.send(()).unwrap();
+        let _ = released.recv_timeout(Duration::from_secs(10));
+    });
+    is_locked.await.unwrap();
+    let began = Instant::now();
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.send(()).unwrap();
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(8), "it has waited");
+    release.send(()).unwrap();
+    disk.join().unwrap();
+    running.await.unwrap();
+    // What was reported meanwhile counts.
+    assert!(service.job(&alice, job.id).await.unwrap().progress.bytes > 1);
+}
