@@ -19,7 +19,8 @@ use crate::worker::lock;
 
 /// Has the router `name` of the AS, which has one of `switches` for each thread, go over to the
 /// topology in `dir`. Interfaces that are in both keep their sockets, the packets in them, and their
-/// BFD sessions. All threads wait meanwhile: no packet finds some of them gone over, and others not.
+/// BFD sessions. New sockets are bound before; then all threads wait until all have gone over: no packet
+/// finds some of them gone over, and others not. Only one reload may run at a time.
 ///
 /// # Errors
 /// [`RouterError`] when the folder is not usable, an address is taken, or something changed that takes
@@ -32,23 +33,15 @@ pub(crate) fn reload(
 ) -> Result<(), RouterError> {
     let topology = dir.topology()?;
     let setup = Setup::new(dir, &topology, name)?.with_enforced_mtu(enforce_mtu);
-    // In their order, and by nobody else: a thread locks its own only.
-    let mut switches: Vec<_> = switches.iter().map(lock).collect();
     let Some(first) = switches.first() else {
         return Ok(());
     };
-    let internal = first.ports[0].socket.local_addr().ok();
-    if internal != Some(setup.router.internal_addr) {
-        return Err(RouterError::Reload("its internal address is another one"));
-    }
-    let siblings = setup.siblings();
-    let siblings = siblings.map(|(name, sibling)| (name.as_str(), Some(sibling.internal_addr)));
-    if !siblings.eq(first.neighbours.siblings()) {
-        return Err(RouterError::Reload("it has other routers beside it"));
-    }
+    let known = known_ports(&setup, &lock(first))?;
     let mut forwarder = setup.forwarder()?;
-    let new = new_ports(&setup, &first.ports, switches.len())?;
-    // Nothing fails from here on.
+    let new = new_ports(&setup, &known, switches.len())?;
+    // Nothing fails from here on. In their order, and by nobody else: a thread locks its own only.
+    let mut switches: Vec<_> = switches.iter().map(lock).collect();
+    let first = &switches[0];
     let opened: Vec<u16> = new[0].keys().copied().collect();
     let mut changed = opened.clone();
     for port in first.ports.iter().skip(1) {
@@ -91,6 +84,25 @@ pub(crate) fn reload(
     Ok(())
 }
 
+/// The interfaces that a thread has, and their addresses.
+///
+/// # Errors
+/// [`RouterError::Reload`] when something changed that takes a restart.
+fn known_ports(setup: &Setup<'_>, switch: &Switch) -> Result<Vec<(u16, SocketAddr)>, RouterError> {
+    let internal = switch.ports[0].socket.local_addr().ok();
+    if internal != Some(setup.router.internal_addr) {
+        return Err(RouterError::Reload("its internal address is another one"));
+    }
+    let siblings = setup.siblings();
+    let siblings = siblings.map(|(name, sibling)| (name.as_str(), Some(sibling.internal_addr)));
+    if !siblings.eq(switch.neighbours.siblings()) {
+        return Err(RouterError::Reload("it has other routers beside it"));
+    }
+    let external = switch.ports.iter().skip(1);
+    let known = external.filter_map(|port| Some((port.id, port.socket.local_addr().ok()?)));
+    Ok(known.collect())
+}
+
 /// The ports of a thread: those of `old` whose interfaces stay, and the `new` ones.
 fn merge(setup: &Setup<'_>, old: Vec<Port>, mut new: BTreeMap<u16, Port>) -> Vec<Port> {
     let mut old = old.into_iter();
@@ -120,15 +132,13 @@ fn is_same(old: &Neighbour, new: &Neighbour, changed: &[u16]) -> bool {
 /// For each of `threads` the ports of interfaces that are not among the `known` ones at their address.
 fn new_ports(
     setup: &Setup<'_>,
-    known: &[Port],
+    known: &[(u16, SocketAddr)],
     threads: usize,
 ) -> Result<Vec<BTreeMap<u16, Port>>, RouterError> {
     let mut all: Vec<BTreeMap<u16, Port>> = (0..threads).map(|_| BTreeMap::new()).collect();
-    let is_at = |port: &Port, at: SocketAddr| port.socket.local_addr().is_ok_and(|is| is == at);
     for (id, interface) in &setup.router.interfaces {
         let LinkAddresses { local, remote } = interface.underlay;
-        let mut external = known.iter().skip(1);
-        if external.any(|port| port.id == *id && is_at(port, local)) {
+        if known.contains(&(*id, local)) {
             continue;
         }
         let failed = |source| RouterError::Interface {
