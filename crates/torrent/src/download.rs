@@ -216,6 +216,7 @@ impl<T: Transport> Job<T> {
             check_time,
             uploaded_bytes: tally.uploaded.bytes(),
             paths: tally.paths,
+            other_bytes: tally.other_bytes,
             seeded: None,
         };
         // Fails if the receiver is dropped.

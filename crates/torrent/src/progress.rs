@@ -137,8 +137,10 @@ pub struct Summary {
     pub download_time: Duration,
     /// Time that checking the disk took.
     pub check_time: Duration,
-    /// Every path that carried blocks.
+    /// The paths that carried blocks: of more than 1000 about those that carried most.
     pub paths: Vec<PathSummary>,
+    /// Bytes of blocks over the paths that are not listed.
+    pub other_bytes: u64,
     /// Bytes of blocks sent to peers.
     pub uploaded_bytes: u64,
     /// How seeding afterwards ended; `None` before its end, and without seeding.

@@ -15,6 +15,10 @@ use crate::progress::{ChangedFile, PathSummary, Progress, SeedProgress};
 /// Time between two reports of progress.
 const EVERY: Duration = Duration::from_millis(95);
 
+/// Most paths whose totals are listed one by one. Anybody can connect, send a block and leave, as often
+/// as they like.
+const MAX_PATHS: usize = 1000;
+
 /// Where progress is reported.
 #[derive(Debug)]
 pub(crate) enum Reporter {
@@ -71,8 +75,11 @@ pub(crate) struct Tally {
     pub wasted_bytes: u64,
     /// Connections since the start.
     pub connections: u64,
-    /// What each path carried, over connections that have ended.
+    /// What each path carried, over connections that have ended: at most [`MAX_PATHS`], about those that
+    /// carried most.
     pub paths: Vec<PathSummary>,
+    /// Bytes over all others together.
+    pub other_bytes: u64,
     /// Files that changed under a seeder, in their latest state.
     pub changed: Vec<ChangedFile>,
     started: Instant,
@@ -95,6 +102,7 @@ impl Tally {
             wasted_bytes: 0,
             connections: 0,
             paths: Vec::new(),
+            other_bytes: 0,
             changed: Vec::new(),
             started: now,
             ended: None,
@@ -150,7 +158,14 @@ impl Tally {
                     known.interfaces = summary.interfaces;
                 }
             }
-            None => self.paths.push(summary),
+            None if self.paths.len() < MAX_PATHS => self.paths.push(summary),
+            None => {
+                let least = self.paths.iter_mut().min_by_key(|path| path.bytes);
+                self.other_bytes += match least.filter(|least| least.bytes < summary.bytes) {
+                    Some(least) => std::mem::replace(least, summary).bytes,
+                    None => summary.bytes,
+                };
+            }
         }
     }
 }
@@ -169,6 +184,34 @@ pub(super) fn accepted_summary(conn: &Conn) -> PathSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_bounded_and_their_bytes_are_all_counted() {
+        let pieces = Pieces {
+            length: 1,
+            total: 1,
+        };
+        let mut tally = Tally::new(pieces, &Bitfield::empty(1), Instant::now());
+        let mut rng = fastrand::Rng::with_seed(7);
+        let mut sum = 0;
+        for number in 0..3 * MAX_PATHS as u64 {
+            let bytes = rng.u64(1..1000) + if number == 5 { 1_000_000 } else { 0 };
+            sum += bytes;
+            let mut fingerprint = [0; 32];
+            fingerprint[..8].copy_from_slice(&number.to_be_bytes());
+            tally.carried(PathSummary {
+                peer: "10.0.0.1:6881".parse().unwrap(),
+                fingerprint: fingerprint.into(),
+                hops: 2,
+                interfaces: Vec::new(),
+                bytes,
+            });
+        }
+        assert_eq!(tally.paths.len(), MAX_PATHS);
+        let listed: u64 = tally.paths.iter().map(|path| path.bytes).sum();
+        assert_eq!(listed + tally.other_bytes, sum);
+        assert!(tally.paths.iter().any(|path| path.bytes >= 1_000_000));
+    }
 
     #[test]
     fn blocks_counted_after_the_connection_was_closed_count() {
