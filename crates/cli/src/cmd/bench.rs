@@ -11,7 +11,9 @@ mod scale;
 mod throughput;
 
 use clap::Subcommand;
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
 use hawser_experiments::{CATALOG, DownloadExperiment, Downloads, Entry, Options};
 
 use self::args::{ResultArgs, measure};

@@ -186,10 +186,7 @@ mod tests {
     fn a_wrong_element_counts_once_and_is_refused_with_what_is_left() {
         let mut state = OfferState::default();
         let left = WRONG_CODES - 1;
-        assert_eq!(
-            judge(&mut state, A, 7, false),
-            Some(Judged::Wrong { left })
-        );
+        assert_eq!(judge(&mut state, A, 7, false), Some(Judged::Wrong { left }));
         for key in [A, B, A, B] {
             // Over another connection, also one whose exchange was under way.
             let Err(Refusal(code, text)) = state.check(key, &element(7)) else {
@@ -200,10 +197,7 @@ mod tests {
             assert_eq!(judge(&mut state, key, 7, true), None);
         }
         let left = left - 1;
-        assert_eq!(
-            judge(&mut state, A, 8, false),
-            Some(Judged::Wrong { left })
-        );
+        assert_eq!(judge(&mut state, A, 8, false), Some(Judged::Wrong { left }));
         assert_eq!(judge(&mut state, A, 9, true), Some(Judged::Right));
     }
 
