@@ -1,1 +1,5 @@
+//! Whole transfers between two hosts in one process.
 
+mod codes;
+mod content;
+mod reach;

@@ -149,23 +149,24 @@ impl Tally {
     }
 
     pub(super) fn carried(&mut self, summary: PathSummary) {
-        let mut known = self.paths.iter_mut();
-        match known.find(|p| p.peer == summary.peer && p.fingerprint == summary.fingerprint) {
-            Some(known) => {
-                known.bytes += summary.bytes;
-                known.hops = known.hops.max(summary.hops);
-                if known.interfaces.is_empty() {
-                    known.interfaces = summary.interfaces;
-                }
+        let is_same = |path: &PathSummary| {
+            path.peer == summary.peer && path.fingerprint == summary.fingerprint
+        };
+        if let Some(at) = self.paths.iter().position(is_same) {
+            let known = &mut self.paths[at];
+            known.bytes += summary.bytes;
+            known.hops = known.hops.max(summary.hops);
+            if known.interfaces.is_empty() {
+                known.interfaces = summary.interfaces;
             }
-            None if self.paths.len() < MAX_PATHS => self.paths.push(summary),
-            None => {
-                let least = self.paths.iter_mut().min_by_key(|path| path.bytes);
-                self.other_bytes += match least.filter(|least| least.bytes < summary.bytes) {
-                    Some(least) => std::mem::replace(least, summary).bytes,
-                    None => summary.bytes,
-                };
-            }
+        } else if self.paths.len() < MAX_PATHS {
+            self.paths.push(summary);
+        } else {
+            let least = self.paths.iter_mut().min_by_key(|path| path.bytes);
+            self.other_bytes += match least.filter(|least| least.bytes < summary.bytes) {
+                Some(least) => std::mem::replace(least, summary).bytes,
+                None => summary.bytes,
+            };
         }
     }
 }
