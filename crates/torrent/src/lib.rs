@@ -2,7 +2,7 @@
 //!
 //! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and a
 //! path to it is a separate peer with its own connection (001, section IV). IP peers are reached on
-//! one path, over plain TCP.
+//! one path, over TCP, plain or encrypted (MSE).
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
 //! - [`Resolve`]: fetches what a `.torrent` file says from peers, for a magnet link (BEP 9).
@@ -56,6 +56,7 @@ mod wire;
 
 pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
 pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
+pub use hawser_mse::{Policy as EncryptionPolicy, PolicyParseError as EncryptionPolicyParseError};
 pub use hawser_session::SharedPolicy;
 pub use hawser_store::StoreError;
 

@@ -1,23 +1,28 @@
-//! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over plain TCP.
+//! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over TCP.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use hawser_address::PeerAddr;
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
+use hawser_mse::Policy;
 use hawser_path::Metadata;
 use hawser_quic::Endpoint;
 use tokio::sync::watch;
 
 use crate::quic::QuicConnection;
-use crate::tcp::{Listener, TcpConnection};
+use crate::tcp::{Attempts, Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
 
 /// The sockets through which peers are reached and can connect. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
     listener: Option<Arc<Listener>>,
+    /// Which connections of IP peers are accepted.
+    accepts: Policy,
+    /// How IP peers are dialed.
+    attempts: Arc<Attempts>,
 }
 
 impl fmt::Debug for Network {
@@ -32,18 +37,32 @@ impl Network {
     pub fn scion(endpoint: Endpoint, host: Endhost) -> Self {
         Self {
             scion: Some((endpoint, host)),
-            listener: None,
+            ..Self::ip()
         }
     }
 
     /// Reaches IP peers only. No peer can connect.
     pub fn ip() -> Self {
-        Self::default()
+        Self {
+            scion: None,
+            listener: None,
+            accepts: Policy::Prefer,
+            attempts: Attempts::new(Policy::Allow),
+        }
     }
 
     /// Lets IP peers connect to `listener`.
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets which connections with IP peers are encrypted (MSE). Without, those that peers open are
+    /// as with [`Policy::Prefer`], and peers are dialed as with [`Policy::Allow`]. Connections with
+    /// SCION peers always are: by QUIC.
+    pub fn with_encryption(mut self, policy: Policy) -> Self {
+        self.accepts = policy;
+        self.attempts = Attempts::new(policy);
         self
     }
 
@@ -136,7 +155,9 @@ impl Transport for Network {
                     dialed: true,
                 }))
             }
-            (PeerAddr::Ip(peer), _) => Ok(Arc::new(TcpConnection::dial(peer).await?)),
+            (PeerAddr::Ip(peer), _) => {
+                Ok(Arc::new(TcpConnection::dial(peer, &self.attempts).await?))
+            }
             (PeerAddr::Scion(_), NetworkPath::Ip) => {
                 Err("a SCION peer is reached over a path".into())
             }
@@ -152,7 +173,7 @@ impl Transport for Network {
         };
         let ip = async {
             match &self.listener {
-                Some(listener) => listener.accept().await,
+                Some(listener) => listener.accept(self.accepts).await,
                 None => std::future::pending().await,
             }
         };

@@ -1,26 +1,37 @@
-//! IP peers: the same wire protocol, over plain TCP (BEP 3).
+//! IP peers: the same wire protocol, over TCP (BEP 3), plain or encrypted (MSE).
+//!
+//! A connection that a peer opens shows by its first bytes whether it is encrypted. One that is
+//! dialed begins as the policy says; if the peer closes it without an answer, the next one begins in
+//! the other way, if the policy allows that.
 
-use std::future::ready;
+mod attempts;
+mod begin;
+mod encrypted;
+mod half;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{self, Context, Poll};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hawser_address::PeerAddr;
 use hawser_endhost::IsdAsn;
 use hawser_kernel::bind::Refused;
 use hawser_kernel::socket::tcp_rtt;
+use hawser_mse::Policy;
 use hawser_path::Fingerprint;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
+use self::attempts::Attempt;
+pub(crate) use self::attempts::Attempts;
+use self::half::{Half, why};
 use crate::close::{CloseCode, Closed};
-use crate::transport::{Connection, Output, Stream};
+use crate::metainfo::InfoHash;
+use crate::transport::{Connection, Stream};
 
 /// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
@@ -66,11 +77,13 @@ impl Listener {
         self.local
     }
 
-    /// Accepts the next connection of a peer.
-    pub(crate) async fn accept(&self) -> TcpConnection {
+    /// Accepts the next connection of a peer, encrypted or not as `policy` says.
+    pub(crate) async fn accept(&self, policy: Policy) -> TcpConnection {
         loop {
             match self.tcp.accept().await {
-                Ok((stream, from)) => return TcpConnection::new(stream, from),
+                Ok((stream, from)) => {
+                    return TcpConnection::new(stream, from, Begin::Accepted(policy));
+                }
                 Err(error) => {
                     tracing::debug!(%error, "an IP peer could not connect");
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
@@ -80,26 +93,38 @@ impl Listener {
     }
 }
 
+/// How a connection begins.
+enum Begin {
+    /// It was dialed; `None` once the stream was taken.
+    Dialed(Mutex<Option<Attempt>>),
+    /// A peer opened it.
+    Accepted(Policy),
+}
+
 /// A TCP connection to an IP peer.
 pub(crate) struct TcpConnection {
     stream: Arc<TcpStream>,
     peer: SocketAddr,
+    begin: Begin,
+    /// The torrent, which both sides of an encrypted connection must know.
+    info_hash: OnceLock<InfoHash>,
     closed: OnceLock<Closed>,
 }
 
 impl TcpConnection {
     /// Connects to a peer. The error is the reason for a failure.
-    pub async fn dial(peer: SocketAddr) -> Result<Self, String> {
+    pub async fn dial(peer: SocketAddr, attempts: &Arc<Attempts>) -> Result<Self, String> {
         let stream = TcpStream::connect(peer).await.map_err(|e| why(&e))?;
         if stream.local_addr().is_ok_and(|local| local == peer) {
             // The system chose the very port that is dialed for this end: where nothing listens, a
             // connection then opens to itself (RFC 9293, simultaneous open).
             return Err("nothing listens there".into());
         }
-        Ok(Self::new(stream, peer))
+        let attempt = Mutex::new(Some(attempts.begin(peer)));
+        Ok(Self::new(stream, peer, Begin::Dialed(attempt)))
     }
 
-    fn new(stream: TcpStream, peer: SocketAddr) -> Self {
+    fn new(stream: TcpStream, peer: SocketAddr, begin: Begin) -> Self {
         let set = || -> io::Result<()> {
             // Requests must not wait until a segment is full.
             stream.set_nodelay(true)?;
@@ -115,6 +140,8 @@ impl TcpConnection {
             stream: Arc::new(stream),
             // A socket for both IPv4 and IPv6 reports IPv4 peers as mapped addresses.
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
+            begin,
+            info_hash: OnceLock::new(),
             closed: OnceLock::new(),
         }
     }
@@ -122,8 +149,24 @@ impl TcpConnection {
 
 impl Connection for TcpConnection {
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
-        let half = || Box::new(Half(Arc::clone(&self.stream)));
-        Box::pin(ready(Ok((half() as _, half() as _))))
+        Box::pin(async {
+            let half = Half(Arc::clone(&self.stream));
+            let info_hash = self.info_hash.get().ok_or("of no torrent")?;
+            let begun = match &self.begin {
+                Begin::Accepted(policy) => begin::accepted(half, *policy, *info_hash).await,
+                Begin::Dialed(attempt) => {
+                    let attempt = attempt.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let attempt = attempt.ok_or("the stream was taken")?;
+                    begin::dialed(half, attempt, *info_hash).await
+                }
+            };
+            begun.map_err(|error| error.to_string())
+        })
+    }
+
+    fn set_torrent(&self, info_hash: InfoHash) {
+        // It is set once.
+        let _ = self.info_hash.set(info_hash);
     }
 
     fn peer(&self) -> PeerAddr {
@@ -154,63 +197,5 @@ impl Connection for TcpConnection {
 
     fn close_reason(&self) -> Option<Closed> {
         self.closed.get().cloned()
-    }
-}
-
-/// One direction of a stream, used by one task. Another task can close it meanwhile.
-struct Half(Arc<TcpStream>);
-
-impl AsyncRead for Half {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        loop {
-            task::ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buffer) {
-                Ok(_) => return Poll::Ready(Ok(())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    }
-}
-
-impl AsyncWrite for Half {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            task::ready!(self.0.poll_write_ready(cx))?;
-            match self.0.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                written => return Poll::Ready(written),
-            }
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = shutdown(&*self.0, Shutdown::Write);
-        Poll::Ready(shut.map_err(io::Error::from))
-    }
-}
-
-impl Output for Half {}
-
-/// The text of a system error without its number.
-fn why(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => text.to_owned(),
     }
 }

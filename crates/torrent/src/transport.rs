@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::close::{CloseCode, Closed};
+use crate::metainfo::InfoHash;
 
 /// The paths to a peer that are not known to be down, as they change.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
@@ -90,6 +91,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// # Errors
     /// The reason if the connection has no such stream.
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>>;
+
+    /// Notes which torrent the stream is for; to be called before [`Self::stream`].
+    fn set_torrent(&self, _: InfoHash) {}
 
     /// The address of the peer.
     fn peer(&self) -> PeerAddr;

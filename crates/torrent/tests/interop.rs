@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOptions};
 
-use self::clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_files, single_file};
+use self::clients::{
+    Client, Kind, Manner, PATIENCE, Shared, Tracker, inside, several_files, single_file,
+};
 
 /// The address of all programs in the namespace.
 const HOST: &str = "10.77.0.1";
@@ -56,6 +58,45 @@ async fn of_a_paused_transmission() {
     paused(Kind::Transmission).await;
 }
 
+#[test]
+fn aria2_fetches_and_seeds_encrypted() {
+    inside(Kind::Aria2, "of_an_encrypting_aria2", HOST);
+}
+
+#[test]
+fn transmission_fetches_and_seeds_encrypted() {
+    let name = "of_an_encrypting_transmission";
+    inside(Kind::Transmission, name, HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_an_encrypting_aria2() {
+    encrypted(Kind::Aria2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_an_encrypting_transmission() {
+    encrypted(Kind::Transmission).await;
+}
+
+/// Both directions with a program that insists on encryption.
+async fn encrypted(kind: Kind) {
+    let encrypts = Manner {
+        encrypts: true,
+        ..Manner::default()
+    };
+    for round in 1..=rounds() {
+        let fetch = fetch_from_us(kind, single_file(), encrypts);
+        let seed = seed_to_us(kind, single_file(), None, encrypts);
+        tokio::join!(
+            timed(fetch, kind, round, "it fetched encrypted"),
+            timed(seed, kind, round, "it seeded encrypted"),
+        );
+    }
+}
+
 /// All pauses, at once.
 async fn paused(kind: Kind) {
     for round in 1..=rounds() {
@@ -63,7 +104,12 @@ async fn paused(kind: Kind) {
             tokio::spawn(async move {
                 let pause = Some(Duration::from_secs(seconds));
                 let what = format!("it paused for {seconds} s");
-                timed(seed_to_us(kind, single_file(), pause), kind, round, &what).await;
+                let slow = Manner {
+                    rate: Some(SLOW),
+                    ..Manner::default()
+                };
+                let seed = seed_to_us(kind, single_file(), pause, slow);
+                timed(seed, kind, round, &what).await;
             })
         });
         for transfer in transfers {
@@ -92,28 +138,29 @@ async fn of_transmission() {
 /// Both directions, with a single file in small pieces and with several files. All four run at
 /// once, as Transmission mostly waits for its ten-second intervals.
 async fn all(kind: Kind) {
+    let usual = Manner::default();
     for round in 1..=rounds() {
         tokio::join!(
             timed(
-                fetch_from_us(kind, single_file()),
+                fetch_from_us(kind, single_file(), usual),
                 kind,
                 round,
                 "it fetched one file"
             ),
             timed(
-                fetch_from_us(kind, several_files()),
+                fetch_from_us(kind, several_files(), usual),
                 kind,
                 round,
                 "it fetched several"
             ),
             timed(
-                seed_to_us(kind, single_file(), None),
+                seed_to_us(kind, single_file(), None, usual),
                 kind,
                 round,
                 "it seeded one file"
             ),
             timed(
-                seed_to_us(kind, several_files(), None),
+                seed_to_us(kind, several_files(), None, usual),
                 kind,
                 round,
                 "it seeded several"
@@ -129,7 +176,7 @@ async fn timed(transfer: impl Future<Output = ()>, kind: Kind, round: u32, what:
     println!("{kind:?}, round {round}: {what} in {seconds:.1} s");
 }
 
-async fn fetch_from_us(kind: Kind, shared: Shared) {
+async fn fetch_from_us(kind: Kind, shared: Shared, manner: Manner) {
     let listener = Listener::bind(format!("{HOST}:0").parse().unwrap()).await;
     let listener = listener.unwrap();
     let tracker = Tracker::start(HOST, listener.local_addr()).await;
@@ -145,19 +192,18 @@ async fn fetch_from_us(kind: Kind, shared: Shared) {
     );
     let seed = seed.await.unwrap();
     let target = shared.dir.path().join("theirs");
-    let client = Client::start(kind, &torrent, &target, HOST, None);
+    let client = Client::start(kind, &torrent, &target, HOST, manner);
     client.until(|| shared.is_same_in(&target)).await;
     seed.stop().await.unwrap();
 }
 
 /// It pauses for `pause` after the first megabyte, as a stopped process does.
-async fn seed_to_us(kind: Kind, shared: Shared, pause: Option<Duration>) {
+async fn seed_to_us(kind: Kind, shared: Shared, pause: Option<Duration>, manner: Manner) {
     // The program queries a tracker, which announces no peer.
     let no_peer = "10.77.0.1:1".parse().unwrap();
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
-    let rate = pause.map(|_| SLOW);
-    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST, rate);
+    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST, manner);
     client.until_seeding().await;
     let target = shared.dir.path().join("ours");
     let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::default());

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod content;
+#[path = "over_tcp/encryption.rs"]
+mod encryption;
 #[path = "over_tcp/messages.rs"]
 mod messages;
 mod scripted;

@@ -66,6 +66,7 @@ async fn handshakes(
     shared: &Shared,
 ) -> Result<Session, Gone> {
     let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
+    connection.set_torrent(shared.ours.info_hash);
     let (mut read, mut write) = connection
         .stream()
         .await
@@ -91,6 +92,7 @@ async fn handshakes(
         (Side::Accepted, _) => (&[][..], &greeting[..]),
     };
     write.write_all(first).await.map_err(closed)?;
+    write.flush().await.map_err(closed)?;
     let mut theirs = [0; HANDSHAKE_BYTES];
     read.read_exact(&mut theirs).await.map_err(closed)?;
     let theirs = match Handshake::decode(&theirs, shared.ours.info_hash) {
@@ -112,6 +114,7 @@ async fn handshakes(
     }
     connection.set_known();
     write.write_all(rest).await.map_err(closed)?;
+    write.flush().await.map_err(closed)?;
     Ok(Session {
         connection,
         peer_id: theirs.peer_id,

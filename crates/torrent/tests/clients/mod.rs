@@ -31,6 +31,15 @@ impl Kind {
     }
 }
 
+/// How a program behaves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// KiB per second that it uploads at most.
+    pub rate: Option<u32>,
+    /// Whether it accepts encrypted connections only (MSE, RC4).
+    pub encrypts: bool,
+}
+
 /// Runs the ignored test `name` of this file in a network namespace whose loopback interface also
 /// has the address `host`; prints the reason if that is not possible.
 pub fn inside(kind: Kind, name: &str, host: &str) {
@@ -205,9 +214,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts it with a torrent. The content is in `dir`, or is downloaded into it. It uploads at
-    /// most `rate` KiB per second.
-    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str, rate: Option<u32>) -> Self {
+    /// Starts it with a torrent. The content is in `dir`, or is downloaded into it.
+    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str, manner: Manner) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
         // The port is bound again at once, and no other program runs in the namespace.
@@ -215,8 +223,8 @@ impl Client {
         let addr = port.local_addr().unwrap();
         drop(port);
         let mut command = match kind {
-            Kind::Aria2 => aria2(torrent, dir, addr, rate),
-            Kind::Transmission => transmission(torrent, dir, addr, home.path(), rate),
+            Kind::Aria2 => aria2(torrent, dir, addr, manner),
+            Kind::Transmission => transmission(torrent, dir, addr, home.path(), manner),
         };
         let log = fs::File::create(home.path().join("log")).unwrap();
         command.env("HOME", home.path()).stdin(Stdio::null());
@@ -264,7 +272,8 @@ impl Drop for Client {
     }
 }
 
-fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr, rate: Option<u32>) -> Command {
+fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr, manner: Manner) -> Command {
+    let rate = manner.rate.unwrap_or(0);
     let mut command = Command::new("aria2c");
     command
         .args([
@@ -276,7 +285,9 @@ fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr, rate: Option<u32>) -> Com
         .args(["--seed-ratio=0.0", "--check-integrity=true"])
         .args(["--file-allocation=none", "--summary-interval=0"])
         .arg(format!("--listen-port={}", addr.port()))
-        .arg(format!("--max-overall-upload-limit={}K", rate.unwrap_or(0)))
+        .arg(format!("--max-overall-upload-limit={rate}K"))
+        .arg(format!("--bt-require-crypto={}", manner.encrypts))
+        .args(manner.encrypts.then_some("--bt-min-crypto-level=arc4"))
         .arg("--dir")
         .arg(dir)
         .arg(torrent);
@@ -288,27 +299,28 @@ fn transmission(
     dir: &Path,
     addr: SocketAddr,
     home: &Path,
-    rate: Option<u32>,
+    manner: Manner,
 ) -> Command {
     let watched = home.join("watched");
     fs::create_dir(&watched).unwrap();
     fs::copy(torrent, watched.join("it.torrent")).unwrap();
-    let settings = settings(dir, &watched, addr, rate);
+    let settings = settings(dir, &watched, addr, manner);
     fs::write(home.join("settings.json"), settings).unwrap();
     let mut command = Command::new("transmission-daemon");
     command.args(["--foreground", "--log-debug", "--config-dir"]);
     command.arg(home);
+    command.args(manner.encrypts.then_some("--encryption-required"));
     command
 }
 
 /// TCP only, with no peers except the tracker's; otherwise it would try uTP first.
-fn settings(dir: &Path, watched: &Path, addr: SocketAddr, rate: Option<u32>) -> String {
+fn settings(dir: &Path, watched: &Path, addr: SocketAddr, manner: Manner) -> String {
     format!(
         r#"{{
   "bind-address-ipv4": "{ip}",
   "dht-enabled": false,
   "download-dir": "{dir}",
-  "encryption": 0,
+  "encryption": {encryption},
   "incomplete-dir-enabled": false,
   "lpd-enabled": false,
   "peer-port": {port},
@@ -324,9 +336,10 @@ fn settings(dir: &Path, watched: &Path, addr: SocketAddr, rate: Option<u32>) -> 
   "watch-dir-enabled": true
 }}"#,
         ip = addr.ip(),
+        encryption = if manner.encrypts { 2 } else { 0 },
         port = addr.port(),
-        rate = rate.unwrap_or(0),
-        limited = rate.is_some(),
+        rate = manner.rate.unwrap_or(0),
+        limited = manner.rate.is_some(),
         dir = dir.display(),
         watched = watched.display(),
     )
