@@ -12,7 +12,6 @@ use crate::dh::KEY_BYTES;
 const DISCARDED: usize = 1024;
 
 /// One direction of an encrypted stream: RC4. Encrypting and decrypting are the same.
-#[derive(Clone)]
 pub struct Cipher(Rc4<U20>);
 
 impl Cipher {

@@ -67,7 +67,10 @@ mod tests {
     fn both_sides_have_the_same_secret() {
         let mut random = Rng::with_seed(1);
         for _ in 0..20 {
-            let (a, b) = (PrivateKey::random(&mut random), PrivateKey::random(&mut random));
+            let (a, b) = (
+                PrivateKey::random(&mut random),
+                PrivateKey::random(&mut random),
+            );
             assert_eq!(a.secret(&b.public()), b.secret(&a.public()));
             assert_ne!(a.public(), b.public());
         }

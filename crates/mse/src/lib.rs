@@ -16,6 +16,8 @@ mod policy;
 mod sniff;
 
 pub use self::cipher::{Cipher, SkeyHash};
-pub use self::handshake::{Ciphers, Crypto, Established, HandshakeError, Initiator, Received, Responder};
+pub use self::handshake::{
+    Ciphers, Crypto, Established, HandshakeError, Initiator, Received, Responder,
+};
 pub use self::policy::{Method, Methods, Policy, PolicyParseError, Wire};
 pub use self::sniff::{Sniffed, sniff};

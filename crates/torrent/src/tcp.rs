@@ -155,7 +155,10 @@ impl Connection for TcpConnection {
             let begun = match &self.begin {
                 Begin::Accepted(policy) => begin::accepted(half, *policy, *info_hash).await,
                 Begin::Dialed(attempt) => {
-                    let attempt = attempt.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let attempt = attempt
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .take();
                     let attempt = attempt.ok_or("the stream was taken")?;
                     begin::dialed(half, attempt, *info_hash).await
                 }

@@ -236,6 +236,14 @@ impl Fetch {
                 false => at += 1,
             }
         }
+        // Those whose turn is over, too, keep it until those that have just had theirs may be next.
+        for candidate in &self.candidates {
+            if let Some(group) = self.groups.get_mut(&candidate.size)
+                && group.until.is_some_and(|until| until <= now)
+            {
+                group.until = Some(now + turn(0));
+            }
+        }
     }
 
     /// Ends the turn of a length if it is over.

@@ -179,7 +179,8 @@ mod tests {
                 MetadataMessage::Data { piece, total, bytes },
                 MetadataMessage::Reject { piece },
             ] {
-                prop_assert_eq!(MetadataMessage::parse(&message.encode()), Ok(Some(message)));
+                let written = message.encode();
+                prop_assert_eq!(MetadataMessage::parse(&written), Ok(Some(message)));
             }
         }
     }

@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::cipher::Cipher;
 
 /// The ciphers of a connection.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Ciphers {
     /// For bytes that are received.
     pub read: Cipher,
@@ -14,7 +14,7 @@ pub struct Ciphers {
 }
 
 /// How data is sent after the handshake.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Crypto {
     /// As it is.
     Plain,
@@ -23,7 +23,7 @@ pub enum Crypto {
 }
 
 /// A handshake that has ended well.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Established {
     /// The torrent.
     pub info_hash: [u8; 20],

@@ -181,8 +181,10 @@ impl Responder {
     fn answer(&mut self, method: Method) {
         let begin = self.output.len();
         self.output.extend_from_slice(&VC);
-        self.output.extend_from_slice(&Methods::from(method).0.to_be_bytes());
-        self.output.extend_from_slice(&self.second_pad.to_be_bytes());
+        self.output
+            .extend_from_slice(&Methods::from(method).0.to_be_bytes());
+        self.output
+            .extend_from_slice(&self.second_pad.to_be_bytes());
         let end = self.output.len() + usize::from(self.second_pad);
         self.output.resize(end, 0);
         if let Some(ciphers) = &mut self.ciphers {

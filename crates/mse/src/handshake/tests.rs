@@ -53,14 +53,14 @@ fn run(
     };
     let (mut to_b, mut to_a) = (pipe(seed), pipe(!seed));
     let [mut of_a, mut of_b]: [Option<Established>; 2] = [None, None];
-    let mut sent = [false; 2];
+    let [mut sent_a, mut sent_b] = [false; 2];
     for _ in 0..10_000 {
         to_b.bytes.extend(a.take_output());
         to_a.bytes.extend(b.take_output());
         // Each side sends data as soon as it may.
         for (established, pipe, data, sent) in [
-            (&mut of_a, &mut to_b, data[0], &mut sent[0]),
-            (&mut of_b, &mut to_a, data[1], &mut sent[1]),
+            (&mut of_a, &mut to_b, data[0], &mut sent_a),
+            (&mut of_b, &mut to_a, data[1], &mut sent_b),
         ] {
             if let Some(established) = established
                 && !std::mem::replace(sent, true)
@@ -83,7 +83,7 @@ fn run(
             of_a = received.established;
             assert!(a.kept() <= MAX_KEPT);
         }
-        if sent == [true; 2] {
+        if sent_a && sent_b {
             let (of_a, of_b) = (of_a.expect("ended"), of_b.expect("ended"));
             return Ok([(of_a, to_a.bytes), (of_b, to_b.bytes)]);
         }
@@ -125,14 +125,23 @@ fn the_policies_decide_the_method() {
     );
     assert_eq!(disabled.unwrap_err(), HandshakeError::Provided(3));
     let plain = Methods(1);
-    let refused = run(initiator(plain, &[], 1), responder(Require, 2), [b"", b""], 100, 3);
+    let refused = run(
+        initiator(plain, &[], 1),
+        responder(Require, 2),
+        [b"", b""],
+        100,
+        3,
+    );
     assert_eq!(refused.unwrap_err(), HandshakeError::Provided(1));
 }
 
 #[test]
 fn encrypted_bytes_do_not_show_the_data() {
     let data = [&[7; 500][..], &[8; 500]];
-    let sides = (initiator(Methods(2), &[9; 68], 1), responder(Policy::Prefer, 2));
+    let sides = (
+        initiator(Methods(2), &[9; 68], 1),
+        responder(Policy::Prefer, 2),
+    );
     let [a, b] = run(sides.0, sides.1, data, 1000, 3).unwrap();
     assert_eq!((a.1.len(), b.1.len()), (500, 500));
     assert!(!a.1.windows(3).any(|it| it == [8; 3]));
@@ -149,7 +158,10 @@ fn what_is_no_handshake_is_refused_with_bounded_memory() {
     assert_eq!(b.receive(&[0; 96], find).unwrap().used, 0);
 
     let mut b = responder(Policy::Prefer, 1);
-    assert!(b.take_output().is_empty(), "nothing before the peer has sent a key");
+    assert!(
+        b.take_output().is_empty(),
+        "nothing before the peer has sent a key"
+    );
     let mut taken = 0;
     let error = loop {
         match b.receive(&[0x47], find) {
@@ -181,7 +193,10 @@ fn a_peer_for_another_torrent_is_refused() {
 fn transcripts() -> [Vec<Vec<u8>>; 2] {
     let mut transcripts = [Vec::new(), Vec::new()];
     for initial in [&b""[..], &[5; 68]] {
-        let (mut a, mut b) = (initiator(Methods::ALL, initial, 1), responder(Policy::Prefer, 2));
+        let (mut a, mut b) = (
+            initiator(Methods::ALL, initial, 1),
+            responder(Policy::Prefer, 2),
+        );
         let (mut to_a, mut to_b) = (Vec::new(), Vec::new());
         for _ in 0..3 {
             let (of_a, of_b) = (a.take_output(), b.take_output());

@@ -158,7 +158,10 @@ mod tests {
         let (a, b) = duplex(10);
         let mut write = EncryptedWrite::new(a, ours.write);
         let taken = write.write(&vec![0; 1 << 20]).await.unwrap();
-        assert_eq!((taken, write.buffer.len(), write.sent), (BUFFER, BUFFER, 10));
+        assert_eq!(
+            (taken, write.buffer.len(), write.sent),
+            (BUFFER, BUFFER, 10)
+        );
         drop(b);
         assert!(write.flush().await.is_err());
     }

@@ -71,7 +71,8 @@ impl Content {
         let listener = listener.unwrap();
         let addr = listener.local_addr();
         let network = network(policy).with_listener(listener);
-        let (metainfo, file, options) = (self.metainfo.clone(), self.file(), SeedOptions::default());
+        let (metainfo, file, options) =
+            (self.metainfo.clone(), self.file(), SeedOptions::default());
         let seed = Seed::start(metainfo, file, network, options, |_, _| {});
         (seed.await.unwrap(), addr)
     }
@@ -204,7 +205,11 @@ async fn peers_that_do_not_answer_hold_nothing_up() {
 async fn a_seeder_closes_connections_that_begin_with_garbage() {
     let content = content(500_000);
     let (_seed, addr) = content.seed_with(None).await;
-    for garbage in [vec![0; 96], vec![0x47; 1000], b"GET / HTTP/1.1\r\n\r\n".repeat(60)] {
+    for garbage in [
+        vec![0; 96],
+        vec![0x47; 1000],
+        b"GET / HTTP/1.1\r\n\r\n".repeat(60),
+    ] {
         let mut stream = TcpStream::connect(addr).await.unwrap();
         stream.write_all(&garbage).await.unwrap();
         let mut answer = Vec::new();
