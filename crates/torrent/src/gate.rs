@@ -36,7 +36,34 @@ const MAX_WAITING: usize = 64;
 
 /// The torrents behind the sockets of a network.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(Mutex<HashMap<InfoHash, mpsc::Sender<Arc<dyn Connection>>>>);
+pub(crate) struct Gate(Mutex<Torrents>);
+
+#[derive(Debug, Default)]
+struct Torrents {
+    senders: HashMap<InfoHash, mpsc::Sender<Arc<dyn Connection>>>,
+    /// All info-hashes; `None` if they have changed.
+    all: Option<Arc<[InfoHash]>>,
+}
+
+impl Torrents {
+    /// All info-hashes.
+    fn all(&mut self) -> Arc<[InfoHash]> {
+        let all = self
+            .all
+            .get_or_insert_with(|| self.senders.keys().copied().collect());
+        Arc::clone(all)
+    }
+
+    fn insert(&mut self, info_hash: InfoHash, sender: mpsc::Sender<Arc<dyn Connection>>) {
+        self.senders.insert(info_hash, sender);
+        self.all = None;
+    }
+
+    fn remove(&mut self, info_hash: InfoHash) {
+        self.senders.remove(&info_hash);
+        self.all = None;
+    }
+}
 
 impl Gate {
     /// Passes on the connections that peers open, until there will be no more.
@@ -64,7 +91,7 @@ impl Gate {
             });
         }
         // The torrents learn that no peer can connect any more.
-        self.lock().clear();
+        *self.lock() = Torrents::default();
     }
 
     /// Reads the handshake and gives the connection to its torrent.
@@ -73,11 +100,12 @@ impl Gate {
     /// The reason why it goes to none.
     async fn pass_on(&self, connection: Arc<dyn Connection>) -> Result<(), String> {
         let text = |error: io::Error| error.to_string();
+        connection.set_torrents(self.lock().all());
         let (mut read, mut write) = connection.stream().await?;
         let mut bytes = [0; HANDSHAKE_BYTES];
         read.read_exact(&mut bytes).await.map_err(text)?;
         let info_hash = Handshake::info_hash(&bytes).map_err(|error| error.to_string())?;
-        let torrent = self.lock().get(&info_hash).cloned();
+        let torrent = self.lock().senders.get(&info_hash).cloned();
         let Some(torrent) = torrent else {
             let ours = Handshake {
                 info_hash,
@@ -113,7 +141,7 @@ impl Gate {
     pub fn open(self: &Arc<Self>, info_hash: InfoHash) -> Option<Entrance> {
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
         let mut torrents = self.lock();
-        if torrents.contains_key(&info_hash) {
+        if torrents.senders.contains_key(&info_hash) {
             return None;
         }
         torrents.insert(info_hash, sender);
@@ -124,7 +152,7 @@ impl Gate {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InfoHash, mpsc::Sender<Arc<dyn Connection>>>> {
+    fn lock(&self) -> MutexGuard<'_, Torrents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +167,7 @@ pub(crate) struct Entrance {
 
 impl Drop for Entrance {
     fn drop(&mut self) {
-        self.gate.lock().remove(&self.info_hash);
+        self.gate.lock().remove(self.info_hash);
     }
 }
 

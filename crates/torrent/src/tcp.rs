@@ -106,8 +106,8 @@ pub(crate) struct TcpConnection {
     stream: Arc<TcpStream>,
     peer: SocketAddr,
     begin: Begin,
-    /// The torrent, which both sides of an encrypted connection must know.
-    info_hash: OnceLock<InfoHash>,
+    /// The torrents that it may be for: both sides of an encrypted connection must know which.
+    torrents: OnceLock<Arc<[InfoHash]>>,
     closed: OnceLock<Closed>,
 }
 
@@ -141,7 +141,7 @@ impl TcpConnection {
             // A socket for both IPv4 and IPv6 reports IPv4 peers as mapped addresses.
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
             begin,
-            info_hash: OnceLock::new(),
+            torrents: OnceLock::new(),
             closed: OnceLock::new(),
         }
     }
@@ -151,25 +151,26 @@ impl Connection for TcpConnection {
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
         Box::pin(async {
             let half = Half(Arc::clone(&self.stream));
-            let info_hash = self.info_hash.get().ok_or("of no torrent")?;
+            let torrents = self.torrents.get().ok_or("of no torrent")?;
             let begun = match &self.begin {
-                Begin::Accepted(policy) => begin::accepted(half, *policy, *info_hash).await,
+                Begin::Accepted(policy) => begin::accepted(half, *policy, torrents).await,
                 Begin::Dialed(attempt) => {
                     let attempt = attempt
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .take();
                     let attempt = attempt.ok_or("the stream was taken")?;
-                    begin::dialed(half, attempt, *info_hash).await
+                    let info_hash = *torrents.first().ok_or("of no torrent")?;
+                    begin::dialed(half, attempt, info_hash).await
                 }
             };
             begun.map_err(|error| error.to_string())
         })
     }
 
-    fn set_torrent(&self, info_hash: InfoHash) {
-        // It is set once.
-        let _ = self.info_hash.set(info_hash);
+    fn set_torrents(&self, torrents: Arc<[InfoHash]>) {
+        // They are set once.
+        let _ = self.torrents.set(torrents);
     }
 
     fn peer(&self) -> PeerAddr {

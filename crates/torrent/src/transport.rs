@@ -92,8 +92,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// The reason if the connection has no such stream.
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>>;
 
-    /// Notes which torrent the stream is for; to be called before [`Self::stream`].
-    fn set_torrent(&self, _: InfoHash) {}
+    /// Notes which torrent the stream is for, or of a connection that a peer opened for which ones it may
+    /// be; to be called before [`Self::stream`].
+    fn set_torrents(&self, _: Arc<[InfoHash]>) {}
 
     /// The address of the peer.
     fn peer(&self) -> PeerAddr;

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hawser_bencode::{self as bencode, Value};
+use hawser_bencode::Value;
 use proptest::prelude::*;
 
 use super::*;

@@ -66,7 +66,7 @@ async fn handshakes(
     shared: &Shared,
 ) -> Result<Session, Gone> {
     let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
-    connection.set_torrent(shared.ours.info_hash);
+    connection.set_torrents([shared.ours.info_hash].into());
     let (mut read, mut write) = connection
         .stream()
         .await

@@ -140,6 +140,7 @@ async fn establish<T: Transport>(
 ) -> Result<(Closing, Stream), Failure> {
     let closing = Closing(transport.dial(peer, path).await?);
     let connection = &closing.0;
+    connection.set_torrents([ours.info_hash].into());
     let (mut read, mut write) = connection.stream().await?;
     let mut introduction = Vec::new();
     let extended = ExtendedHandshake {

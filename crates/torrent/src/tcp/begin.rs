@@ -61,7 +61,7 @@ pub(super) async fn dialed(
 pub(super) async fn accepted(
     mut half: Half,
     policy: Policy,
-    info_hash: InfoHash,
+    torrents: &[InfoHash],
 ) -> Result<Stream, BeginError> {
     if !policy.accepts(Wire::Encrypted) {
         return Ok(plain(half, Vec::new()));
@@ -80,7 +80,7 @@ pub(super) async fn accepted(
             }
             Sniffed::Plain => return Err(BeginError::Plain),
             Sniffed::Encrypted => {
-                return respond(half, &first[..filled], info_hash, policy).await;
+                return respond(half, &first[..filled], torrents, policy).await;
             }
         }
     }
@@ -112,7 +112,7 @@ async fn initiate(
 async fn respond(
     mut half: Half,
     first: &[u8],
-    info_hash: InfoHash,
+    torrents: &[InfoHash],
     policy: Policy,
 ) -> Result<Stream, BeginError> {
     let mut handshake = Responder::new(policy, &mut Rng::new());
@@ -120,7 +120,7 @@ async fn respond(
     chunk[..first.len()].copy_from_slice(first);
     let mut read = first.len();
     loop {
-        let find = |shown: SkeyHash| shown.find([&info_hash.0]);
+        let find = |shown: SkeyHash| shown.find(torrents.iter().map(|torrent| &torrent.0));
         let received = handshake.receive(&chunk[..read], find)?;
         half.write_all(&handshake.take_output()).await?;
         if let Some(established) = received.established {
