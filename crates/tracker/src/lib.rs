@@ -1,0 +1,15 @@
+//! Trackers, without I/O: the [messages](message), the [`Announcer`] of a torrent, which says when which
+//! tracker is asked, and the [`Swarms`] of a tracker with what they answer.
+//!
+//! Pure: no clock and no chance; time is an argument, randomness a generator that is passed in.
+//!
+//! Sources: BEP 3 (announces over HTTP), 7 (IPv6), 12 (several trackers), 15 (UDP), 23 (compact peers),
+//! 24 (external IP), 31 (retry in), 41 (options over UDP), 48 (scrape). What is added for SCION is
+//! described in [`message`].
+
+pub mod message;
+#[cfg(test)]
+mod testing;
+mod url;
+
+pub use self::url::{Host, Scheme, TrackerUrl, UrlError};
