@@ -7,9 +7,14 @@
 //! 24 (external IP), 31 (retry in), 41 (options over UDP), 48 (scrape). What is added for SCION is
 //! described in [`message`].
 
+mod announcer;
 pub mod message;
 #[cfg(test)]
 mod testing;
 mod url;
 
+pub use self::announcer::{
+    AnnounceId, AnnounceOptions, Announcer, Identity, MAX_TRACKERS, Order, Stats, TrackerState,
+    TrackerStatus,
+};
 pub use self::url::{Host, Scheme, TrackerUrl, UrlError};

@@ -25,14 +25,14 @@ pub fn write(peers: impl IntoIterator<Item = PeerAddr>) -> Vec<u8> {
 
 /// The peers of entries, up to the first one that is cut short; also those that cannot be reached.
 pub fn read(mut bytes: &[u8]) -> impl Iterator<Item = PeerAddr> {
-    let mut next = move || {
+    let next = move || {
         let (length, after) = bytes.split_first()?;
         let (entry, after) = after.split_at_checked(usize::from(*length))?;
         bytes = after;
         let scion = || ScionAddr::from_compact(entry).map(PeerAddr::Scion);
         Some(scion().or_else(|| ip_from_compact(entry).map(PeerAddr::Ip)))
     };
-    std::iter::from_fn(move || next()).flatten()
+    std::iter::from_fn(next).flatten()
 }
 
 #[cfg(test)]

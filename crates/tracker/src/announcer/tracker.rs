@@ -1,0 +1,229 @@
+//! One tracker: what it knows of the client, and what is known of it.
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::options::AnnounceId;
+use crate::message::{Answer, Event, Retry, TrackerError};
+use crate::url::TrackerUrl;
+
+/// Time between announces, where the tracker names none.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(30 * 60);
+/// Least time between announces, where the tracker names none.
+const DEFAULT_MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
+/// Bounds of the time between two announces, whatever a tracker wishes.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(60);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(3 * 3600);
+/// Bounds of the pause after failures.
+const FIRST_PAUSE: Duration = Duration::from_secs(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// An announce under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub id: AnnounceId,
+    pub event: Event,
+    /// Bytes missing, as announced.
+    pub left: u64,
+}
+
+/// A tracker of a torrent.
+#[derive(Debug)]
+pub(super) struct Tracker {
+    pub url: String,
+    tier: usize,
+    /// Why it cannot be asked at all.
+    unsupported: Option<String>,
+    pub flight: Option<Flight>,
+    /// Since when it knows of the client: a `started` was answered.
+    pub known_since: Option<Instant>,
+    /// Whether it knows the client as a leecher.
+    leecher: bool,
+    /// Whether `stopped` is to be sent.
+    pub to_stop: bool,
+    pub tracker_id: Option<Vec<u8>>,
+    pub interval: Duration,
+    pub min_interval: Duration,
+    failures: u32,
+    /// How long it is left alone after a failure.
+    backoff: Option<Backoff>,
+    shown: Shown,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Backoff {
+    Until(Instant),
+    Forever,
+}
+
+/// What is kept for people.
+#[derive(Debug, Default)]
+struct Shown {
+    answered: Option<Instant>,
+    error: Option<(Instant, String)>,
+    warning: Option<String>,
+    complete: Option<u32>,
+    incomplete: Option<u32>,
+    peers: usize,
+}
+
+/// What a tracker does at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrackerState {
+    /// It was not asked yet.
+    Idle,
+    /// An announce is under way.
+    Announcing,
+    /// Its last answer was one.
+    Working,
+    /// The last announce has failed.
+    Failing,
+    /// It is not asked again: it refuses the torrent for ever, or its URL is not supported.
+    Unused,
+}
+
+/// A tracker, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackerStatus {
+    /// Its URL.
+    pub url: String,
+    /// Number of its tier, from 0.
+    pub tier: usize,
+    /// What it does.
+    pub state: TrackerState,
+    /// When it last answered.
+    pub answered: Option<Instant>,
+    /// Why the last announce failed that did, and when; `None` since it has answered.
+    pub error: Option<(Instant, String)>,
+    /// The warning of its last answer.
+    pub warning: Option<String>,
+    /// Seeders, as of its last answer.
+    pub complete: Option<u32>,
+    /// Leechers, as of its last answer.
+    pub incomplete: Option<u32>,
+    /// How many peers its last answer had.
+    pub peers: usize,
+    /// Failures in a row.
+    pub failures: u32,
+    /// When it is asked next, if it is the next one to be asked.
+    pub next: Option<Instant>,
+}
+
+impl Tracker {
+    pub fn new(url: String, tier: usize) -> Self {
+        Self {
+            unsupported: url
+                .parse::<TrackerUrl>()
+                .err()
+                .map(|error| error.to_string()),
+            url,
+            tier,
+            flight: None,
+            known_since: None,
+            leecher: false,
+            to_stop: false,
+            tracker_id: None,
+            interval: DEFAULT_INTERVAL,
+            min_interval: DEFAULT_MIN_INTERVAL,
+            failures: 0,
+            backoff: None,
+            shown: Shown::default(),
+        }
+    }
+
+    /// When it may be asked; `None` if never.
+    pub fn ready(&self, since: Instant) -> Option<Instant> {
+        match self.backoff {
+            _ if self.is_unused() => None,
+            Some(Backoff::Until(until)) => Some(until.max(since)),
+            _ => Some(since),
+        }
+    }
+
+    /// Whether a completed download is to be reported: it knows the client, as a leecher.
+    pub fn is_to_be_told(&self) -> bool {
+        self.known_since.is_some() && self.leecher
+    }
+
+    /// An announce was answered.
+    pub fn answer(&mut self, flight: &Flight, answer: &Answer, now: Instant) {
+        self.failures = 0;
+        self.backoff = None;
+        match flight.event {
+            Event::Stopped => self.known_since = None,
+            Event::Started => {
+                self.known_since = Some(now);
+                self.leecher = flight.left > 0;
+            }
+            Event::Completed => self.leecher = false,
+            Event::None => {}
+        }
+        if answer.tracker_id.is_some() {
+            self.tracker_id.clone_from(&answer.tracker_id);
+        }
+        let clamp = |time: Duration| time.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
+        self.interval = clamp(answer.interval.unwrap_or(DEFAULT_INTERVAL));
+        self.min_interval = match answer.min_interval {
+            Some(min) => clamp(min),
+            None => DEFAULT_MIN_INTERVAL.min(self.interval),
+        };
+        self.interval = self.interval.max(self.min_interval);
+        self.shown = Shown {
+            answered: Some(now),
+            error: None,
+            warning: answer.warning.clone(),
+            complete: answer.complete,
+            incomplete: answer.incomplete,
+            peers: answer.peers.len(),
+        };
+    }
+
+    /// An announce has failed.
+    pub fn fail(&mut self, error: &TrackerError, rng: &mut Rng, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        let factor = 1u32.checked_shl(self.failures - 1).unwrap_or(u32::MAX);
+        let pause = FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE);
+        // Clients that a tracker has lost at once do not come back at once.
+        let spread = pause.mul_f64(0.75 + rng.f64() / 2.0);
+        self.backoff = Some(match error {
+            TrackerError::Refused { retry, .. } => match retry {
+                Retry::Never => Backoff::Forever,
+                Retry::After(time) => Backoff::Until(now + (*time).clamp(spread, LONGEST_INTERVAL)),
+                Retry::Unsaid => Backoff::Until(now + spread),
+            },
+            TrackerError::Failed(_) => Backoff::Until(now + spread),
+        });
+        self.shown.error = Some((now, error.to_string()));
+    }
+
+    /// For people; `next` is when it is asked next.
+    pub fn status(&self, next: Option<Instant>) -> TrackerStatus {
+        let shown = &self.shown;
+        let state = match () {
+            () if self.flight.is_some() => TrackerState::Announcing,
+            () if self.is_unused() => TrackerState::Unused,
+            () if shown.error.is_some() => TrackerState::Failing,
+            () if shown.answered.is_some() => TrackerState::Working,
+            () => TrackerState::Idle,
+        };
+        TrackerStatus {
+            url: self.url.clone(),
+            tier: self.tier,
+            state,
+            answered: shown.answered,
+            error: shown.error.clone(),
+            warning: self.unsupported.clone().or_else(|| shown.warning.clone()),
+            complete: shown.complete,
+            incomplete: shown.incomplete,
+            peers: shown.peers,
+            failures: self.failures,
+            next,
+        }
+    }
+
+    /// Whether it is not asked again.
+    fn is_unused(&self) -> bool {
+        self.unsupported.is_some() || matches!(self.backoff, Some(Backoff::Forever))
+    }
+}
