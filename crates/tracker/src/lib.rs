@@ -8,7 +8,11 @@
 //! described in [`message`].
 
 mod announcer;
+#[cfg(test)]
+mod fuzz;
 pub mod message;
+mod respond;
+mod swarms;
 #[cfg(test)]
 mod testing;
 mod url;
@@ -16,5 +20,9 @@ mod url;
 pub use self::announcer::{
     AnnounceId, AnnounceOptions, Announcer, Identity, MAX_TRACKERS, Order, Stats, TrackerState,
     TrackerStatus,
+};
+pub use self::respond::{HttpReply, MAX_REQUEST_PATH, http_reply, udp_reply};
+pub use self::swarms::{
+    Client, Counters, Rank, Reach, Refusal, SnapshotError, SwarmOptions, Swarms,
 };
 pub use self::url::{Host, Scheme, TrackerUrl, UrlError};

@@ -1,0 +1,1 @@
+//! How peers are found.
