@@ -1,1 +1,18 @@
-//! How peers are found.
+//! How peers of a torrent are found: a [`Client`] asks trackers over HTTP, HTTPS and UDP, [`Trackers`]
+//! keeps those of one torrent asked, and a [`Server`] is a tracker.
+//!
+//! When which tracker is asked, and what a tracker answers, is decided in `hawser-tracker`, without I/O.
+
+mod datagrams;
+mod error;
+mod serve;
+#[cfg(test)]
+mod testing;
+mod tracker;
+mod trackers;
+
+pub use self::datagrams::{BoxFuture, Datagrams, MAX_DATAGRAM};
+pub use self::error::AnnounceError;
+pub use self::serve::{Monitor, ServeError, ServeOptions, Server};
+pub use self::tracker::{Client, ClientOptions};
+pub use self::trackers::Trackers;

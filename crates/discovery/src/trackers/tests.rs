@@ -1,0 +1,122 @@
+use std::time::Duration;
+
+use fastrand::Rng;
+use hawser_tracker::{AnnounceOptions, Identity, TrackerState};
+use tokio::time::timeout;
+
+use super::*;
+use crate::testing::{Local, request};
+use crate::tracker::ClientOptions;
+
+fn announcer(tiers: &[Vec<String>]) -> Announcer {
+    let identity = Identity {
+        info_hash: [1; 20],
+        peer_id: [2; 20],
+        port: 6881,
+        key: 3,
+        scion: None,
+    };
+    let options = AnnounceOptions::default();
+    Announcer::new(identity, tiers, options, Rng::with_seed(1), now())
+}
+
+fn client() -> Client {
+    let options = ClientOptions {
+        udp_timeout: Duration::from_millis(100),
+        ..ClientOptions::default()
+    };
+    Client::new(options).expect("a client")
+}
+
+fn missing(left: u64) -> Stats {
+    Stats {
+        left,
+        peers: 20,
+        ..Stats::default()
+    }
+}
+
+async fn until_true(mut check: impl FnMut() -> bool) {
+    let waited = timeout(Duration::from_secs(20), async {
+        while !check() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.expect("in time");
+}
+
+#[tokio::test]
+async fn a_torrent_is_announced_from_begin_to_end() {
+    let tracker = Local::default();
+    client()
+        .announce(&tracker.http[0], &request(77))
+        .await
+        .expect("an answer");
+    let (stats_sender, stats) = watch::channel(missing(5));
+    let (sink, mut found) = mpsc::channel(4);
+    let stop = CancellationToken::new();
+    // The first tier has a tracker that nobody answers at.
+    let tiers = [
+        vec!["udp://127.0.0.1:9/announce".into()],
+        vec![tracker.udp[0].clone()],
+    ];
+    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let peers = timeout(Duration::from_secs(20), found.recv())
+        .await
+        .expect("in time");
+    assert_eq!(peers, Some(vec!["127.0.0.1:77".parse().expect("a peer")]));
+    let status = trackers.status();
+    until_true(|| {
+        let states: Vec<_> = status.borrow().iter().map(|it| it.state).collect();
+        states == [TrackerState::Failing, TrackerState::Working]
+    })
+    .await;
+    let counters = || tracker.monitor.counters();
+    assert_eq!((counters().peers, counters().seeders), (2, 0));
+    stats_sender.send(missing(0)).expect("sent");
+    until_true(|| counters().seeders == 1).await;
+    drop(stats_sender);
+    trackers.stop().await;
+    assert_eq!((counters().peers, counters().announces), (1, 4));
+}
+
+#[tokio::test]
+async fn what_is_dropped_or_cancelled_still_says_that_it_stops() {
+    for cancels in [false, true] {
+        let tracker = Local::default();
+        let (_stats_sender, stats) = watch::channel(missing(5));
+        let (sink, _) = mpsc::channel(1);
+        let stop = CancellationToken::new();
+        let tiers = [vec![tracker.http[0].clone()]];
+        let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+        let status = trackers.status();
+        until_true(|| status.borrow()[0].state == TrackerState::Working).await;
+        assert_eq!(tracker.monitor.counters().peers, 1);
+        if cancels {
+            stop.cancel();
+        } else {
+            drop(trackers);
+        }
+        until_true(|| tracker.monitor.counters().peers == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_tracker_delays_the_end_for_three_seconds_at_most() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a socket");
+    let addr = silent.local_addr().expect("an address");
+    let (_stats_sender, stats) = watch::channel(missing(5));
+    let (sink, _) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let tiers = [vec![format!("http://{addr}/announce")]];
+    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let status = trackers.status();
+    until_true(|| status.borrow()[0].state == TrackerState::Announcing).await;
+    trackers.refresh();
+    let begin = Instant::now();
+    trackers.stop().await;
+    let taken = begin.elapsed();
+    assert!(taken < STOP_TIMEOUT + Duration::from_secs(2), "{taken:?}");
+}
