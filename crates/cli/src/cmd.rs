@@ -11,6 +11,7 @@ pub mod doctor;
 mod experiment;
 pub mod fetch;
 mod files;
+mod find;
 pub mod folders;
 pub mod get;
 mod headings;

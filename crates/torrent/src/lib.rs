@@ -78,3 +78,4 @@ pub use self::seed::Seed;
 pub use self::session::Session;
 pub use self::source::{FoundPeers, PeerSource};
 pub use self::tcp::{ListenError, Listener};
+pub use self::wire::new_peer_id;

@@ -12,6 +12,7 @@ mod tests;
 
 pub(crate) use self::error::WireError;
 pub(crate) use self::exchange::{AddrKind, Exchange, MAX_EXCHANGED, SCION_PEX, UT_PEX};
+pub use self::handshake::new_peer_id;
 pub(crate) use self::handshake::{
     EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId, UT_METADATA,
 };

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_path::{Policy, Select, SlotOptions};
-use hawser_quic::{Config, Congestion};
+use hawser_quic::Config;
 use hawser_torrent::{
-    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy,
+    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, PeerSource, Resolve, SelectBy,
 };
 
 use self::report::{Job, OfferedPaths};
@@ -22,10 +22,10 @@ use self::seeding::SeedingArgs;
 pub use self::target::is_magnet;
 use self::target::{Known, Target, target};
 use super::address::tcp;
-use super::congestion::congestion;
-use super::network::{HostArgs, ListenArgs, Sockets};
+use super::find::{FindArgs, Finding, Ways};
+use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::select::PathArgs;
-use super::{files, headings, policy, process};
+use super::{files, find, headings, policy, process};
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 use crate::output;
@@ -45,18 +45,8 @@ pub struct GetArgs {
     /// Overwrite files that are not the torrent's
     #[arg(long)]
     pub force: bool,
-    /// A peer: 1-ff00:0:110,10.0.1.1:31000
-    ///
-    /// Or for example 10.0.1.1:6881 for one over plain IP. May be given several times.
-    #[arg(long, value_name = "ADDR", num_args = 1..)]
-    pub peer: Vec<PeerAddr>,
-    /// Let IP peers connect here, by plain TCP: 0.0.0.0:6881
-    ///
-    /// Port 0 is any that is free.
-    #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
-    pub tcp: Option<SocketAddr>,
     #[command(flatten)]
-    pub listen: ListenArgs,
+    pub peers: PeerArgs,
     #[command(flatten)]
     pub seeding: SeedingArgs,
     #[command(flatten)]
@@ -78,9 +68,8 @@ pub struct GetArgs {
     /// Do not try paths that share links with those in use
     #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
-    /// Congestion control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM", value_parser = congestion(), help_heading = headings::TRANSPORT, hide_short_help = true)]
-    pub congestion: Option<Congestion>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
     /// Add the progress to the JSON object, about ten times a second
     #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
     pub samples: bool,
@@ -93,10 +82,29 @@ pub struct GetArgs {
     pub host: HostArgs,
 }
 
+/// Where the peers of a download come from.
+#[derive(clap::Args)]
+pub struct PeerArgs {
+    /// A peer: 1-ff00:0:110,10.0.1.1:31000
+    ///
+    /// Or for example 10.0.1.1:6881 for one over plain IP. May be given several times.
+    #[arg(long, value_name = "ADDR", num_args = 1..)]
+    pub peer: Vec<PeerAddr>,
+    /// Let IP peers connect here, by plain TCP: 0.0.0.0:6881
+    ///
+    /// Port 0 is any that is free.
+    #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
+    pub tcp: Option<SocketAddr>,
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    #[command(flatten)]
+    pub find: FindArgs,
+}
+
 impl GetArgs {
     /// Whether peers can be told an address at which this side listens.
     fn listens(&self) -> bool {
-        self.tcp.is_some() || self.listen.listen.is_some()
+        self.peers.tcp.is_some() || self.peers.listen.listen.is_some()
     }
 
     /// The options of the download from `peers`, with a policy for its paths and the strategies to choose
@@ -104,6 +112,7 @@ impl GetArgs {
     fn options(
         &self,
         peers: &[PeerAddr],
+        ways: Ways,
         select: Select,
         policy: Option<Policy>,
     ) -> DownloadOptions {
@@ -130,12 +139,12 @@ impl GetArgs {
             overwrite: self.force,
             seed: self.seeding.limits(),
             // Nobody can say when a peer will come that is not known yet.
-            give_up_after: match peers.is_empty() {
+            give_up_after: match peers.is_empty() || ways.trackers {
                 true => Duration::MAX,
                 false => DownloadOptions::default().give_up_after,
             },
             awaits_peers: self.listens(),
-            finds_peers: false,
+            finds_peers: ways.any(),
         }
     }
 }
@@ -151,7 +160,8 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let known = args.torrent.read()?;
-    refuse_no_peers(&args, &known)?;
+    let ways = args.peers.find.ways(known.sources().0)?;
+    refuse_no_peers(&args, &known, ways)?;
     if let Known::Torrent(metainfo) = &known {
         refuse_own_inputs(&args, metainfo)?;
     }
@@ -159,77 +169,121 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     let policy = policy::read(&args.paths.policy)?;
     files::check_output_folder(&args.output)?;
     process::runtime()?.block_on(async {
-        let mut peers = args.peer.clone();
+        let mut peers = args.peers.peer.clone();
         if let Known::Link(magnet) = known {
             peers.extend(metadata::peers(magnet).await?);
         }
-        let (sockets, offered) = open(&args, &peers).await?;
-        let options = args.options(&peers, select, policy);
-        let metainfo = match known {
-            Known::Torrent(metainfo) => *metainfo,
-            Known::Link(magnet) => {
-                let (hashes, network) = (magnet.info_hashes, sockets.network.clone());
-                let resolve = Resolve::start(hashes, peers.clone(), network, options.give_up_after);
-                let (metainfo, found) = metadata::fetch(magnet, resolve).await?;
-                refuse_own_inputs(&args, &metainfo)?;
-                peers.extend(found);
-                metainfo
-            }
-        };
-        let job = Job {
-            name: metainfo.name.clone(),
-            info_hash: metainfo.info_hash.to_string(),
-            bytes: metainfo.pieces.total,
-            addresses: sockets.addresses,
-            seeds: args.seeding.limits().is_some(),
-            verbose: args.explain,
-            json: args.json,
-            samples: args.samples,
-        };
-        // Before anybody can know that it runs.
-        let interrupted = process::interrupted()?;
-        if args.listens() {
-            errln!("listening {}", job.addresses);
-        }
-        let network = sockets.network.clone();
-        let download = Download::start(metainfo, args.output.clone(), peers, network, options);
-        let shared = download.policy();
-        let ended = tokio::select! {
-            ended = transfer::run(&job, download, offered, interrupted) => ended,
-            never = policy::follow(&args.paths.policy, &shared) => match never {},
-        };
+        let (sockets, offered) = open(&args, &peers, ways).await?;
+        let options = args.options(&peers, ways, select, policy);
+        let (info_hash, left) = known.announced();
+        let trackers = known.trackers();
+        let mut finding = Finding::begin(ways, &trackers, info_hash, &sockets.addresses, left)?;
+        let ended = fetch(
+            &args,
+            known,
+            peers,
+            options,
+            &sockets,
+            offered,
+            &mut finding,
+        )
+        .await;
+        finding.stop().await;
         sockets.close().await;
         ended
     })
 }
 
-/// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
-/// network is joined, unless `--listen` is given.
-async fn open(args: &GetArgs, peers: &[PeerAddr]) -> Result<(Sockets, OfferedPaths), Failure> {
-    let (mut host, mut offered) = (None, OfferedPaths::default());
-    if args.listen.listen.is_some() || peers.iter().any(|peer| peer.scion().is_some()) {
-        offered = OfferedPaths::new(host.insert(args.host.join().await?), peers);
+/// Downloads, after the metadata is there, from `peers` and those that are found.
+async fn fetch(
+    args: &GetArgs,
+    known: Known<'_>,
+    mut peers: Vec<PeerAddr>,
+    options: DownloadOptions,
+    sockets: &Sockets,
+    offered: OfferedPaths,
+    finding: &mut Finding,
+) -> Result<(), Failure> {
+    let network = sockets.network.clone();
+    let metainfo = match known {
+        Known::Torrent(metainfo) => *metainfo,
+        Known::Link(magnet) => {
+            let (hashes, give_up) = (magnet.info_hashes, options.give_up_after);
+            let resolve = Resolve::start(hashes, peers.clone(), network.clone(), give_up);
+            let found = resolve.found_peers();
+            let (metainfo, had) = tokio::select! {
+                fetched = metadata::fetch(magnet, resolve) => fetched?,
+                never = finding.feed(Some(&found)) => match never {},
+            };
+            refuse_own_inputs(args, &metainfo)?;
+            peers.extend(had);
+            metainfo
+        }
+    };
+    let job = Job {
+        name: metainfo.name.clone(),
+        info_hash: metainfo.info_hash.to_string(),
+        bytes: metainfo.pieces.total,
+        addresses: sockets.addresses,
+        seeds: args.seeding.limits().is_some(),
+        verbose: args.explain,
+        json: args.json,
+        samples: args.samples,
+    };
+    // Before anybody can know that it runs.
+    let interrupted = process::interrupted()?;
+    if args.listens() {
+        errln!("listening {}", job.addresses);
     }
+    let download = Download::start(metainfo, args.output.clone(), peers, network, options);
+    let (shared, found) = (download.policy(), download.found_peers());
+    finding.follow(download.progress(), find::of_download);
+    let fed = async {
+        found.add(finding.kept(), PeerSource::Tracker).await;
+        finding.feed(Some(&found)).await
+    };
+    tokio::select! {
+        ended = transfer::run(&job, download, offered, interrupted) => ended,
+        never = fed => match never {},
+        never = policy::follow(&args.paths.policy, &shared) => match never {},
+    }
+}
+
+/// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
+/// network is joined, unless `--listen` is given; where trackers may name SCION peers, one is joined if
+/// there is one.
+async fn open(
+    args: &GetArgs,
+    peers: &[PeerAddr],
+    ways: Ways,
+) -> Result<(Sockets, OfferedPaths), Failure> {
+    let needs_scion = args.peers.listen.listen.is_some();
+    let host = match needs_scion || peers.iter().any(|peer| peer.scion().is_some()) {
+        true => Some(args.host.join().await?),
+        false if ways.trackers => args.host.join_if_any().await?,
+        false => None,
+    };
+    let offered = host.as_ref().map(|host| OfferedPaths::new(host, peers));
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),
-        congestion: args.congestion.unwrap_or_default(),
+        congestion: args.transport.congestion.unwrap_or_default(),
         ..Config::default()
     };
-    let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
-    Ok((sockets, offered))
+    let (listen, tcp) = (args.peers.listen.listen, args.peers.tcp);
+    let sockets = Sockets::open(host, config, listen, tcp).await?;
+    let sockets = sockets.with_encryption(args.transport.encryption);
+    Ok((sockets, offered.unwrap_or_default()))
 }
 
 /// Refuses a download that has no peer to fetch from, and to which none can connect.
-fn refuse_no_peers(args: &GetArgs, known: &Known<'_>) -> Result<(), Failure> {
+fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), Failure> {
     let links_peers = matches!(known, Known::Link(magnet) if !magnet.peers.is_empty());
-    if !args.peer.is_empty() || links_peers || args.listens() {
+    if !args.peers.peer.is_empty() || links_peers || args.listens() || ways.trackers {
         return Ok(());
     }
     let sources = match known.sources() {
-        (false, false) => "",
-        (true, false) => "the torrent's trackers are not asked yet: ",
-        (false, true) => "the torrent's web seeds are not used yet: ",
-        (true, true) => "the torrent's trackers and web seeds are not used yet: ",
+        (_, false) => "",
+        (_, true) => "the torrent's web seeds are not used yet: ",
     };
     let name = match args.torrent.file() {
         Some(file) => format!("{}: ", file.display()),

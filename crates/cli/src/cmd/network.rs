@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use hawser_bootstrap::{JoinError, Server};
-use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
-use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{ALPN, Listener, Network};
+use hawser_endhost::{Bootstrap, BootstrapError, Endhost, ScionAddr};
+use hawser_quic::{Config, Congestion, Endpoint};
+use hawser_torrent::{ALPN, EncryptionPolicy, Listener, Network};
 
 use super::address::{Listen, listen};
+use super::congestion::congestion;
 use super::{files, folders, headings};
 use crate::failure::Failure;
 use crate::out::errln;
@@ -70,6 +71,20 @@ impl HostArgs {
     }
 }
 
+impl HostArgs {
+    /// This host in its SCION network, if one is named or found.
+    ///
+    /// # Errors
+    /// When there is one and it cannot join.
+    pub async fn join_if_any(&self) -> Result<Option<Endhost>, Failure> {
+        match Endhost::bootstrap(&self.bootstrap().await?).await {
+            Ok(host) => Ok(Some(host)),
+            Err(BootstrapError::Nothing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 /// The folder with what `server` has.
 async fn fetch(server: &Server) -> Result<Result<PathBuf, JoinError>, Failure> {
     let state = folders::fetched("bootstrap")?;
@@ -110,6 +125,21 @@ pub struct ListenArgs {
     /// Port 0 is any that routers deliver to.
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
+}
+
+/// How data moves between peers.
+#[derive(clap::Args)]
+pub struct TransportArgs {
+    /// Congestion control of every path on which this side sends [default: auto]
+    #[arg(long, value_name = "ALGORITHM", value_parser = congestion(), help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub congestion: Option<Congestion>,
+    /// Encrypt connections with IP peers (MSE): disable, allow, prefer or require
+    ///
+    /// With allow they are encrypted if the peer wants it, with prefer unless it cannot. It hides
+    /// the protocol, and protects from nobody. By default peers that connect may encrypt, and those
+    /// dialed are first spoken to plainly.
+    #[arg(long, value_name = "POLICY", help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub encryption: Option<EncryptionPolicy>,
 }
 
 /// The sockets of a seeder or a download.
@@ -156,6 +186,14 @@ impl Sockets {
             sockets.network = sockets.network.with_listener(listener);
         }
         Ok(sockets)
+    }
+
+    /// Sets which connections with IP peers are encrypted, if a policy is given.
+    pub fn with_encryption(mut self, policy: Option<EncryptionPolicy>) -> Self {
+        if let Some(policy) = policy {
+            self.network = self.network.with_encryption(policy);
+        }
+        self
     }
 
     /// Closes the connections to SCION peers, and waits until the peers are notified.

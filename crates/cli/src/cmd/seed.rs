@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::{Policy, Select};
-use hawser_quic::{Config, Congestion};
+use hawser_quic::Config;
 use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
 
 use super::address::tcp;
-use super::congestion::congestion;
-use super::network::{HostArgs, ListenArgs, Sockets};
+use super::find::{self, FindArgs, Finding, Ways};
+use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::policy::{self, PolicyArgs};
 use super::reported::Reported;
 use super::select::{ranking, ranking_help, with_carbon};
@@ -59,9 +59,10 @@ pub struct SeedArgs {
     /// Do not try paths that share links with those assigned
     #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
-    /// Congestion control of every path on which this side sends [default: auto]
-    #[arg(long, value_name = "ALGORITHM", value_parser = congestion(), help_heading = headings::TRANSPORT, hide_short_help = true)]
-    pub congestion: Option<Congestion>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    #[command(flatten)]
+    pub find: FindArgs,
     /// Report the reason for every path, used or not
     #[arg(long, short = 'v')]
     pub explain: bool,
@@ -107,7 +108,7 @@ impl SeedArgs {
             self.select.is_some(),
             self.carbon.is_some(),
             self.no_sensing,
-            self.congestion.is_some(),
+            self.transport.congestion.is_some(),
         ];
         let mut flags = SCION_FLAGS.iter().zip(given);
         let (flag, _) = flags.find(|(_, given)| *given)?;
@@ -115,7 +116,7 @@ impl SeedArgs {
     }
 
     /// The options of the seeder, with a policy for its paths and the strategies to rank them.
-    fn options(&self, select: Select, policy: Option<Policy>) -> SeedOptions {
+    fn options(&self, ways: Ways, select: Select, policy: Option<Policy>) -> SeedOptions {
         SeedOptions {
             select_by: self.select_by.unwrap_or(SelectBy::Uploader),
             paths: PathOptions {
@@ -124,7 +125,7 @@ impl SeedArgs {
                 sensing: !self.no_sensing,
                 ..PathOptions::default()
             },
-            exchanges_peers: false,
+            exchanges_peers: ways.pex,
         }
     }
 }
@@ -132,6 +133,7 @@ impl SeedArgs {
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = files::metainfo(&args.torrent)?;
+    let ways = args.find.ways(!metainfo.trackers.is_empty())?;
     let select = args.select.clone().unwrap_or_else(Select::shortest);
     let select = with_carbon(select, args.carbon.as_deref())?;
     let policy = policy::read(&args.policy)?;
@@ -142,18 +144,20 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             Err(why) => (None, Some(why)),
         };
         let config = Config {
-            congestion: args.congestion.unwrap_or_default(),
+            congestion: args.transport.congestion.unwrap_or_default(),
             ..Config::default()
         };
         let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
+        let sockets = sockets.with_encryption(args.transport.encryption);
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
         let name = metainfo.name.clone();
         let size = metainfo.pieces.total;
         let info_hash = metainfo.info_hash.to_string();
-        let options = args.options(select, policy);
+        let options = args.options(ways, select, policy);
         let network = sockets.network.clone();
+        let (trackers, announced) = (metainfo.trackers.clone(), metainfo.info_hash);
         let seed = Seed::start(metainfo, args.path, network, options, checked).await?;
 
         let addresses = sockets.addresses;
@@ -197,12 +201,16 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             }
             std::future::pending::<()>().await
         };
+        let mut finding = Finding::begin(ways, &trackers, announced, &addresses, 0)?;
+        finding.follow(seed.progress(), find::of_seeder);
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),
             () = interrupted => Ok(()),
             () = shown => Ok(()),
+            never = finding.feed(None) => match never {},
             never = policy::follow(&args.policy, &shared) => match never {},
         };
+        finding.stop().await;
         drop(live);
         sockets.close().await;
         ended

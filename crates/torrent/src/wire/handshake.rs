@@ -33,6 +33,12 @@ impl PeerId {
     }
 }
 
+/// The id of a program in a torrent (`peer_id`, BEP 20), as it is announced to trackers: a new one each
+/// time.
+pub fn new_peer_id() -> [u8; 20] {
+    PeerId::random().0
+}
+
 /// The first message of each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handshake {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use hawser_magnet::Magnet;
-use hawser_torrent::Metainfo;
+use hawser_torrent::{InfoHash, Metainfo};
 
 use crate::cmd::files;
 use crate::failure::Failure;
@@ -45,6 +45,27 @@ pub enum Known<'a> {
 }
 
 impl Known<'_> {
+    /// The trackers that it names, in tiers.
+    pub fn trackers(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Torrent(it) => it.trackers.clone(),
+            Self::Link(it) => it.trackers.iter().map(|url| vec![url.clone()]).collect(),
+        }
+    }
+
+    /// The info-hash that trackers know, and the bytes that are missing as far as that is known.
+    pub fn announced(&self) -> (InfoHash, u64) {
+        match self {
+            Self::Torrent(it) => (it.info_hash, it.pieces.total),
+            Self::Link(it) => {
+                let v2 = || it.info_hashes.v2?.first_chunk::<20>().copied();
+                let hash = it.info_hashes.v1.or_else(v2).unwrap_or_default();
+                // Not a seeder.
+                (InfoHash(hash), 1)
+            }
+        }
+    }
+
     /// Whether it names trackers, and whether it names web seeds.
     pub fn sources(&self) -> (bool, bool) {
         match self {
