@@ -38,13 +38,11 @@ fn texts(answer: &Answer) -> Vec<String> {
 async fn trackers_are_asked_over_http_and_udp() {
     let tracker = Local::default();
     let client = client();
-    let mut port = 1;
-    for url in tracker.http.iter().chain(&tracker.udp) {
+    for (port, url) in (1..).zip(tracker.http.iter().chain(&tracker.udp)) {
         client
             .announce(url, &request(port))
             .await
             .expect("an answer");
-        port += 1;
     }
     let over_http = client
         .announce(&tracker.http[0], &request(5))
