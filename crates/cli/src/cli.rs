@@ -16,7 +16,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use self::config::Configured;
 use crate::cmd::{
     bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf, ping,
-    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute,
+    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute, tracker,
 };
 use crate::failure::Failure;
 use crate::out::{errln, outln, plain};
@@ -54,6 +54,8 @@ pub enum Command {
     Seed(seed::SeedArgs),
     /// Download a torrent, over several paths at once
     Get(get::GetArgs),
+    /// Tell the peers of torrents of each other, as a tracker
+    Tracker(tracker::TrackerArgs),
     /// Show the key by which other hosts recognise this one
     Key(key::KeyArgs),
     /// Say what is wrong with this host in its network, and what to do about it
@@ -183,6 +185,7 @@ impl Command {
             Self::Torrent(command) => torrent::run(command).map(done),
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
+            Self::Tracker(args) => tracker::run(args).map(done),
             Self::Key(args) => key::run(args).map(done),
             Self::Doctor(args) => doctor::run(args),
             Self::Send(args) => send::run(args).map(done),

@@ -42,6 +42,7 @@ pub mod shim;
 pub mod simulate;
 pub mod torrent;
 pub mod traceroute;
+pub mod tracker;
 mod trust;
 mod wait;
 mod watch;

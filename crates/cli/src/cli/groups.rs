@@ -8,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
         "A host",
         &["paths", "ping", "traceroute", "key", "doctor", "perf"],
     ),
-    ("BitTorrent", &["get", "seed", "torrent"]),
+    ("BitTorrent", &["get", "seed", "torrent", "tracker"]),
     ("Files", &["send", "receive", "fetch"]),
     ("TCP programs", &["run", "shim"]),
     ("Service of a host", &["serve"]),

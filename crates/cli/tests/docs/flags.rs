@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 37] = [
+const DOCUMENTED: [&[&str]; 38] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -16,6 +16,7 @@ const DOCUMENTED: [&[&str]; 37] = [
     &["serve"],
     &["seed"],
     &["torrent", "create"],
+    &["tracker"],
     &["paths"],
     &["ping"],
     &["doctor"],

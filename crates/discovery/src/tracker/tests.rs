@@ -221,6 +221,9 @@ async fn odd_answers_over_http_are_refused() {
     let gzip = response("200 OK", "Content-Encoding: gzip\r\n", b"\x1f\x8b");
     let error = against(vec![gzip]).await;
     assert!(matches!(error, Err(AnnounceError::Http { .. })));
+    // Up to the end of the connection.
+    let old = b"HTTP/1.0 200 OK\r\n\r\nd8:intervali900e5:peers0:e".to_vec();
+    assert!(against(vec![old]).await.is_ok());
     // Without an end.
     let cut = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nd8:in".to_vec();
     let error = against(vec![cut]).await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use hawser_backoff::Backoff;
 
 use super::options::AnnounceId;
 use crate::message::{Answer, Event, Retry, TrackerError};
@@ -45,14 +46,14 @@ pub(super) struct Tracker {
     pub tracker_id: Option<Vec<u8>>,
     pub interval: Duration,
     pub min_interval: Duration,
-    failures: u32,
+    backoff: Backoff,
     /// How long it is left alone after a failure.
-    backoff: Option<Backoff>,
+    pause: Option<Pause>,
     shown: Shown,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Backoff {
+enum Pause {
     Until(Instant),
     Forever,
 }
@@ -126,17 +127,17 @@ impl Tracker {
             tracker_id: None,
             interval: DEFAULT_INTERVAL,
             min_interval: DEFAULT_MIN_INTERVAL,
-            failures: 0,
-            backoff: None,
+            backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
+            pause: None,
             shown: Shown::default(),
         }
     }
 
     /// When it may be asked; `None` if never.
     pub fn ready(&self, since: Instant) -> Option<Instant> {
-        match self.backoff {
+        match self.pause {
             _ if self.is_unused() => None,
-            Some(Backoff::Until(until)) => Some(until.max(since)),
+            Some(Pause::Until(until)) => Some(until.max(since)),
             _ => Some(since),
         }
     }
@@ -148,8 +149,8 @@ impl Tracker {
 
     /// An announce was answered.
     pub fn answer(&mut self, flight: &Flight, answer: &Answer, now: Instant) {
-        self.failures = 0;
-        self.backoff = None;
+        self.backoff.reset();
+        self.pause = None;
         match flight.event {
             Event::Stopped => self.known_since = None,
             Event::Started => {
@@ -181,18 +182,15 @@ impl Tracker {
 
     /// An announce has failed.
     pub fn fail(&mut self, error: &TrackerError, rng: &mut Rng, now: Instant) {
-        self.failures = self.failures.saturating_add(1);
-        let factor = 1u32.checked_shl(self.failures - 1).unwrap_or(u32::MAX);
-        let pause = FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE);
         // Clients that a tracker has lost at once do not come back at once.
-        let spread = pause.mul_f64(0.75 + rng.f64() / 2.0);
-        self.backoff = Some(match error {
+        let spread = self.backoff.fail().mul_f64(0.75 + rng.f64() / 2.0);
+        self.pause = Some(match error {
             TrackerError::Refused { retry, .. } => match retry {
-                Retry::Never => Backoff::Forever,
-                Retry::After(time) => Backoff::Until(now + (*time).clamp(spread, LONGEST_INTERVAL)),
-                Retry::Unsaid => Backoff::Until(now + spread),
+                Retry::Never => Pause::Forever,
+                Retry::After(time) => Pause::Until(now + (*time).clamp(spread, LONGEST_INTERVAL)),
+                Retry::Unsaid => Pause::Until(now + spread),
             },
-            TrackerError::Failed(_) => Backoff::Until(now + spread),
+            TrackerError::Failed(_) => Pause::Until(now + spread),
         });
         self.shown.error = Some((now, error.to_string()));
     }
@@ -217,13 +215,13 @@ impl Tracker {
             complete: shown.complete,
             incomplete: shown.incomplete,
             peers: shown.peers,
-            failures: self.failures,
+            failures: self.backoff.failures(),
             next,
         }
     }
 
     /// Whether it is not asked again.
     fn is_unused(&self) -> bool {
-        self.unsupported.is_some() || matches!(self.backoff, Some(Backoff::Forever))
+        self.unsupported.is_some() || matches!(self.pause, Some(Pause::Forever))
     }
 }
