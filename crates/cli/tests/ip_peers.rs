@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[path = "ip_peers/finding.rs"]
+mod finding;
+
 /// Longest wait for an event that must happen, far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 

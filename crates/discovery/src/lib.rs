@@ -5,6 +5,7 @@
 
 mod datagrams;
 mod error;
+mod scion;
 mod serve;
 #[cfg(test)]
 mod testing;
@@ -13,6 +14,7 @@ mod trackers;
 
 pub use self::datagrams::{BoxFuture, Datagrams, MAX_DATAGRAM};
 pub use self::error::AnnounceError;
+pub use self::scion::ScionDatagrams;
 pub use self::serve::{Monitor, ServeError, ServeOptions, Server};
 pub use self::tracker::{Client, ClientOptions};
 pub use self::trackers::Trackers;

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use hawser_discovery::{Client, ClientOptions, Trackers};
+use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams, Trackers};
 use hawser_torrent::{FoundPeers, InfoHash, PeerAddr, PeerSource, Progress, SeedProgress};
-use hawser_tracker::{AnnounceOptions, Announcer, Identity, Stats, TrackerStatus};
+use hawser_tracker::{
+    AnnounceOptions, Announcer, Host, Identity, Stats, TrackerStatus, TrackerUrl,
+};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::network::Addresses;
+use super::network::Sockets;
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 
@@ -100,7 +103,7 @@ impl Finding {
         ways: Ways,
         trackers: &[Vec<String>],
         info_hash: InfoHash,
-        addresses: &Addresses,
+        sockets: &Sockets,
         left: u64,
     ) -> Result<Self, Failure> {
         let stats = watch::Sender::new(Stats {
@@ -111,8 +114,13 @@ impl Finding {
         let trackers = match ways.trackers {
             false => None,
             true => {
-                let client = Client::new(ClientOptions::default());
+                let options = ClientOptions {
+                    scion: scion(trackers, sockets)?,
+                    ..ClientOptions::default()
+                };
+                let client = Client::new(options);
                 let client = client.map_err(|error| Failure::job(format!("trackers: {error}")))?;
+                let addresses = sockets.addresses;
                 let mut rng = fastrand::Rng::new();
                 let identity = Identity {
                     info_hash: info_hash.0,
@@ -204,6 +212,22 @@ impl Finding {
         if let Some(trackers) = self.trackers {
             trackers.stop().await;
         }
+    }
+}
+
+/// A socket for trackers in the SCION network, if one is named and there is a network.
+fn scion(
+    trackers: &[Vec<String>],
+    sockets: &Sockets,
+) -> Result<Option<Arc<dyn Datagrams>>, Failure> {
+    let mut urls = trackers.iter().flatten();
+    let is_named = urls.any(|url| {
+        let url = url.parse::<TrackerUrl>();
+        url.is_ok_and(|url| matches!(url.host, Host::Scion(_)))
+    });
+    match sockets.host().filter(|_| is_named) {
+        Some(host) => Ok(Some(Arc::new(ScionDatagrams::bind(host, None)?))),
+        None => Ok(None),
     }
 }
 

@@ -177,7 +177,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let options = args.options(&peers, ways, select, policy);
         let (info_hash, left) = known.announced();
         let trackers = known.trackers();
-        let mut finding = Finding::begin(ways, &trackers, info_hash, &sockets.addresses, left)?;
+        let mut finding = Finding::begin(ways, &trackers, info_hash, &sockets, left)?;
         let ended = fetch(
             &args,
             known,

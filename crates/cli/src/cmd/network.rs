@@ -148,8 +148,8 @@ pub struct Sockets {
     pub network: Network,
     /// The addresses at which peers reach them.
     pub addresses: Addresses,
-    /// The endpoint for SCION peers; `None` without a SCION network.
-    endpoint: Option<Endpoint>,
+    /// The endpoint for SCION peers, and this host there; `None` without a SCION network.
+    scion: Option<(Endpoint, Endhost)>,
 }
 
 impl Sockets {
@@ -167,7 +167,7 @@ impl Sockets {
         let mut sockets = Self {
             network: Network::ip(),
             addresses: Addresses::default(),
-            endpoint: None,
+            scion: None,
         };
         if let Some(host) = host {
             let listen = listen_address(listen, &host)?;
@@ -177,7 +177,7 @@ impl Sockets {
             };
             let endpoint = Endpoint::bind(host.clone(), listen, config)?;
             sockets.addresses.scion = Some(endpoint.local_addr());
-            sockets.endpoint = Some(endpoint.clone());
+            sockets.scion = Some((endpoint.clone(), host.clone()));
             sockets.network = Network::scion(endpoint, host);
         }
         if let Some(address) = tcp {
@@ -186,6 +186,11 @@ impl Sockets {
             sockets.network = sockets.network.with_listener(listener);
         }
         Ok(sockets)
+    }
+
+    /// This host in its SCION network, if there is one.
+    pub fn host(&self) -> Option<&Endhost> {
+        self.scion.as_ref().map(|(_, host)| host)
     }
 
     /// Sets which connections with IP peers are encrypted, if a policy is given.
@@ -198,7 +203,7 @@ impl Sockets {
 
     /// Closes the connections to SCION peers, and waits until the peers are notified.
     pub async fn close(&self) {
-        if let Some(endpoint) = &self.endpoint {
+        if let Some((endpoint, _)) = &self.scion {
             endpoint.close().await;
         }
     }

@@ -201,7 +201,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             }
             std::future::pending::<()>().await
         };
-        let mut finding = Finding::begin(ways, &trackers, announced, &addresses, 0)?;
+        let mut finding = Finding::begin(ways, &trackers, announced, &sockets, 0)?;
         finding.follow(seed.progress(), find::of_seeder);
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),

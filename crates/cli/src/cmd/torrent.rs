@@ -89,7 +89,13 @@ fn piece_length(text: &str) -> Result<u32, String> {
 fn tier(text: &str) -> Result<Tier, String> {
     let schemes = &["http", "https", "udp", "ws", "wss"];
     let example = "udp://tracker.example.org:6969/announce";
-    let urls = text.split(',').map(|one| url(one, schemes, example));
+    // Not the comma in the address of a SCION host, which stands in brackets.
+    let mut inside = false;
+    let urls = text.split(|c: char| {
+        inside = c == '[' || (inside && c != ']');
+        c == ',' && !inside
+    });
+    let urls = urls.map(|one| url(one, schemes, example));
     urls.collect::<Result<_, _>>().map(Tier)
 }
 
@@ -192,6 +198,16 @@ fn beside(path: &Path) -> Result<PathBuf, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tracker_may_be_in_a_scion_network() {
+        let scion = "udp://[1-ff00:0:110,10.0.0.1]:6969";
+        let urls = tier(&format!("{scion},http://a.example/,{scion}/announce")).unwrap();
+        assert_eq!(
+            urls.0,
+            [scion, "http://a.example/", &format!("{scion}/announce")]
+        );
+    }
 
     #[test]
     fn trackers_are_urls() {

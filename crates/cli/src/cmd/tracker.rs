@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use hawser_discovery::{ServeOptions, Server};
+use hawser_discovery::{ScionDatagrams, ServeOptions, Server};
 use hawser_tracker::Counters;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::network::{HostArgs, ListenArgs, listen_address};
 use super::{folders, process};
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
@@ -20,11 +22,13 @@ const FILE: &str = "swarms";
 pub struct TrackerArgs {
     /// Where clients announce over HTTP, for example 0.0.0.0:6969; port 0 is any free one. Several
     /// times for several addresses
-    #[arg(long, value_name = "IP:PORT", required_unless_present = "udp")]
+    #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["udp", "listen"])]
     http: Vec<SocketAddr>,
     /// Where clients announce over UDP, as --http
     #[arg(long, value_name = "IP:PORT")]
     udp: Vec<SocketAddr>,
+    #[command(flatten)]
+    listen: ListenArgs,
     /// The folder that keeps the swarms over a restart; for root /var/lib/hawser/tracker, else
     /// hawser/tracker in $XDG_DATA_HOME or ~/.local/share, when not given
     #[arg(long, value_name = "DIR")]
@@ -32,6 +36,8 @@ pub struct TrackerArgs {
     /// Print JSON: one object when it listens, and one with what it counted at the end
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    host: HostArgs,
 }
 
 /// Serves until this process gets SIGINT or SIGTERM.
@@ -43,9 +49,18 @@ pub fn run(args: TrackerArgs) -> Result<(), Failure> {
     std::fs::create_dir_all(&folder).doing(folder.display())?;
     process::raise_file_limit();
     process::runtime()?.block_on(async {
+        let scion = match args.listen.listen {
+            Some(listen) => {
+                let host = args.host.join().await?;
+                let address = listen_address(Some(listen), &host)?;
+                Some(Arc::new(ScionDatagrams::bind(&host, address)?))
+            }
+            None => None,
+        };
         let server = Server::bind(ServeOptions {
             http: args.http,
             udp: args.udp,
+            scion: scion.clone().map(|socket| socket as _),
             state: Some(folder.join(FILE)),
             ..ServeOptions::default()
         })?;
@@ -55,6 +70,11 @@ pub fn run(args: TrackerArgs) -> Result<(), Failure> {
         };
         let mut urls_of_all = urls("http", server.http_addrs()?);
         urls_of_all.extend(urls("udp", server.udp_addrs()?));
+        urls_of_all.extend(scion.as_ref().map(|socket| {
+            let addr = socket.local_addr();
+            let (isd_as, host) = (addr.isd_as, addr.host);
+            format!("udp://[{isd_as},{}]:{}", host.ip(), host.port())
+        }));
         let interrupted = process::interrupted()?;
         match args.json {
             true => outln!("{}", json!({ "announce": urls_of_all })),

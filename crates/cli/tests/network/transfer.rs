@@ -3,6 +3,7 @@
 mod alike;
 mod choice;
 mod faults;
+mod finding;
 mod forged;
 mod hosts;
 mod ip;

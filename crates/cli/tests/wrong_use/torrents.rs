@@ -133,8 +133,13 @@ fn unsupported_torrents_and_missing_files_have_distinct_errors() {
             let content: &[&str] = if command[0] == "seed" { &["x"] } else { &[] };
             hawser(&[command, &["--", torrent], content].concat())
         };
-        for magnet in [magnet, "MAGNET:?xt=urn:btmh:1220aaaa", &link] {
-            refused(&with(magnet), 2, &["magnet links are not supported yet"]);
+        // `get` takes links, but not files with one.
+        let links: &[&str] = match command[0] {
+            "get" => &[&link],
+            _ => &[magnet, "MAGNET:?xt=urn:btmh:1220aaaa", &link],
+        };
+        for magnet in links {
+            refused(&with(magnet), 2, &["takes a .torrent file", "`hawser get`"]);
         }
         refused(&with("https://a.example/x.torrent"), 2, &["URLs", "curl"]);
         refused(&with(&two), 1, &["two.torrent", "version 2 alone"]);
@@ -152,11 +157,9 @@ fn without_a_peer_a_download_names_unsupported_sources() {
     let data = folder.path().join("data.bin").display().to_string();
     std::fs::write(&data, vec![42; 50_000]).unwrap();
     let create = ["torrent", "create", &data, "--force"];
-    let announce = ["--announce", "udp://tracker.example.org:6969"];
     let web_seed = ["--web-seed", "https://example.org/data.bin"];
     for (flags, words) in [
         (&[][..], &["--peer", "--tcp"][..]),
-        (&announce, &["trackers", "not asked yet", "--peer"]),
         (&web_seed, &["web seeds", "not used yet", "--peer"]),
     ] {
         let output = hawser(&[&create[..], flags].concat());
