@@ -1,6 +1,7 @@
 //! Datagrams over SCION.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +23,6 @@ const MAX_REPLIES: usize = 4096;
 
 /// A socket in a SCION network. An answer goes back over the path of what it answers, anything else over
 /// the first path that the host knows.
-#[derive(Debug)]
 pub struct ScionDatagrams {
     socket: Socket,
     /// Packets that were received and not taken yet.
@@ -30,10 +30,17 @@ pub struct ScionDatagrams {
     replies: Mutex<HashMap<ScionAddr, Reply>>,
 }
 
-#[derive(Debug)]
 struct Reply {
     headers: Headers,
     since: Instant,
+}
+
+impl fmt::Debug for ScionDatagrams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScionDatagrams")
+            .field(&self.local_addr())
+            .finish()
+    }
 }
 
 impl ScionDatagrams {
