@@ -26,15 +26,19 @@ fn announce(files: &Files, url: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Waits until the tracker knows a seeder.
-fn await_seeder(http: &str) {
+/// Waits until the tracker knows the seeder that printed this.
+fn await_seeder(http: &str, ready: &Value) {
+    let hash = text(ready, "info_hash").as_bytes().chunks(2);
+    let hash = hash.map(|byte| format!("%{}", std::str::from_utf8(byte).unwrap()));
+    let hash = hash.collect::<String>();
     let address = http.strip_prefix("http://").unwrap();
     let (address, _) = address.split_once('/').unwrap();
     let deadline = Instant::now() + PATIENCE;
     loop {
         let mut stream = TcpStream::connect(address).unwrap();
-        let request =
-            format!("GET /scrape HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET /scrape?info_hash={hash} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        );
         std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
@@ -60,7 +64,7 @@ fn a_seeder_is_found_by_the_tracker_alone() {
     for (round, url) in urls.iter().enumerate() {
         announce(&files, url);
         let (mut seeder, ready) = files.seed("127.0.0.1:0");
-        await_seeder(&urls[0]);
+        await_seeder(&urls[0], &ready);
         let folder = format!("by-tracker-{round}");
         let mut leecher = files.get(&folder, &[]);
         let report = leecher.json();
@@ -98,7 +102,7 @@ fn a_magnet_link_is_enough() {
     announce(&files, &urls[0]);
     let (_seeder, ready) = files.seed("127.0.0.1:0");
     let address = text(&ready, "listening_tcp");
-    await_seeder(&urls[0]);
+    await_seeder(&urls[0], &ready);
     let with_peer = link(&files, &["--peer", address]);
     assert!(
         with_peer.contains(&format!("x.pe={address}")),
