@@ -62,12 +62,15 @@ fn given(arg: &Arg, flag: &str, delimiter: char, args: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use clap::builder::NonEmptyStringValueParser;
-    use clap::value_parser;
+    use clap::{ArgAction, value_parser};
 
     use super::*;
 
     fn report(line: &str) -> Option<String> {
-        let list = |name| Arg::new(name).long(name).value_delimiter(',').num_args(1);
+        let list = |name| {
+            let list = Arg::new(name).long(name).action(ArgAction::Append);
+            list.value_delimiter(',')
+        };
         let mut program = Command::new("hawser").subcommand(
             Command::new("bench")
                 .arg(
