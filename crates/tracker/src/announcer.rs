@@ -111,16 +111,17 @@ impl Announcer {
         self.stats = stats;
     }
 
-    /// Reports that the download is complete: trackers that know of the client as a leecher are told at
-    /// once. [`on_stats`](Self::on_stats) must have reported that nothing is missing. A client that
+    /// Reports that the download is complete: the trackers in use that know of the client as a leecher are
+    /// told at once. [`on_stats`](Self::on_stats) must have reported that nothing is missing. A client that
     /// begins as a seeder does not call this.
     pub fn completed(&mut self, now: Instant) {
         if std::mem::replace(&mut self.completed, true) {
             return;
         }
         for group in &mut self.groups {
-            let is_told = |member: usize| self.trackers[member].is_to_be_told();
-            if group.members().any(is_told) {
+            // Others are told when they are next asked.
+            let next = group.choose(&self.trackers, now);
+            if next.is_some_and(|next| self.trackers[next].is_to_be_told()) {
                 group.next = group.next.min(now);
             }
         }
