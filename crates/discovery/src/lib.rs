@@ -1,9 +1,10 @@
 //! How peers of a torrent are found: a [`Client`] asks trackers over HTTP, HTTPS and UDP, [`Trackers`]
-//! keeps those of one torrent asked, and a [`Server`] is a tracker.
+//! keeps those of one torrent asked, and a [`Server`] is a tracker. [`spawn_dht`] runs a node of the DHT.
 //!
 //! When which tracker is asked, and what a tracker answers, is decided in `hawser-tracker`, without I/O.
 
 mod datagrams;
+mod dht;
 mod error;
 mod scion;
 mod serve;
@@ -13,6 +14,7 @@ mod tracker;
 mod trackers;
 
 pub use self::datagrams::{BoxFuture, Datagrams, MAX_DATAGRAM};
+pub use self::dht::{DhtError, DhtHandle, DhtSocket, DhtState, spawn_dht};
 pub use self::error::AnnounceError;
 pub use self::scion::ScionDatagrams;
 pub use self::serve::{Monitor, ServeError, ServeOptions, Server};
