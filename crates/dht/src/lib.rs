@@ -9,7 +9,7 @@
 //! # Use
 //!
 //! After each call of a `Dht`, [`Dht::poll`] until it returns `None`: datagrams to send, peers
-//! found, searches finished. Call [`Dht::advance`] when [`Dht::next_due`] has come. Save
+//! found, searches finished. Call [`Dht::advance`] at [`Dht::next_due`]. Save
 //! [`Dht::nodes`] and [`Dht::id`], and pass them to the next `Dht`.
 //!
 //! Other nodes forget an announced peer after 30 minutes ([`PEER_LIFETIME`]). Start a search with

@@ -47,7 +47,7 @@ impl Rate {
 }
 
 impl<A: Address> Limiter<A> {
-    /// For so many answers a second, at least 1.
+    /// Allows this many answers a second, at least 1.
     pub fn new(answers_per_second: u32) -> Self {
         let per_second = answers_per_second.max(1);
         Self {

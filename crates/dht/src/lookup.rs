@@ -6,8 +6,8 @@
 //! all.
 //!
 //! Selected are the [`K`] nearest, one of a network, and of those whose ids do not follow from
-//! their addresses at most [`MAX_UNVERIFIED`] besides: who chooses ids does not push out the
-//! others. If these are fewer than `K`, others are selected too, and at last *doubtful* ones:
+//! their addresses at most [`MAX_UNVERIFIED`] besides: nodes with chosen ids do not displace
+//! the others. If these are fewer than `K`, others are selected too, and at last *doubtful* ones:
 //! candidates nearer than plausible, nodes most of whose candidates failed, and candidates that
 //! only such nodes named.
 

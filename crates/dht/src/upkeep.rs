@@ -117,7 +117,7 @@ impl<A: Address> Upkeep<A> {
         self.refresh = Some(search);
     }
 
-    /// A search has ended, in which so many nodes answered.
+    /// A search has ended; `answered` nodes answered in it.
     pub fn finished(&mut self, search: SearchId, answered: usize) {
         self.refresh.take_if(|refresh| *refresh == search);
         if self.bootstrap.take_if(|own| *own == search).is_some() && answered > 0 {

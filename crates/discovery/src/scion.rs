@@ -17,8 +17,8 @@ use crate::datagrams::{BoxFuture, Datagrams};
 /// How long an answer may go back over the path of what it answers.
 const REPLY_TIME: Duration = Duration::from_secs(60);
 
-/// Most hosts whose paths for answers are remembered; the one of which nothing has come for longest is
-/// forgotten first.
+/// Most hosts whose paths for answers are remembered; the one that sent nothing for longest is forgotten
+/// first.
 const MAX_REPLIES: usize = 4096;
 
 /// A socket in a SCION network. An answer goes back over the path of what it answers, anything else over

@@ -1,4 +1,4 @@
-//! Magnet links (BEP 9), and the info dictionary that peers send to those who have only a link.
+//! Magnet links (BEP 9), and the info dictionary that peers send to those with a link alone.
 //!
 //! - [`Magnet`]: a link, read and written.
 //! - [`MetadataMessage`]: the messages of the extension `ut_metadata`.

@@ -1,5 +1,5 @@
 //! The extension `ut_metadata` (BEP 9): the info dictionary, in pieces of 16 KiB, from peers to
-//! those who have only its hash.
+//! peers that have its hash alone.
 
 mod fetch;
 mod message;

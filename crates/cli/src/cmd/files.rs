@@ -8,7 +8,6 @@ use hawser_topology::Network;
 use hawser_torrent::Metainfo;
 use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 
-use super::get::is_magnet;
 use crate::failure::{Doing, Failure};
 
 /// Most bytes of a text that is read: far more than a policy or a table has.
@@ -142,6 +141,11 @@ fn no_torrent(file: &Path, error: &Error) -> Failure {
         )),
         false => unreadable(file, error),
     }
+}
+
+/// Whether a text begins like a magnet link.
+pub fn is_magnet(text: &str) -> bool {
+    begins_with(text.trim_start(), "magnet:?")
 }
 
 fn refuse_magnet(text: &str) -> Result<(), Failure> {

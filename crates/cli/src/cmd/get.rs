@@ -19,7 +19,6 @@ use hawser_torrent::{
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
-pub use self::target::is_magnet;
 use self::target::{Known, Target, target};
 use super::address::tcp;
 use super::find::{FindArgs, Finding, Ways};

@@ -5,10 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_address::PeerAddr;
 
-use super::state::Swarm;
 use crate::picker::ConnId;
-use crate::source::PeerSource;
-use crate::transport::Transport;
 use crate::wire::{AddrKind, Exchange, MAX_EXCHANGED, Message};
 
 /// Time between two messages to a peer (BEP 11: at most one a minute).
@@ -16,9 +13,6 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The first message waits this long after the extended handshake, for others that join at the same time.
 const FIRST: Duration = Duration::from_secs(2);
-
-/// Most addresses that are taken from one connection, so that no peer alone decides which are known.
-const MAX_TAKEN: usize = 400;
 
 /// What is exchanged over each connection.
 #[derive(Debug, Default)]
@@ -100,58 +94,6 @@ impl Exchanging {
         self.sent.extend(&exchange.added);
         let is_empty = exchange.added.is_empty() && exchange.dropped.is_empty();
         (!is_empty).then_some(exchange)
-    }
-}
-
-impl<T: Transport> Swarm<T> {
-    /// Handles the id under which a peer takes the addresses of others; `None` if it takes none.
-    pub(super) fn exchange_with(&mut self, conn: ConnId, id: Option<u8>, now: Instant) {
-        let Some(known) = self.conns.open.get(&conn) else {
-            return;
-        };
-        let kind = AddrKind::of(known.connection.peer());
-        match id {
-            Some(id) if self.exchanges_peers() => self.conns.exchanges.join(conn, kind, id, now),
-            _ => self.conns.exchanges.leave(conn),
-        }
-    }
-
-    /// Tells peers of each other from now on.
-    pub fn exchange_peers(&mut self) {
-        self.ending.finds_peers = true;
-    }
-
-    /// Whether peers are told of each other. Those of a private torrent are not (BEP 27).
-    pub(super) fn exchanges_peers(&self) -> bool {
-        self.ending.finds_peers && !self.metainfo.private
-    }
-
-    /// Sends the messages that are due.
-    pub(super) fn exchange(&mut self, now: Instant) {
-        let open = &self.conns.open;
-        let peers = || {
-            let peers = open.iter();
-            let peers = peers.filter_map(|(id, conn)| Some((*id, conn.listens_at()?)));
-            peers.collect()
-        };
-        for (id, message) in self.conns.exchanges.due(peers, now) {
-            if let Some(conn) = self.conns.open.get(&id) {
-                conn.send([message]);
-            }
-        }
-    }
-
-    /// Takes the addresses that a peer sent.
-    pub(super) fn on_exchange(&mut self, conn: ConnId, exchange: Exchange, now: Instant) {
-        let exchanges = self.exchanges_peers();
-        let Some(known) = self.conns.open.get_mut(&conn).filter(|_| exchanges) else {
-            return;
-        };
-        let room = MAX_TAKEN - known.theirs.peers_taken;
-        let mut added = exchange.added;
-        added.truncate(room);
-        known.theirs.peers_taken += added.len();
-        self.found(added, PeerSource::Exchange, now);
     }
 }
 

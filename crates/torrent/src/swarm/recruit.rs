@@ -1,4 +1,5 @@
-//! Peers that are found while a torrent runs: dialed as there is room, and given up when they are of no use.
+//! Peers that are found while a torrent runs, by others or from peers: dialed as there is room, and given
+//! up when they are of no use.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::close::CloseCode;
 use crate::picker::ConnId;
 use crate::source::{Found, PeerSource};
 use crate::transport::Transport;
+use crate::wire::{AddrKind, Exchange};
 
 /// Most found peers that are dialed or connected at once, as many as libtorrent's default for a torrent
 /// allows to be connected.
@@ -22,6 +24,9 @@ const MAX_FOUND: usize = 60;
 /// A found peer whose first dial failed is given up at this age: over a SCION path that works, and from a
 /// peer that answers at all, the handshake takes less.
 const MIN_TRIED: Duration = Duration::from_secs(2);
+
+/// Most addresses that are taken from one connection, so that no peer alone decides which are known.
+const MAX_TAKEN: usize = 400;
 
 /// The text of a close of a second connection to the same peer.
 const DUPLICATE: &str = "connected already";
@@ -159,6 +164,58 @@ impl<T: Transport> Swarm<T> {
             Some(remote) if !remote.is_found() => remote.set_complete(true),
             _ => self.dismiss(id, Instant::now()),
         }
+    }
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Handles the id under which a peer takes the addresses of others; `None` if it takes none.
+    pub(super) fn exchange_with(&mut self, conn: ConnId, id: Option<u8>, now: Instant) {
+        let Some(known) = self.conns.open.get(&conn) else {
+            return;
+        };
+        let kind = AddrKind::of(known.connection.peer());
+        match id {
+            Some(id) if self.exchanges_peers() => self.conns.exchanges.join(conn, kind, id, now),
+            _ => self.conns.exchanges.leave(conn),
+        }
+    }
+
+    /// Tells peers of each other from now on.
+    pub fn exchange_peers(&mut self) {
+        self.ending.finds_peers = true;
+    }
+
+    /// Whether peers are told of each other. Those of a private torrent are not (BEP 27).
+    pub(super) fn exchanges_peers(&self) -> bool {
+        self.ending.finds_peers && !self.metainfo.private
+    }
+
+    /// Sends the messages that are due.
+    pub(super) fn exchange(&mut self, now: Instant) {
+        let open = &self.conns.open;
+        let peers = || {
+            let peers = open.iter();
+            let peers = peers.filter_map(|(id, conn)| Some((*id, conn.listens_at()?)));
+            peers.collect()
+        };
+        for (id, message) in self.conns.exchanges.due(peers, now) {
+            if let Some(conn) = self.conns.open.get(&id) {
+                conn.send([message]);
+            }
+        }
+    }
+
+    /// Takes the addresses that a peer sent.
+    pub(super) fn on_exchange(&mut self, conn: ConnId, exchange: Exchange, now: Instant) {
+        let exchanges = self.exchanges_peers();
+        let Some(known) = self.conns.open.get_mut(&conn).filter(|_| exchanges) else {
+            return;
+        };
+        let room = MAX_TAKEN - known.theirs.peers_taken;
+        let mut added = exchange.added;
+        added.truncate(room);
+        known.theirs.peers_taken += added.len();
+        self.found(added, PeerSource::Exchange, now);
     }
 }
 

@@ -5,8 +5,8 @@ use hawser_keys::{ELEMENT, PeerKey};
 use crate::protocol::ErrorCode;
 use crate::server::refusal::Refusal;
 
-/// Wrong codes that end an offer. One who guesses finds the code by one in 3 × 10^11 then, and one
-/// who mistypes it can try again.
+/// Wrong codes that end an offer: a guess is right once in 3 × 10^11 offers, and a code that was mistyped
+/// can be typed again.
 const WRONG_CODES: u8 = 3;
 
 /// The SPAKE2 element that a client shows of its code.

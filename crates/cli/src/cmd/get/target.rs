@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo};
 
-use crate::cmd::files;
+use crate::cmd::files::{self, is_magnet};
 use crate::failure::Failure;
 
 /// What is downloaded.
@@ -87,10 +87,4 @@ pub fn target() -> impl TypedValueParser<Value = Target> {
             None => Ok(Target::File(text.into())),
         }
     })
-}
-
-/// Whether a text begins like a magnet link. Schemes are compared without regard to case (RFC 3986, 3.1).
-pub fn is_magnet(text: &str) -> bool {
-    let start = text.trim_start().get(.."magnet:?".len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case("magnet:?"))
 }
