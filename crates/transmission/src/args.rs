@@ -85,6 +85,16 @@ impl Args {
         self.read(name, "a string", Value::as_str)
     }
 
+    /// An absolute path. An empty one is a missing one, as with Transmission; one that is relative is
+    /// refused as `what`.
+    pub fn folder(&self, name: &str, what: &'static str) -> Result<Option<String>, CallError> {
+        match self.text(name)? {
+            None | Some("") => Ok(None),
+            Some(path) if path.starts_with('/') => Ok(Some(path.to_owned())),
+            Some(_) => Err(CallError::PathNotAbsolute(what)),
+        }
+    }
+
     pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>, CallError> {
         self.list(name, "a list of strings", |value| {
             value.as_str().map(str::to_owned)
@@ -141,7 +151,11 @@ impl Args {
             Some(Value::String(text)) if canonical(text) == "recently_active" => {
                 Some(Ids::RecentlyActive)
             }
-            Some(Value::Array(list)) => list.iter().map(reference).collect::<Option<_>>().map(Ids::List),
+            Some(Value::Array(list)) => list
+                .iter()
+                .map(reference)
+                .collect::<Option<_>>()
+                .map(Ids::List),
             Some(one @ (Value::String(_) | Value::Number(_))) => {
                 reference(one).map(|one| Ids::List(vec![one]))
             }
@@ -205,7 +219,10 @@ mod tests {
         assert!(args.text("a").is_err());
         assert_eq!(args.indices("i"), Ok(Some(vec![0, 1])));
         assert!(args.texts("i").is_err());
-        assert_eq!(args.pairs("j").unwrap().unwrap()[1], (2, "http://b".to_owned()));
+        assert_eq!(
+            args.pairs("j").unwrap().unwrap()[1],
+            (2, "http://b".to_owned())
+        );
         assert!(args.pairs("k").is_err());
     }
 
@@ -220,14 +237,23 @@ mod tests {
             (json!({"ids": []}), list(&[])),
             (json!({"ids": 7}), list(&[TorrentRef::Id(7)])),
             (json!({"ids": hash}), list(&[reference])),
-            (json!({"ids": [hash, 3]}), list(&[reference, TorrentRef::Id(3)])),
+            (
+                json!({"ids": [hash, 3]}),
+                list(&[reference, TorrentRef::Id(3)]),
+            ),
             (json!({"ids": ["no hash"]}), list(&[TorrentRef::Unknown])),
             (json!({"ids": "recently-active"}), Ok(Ids::RecentlyActive)),
             (json!({"ids": "recently_active"}), Ok(Ids::RecentlyActive)),
         ] {
             assert_eq!(args(ids).ids(), expected);
         }
-        for ids in [json!(null), json!({}), json!([null]), json!(true), json!(1.5)] {
+        for ids in [
+            json!(null),
+            json!({}),
+            json!([null]),
+            json!(true),
+            json!(1.5),
+        ] {
             assert!(args(json!({"ids": ids})).ids().is_err(), "{ids}");
         }
     }

@@ -53,12 +53,7 @@ pub trait Client {
     ///
     /// # Errors
     /// If it is refused.
-    fn relocate(
-        &mut self,
-        ids: &[TorrentId],
-        folder: &str,
-        moves: bool,
-    ) -> Result<(), CallError>;
+    fn relocate(&mut self, ids: &[TorrentId], folder: &str, moves: bool) -> Result<(), CallError>;
 
     /// Renames a file or folder of a torrent, given by its path as [`FileView`](crate::FileView) names it.
     /// The path is neither empty nor absolute and has no `..`; the name is one part of a path.

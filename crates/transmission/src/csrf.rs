@@ -118,7 +118,10 @@ fn random(rng: &mut Rng) -> String {
 
 /// Compares in a time that does not depend on where two texts differ.
 fn equal(a: &str, b: &str) -> bool {
-    let differences = a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+    let differences = a
+        .bytes()
+        .zip(b.bytes())
+        .fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && differences == 0
 }
 
@@ -140,7 +143,10 @@ mod tests {
         assert!(challenge.body().contains(&code));
         assert_eq!(session.check(Some(&id), HOUR, &mut rng), Ok(()));
         for wrong in ["", "x", &id[1..], &format!("{id}x"), &id.to_lowercase()] {
-            assert_eq!(session.check(Some(wrong), HOUR, &mut rng), Err(challenge.clone()));
+            assert_eq!(
+                session.check(Some(wrong), HOUR, &mut rng),
+                Err(challenge.clone())
+            );
         }
     }
 

@@ -127,8 +127,14 @@ mod tests {
     #[test]
     fn nested_values_are_valid_json_in_either_form() {
         for (form, expected) in [
-            (Form::Old, r#"{"downloadDir":"/a\"b","list":[1.5,0.0],"empty":{}}"#),
-            (Form::New, r#"{"download_dir":"/a\"b","list":[1.5,0.0],"empty":{}}"#),
+            (
+                Form::Old,
+                r#"{"downloadDir":"/a\"b","list":[1.5,0.0],"empty":{}}"#,
+            ),
+            (
+                Form::New,
+                r#"{"download_dir":"/a\"b","list":[1.5,0.0],"empty":{}}"#,
+            ),
         ] {
             let mut json = Json::new(form);
             json.object(|object| {

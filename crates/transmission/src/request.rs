@@ -176,11 +176,18 @@ mod tests {
     fn length_values_and_nesting_are_bounded() {
         let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
         assert_eq!(refused(&many).0, RequestError::TooManyValues);
-        assert!(matches!(refused(&"[".repeat(1000)).0, RequestError::Json(_)));
+        assert!(matches!(
+            refused(&"[".repeat(1000)).0,
+            RequestError::Json(_)
+        ));
         let long = format!("\"{}\"", "a".repeat(MAX_BODY));
         assert_eq!(refused(&long).0, RequestError::TooLong);
         // Commas within a text are no values.
-        let text = format!("\"{}\\\"{}\"", ",".repeat(MAX_VALUES), ",".repeat(MAX_VALUES));
+        let text = format!(
+            "\"{}\\\"{}\"",
+            ",".repeat(MAX_VALUES),
+            ",".repeat(MAX_VALUES)
+        );
         assert_eq!(refused(&text).0, RequestError::NotObject);
     }
 
