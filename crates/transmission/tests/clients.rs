@@ -147,7 +147,7 @@ fn transmission_remote_shows_details_of_a_torrent() {
     let torrent = call(
         &mut client,
         "torrent-get",
-        json!({"fields": fields, "ids": [1]}),
+        json!({"fields": fields[..], "ids": [1]}),
     );
     let torrent = &torrent["torrents"][0];
     for field in fields {
