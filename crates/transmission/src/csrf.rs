@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::limits::RPC_VERSION;
+
 /// The header that carries a session's id, in requests and in the answer to one without it.
 pub const SESSION_ID_HEADER: &str = "X-Transmission-Session-Id";
 
@@ -39,8 +41,8 @@ impl Session {
         }
     }
 
-    /// Checks the value of [`SESSION_ID_HEADER`] in a request. Call it for every request, of whatever
-    /// method, before anything else of it is looked at except for its password.
+    /// Checks the value of [`SESSION_ID_HEADER`] in a request, for every method of HTTP, before anything of
+    /// the request but its password has an effect.
     ///
     /// An id is the current one for an hour, and valid for another one.
     ///
@@ -97,7 +99,7 @@ impl Challenge {
     pub fn headers(&self) -> [(&'static str, &str); 3] {
         [
             (SESSION_ID_HEADER, &self.session_id),
-            (RPC_VERSION_HEADER, crate::RPC_VERSION),
+            (RPC_VERSION_HEADER, RPC_VERSION),
             ("Content-Type", "text/html; charset=utf-8"),
         ]
     }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::limits::{MAX_BODY, MAX_VALUES};
+
 /// Why a call fails. A client of the old form gets the text as `result`; one of JSON-RPC the code as of
 /// Transmission 4.1, its short text and, as `error_string`, this one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -70,9 +72,9 @@ const INVALID_REQUEST: (i32, &str) = (-32600, "Invalid Request");
 /// Why a body is no request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum RequestError {
-    #[error("the request is longer than {max} bytes", max = crate::MAX_BODY)]
+    #[error("the request is longer than {max} bytes", max = MAX_BODY)]
     TooLong,
-    #[error("the request has more than {max} values", max = crate::MAX_VALUES)]
+    #[error("the request has more than {max} values", max = MAX_VALUES)]
     TooManyValues,
     #[error("{0}")]
     Json(String),

@@ -1,40 +1,15 @@
 //! The methods.
 
+mod call;
 mod get;
 mod session;
 mod torrent;
 
-use std::collections::HashSet;
-
-use crate::args::Args;
-use crate::client::{Action, Client};
+use crate::client::Action;
 use crate::error::CallError;
-use crate::ids::TorrentId;
 use crate::json::Object;
 
-/// A call of a method.
-pub(crate) struct Call<'a> {
-    pub args: &'a Args,
-    /// The current id of the [`Session`](crate::Session).
-    pub session_id: &'a str,
-    pub client: &'a mut dyn Client,
-}
-
-impl Call<'_> {
-    /// The torrents that the call is about, each once.
-    fn torrents(&self) -> Result<Vec<TorrentId>, CallError> {
-        let ids = self.args.ids()?;
-        let mut seen = HashSet::new();
-        let mut torrents = self.client.resolve(&ids);
-        torrents.retain(|id| seen.insert(*id));
-        Ok(torrents)
-    }
-
-    fn act(&mut self, action: Action) -> Result<(), CallError> {
-        let torrents = self.torrents()?;
-        self.client.act(action, &torrents)
-    }
-}
+pub(crate) use self::call::Call;
 
 /// Whether a method changes something. A notification of one that does not is not run.
 pub(crate) fn has_effect(method: &str) -> bool {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::args::Args;
 use crate::error::RequestError;
+use crate::limits::{MAX_BODY, MAX_VALUES};
 use crate::names::{Form, canonical};
-use crate::{MAX_BODY, MAX_VALUES};
 
 /// A request.
 #[derive(Debug)]

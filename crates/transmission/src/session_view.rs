@@ -86,13 +86,13 @@ pub struct Adding {
 /// When seeding ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeedLimits {
-    /// At this ratio,
+    /// The ratio at which it ends.
     pub ratio: f64,
-    /// if it holds.
+    /// Whether that holds.
     pub has_ratio: bool,
-    /// After so many minutes without an upload,
+    /// Minutes without an upload after which it ends.
     pub idle_minutes: u64,
-    /// if it holds.
+    /// Whether that holds.
     pub has_idle: bool,
 }
 

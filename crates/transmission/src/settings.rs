@@ -8,6 +8,7 @@ use crate::args::Args;
 use crate::change::{Setting, Transport};
 use crate::error::CallError;
 use crate::json::Json;
+use crate::limits::RPC_VERSION;
 use crate::names::{Form, Name, canonical};
 use crate::session_view::{Encryption, Network, SessionView};
 use crate::tracker_url::tiers;
@@ -108,7 +109,7 @@ pub(crate) static FIELDS: &[Field] = &[
     row("reqq", "reqq", |s, j| j.value(&s.view.network.request_queue), |a, n| Ok(a.amount(n)?.map(Setting::RequestQueue))),
     fixed("rpc_version", "rpc-version", |_, j| j.value(&18)),
     fixed("rpc_version_minimum", "rpc-version-minimum", |_, j| j.value(&14)),
-    fixed("rpc_version_semver", "rpc-version-semver", |_, j| j.value(crate::RPC_VERSION)),
+    fixed("rpc_version_semver", "rpc-version-semver", |_, j| j.value(RPC_VERSION)),
     fixed("script_torrent_added_enabled", "script-torrent-added-enabled", |_, j| j.value(&false)),
     fixed("script_torrent_added_filename", "script-torrent-added-filename", |_, j| j.value("")),
     fixed("script_torrent_done_enabled", "script-torrent-done-enabled", |_, j| j.value(&false)),

@@ -1,6 +1,6 @@
 //! `torrent-get`.
 
-use super::Call;
+use super::call::Call;
 use crate::error::CallError;
 use crate::fields::{Field, field};
 use crate::ids::Ids;
@@ -12,7 +12,10 @@ const TORRENTS: Name = Name::same("torrents");
 
 pub(super) fn get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), CallError> {
     let torrents = call.torrents()?;
-    let fields = fields(call)?;
+    let fields = call.fields(field)?;
+    if fields.is_empty() {
+        return Err(CallError::InvalidParams("no fields specified".to_owned()));
+    }
     let is_table = call.args.text("format")? == Some("table");
     if call.args.ids()? == Ids::RecentlyActive {
         result.field(Name::same("removed"), &call.client.removed());
@@ -41,21 +44,4 @@ pub(super) fn get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), Ca
         call.client.show(&torrents, parts, &mut show);
     });
     Ok(())
-}
-
-/// The fields that are asked for, each once. What is no field is passed over, as clients ask for
-/// fields of newer and older versions.
-fn fields(call: &Call<'_>) -> Result<Vec<&'static Field>, CallError> {
-    let mut fields: Vec<&Field> = Vec::new();
-    for name in call.args.texts("fields")?.unwrap_or_default() {
-        if let Some(field) = field(&name)
-            && fields.iter().all(|other| other.name != field.name)
-        {
-            fields.push(field);
-        }
-    }
-    if fields.is_empty() {
-        return Err(CallError::InvalidParams("no fields specified".to_owned()));
-    }
-    Ok(fields)
 }

@@ -1,27 +1,20 @@
 //! Methods about the session, groups and the host.
 
-use super::Call;
+use super::call::Call;
 use crate::change::GroupChange;
 use crate::client::IpProtocol;
 use crate::error::CallError;
 use crate::json::{Json, Object};
 use crate::names::Name;
 use crate::session_view::{GroupView, Totals};
-use crate::settings::{FIELDS, Field, Shown, field, settings};
+use crate::settings::{FIELDS, Shown, field, settings};
 
 const HONORS_SESSION_LIMITS: Name = Name::new("honors_session_limits", "honorsSessionLimits");
 const IP_PROTOCOL: Name = Name::same("ip_protocol");
 const NAME: Name = Name::same("name");
 
 pub(super) fn get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), CallError> {
-    let mut fields: Vec<&Field> = Vec::new();
-    for name in call.args.texts("fields")?.unwrap_or_default() {
-        if let Some(field) = field(&name)
-            && fields.iter().all(|other| other.name != field.name)
-        {
-            fields.push(field);
-        }
-    }
+    let mut fields = call.fields(field)?;
     if fields.is_empty() {
         fields.extend(FIELDS);
     }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::Call;
+use super::call::Call;
 use crate::args::Args;
 use crate::change::{Add, Change, Files, Source};
 use crate::error::CallError;

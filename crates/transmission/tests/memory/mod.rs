@@ -6,8 +6,9 @@
 use hawser_transmission::{
     Action, Add, Added, CallError, Change, Client, Files, GroupChange, GroupView, Ids, IpProtocol,
     Limit, Parts, SessionView, Setting, Source, Space, State, Stats, TorrentId, TorrentRef,
-    TorrentView,
+    TorrentView, answer,
 };
+use serde_json::{Value, json};
 
 mod sample;
 
@@ -27,6 +28,31 @@ pub struct Memory {
     pub log: Vec<String>,
     /// The parts that the last call of `show` asked for.
     pub parts: std::cell::Cell<Parts>,
+}
+
+/// The answer to a request.
+pub fn ask(client: &mut Memory, request: &Value) -> Value {
+    let body = request.to_string();
+    let answer = answer(body.as_bytes(), SESSION_ID, client).expect("an answer");
+    serde_json::from_slice(&answer).expect("an answer in JSON")
+}
+
+/// The arguments of the answer to a request of the old form, which must succeed.
+pub fn call(client: &mut Memory, method: &str, arguments: Value) -> Value {
+    let request = json!({"method": method, "arguments": arguments, "tag": 9});
+    let answer = ask(client, &request);
+    assert_eq!(answer["result"], "success", "{request}");
+    assert_eq!(answer["tag"], 9);
+    answer["arguments"].clone()
+}
+
+/// The text of the error that is the answer to a request of the old form.
+pub fn fail(client: &mut Memory, method: &str, arguments: Value) -> String {
+    let answer = ask(client, &json!({"method": method, "arguments": arguments}));
+    assert_eq!(answer["arguments"], json!({}));
+    let result = answer["result"].as_str().unwrap().to_owned();
+    assert_ne!(result, "success");
+    result
 }
 
 impl Memory {
