@@ -40,7 +40,7 @@ impl Args {
         };
         read(value)
             .map(Some)
-            .ok_or_else(|| CallError::InvalidParams(format!("{name} must be {what}")))
+            .ok_or_else(|| CallError::invalid(format!("{name} must be {what}")))
     }
 
     pub fn bool(&self, name: &str) -> Result<Option<bool>, CallError> {
@@ -162,8 +162,7 @@ impl Args {
             Some(_) => None,
         };
         ids.ok_or_else(|| {
-            let what = "ids must be a number, a hash, a list of them or \"recently-active\"";
-            CallError::InvalidParams(what.to_owned())
+            CallError::invalid("ids must be a number, a hash, a list of them or \"recently-active\"")
         })
     }
 }

@@ -48,6 +48,11 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// An argument that is wrong, as the text says.
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self::InvalidParams(text.into())
+    }
+
     /// Its code in JSON-RPC, and the short text that belongs to the code.
     pub(crate) const fn code(&self) -> (i32, &'static str) {
         match self {

@@ -150,7 +150,7 @@ fn minutes(args: &Args, name: &str) -> Result<Option<u64>, CallError> {
     match args.amount(name)? {
         Some(minutes) if minutes >= DAY => {
             let error = format!("{name} must be less than {DAY} minutes");
-            Err(CallError::InvalidParams(error))
+            Err(CallError::invalid(error))
         }
         minutes => Ok(minutes),
     }
@@ -172,8 +172,7 @@ fn encryption(args: &Args, name: &str) -> Result<Option<Encryption>, CallError> 
         Some("preferred") => Encryption::Preferred,
         Some("tolerated" | "allowed") => Encryption::Allowed,
         Some(_) => {
-            let error = "encryption must be \"required\", \"preferred\" or \"allowed\"";
-            return Err(CallError::InvalidParams(error.to_owned()));
+            return Err(CallError::invalid("encryption must be \"required\", \"preferred\" or \"allowed\""));
         }
     }))
 }

@@ -14,7 +14,7 @@ pub(super) fn get(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), Ca
     let torrents = call.torrents()?;
     let fields = call.fields(field)?;
     if fields.is_empty() {
-        return Err(CallError::InvalidParams("no fields specified".to_owned()));
+        return Err(CallError::invalid("no fields specified"));
     }
     let is_table = call.args.text("format")? == Some("table");
     if call.args.ids()? == Ids::RecentlyActive {

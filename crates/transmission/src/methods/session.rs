@@ -63,8 +63,7 @@ fn totals(totals: &Totals, json: &mut Json) {
 
 pub(super) fn free_space(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), CallError> {
     let Some(path) = call.args.folder("path", "directory path")? else {
-        let error = "directory path argument is missing";
-        return Err(CallError::InvalidParams(error.to_owned()));
+        return Err(CallError::invalid("directory path argument is missing"));
     };
     let space = call.client.space(&path)?;
     result.field(Name::same("path"), &path);
@@ -81,8 +80,7 @@ pub(super) fn port_test(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<
         Some("ipv4") => Some(IpProtocol::V4),
         Some("ipv6") => Some(IpProtocol::V6),
         Some(_) => {
-            let error = "invalid ip protocol string";
-            return Err(CallError::InvalidParams(error.to_owned()));
+            return Err(CallError::invalid("invalid ip protocol string"));
         }
     };
     let is_open = call.client.test_port(protocol)?;
@@ -118,7 +116,7 @@ pub(super) fn group_set(call: &mut Call<'_>) -> Result<(), CallError> {
     let args = call.args;
     let name = args.text("name")?.unwrap_or_default().trim();
     if name.is_empty() {
-        return Err(CallError::InvalidParams("No group name given".to_owned()));
+        return Err(CallError::invalid("No group name given"));
     }
     let change = GroupChange {
         name: name.to_owned(),

@@ -60,8 +60,7 @@ fn source(args: &Args) -> Result<Source, CallError> {
         return Ok(named(name, args.text("cookies")?));
     }
     let Some(text) = args.text("metainfo")?.filter(|text| !text.is_empty()) else {
-        let error = "no filename or metainfo specified";
-        return Err(CallError::InvalidParams(error.to_owned()));
+        return Err(CallError::invalid("no filename or metainfo specified"));
     };
     let is_blank = |char: char| char.is_ascii_whitespace();
     let decoded = match text.contains(is_blank) {
@@ -112,7 +111,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Result<(), CallError> {
 
 pub(super) fn relocate(call: &mut Call<'_>) -> Result<(), CallError> {
     let Some(folder) = call.args.folder("location", "new location path")? else {
-        return Err(CallError::InvalidParams("no location".to_owned()));
+        return Err(CallError::invalid("no location"));
     };
     let torrents = call.torrents()?;
     let moves = call.args.bool("move")?.unwrap_or(false);
@@ -121,12 +120,11 @@ pub(super) fn relocate(call: &mut Call<'_>) -> Result<(), CallError> {
 
 pub(super) fn rename(call: &mut Call<'_>, result: &mut Object<'_>) -> Result<(), CallError> {
     let [id] = call.torrents()?[..] else {
-        let error = "torrent-rename-path requires 1 torrent";
-        return Err(CallError::InvalidParams(error.to_owned()));
+        return Err(CallError::invalid("torrent-rename-path requires 1 torrent"));
     };
     let path = call.args.text("path")?.unwrap_or_default();
     let name = call.args.text("name")?.unwrap_or_default();
-    let invalid = |what: &str| Err(CallError::InvalidParams(format!("invalid {what}")));
+    let invalid = |what: &str| Err(CallError::invalid(format!("invalid {what}")));
     if !path.split('/').all(is_part) {
         return invalid("path");
     }
@@ -204,11 +202,7 @@ fn priority(args: &Args, name: &str) -> Result<Option<Priority>, CallError> {
         Some(-1) => Priority::Low,
         Some(0) => Priority::Normal,
         Some(1) => Priority::High,
-        Some(_) => {
-            return Err(CallError::InvalidParams(format!(
-                "{name} must be -1, 0 or 1"
-            )));
-        }
+        Some(_) => return Err(CallError::invalid(format!("{name} must be -1, 0 or 1"))),
     }))
 }
 
@@ -218,11 +212,7 @@ fn mode(args: &Args, name: &str) -> Result<Option<SeedMode>, CallError> {
         Some(0) => SeedMode::Session,
         Some(1) => SeedMode::Own,
         Some(2) => SeedMode::Unlimited,
-        Some(_) => {
-            return Err(CallError::InvalidParams(format!(
-                "{name} must be 0, 1 or 2"
-            )));
-        }
+        Some(_) => return Err(CallError::invalid(format!("{name} must be 0, 1 or 2"))),
     }))
 }
 
@@ -240,7 +230,7 @@ fn labels(args: &Args, name: &str) -> Result<Option<Change>, CallError> {
         return Ok(None);
     };
     let trim = |label: &String| {
-        let invalid = |what: &str| Err(CallError::InvalidParams(format!("labels cannot {what}")));
+        let invalid = |what: &str| Err(CallError::invalid(format!("labels cannot {what}")));
         match label.trim() {
             "" => invalid("be empty"),
             label if label.contains(',') => invalid("contain comma (,) character"),
