@@ -162,7 +162,9 @@ impl Args {
             Some(_) => None,
         };
         ids.ok_or_else(|| {
-            CallError::invalid("ids must be a number, a hash, a list of them or \"recently-active\"")
+            CallError::invalid(
+                "ids must be a number, a hash, a list of them or \"recently-active\"",
+            )
         })
     }
 }

@@ -127,7 +127,7 @@ pub(crate) static FIELDS: &[Field] = &[
     row("upload_limited", "uploadLimited", NONE, |t, j| j.value(&t.options.up.is_enabled)),
     row("upload_ratio", "uploadRatio", NONE, |t, j| j.real(ratio(t))),
     row("uploaded_ever", "uploadedEver", NONE, |t, j| j.value(&t.traffic.uploaded)),
-    row("wanted", "wanted", FILES, |t, j| wanted(t, j)),
+    row("wanted", "wanted", FILES, wanted),
     row("webseeds", "webseeds", TEXTS, |t, j| j.value(&t.detail.texts.webseeds)),
     row("webseeds_ex", "webseeds_ex", TEXTS, |t, j| lists::webseeds(&t.detail.texts.webseeds, j)),
     row("webseeds_sending_to_us", "webseedsSendingToUs", NONE, |t, j| j.value(&t.swarm.webseeds_sending)),

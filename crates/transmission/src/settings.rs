@@ -172,7 +172,9 @@ fn encryption(args: &Args, name: &str) -> Result<Option<Encryption>, CallError> 
         Some("preferred") => Encryption::Preferred,
         Some("tolerated" | "allowed") => Encryption::Allowed,
         Some(_) => {
-            return Err(CallError::invalid("encryption must be \"required\", \"preferred\" or \"allowed\""));
+            return Err(CallError::invalid(
+                "encryption must be \"required\", \"preferred\" or \"allowed\"",
+            ));
         }
     }))
 }

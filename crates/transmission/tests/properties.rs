@@ -206,16 +206,16 @@ proptest! {
             }
         };
         let (table, objects) = (torrents("table"), torrents("objects"));
-        let (table, objects) = (table.as_array().unwrap(), objects.as_array().unwrap());
-        let names: Vec<_> = table[0].as_array().unwrap().iter().collect();
+        let (table, objects) = (table.as_array().expect("an array or text"), objects.as_array().expect("an array or text"));
+        let names: Vec<_> = table[0].as_array().expect("an array or text").iter().collect();
         prop_assert_eq!(names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>().len(), names.len());
         prop_assert_eq!(table.len(), objects.len() + 1);
         for (row, object) in table[1..].iter().zip(objects) {
-            let row = row.as_array().unwrap();
+            let row = row.as_array().expect("an array or text");
             prop_assert_eq!(row.len(), names.len());
-            prop_assert_eq!(object.as_object().unwrap().len(), names.len());
+            prop_assert_eq!(object.as_object().expect("an array or text").len(), names.len());
             for (name, value) in names.iter().zip(row) {
-                prop_assert_eq!(&object[name.as_str().unwrap()], value);
+                prop_assert_eq!(&object[name.as_str().expect("an array or text")], value);
             }
         }
     }

@@ -23,8 +23,8 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addr = listener.local_addr().expect("an address");
         let (sender, logs) = channel();
         thread::spawn(move || serve(&listener, &sender));
         Self { addr, logs }
@@ -97,7 +97,10 @@ fn read(stream: &TcpStream) -> io::Result<(Option<String>, Vec<u8>)> {
 
 fn refuse(challenge: &Challenge) -> Vec<u8> {
     let headers = challenge.headers();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     let status = format!("{} Conflict", Challenge::STATUS);
     respond(&status, &headers, challenge.body().as_bytes())
 }
@@ -111,10 +114,18 @@ fn respond(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Arguments, texts that must be printed, and what the client must have done.
-type Step = (&'static [&'static str], &'static [&'static str], &'static [&'static str]);
+type Step = (
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 const STEPS: &[Step] = &[
-    (&["-l"], &["data set", "Up & Down", "magnet", "Stopped", "Sum:"], &[]),
+    (
+        &["-l"],
+        &["data set", "Up & Down", "magnet", "Stopped", "Sum:"],
+        &[],
+    ),
     (
         &["-t", "1", "-i"],
         &[
@@ -129,29 +140,67 @@ const STEPS: &[Step] = &[
         ],
         &[],
     ),
-    (&["-t", "1", "-if"], &["data set (2 files)", "data set/a", "High"], &[]),
-    (&["-t", "1", "-ip"], &["1-ff00:0:110,10.0.0.1", "fd00::2", "hawser 0.1.0"], &[]),
+    (
+        &["-t", "1", "-if"],
+        &["data set (2 files)", "data set/a", "High"],
+        &[],
+    ),
+    (
+        &["-t", "1", "-ip"],
+        &["1-ff00:0:110,10.0.0.1", "fd00::2", "hawser 0.1.0"],
+        &[],
+    ),
     (
         &["-t", "1", "-it"],
-        &["Tracker 7: tracker.example.org:6969", "Active in tier 0", "Asking for more peers in"],
+        &[
+            "Tracker 7: tracker.example.org:6969",
+            "Active in tier 0",
+            "Asking for more peers in",
+        ],
         &[],
     ),
     (&["-t", "1", "-ic"], &["1000"], &[]),
-    (&["-si"], &["4.1.0 (hawser 0.1.0)", "RPC version: 18", "Listenport: 6881"], &[]),
+    (
+        &["-si"],
+        &[
+            "4.1.0 (hawser 0.1.0)",
+            "RPC version: 18",
+            "Listenport: 6881",
+        ],
+        &[],
+    ),
     (&["-st"], &["Started 3 times", "CURRENT SESSION"], &[]),
     (&["-t", "1", "-S"], &["success"], &["Stop [1]"]),
     (&["-t", "1", "-s"], &["success"], &["Start [1]"]),
     (&["-t", "all", "-v"], &["success"], &["Verify [1, 2]"]),
-    (&["-t", "1", "--reannounce"], &["success"], &["Reannounce [1]"]),
-    (&["-t", "1", "-L", "one,two"], &["success"], &["change 1 [Labels([\"one\", \"two\"])]"]),
+    (
+        &["-t", "1", "--reannounce"],
+        &["success"],
+        &["Reannounce [1]"],
+    ),
+    (
+        &["-t", "1", "-L", "one,two"],
+        &["success"],
+        &["change 1 [Labels([\"one\", \"two\"])]"],
+    ),
     (
         &["-t", "1", "-d", "40", "-G", "0", "-ph", "1"],
         &["success"],
-        &["change 1 [Wanted(Some([0]), false), FilePriority(Some([1]), High), DownLimit(40), \
-           DownLimited(true)]"],
+        &[
+            "change 1 [Wanted(Some([0]), false), FilePriority(Some([1]), High), DownLimit(40), \
+           DownLimited(true)]",
+        ],
     ),
-    (&["-t", "1", "-sr", "1.5"], &["success"], &["change 1 [RatioLimit(1.5), RatioMode(Own)]"]),
-    (&["-t", "1", "-tr", "7"], &["success"], &["change 1 [TrackersRemoved([7])]"]),
+    (
+        &["-t", "1", "-sr", "1.5"],
+        &["success"],
+        &["change 1 [RatioLimit(1.5), RatioMode(Own)]"],
+    ),
+    (
+        &["-t", "1", "-tr", "7"],
+        &["success"],
+        &["change 1 [TrackersRemoved([7])]"],
+    ),
     (
         &["-t", "1", "-td", "udp://a:1/announce"],
         &["success"],
@@ -162,7 +211,11 @@ const STEPS: &[Step] = &[
         &["success"],
         &["relocate [1] /srv/other true"],
     ),
-    (&["-t", "1", "--find", "/srv/found"], &["success"], &["relocate [1] /srv/found false"]),
+    (
+        &["-t", "1", "--find", "/srv/found"],
+        &["success"],
+        &["relocate [1] /srv/found false"],
+    ),
     (
         &["-d", "70"],
         &["success"],
@@ -170,7 +223,11 @@ const STEPS: &[Step] = &[
     ),
     (&["-M"], &["success"], &["session [PortForwarding(false)]"]),
     (&["-er"], &["success"], &["session [Encryption(Required)]"]),
-    (&["-a", "magnet:?xt=urn:btih:abc", "-w", "/srv/new"], &["success"], &[]),
+    (
+        &["-a", "magnet:?xt=urn:btih:abc", "-w", "/srv/new"],
+        &["success"],
+        &[],
+    ),
     (&["-pt"], &["Port is open: Yes"], &[]),
     (&["-t", "1", "-rad"], &["success"], &["remove [1] true"]),
     (&["-t", "active", "-l"], &["Sum:"], &[]),
@@ -186,7 +243,10 @@ fn transmission_remote_works() {
             return;
         };
         for text in *texts {
-            assert!(printed.contains(text), "{arguments:?} has no {text:?}:\n{printed}");
+            assert!(
+                printed.contains(text),
+                "{arguments:?} has no {text:?}:\n{printed}"
+            );
         }
         assert_eq!(done, *expected, "{arguments:?}");
     }

@@ -219,4 +219,3 @@ fn what_is_no_request_is_answered_too() {
         json!({"arguments": {}, "result": "no method name", "tag": 1})
     );
 }
-

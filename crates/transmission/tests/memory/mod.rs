@@ -50,7 +50,7 @@ pub fn call(client: &mut Memory, method: &str, arguments: Value) -> Value {
 pub fn fail(client: &mut Memory, method: &str, arguments: Value) -> String {
     let answer = ask(client, &json!({"method": method, "arguments": arguments}));
     assert_eq!(answer["arguments"], json!({}));
-    let result = answer["result"].as_str().unwrap().to_owned();
+    let result = answer["result"].as_str().expect("a text").to_owned();
     assert_ne!(result, "success");
     result
 }
@@ -67,7 +67,9 @@ impl Memory {
 
     pub fn torrent(&mut self, id: TorrentId) -> &mut TorrentView {
         let mut torrents = self.torrents.iter_mut();
-        torrents.find(|torrent| torrent.id == id).unwrap()
+        torrents
+            .find(|torrent| torrent.id == id)
+            .expect("a torrent")
     }
 
     fn is_recent(&self, torrent: &TorrentView) -> bool {

@@ -106,7 +106,7 @@ fn detail() -> Detail {
 
 fn peer(addr: &str, down_rate: u64) -> PeerView {
     PeerView {
-        addr: addr.parse().unwrap(),
+        addr: addr.parse().expect("an address"),
         client: "hawser 0.1.0".to_owned(),
         id: *b"-HW0100-abcdefghijkl",
         progress: 0.75,
