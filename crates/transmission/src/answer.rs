@@ -9,8 +9,8 @@ use crate::request::{Reply, Request, parse};
 /// Answers the body of a request. `None` is no answer: status 204 of HTTP, for a notification of
 /// JSON-RPC. All others have status 200, also errors, and the type `application/json`.
 ///
-/// `session_id` is [`Session::id`](crate::Session::id). The client is called in this thread, several
-/// times for some requests.
+/// `session_id` is [`Session::id`](crate::Session::id). The client is called in this thread,
+/// several times for some requests.
 pub fn answer(body: &[u8], session_id: &str, client: &mut dyn Client) -> Option<Vec<u8>> {
     let request = match parse(body) {
         Ok(request) => request,

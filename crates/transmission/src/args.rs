@@ -1,8 +1,8 @@
 //! The arguments of a call, typed.
 //!
-//! Transmission takes 0 and 1 for a boolean, and a boolean for a number; so does this. Where it takes
-//! another type for a missing argument, this answers with an error that names the argument. `null` is
-//! a missing argument, except for `ids`.
+//! Transmission takes 0 and 1 for a boolean, and a boolean for a number; so does this. Where it
+//! takes another type for a missing argument, this answers with an error that names the argument.
+//! `null` is a missing argument, except for `ids`.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::error::CallError;
 use crate::ids::{Ids, TorrentRef};
 use crate::names::canonical;
 
-/// The arguments of a call by their names in snake_case. If a request has two spellings of a name, the
-/// later one in the order of bytes counts.
+/// The arguments of a call by their names in snake_case. If a request has two spellings of a name,
+/// the later one in the order of bytes counts.
 #[derive(Debug, Default)]
 pub(crate) struct Args(BTreeMap<String, Value>);
 
@@ -85,8 +85,8 @@ impl Args {
         self.read(name, "a string", Value::as_str)
     }
 
-    /// An absolute path. An empty one is a missing one, as with Transmission; one that is relative is
-    /// refused as `what`.
+    /// An absolute path. An empty one is a missing one, as with Transmission; one that is relative
+    /// is refused as `what`.
     pub fn folder(&self, name: &str, what: &'static str) -> Result<Option<String>, CallError> {
         match self.text(name)? {
             None | Some("") => Ok(None),

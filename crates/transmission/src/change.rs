@@ -84,8 +84,8 @@ pub enum Source {
     Metainfo(Vec<u8>),
     /// A magnet link (BEP 9), not checked. An info-hash alone comes as a link, too.
     Magnet(String),
-    /// A URL of `http` or `https` to fetch the metainfo from, with the value of a `Cookie` header. The
-    /// answer must be bounded.
+    /// A URL of `http` or `https` to fetch the metainfo from, with the value of a `Cookie` header.
+    /// The answer must be bounded.
     Url {
         /// The URL, not checked.
         url: String,

@@ -6,12 +6,13 @@ use crate::ids::{Ids, TorrentId};
 use crate::session_view::{GroupView, SessionView, Space, Stats};
 use crate::torrent::{Parts, TorrentView};
 
-/// What a BitTorrent client must be able to do to be served. A call blocks until its answer is there.
+/// What a BitTorrent client must be able to do to be served. A call blocks until its answer is
+/// there.
 ///
 /// A torrent may be removed between two calls: an id that is not there any more is passed over.
 pub trait Client {
-    /// The numbers of these torrents, in the order of `ids`, or in ascending order if it does not list them.
-    /// What is not there is passed over.
+    /// The numbers of these torrents, in the order of `ids`, or in ascending order if it does not
+    /// list them. What is not there is passed over.
     fn resolve(&self, ids: &Ids) -> Vec<TorrentId>;
 
     /// The numbers of torrents that were removed within the last [`RECENT`](crate::RECENT).
@@ -28,8 +29,8 @@ pub trait Client {
     /// [`CallError::FileIndex`], [`CallError::System`] or others: nothing is added then.
     fn add(&mut self, add: Add) -> Result<Added, CallError>;
 
-    /// Does this to each of these torrents; nothing to one for which it is no change. Verification and
-    /// announces are begun here and run later.
+    /// Does this to each of these torrents; nothing to one for which it is no change. Verification
+    /// and announces are begun here and run later.
     ///
     /// # Errors
     /// If it is refused.
@@ -48,15 +49,16 @@ pub trait Client {
     /// If it is refused.
     fn remove(&mut self, ids: &[TorrentId], deletes_content: bool) -> Result<(), CallError>;
 
-    /// Sets the folder of the content of torrents, an absolute path. If `moves`, the content is moved
-    /// there; otherwise it is looked for there.
+    /// Sets the folder of the content of torrents, an absolute path. If `moves`, the content is
+    /// moved there; otherwise it is looked for there.
     ///
     /// # Errors
     /// If it is refused.
     fn relocate(&mut self, ids: &[TorrentId], folder: &str, moves: bool) -> Result<(), CallError>;
 
-    /// Renames a file or folder of a torrent, given by its path as [`FileView`](crate::FileView) names it.
-    /// The path is neither empty nor absolute and has no `..`; the name is one part of a path.
+    /// Renames a file or folder of a torrent, given by its path as [`FileView`](crate::FileView)
+    /// names it. The path is neither empty nor absolute and has no `..`; the name is one part of a
+    /// path.
     ///
     /// # Errors
     /// If there is no such path, or the name is taken, or it is refused.
@@ -65,8 +67,8 @@ pub trait Client {
     /// The session.
     fn session(&self) -> SessionView;
 
-    /// Changes the session, in the order of the settings. One that the daemon has no use for is to be
-    /// ignored, as clients send all of theirs at once.
+    /// Changes the session, in the order of the settings. One that the daemon has no use for is to
+    /// be ignored, as clients send all of theirs at once.
     ///
     /// # Errors
     /// If one is refused. Those before it may have been changed.

@@ -10,8 +10,8 @@ use crate::limits::RPC_VERSION;
 /// The header that carries a session's id, in requests and in the answer to one without it.
 pub const SESSION_ID_HEADER: &str = "X-Transmission-Session-Id";
 
-/// The header of a challenge that tells a client the version of the RPC: one that knows JSON-RPC takes
-/// to it.
+/// The header of a challenge that tells a client the version of the RPC: one that knows JSON-RPC
+/// takes to it.
 pub const RPC_VERSION_HEADER: &str = "X-Transmission-Rpc-Version";
 
 /// How long an id is the current one.
@@ -31,8 +31,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that begins at `now`, a time since any fixed start. The seed of `rng` must be secret: the
-    /// ids depend on nothing else.
+    /// A session that begins at `now`, a time since any fixed start. The seed of `rng` must be
+    /// secret: the ids depend on nothing else.
     pub fn new(now: Duration, rng: &mut Rng) -> Self {
         Self {
             current: random(rng),
@@ -41,8 +41,8 @@ impl Session {
         }
     }
 
-    /// Checks the value of [`SESSION_ID_HEADER`] in a request, for every method of HTTP, before anything of
-    /// the request but its password has an effect.
+    /// Checks the value of [`SESSION_ID_HEADER`] in a request, for every method of HTTP, before
+    /// anything of the request but its password has an effect.
     ///
     /// An id is the current one for an hour, and valid for another one.
     ///

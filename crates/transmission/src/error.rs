@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::limits::{MAX_BODY, MAX_VALUES};
 
-/// Why a call fails. A client of the old form gets the text as `result`; one of JSON-RPC the code as of
-/// Transmission 4.1, its short text and, as `error_string`, this one.
+/// Why a call fails. A client of the old form gets the text as `result`; one of JSON-RPC the code
+/// as of Transmission 4.1, its short text and, as `error_string`, this one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {

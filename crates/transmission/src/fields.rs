@@ -1,4 +1,5 @@
-//! The fields of `torrent-get`: each name in both forms, the part of a view it needs, and its value.
+//! The fields of `torrent-get`: each name in both forms, the part of a view it needs, and its
+//! value.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -46,8 +47,8 @@ const FILES: Parts = Parts::FILES;
 const PEERS: Parts = Parts::PEERS;
 const TRACKERS: Parts = Parts::TRACKERS;
 
-/// All fields of Transmission 4.1. hawser has no fact for `manual_announce_time`, nor for the traffic of
-/// each web seed in `webseeds_ex`: these have neutral values.
+/// All fields of Transmission 4.1. hawser has no fact for `manual_announce_time`, nor for the
+/// traffic of each web seed in `webseeds_ex`: these have neutral values.
 #[rustfmt::skip]
 pub(crate) static FIELDS: &[Field] = &[
     row("activity_date", "activityDate", NONE, |t, j| j.value(&t.dates.active)),
@@ -166,8 +167,8 @@ fn done(torrent: &TorrentView) -> f64 {
     fraction(wanted.saturating_sub(torrent.progress.left), wanted)
 }
 
-/// Uploaded by downloaded, or by what is there of a torrent that was complete from the start; -2 for
-/// a ratio without end, -1 for none.
+/// Uploaded by downloaded, or by what is there of a torrent that was complete from the start; -2
+/// for a ratio without end, -1 for none.
 fn ratio(torrent: &TorrentView) -> f64 {
     let traffic = &torrent.traffic;
     let base = match traffic.downloaded {

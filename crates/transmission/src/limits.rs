@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// The most bytes of a request: metainfo of 24 MiB in base64. An answer has no bound but the torrents
-/// there are.
+/// The most bytes of a request: metainfo of 24 MiB in base64. An answer has no bound but the
+/// torrents there are.
 pub const MAX_BODY: usize = 32 << 20;
 
-/// The most values of a request, such as indices of files. A value may take a hundred times the memory of
-/// its text.
+/// The most values of a request, such as indices of files. A value may take a hundred times the
+/// memory of its text.
 pub const MAX_VALUES: usize = 1 << 18;
 
 /// How long a change makes a torrent recently active, and a removed one is listed.

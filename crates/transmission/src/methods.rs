@@ -19,8 +19,8 @@ pub(crate) fn has_effect(method: &str) -> bool {
     )
 }
 
-/// Runs the method of this name in snake_case and writes its result. What is written before an error
-/// is not to be used.
+/// Runs the method of this name in snake_case and writes its result. What is written before an
+/// error is not to be used.
 pub(crate) fn run(
     method: &str,
     call: &mut Call<'_>,

@@ -40,8 +40,8 @@ impl Name {
     }
 }
 
-/// A name of a request in snake_case: `downloadDir`, `download-dir` and `download_dir` are one name,
-/// as they are for Transmission 4.1.
+/// A name of a request in snake_case: `downloadDir`, `download-dir` and `download_dir` are one
+/// name, as they are for Transmission 4.1.
 pub(crate) fn canonical(name: &str) -> Cow<'_, str> {
     let is_canonical = |byte: u8| byte != b'-' && !byte.is_ascii_uppercase();
     if name.bytes().all(is_canonical) {

@@ -79,7 +79,8 @@ pub struct Adding {
     pub deletes_original: bool,
     /// Whether their pieces are downloaded in order.
     pub is_sequential: bool,
-    /// Trackers of all torrents that are not private: URLs in lines, with empty lines between tiers.
+    /// Trackers of all torrents that are not private: URLs in lines, with empty lines between
+    /// tiers.
     pub trackers: String,
 }
 

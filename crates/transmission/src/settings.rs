@@ -1,5 +1,5 @@
-//! The fields of `session-get` and the arguments of `session-set`: each name in both forms, its value,
-//! and the setting it makes.
+//! The fields of `session-get` and the arguments of `session-set`: each name in both forms, its
+//! value, and the setting it makes.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -65,9 +65,9 @@ const fn fixed(new: &'static str, old: &'static str, get: Get) -> Field {
     row(new, old, get, |_, _| Ok(None))
 }
 
-/// All fields of Transmission 4.1. hawser has no block lists, no cache of its own, no scripts and no
-/// protection against guessed passwords here: fields about these have neutral values, and setting them
-/// has no effect.
+/// All fields of Transmission 4.1. hawser has no block lists, no cache of its own, no scripts and
+/// no protection against guessed passwords here: fields about these have neutral values, and
+/// setting them has no effect.
 #[rustfmt::skip]
 pub(crate) static FIELDS: &[Field] = &[
     row("alt_speed_down", "alt-speed-down", |s, j| j.value(&s.view.speed.alternative.down), |a, n| Ok(a.amount(n)?.map(Setting::AlternativeDown))),

@@ -1,7 +1,7 @@
 //! What a client is shown of a torrent. The default of each type is Transmission's neutral value.
 //!
-//! Bytes are whole bytes, rates bytes a second, dates seconds since 1970 with 0 for never, fractions
-//! from 0 to 1.
+//! Bytes are whole bytes, rates bytes a second, dates seconds since 1970 with 0 for never,
+//! fractions from 0 to 1.
 
 use crate::ids::TorrentId;
 use crate::parts::{FileView, PeerView, Priority, TrackerView};
@@ -254,7 +254,8 @@ pub struct Detail {
     pub trackers: Vec<TrackerView>,
     /// [`Parts::PIECES`]: which pieces are there, as a bitfield of BEP 3; empty without metadata.
     pub pieces: Vec<u8>,
-    /// [`Parts::AVAILABILITY`]: for each piece, how many connected peers have it, or -1 if it is here.
+    /// [`Parts::AVAILABILITY`]: for each piece, how many connected peers have it, or -1 if it is
+    /// here.
     pub availability: Vec<i32>,
 }
 

@@ -66,8 +66,8 @@ fn is_open(text: &str) -> bool {
     text.contains('[') && !text.ends_with(']')
 }
 
-/// The name that a user knows a tracker by: `example` of `http://tracker.example.org:80/announce`; the
-/// host if it is an address.
+/// The name that a user knows a tracker by: `example` of `http://tracker.example.org:80/announce`;
+/// the host if it is an address.
 pub(crate) fn site(url: &str) -> &str {
     let host = bare(authority(url));
     let is_address = host.contains([':', ',']) || host.rsplit('.').next().is_some_and(is_number);

@@ -25,8 +25,8 @@ impl Call<'_> {
         Ok(torrents)
     }
 
-    /// The fields that the call asks for, each once, as `find` finds them. What is no field is passed over,
-    /// as clients ask for fields of newer and older versions.
+    /// The fields that the call asks for, each once, as `find` finds them. What is no field is
+    /// passed over, as clients ask for fields of newer and older versions.
     pub fn fields<T>(
         &self,
         find: fn(&str) -> Option<&'static T>,

@@ -95,7 +95,8 @@ pub(super) fn remove(call: &mut Call<'_>) -> Result<(), CallError> {
     call.client.remove(&torrents, deletes)
 }
 
-/// Makes the changes to each of the torrents, also if they fail for one. The first error is answered.
+/// Makes the changes to each of the torrents, also if they fail for one. The first error is
+/// answered.
 pub(super) fn set(call: &mut Call<'_>) -> Result<(), CallError> {
     let torrents = call.torrents()?;
     let changes = changes(call.args, CHANGED)?;
