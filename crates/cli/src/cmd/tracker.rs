@@ -9,6 +9,7 @@ use hawser_tracker::Counters;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::address::tcp;
 use super::network::{HostArgs, ListenArgs, listen_address};
 use super::{folders, process};
 use crate::failure::{Doing, Failure};
@@ -22,10 +23,10 @@ const FILE: &str = "swarms";
 pub struct TrackerArgs {
     /// Where clients announce over HTTP, for example 0.0.0.0:6969; port 0 is any free one. Several
     /// times for several addresses
-    #[arg(long, value_name = "IP:PORT", required_unless_present_any = ["udp", "listen"])]
+    #[arg(long, value_name = "IP:PORT", value_parser = tcp, required_unless_present_any = ["udp", "listen"])]
     http: Vec<SocketAddr>,
     /// Where clients announce over UDP, as --http
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
     udp: Vec<SocketAddr>,
     #[command(flatten)]
     listen: ListenArgs,
