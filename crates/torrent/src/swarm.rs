@@ -366,12 +366,8 @@ impl<T: Transport> Swarm<T> {
             }
             return None;
         }
-        if self.is_duplicate(&session, dialed.is_some()) {
-            let remote = dialed.and_then(|dialed| match dialed.to {
-                Peer::Remote(id) => Some(id),
-                Peer::Downloader(_) => None,
-            });
-            self.refuse_duplicate(&session, remote);
+        if self.is_duplicate(&session, dialed) {
+            self.refuse_duplicate(&session, dialed);
             return None;
         }
         let offered = self.shared.offered();

@@ -26,7 +26,7 @@ struct Exchanging {
     id: u8,
     /// When the next message is due.
     due: Instant,
-    /// The addresses that the peer was told, and not that they left.
+    /// Addresses announced to the peer and not withdrawn.
     sent: BTreeSet<PeerAddr>,
 }
 
@@ -80,7 +80,8 @@ impl Exchanges {
 }
 
 impl Exchanging {
-    /// The difference between what the peer was told and the peers there are now; `None` if there is none.
+    /// The difference between the addresses announced to the peer and the present ones; `None` if they are
+    /// equal.
     fn advance(&mut self, peers: &BTreeSet<PeerAddr>) -> Option<Exchange> {
         let added = peers.difference(&self.sent).take(MAX_EXCHANGED);
         let dropped = self.sent.difference(peers).take(MAX_EXCHANGED);

@@ -10,7 +10,7 @@ use super::conn::Conn;
 use super::event::Event;
 use super::remotes::{Remote, RemoteId};
 use super::state::Swarm;
-use super::subflow::Peer;
+use super::subflow::{Dialed, Peer};
 use crate::close::CloseCode;
 use crate::picker::ConnId;
 use crate::source::{Found, PeerSource};
@@ -119,52 +119,43 @@ impl<T: Transport> Swarm<T> {
         remote.summaries().for_each(|path| self.tally.carried(path));
     }
 
-    /// Whether a new session leads to a peer that is connected already, found from the id in its
-    /// handshake. Of two connections that the sides opened at the same time, both sides keep the one
-    /// opened by the side with the larger id; else the older one stays.
-    pub(super) fn is_duplicate(&mut self, new: &crate::peer::Session, dialed: bool) -> bool {
-        let is_ip = new.connection.peer().ip().is_some();
-        if !self.ending.finds_peers || !is_ip {
-            return false;
-        }
-        let mut conns = self.conns.open.iter();
-        let Some((id, old)) = conns.find(|(_, conn)| conn.theirs.id == new.peer_id) else {
+    /// Whether a new session is a second connection to a peer that is connected already, and is to be
+    /// closed. A peer is known by the id in its handshake together with its host, as others can send the
+    /// same id. Listed peers are dialed as long as the torrent runs, whatever they open themselves.
+    pub(super) fn is_duplicate(&self, new: &crate::peer::Session, dialed: Option<Dialed>) -> bool {
+        let Some(host) = new.connection.peer().ip().map(|addr| addr.ip()) else {
             return false;
         };
-        let (id, old_dialed): (ConnId, bool) = (*id, old.dialed.is_some());
+        let is_listed = matches!(dialed, Some(Dialed { to: Peer::Remote(id), .. })
+            if self.dialing.remotes.get(&id).is_some_and(|remote| !remote.is_found()));
+        if !self.ending.finds_peers || is_listed {
+            return false;
+        }
         let ours_is_larger = self.shared.ours.peer_id.0 > new.peer_id.0;
-        if old_dialed == dialed || dialed != ours_is_larger {
-            return true;
-        }
-        let remote = old.remote();
-        self.drop_conn(id, CloseCode::Plain, DUPLICATE);
-        // It would be dialed again at once.
-        if let Some((remote, _)) = remote {
-            self.part_with(remote);
-        }
-        false
+        self.conns.open.values().any(|old| {
+            let from = old.connection.peer().ip().map(|addr| addr.ip());
+            let is_same = old.theirs.id == new.peer_id && from == Some(host);
+            is_same && is_surplus(dialed.is_some(), old.dialed.is_some(), ours_is_larger)
+        })
     }
 
-    /// Closes a session that is a duplicate; its peer is not dialed again while the other connection lasts.
-    pub(super) fn refuse_duplicate(
-        &mut self,
-        new: &crate::peer::Session,
-        remote: Option<RemoteId>,
-    ) {
+    /// Closes a session that is a duplicate. A found peer is not dialed again soon.
+    pub(super) fn refuse_duplicate(&mut self, new: &crate::peer::Session, dialed: Option<Dialed>) {
         new.connection.close(CloseCode::Plain, DUPLICATE);
-        if let Some(remote) = remote {
-            self.part_with(remote);
+        if let Some(Dialed {
+            to: Peer::Remote(id),
+            ..
+        }) = dialed
+        {
+            self.dismiss(id, Instant::now());
         }
     }
+}
 
-    /// Dials a peer no more: a found one is forgotten, a listed one stays on the list.
-    fn part_with(&mut self, id: RemoteId) {
-        let remote = self.dialing.remotes.get_mut(&id);
-        match remote {
-            Some(remote) if !remote.is_found() => remote.set_complete(true),
-            _ => self.dismiss(id, Instant::now()),
-        }
-    }
+/// Whether a new connection is closed for an older one to the same peer, each dialed by this side or not. Of
+/// two that the sides opened, neither closes the one opened by the side with the larger id.
+fn is_surplus(dialed: bool, old_dialed: bool, ours_is_larger: bool) -> bool {
+    dialed == old_dialed || dialed != ours_is_larger
 }
 
 impl<T: Transport> Swarm<T> {
@@ -258,5 +249,27 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
     /// Bytes of blocks received from it over the connections that were dialed.
     fn carried(&self) -> u64 {
         self.paths.paths().map(|path| path.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_close_the_same_one_of_two_connections() {
+        for ours_is_larger in [true, false] {
+            let (ours, theirs) = (
+                is_surplus(true, false, ours_is_larger),
+                is_surplus(false, true, ours_is_larger),
+            );
+            // The one that this side opened is accepted there, and the other way round.
+            assert_eq!(ours, is_surplus(false, true, !ours_is_larger));
+            assert_eq!(theirs, is_surplus(true, false, !ours_is_larger));
+            assert_ne!(ours, theirs);
+            // Of two that one side opened, the older one stays.
+            assert!(is_surplus(true, true, ours_is_larger));
+            assert!(is_surplus(false, false, ours_is_larger));
+        }
     }
 }

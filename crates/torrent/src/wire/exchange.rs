@@ -29,7 +29,7 @@ const MAX_READ: usize = 200;
 /// The flag of a peer that accepts connections (BEP 11).
 const REACHABLE: u8 = 0x10;
 
-/// The kind of the addresses that a peer is told.
+/// The kind of addresses that a peer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddrKind {
     Ip,
