@@ -48,5 +48,4 @@ pub use self::announced::Announced;
 pub use self::choice::{Congestion, CongestionReason, CongestionState};
 pub use self::control::RateControl;
 pub use self::coupling::Coupling;
-pub use self::quantum::quantum;
 pub use self::window::WindowControl;

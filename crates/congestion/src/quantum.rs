@@ -10,7 +10,7 @@ const MAX_QUANTUM: u64 = 64 << 10;
 
 /// Bytes to send at once at `rate` bytes per second, at least two packets of `packet` bytes
 /// (draft-ietf-ccwg-bbr-05, 5.6.3).
-pub fn quantum(rate: f64, packet: u64) -> u64 {
+pub(crate) fn quantum(rate: f64, packet: u64) -> u64 {
     let bytes = (rate * BATCH.as_secs_f64()) as u64;
     bytes.min(MAX_QUANTUM).max(2 * packet)
 }

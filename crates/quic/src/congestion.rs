@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use hawser_congestion::{Announced, Congestion, CongestionState, WindowControl, quantum};
+use hawser_congestion::{Announced, Congestion, CongestionState, WindowControl};
 use hawser_endhost::Path;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -173,11 +173,11 @@ impl Controller for Control {
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let rate = self.inner.pacing_rate();
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = self.window();
-        metrics.pacing_rate = rate.map(|rate| rate as u64);
-        metrics.send_quantum = rate.map(|rate| quantum(rate, self.mtu.into()));
+        metrics.pacing_rate = self.inner.pacing_rate().map(|rate| rate as u64);
+        // No `send_quantum`: noq's pacer bounds bursts (2 ms, at least ten packets). A smaller one only
+        // cuts what is due anyway into more system calls.
         metrics
     }
 
