@@ -185,7 +185,7 @@ impl SourceSubflow {
     /// Bytes of content that the next batch may have.
     pub(super) fn room(&self) -> u64 {
         let packet = data_packet(self.per_packet() as u64);
-        let batch = self.pacing.packets(packet);
+        let batch = self.batch(packet);
         let window = self.control.window().saturating_sub(self.flight.bytes());
         let packets = match (window / packet).min(batch) {
             // A window of less than a batch is no reason to wait forever.
@@ -195,6 +195,12 @@ impl SourceSubflow {
             packets => packets,
         };
         packets * self.per_packet() as u64
+    }
+
+    /// The most packets of `packet` bytes that are sent at once.
+    fn batch(&self, packet: u64) -> u64 {
+        let window = self.control.window();
+        self.pacing.packets(packet, self.rtt.min(), window)
     }
 
     /// Records packets as sent; returns the number of the first.
@@ -230,7 +236,7 @@ impl SourceSubflow {
     /// the rate.
     pub(super) fn on_limited(&mut self, until: Instant) {
         let packet = data_packet(self.per_packet() as u64);
-        let batch = self.pacing.time(self.pacing.packets(packet) * packet);
+        let batch = self.pacing.time(self.batch(packet) * packet);
         self.limited_until = Some(until + batch + self.rtt.smoothed());
     }
 
