@@ -49,7 +49,7 @@ use crate::session::{Destination, Ended, SESSION_TIMEOUT};
 const WAIT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How often files are sent again that changed while they were read.
-const MAX_RESENDS: u32 = 2;
+pub const MAX_RESENDS: u32 = 2;
 
 /// Sessions in a row that end at the server before anything was verified: then it is of no use to
 /// begin another.

@@ -55,7 +55,7 @@ pub use hawser_manager::PathOptions;
 pub use hawser_session::SharedPolicy;
 
 pub use self::algorithm::Algorithm;
-pub use self::client::{Request, TransferOptions, transfer};
+pub use self::client::{MAX_RESENDS, Request, TransferOptions, transfer};
 pub use self::destination::{FolderError, check_shared};
 pub use self::error::TransferError;
 pub use self::limit::Limit;

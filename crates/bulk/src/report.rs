@@ -32,7 +32,8 @@ pub struct FailedFile {
     pub reason: String,
     /// Whether it failed at the source; otherwise at the sink.
     pub at_source: bool,
-    /// Its index in the manifest, if another attempt may work.
+    /// Its index in the manifest, if another attempt may work: it changed while it was read, or
+    /// another transfer wrote to it.
     pub(crate) again: Option<usize>,
 }
 
@@ -110,4 +111,19 @@ pub struct Summary {
     pub stripped: u64,
     /// Files that were at the sink and stayed as they were, as it was wanted.
     pub kept: u64,
+}
+
+impl FailedFile {
+    /// Whether another attempt would fail as well, as far as that is known.
+    pub fn is_lasting(&self) -> bool {
+        self.again.is_none()
+    }
+}
+
+impl Summary {
+    /// Whether files failed that may succeed in another session. The client begins one for them, at most
+    /// [`MAX_RESENDS`](crate::MAX_RESENDS) times in one transfer.
+    pub fn is_to_be_continued(&self) -> bool {
+        !self.failed.iter().all(FailedFile::is_lasting)
+    }
 }

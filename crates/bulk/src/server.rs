@@ -470,7 +470,11 @@ impl Server {
             }
         };
         drop(slot);
-        if ended.is_ok() {
+        // Files that changed while they were read come in another session of the same transfer.
+        if ended
+            .as_ref()
+            .is_ok_and(|ended| !ended.is_to_be_continued())
+        {
             self.offer.complete(key);
         }
         while let Ok(event) = received.try_recv() {

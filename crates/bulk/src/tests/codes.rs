@@ -4,6 +4,7 @@ use hawser_endhost::ScionAddr;
 use hawser_keys::{Code, ELEMENT, Exchange, Identity, Side, Trust};
 
 use super::reach::{Bed, LARGE, SMALL, is_refused};
+use crate::content::{ScanOptions, Source, scan};
 use crate::control::Control;
 use crate::protocol::{ErrorCode, Message};
 use crate::{Node, ServerEvent};
@@ -118,6 +119,32 @@ async fn a_code_whose_answer_was_lost_is_asked_about_before_another_try() {
     control.refuse(&counted).await;
     let result = sending.task.await.unwrap();
     assert!(is_refused(&result, "it was counted"), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_changed_is_sent_again_by_the_same_code() {
+    let bed = Bed::new(38).await;
+    let code = Code::generate().unwrap();
+    let mut server = bed.offer(&code).await;
+    let node = bed.node().await;
+    let file = bed.file("file");
+    std::fs::write(&file, "as it was listed").unwrap();
+    let listed = scan(std::slice::from_ref(&file), ScanOptions::default()).unwrap();
+    std::fs::write(&file, "as it is read, and of another length").unwrap();
+    let sending = bed.send_content(
+        &node,
+        server.address(),
+        Source::open(listed),
+        Trust::Code(code.clone()),
+    );
+    let sent = sending.task.await.unwrap().unwrap();
+    assert!(sent.failed.is_empty(), "{:?}", sent.failed);
+    assert!(server.ended().await.unwrap().is_to_be_continued());
+    assert!(!server.ended().await.unwrap().is_to_be_continued());
+    // The transfer is complete now, and the code with it.
+    let sending = bed.send(&node, server.address(), SMALL, Trust::Code(code));
+    let result = sending.task.await.unwrap();
+    assert!(is_refused(&result, "is complete"), "{result:?}");
 }
 
 #[tokio::test]

@@ -177,6 +177,17 @@ impl Bed {
 
     /// Sends `bytes` slowly.
     pub(super) fn send(&self, node: &Node, to: ScionAddr, bytes: u64, server: Trust) -> Sending {
+        self.send_content(node, to, Source::zeros(bytes).unwrap(), server)
+    }
+
+    /// Sends content slowly.
+    pub(super) fn send_content(
+        &self,
+        node: &Node,
+        to: ScionAddr,
+        content: Source,
+        server: Trust,
+    ) -> Sending {
         let options = TransferOptions {
             paths: PathOptions::default(),
             policy: None,
@@ -188,7 +199,7 @@ impl Bed {
             wants: Wants::default(),
         };
         let request = Request::Send {
-            content: Arc::new(Source::zeros(bytes).unwrap()),
+            content: Arc::new(content),
             name: String::new(),
         };
         let (events, received) = unbounded_channel();
@@ -199,7 +210,7 @@ impl Bed {
         }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }

@@ -16,7 +16,7 @@ use hawser_topology::{parse_rate, parse_retry};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use self::tally::{Tally, Transfer};
+use self::tally::{Incomplete, Tally, Transfer};
 use super::bulk::metadata::MetadataArgs;
 use super::bulk::report::{Report, mbit};
 use super::bulk::sockets::{SocketArgs, XdpReport};
@@ -276,9 +276,14 @@ async fn count(
                     .as_ref()
                     .map(|summary| (summary, files::outcome(summary)))
                 {
-                    Ok((summary, Err(failure))) => {
-                        let all = summary.failed.len() as u64 >= summary.progress.files;
-                        tally.ended_without(*session, all, failure.to_string());
+                    Ok((summary, Err(_))) => {
+                        let lasting = summary.failed.iter().filter(|file| file.is_lasting());
+                        let incomplete = Incomplete {
+                            files: summary.progress.files,
+                            failed: summary.failed.len() as u64,
+                            lasting: lasting.count() as u64,
+                        };
+                        tally.ended_without(*session, incomplete, Instant::now());
                     }
                     ended => {
                         let waits = tally.ended(*session, ended.err(), Instant::now());

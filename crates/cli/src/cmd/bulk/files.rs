@@ -95,10 +95,18 @@ pub fn outcome(summary: &Summary) -> Result<(), Failure> {
     let (failed, all) = (summary.failed.len() as u64, summary.progress.files);
     match failed {
         0 => Ok(()),
-        _ if failed >= all => Err(Failure::job("no file was transferred")),
-        1 => Err(Failure::partial("1 file was not transferred")),
-        _ => Err(Failure::partial(format!(
-            "{failed} files were not transferred"
-        ))),
+        _ if failed >= all => Err(Failure::job(NO_FILE)),
+        _ => Err(Failure::partial(missing(failed))),
+    }
+}
+
+/// What is said where no file was transferred.
+pub const NO_FILE: &str = "no file was transferred";
+
+/// What is said where `failed` files were not transferred, but others were.
+pub fn missing(failed: u64) -> String {
+    match failed {
+        1 => "1 file was not transferred".to_owned(),
+        _ => format!("{failed} files were not transferred"),
     }
 }

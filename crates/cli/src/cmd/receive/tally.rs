@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_bulk::{SessionNumber, TransferError};
+use hawser_bulk::{MAX_RESENDS, SessionNumber, TransferError};
 use hawser_endhost::ScionAddr;
 use hawser_keys::PeerKey;
 
+use crate::cmd::bulk::files::{NO_FILE, missing};
 use crate::failure::Failure;
 
 /// Counts the transfers of a receiver.
@@ -13,7 +14,8 @@ use crate::failure::Failure;
 /// A transfer counts once it is complete, or has failed for good. One whose sender was lost, or that
 /// began again in another process, may be continued by the same host: it counts as failed only when
 /// that does not happen in time. With a code the same holds for what failed at the sender, because
-/// nobody else can use the code.
+/// nobody else can use the code, and for files that changed while they were read: the sender sends them
+/// again.
 #[derive(Debug)]
 pub struct Tally {
     /// Ends after so many; `None` for never.
@@ -24,10 +26,58 @@ pub struct Tally {
     failed: Vec<String>,
     /// Why transfers are complete but for some files.
     partial: Vec<String>,
-    running: Vec<(SessionNumber, Transfer)>,
-    /// What may be continued until a time.
-    lost: Vec<(Transfer, Instant, String)>,
+    running: Vec<Running>,
+    lost: Vec<Lost>,
     ended: Option<String>,
+}
+
+/// A session that runs.
+#[derive(Debug)]
+struct Running {
+    session: SessionNumber,
+    transfer: Transfer,
+    earlier: Earlier,
+}
+
+/// A transfer that may be continued.
+#[derive(Debug)]
+struct Lost {
+    transfer: Transfer,
+    until: Instant,
+    earlier: Earlier,
+    /// What it counts as if that does not happen.
+    otherwise: Counted,
+    reason: String,
+}
+
+/// What earlier sessions of a transfer did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Earlier {
+    /// How often files were sent again.
+    resends: u32,
+    /// Files that failed for good.
+    failed: u64,
+    /// Whether files were transferred.
+    some: bool,
+}
+
+/// How a transfer counts that is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Failed,
+    /// Complete but for some files.
+    Partial,
+}
+
+/// The files of a session that ended without an error, but not all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Incomplete {
+    /// All files of the session.
+    pub files: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those of the failed that the sender does not send again.
+    pub lasting: u64,
 }
 
 /// What tells a transfer from others, also when it is continued in another session.
@@ -71,16 +121,22 @@ impl Tally {
 
     /// A session has begun.
     pub fn began(&mut self, session: SessionNumber, transfer: Transfer) {
-        self.lost
-            .retain(|(lost, ..)| !lost.is_continued_by(&transfer));
-        self.running.push((session, transfer));
+        let continued = self
+            .lost
+            .extract_if(.., |lost| lost.transfer.is_continued_by(&transfer));
+        let earlier = continued.map(|lost| lost.earlier).last();
+        self.running.push(Running {
+            session,
+            transfer,
+            earlier: earlier.unwrap_or_default(),
+        });
     }
 
     /// The other host of a session that runs.
     pub fn peer(&self, session: SessionNumber) -> Option<ScionAddr> {
         let mut running = self.running.iter();
-        let (_, transfer) = running.find(|(number, _)| *number == session)?;
-        Some(transfer.peer)
+        let found = running.find(|one| one.session == session)?;
+        Some(found.transfer.peer)
     }
 
     /// A session has ended at `now`. Returns whether its transfer is waited for.
@@ -90,34 +146,86 @@ impl Tally {
         error: Option<&TransferError>,
         now: Instant,
     ) -> bool {
-        let mut running = self.running.iter();
-        let Some(at) = running.position(|(number, _)| *number == session) else {
+        let Some(running) = self.take(session) else {
             return false;
         };
-        let (_, transfer) = self.running.swap_remove(at);
         let Some(error) = error else {
-            self.done += 1;
+            match running.earlier.failed {
+                0 => self.done += 1,
+                failed => self.count(Counted::Partial, missing(failed)),
+            }
             return false;
         };
         if !self.may_continue(error) {
             self.failed.push(error.to_string());
             return false;
         }
-        // It may have been continued before its end was noticed here.
-        let mut running = self.running.iter();
-        if !running.any(|(_, other)| transfer.is_continued_by(other)) {
-            let until = now + self.patience;
-            self.lost.push((transfer, until, error.to_string()));
-        }
+        self.wait(running, Counted::Failed, error.to_string(), now);
         true
     }
 
-    /// A session has ended without an error, but files of its transfer failed: `all` of them, or some.
-    pub fn ended_without(&mut self, session: SessionNumber, all: bool, reason: String) {
-        self.running.retain(|(number, _)| *number != session);
-        match all {
-            true => self.failed.push(reason),
-            false => self.partial.push(reason),
+    /// A session has ended at `now` without an error, but files of its transfer failed. Returns whether
+    /// they are waited for.
+    pub fn ended_without(
+        &mut self,
+        session: SessionNumber,
+        incomplete: Incomplete,
+        now: Instant,
+    ) -> bool {
+        let Some(mut running) = self.take(session) else {
+            return false;
+        };
+        let Incomplete {
+            files,
+            failed,
+            lasting,
+        } = incomplete;
+        let earlier = &mut running.earlier;
+        earlier.some |= failed < files;
+        let (counted, reason) = match earlier.some {
+            true => (Counted::Partial, missing(earlier.failed + failed)),
+            false => (Counted::Failed, NO_FILE.to_owned()),
+        };
+        if failed == lasting || earlier.resends >= MAX_RESENDS {
+            self.count(counted, reason);
+            return false;
+        }
+        earlier.resends += 1;
+        earlier.failed += lasting;
+        self.wait(running, counted, reason, now);
+        true
+    }
+
+    /// Ends a session.
+    fn take(&mut self, session: SessionNumber) -> Option<Running> {
+        let mut running = self.running.iter();
+        let at = running.position(|one| one.session == session)?;
+        Some(self.running.swap_remove(at))
+    }
+
+    /// Lets a transfer whose session has ended be continued.
+    fn wait(&mut self, ended: Running, otherwise: Counted, reason: String, now: Instant) {
+        let Running {
+            transfer, earlier, ..
+        } = ended;
+        // It may have been continued before its end was noticed here.
+        let mut running = self.running.iter_mut();
+        match running.find(|one| transfer.is_continued_by(&one.transfer)) {
+            Some(continued) => continued.earlier = earlier,
+            None => self.lost.push(Lost {
+                transfer,
+                until: now + self.patience,
+                earlier,
+                otherwise,
+                reason,
+            }),
+        }
+    }
+
+    fn count(&mut self, counted: Counted, reason: String) {
+        match counted {
+            Counted::Failed => self.failed.push(reason),
+            Counted::Partial => self.partial.push(reason),
         }
     }
 
@@ -136,13 +244,15 @@ impl Tally {
 
     /// When a transfer that was lost counts as failed.
     pub fn next(&self) -> Option<Instant> {
-        self.lost.iter().map(|(_, until, _)| *until).min()
+        self.lost.iter().map(|lost| lost.until).min()
     }
 
     /// Lets transfers count as failed that nobody has continued until `now`.
     pub fn tick(&mut self, now: Instant) {
-        let over = self.lost.extract_if(.., |(_, until, _)| *until <= now);
-        self.failed.extend(over.map(|(.., reason)| reason));
+        let over: Vec<_> = self.lost.extract_if(.., |lost| lost.until <= now).collect();
+        for lost in over {
+            self.count(lost.otherwise, lost.reason);
+        }
     }
 
     /// Whether the receiver is to end.
@@ -163,8 +273,9 @@ impl Tally {
             return Ok(());
         };
         // It was interrupted: nobody can continue them.
-        self.failed
-            .extend(self.lost.into_iter().map(|(.., reason)| reason));
+        for lost in std::mem::take(&mut self.lost) {
+            self.count(lost.otherwise, lost.reason);
+        }
         let Some(reason) = self.failed.first() else {
             let complete = self.done + self.partial.len() as u64;
             return match (complete >= wanted, self.partial.pop()) {
@@ -193,6 +304,18 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(300);
+    /// One of two files failed, for good.
+    const LASTING: Incomplete = Incomplete {
+        files: 2,
+        failed: 1,
+        lasting: 1,
+    };
+    /// One of two files changed while it was read.
+    const CHANGED: Incomplete = Incomplete {
+        lasting: 0,
+        ..LASTING
+    };
+    const ONE_MISSING: &str = "1 file was not transferred";
 
     fn transfer(key: u8, name: &str) -> Transfer {
         Transfer {
@@ -228,12 +351,68 @@ mod tests {
         let mut tally = Tally::new(Some(2), false, PATIENCE);
         tally.began(1, transfer(1, "a"));
         tally.began(2, transfer(1, "b"));
-        tally.ended_without(1, false, "1 file was not transferred".into());
+        assert!(!tally.ended_without(1, LASTING, Instant::now()));
         assert!(!tally.is_over());
         tally.ended(2, None, Instant::now());
         assert!(tally.is_over());
         let failure = tally.outcome().unwrap_err();
         assert_eq!(failure.to_string(), "1 file was not transferred");
+    }
+
+    #[test]
+    fn files_that_changed_are_waited_for_as_often_as_they_are_sent_again() {
+        let now = Instant::now();
+        let mut tally = Tally::new(Some(1), true, PATIENCE);
+        for session in 0..MAX_RESENDS.into() {
+            tally.began(session, transfer(1, "a"));
+            assert!(tally.ended_without(session, CHANGED, now) && !tally.is_over());
+            assert_eq!(tally.next(), Some(now + PATIENCE));
+        }
+        tally.began(10, transfer(1, "a"));
+        assert!(!tally.ended_without(10, CHANGED, now) && tally.is_over());
+        let failure = tally.outcome().unwrap_err();
+        assert_eq!(failure.to_string(), ONE_MISSING);
+    }
+
+    #[test]
+    fn files_that_changed_and_are_not_sent_again_are_missing() {
+        let now = Instant::now();
+        let mut tally = Tally::new(Some(1), true, PATIENCE);
+        tally.began(1, transfer(1, "a"));
+        assert!(tally.ended_without(1, CHANGED, now));
+        tally.tick(now + PATIENCE);
+        assert!(tally.is_over());
+        let failure = tally.outcome().unwrap_err();
+        assert_eq!(failure.to_string(), ONE_MISSING);
+    }
+
+    #[test]
+    fn a_transfer_counts_with_what_failed_and_arrived_before_files_were_sent_again() {
+        let now = Instant::now();
+        // All that is sent again arrives, but another file failed for good.
+        let mut tally = Tally::new(Some(1), true, PATIENCE);
+        tally.began(1, transfer(1, "a"));
+        let mixed = Incomplete {
+            files: 3,
+            failed: 2,
+            lasting: 1,
+        };
+        assert!(tally.ended_without(1, mixed, now));
+        tally.began(2, transfer(1, "a"));
+        tally.ended(2, None, now);
+        assert!(tally.is_over());
+        assert_eq!(outcome(tally).as_deref(), Some(ONE_MISSING));
+        // Nothing of what is sent again arrives, but other files did before.
+        let mut tally = Tally::new(Some(1), true, PATIENCE);
+        tally.began(1, transfer(1, "a"));
+        assert!(tally.ended_without(1, CHANGED, now));
+        tally.began(2, transfer(1, "a"));
+        let none = Incomplete {
+            files: 1,
+            ..LASTING
+        };
+        assert!(!tally.ended_without(2, none, now));
+        assert_eq!(outcome(tally).as_deref(), Some(ONE_MISSING));
     }
 
     #[test]
