@@ -52,6 +52,12 @@ pub trait Address: Copy + Ord + Hash + fmt::Debug + fmt::Display {
     /// IPv6: the first 8 bytes, masked with `01 03 07 0f 1f 3f 7f ff`), with `random` in the upper
     /// 3 bits of its first byte. A SCION address has its ISD-AS (8 bytes, big-endian) before that.
     fn id_hash(self, random: u8) -> Option<u32>;
+
+    /// The address as that of a peer.
+    fn to_peer(self) -> PeerAddr;
+
+    /// The address of a peer, if it is of this kind.
+    fn from_peer(peer: PeerAddr) -> Option<Self>;
 }
 
 impl Address for SocketAddrV4 {
@@ -109,6 +115,18 @@ impl Address for SocketAddrV4 {
         let masked = masked_v4(*self.ip(), random);
         (!self.is_local()).then(|| crc32c(&[&masked]))
     }
+
+    fn to_peer(self) -> PeerAddr {
+        PeerAddr::Ip(self.into())
+    }
+
+    fn from_peer(peer: PeerAddr) -> Option<Self> {
+        let addr = peer.ip()?;
+        match addr.ip().to_canonical() {
+            IpAddr::V4(ip) => Some(Self::new(ip, addr.port())),
+            IpAddr::V6(_) => None,
+        }
+    }
 }
 
 impl Address for SocketAddrV6 {
@@ -163,6 +181,17 @@ impl Address for SocketAddrV6 {
     fn id_hash(self, random: u8) -> Option<u32> {
         let masked = masked_v6(*self.ip(), random);
         (!self.is_local()).then(|| crc32c(&[&masked]))
+    }
+
+    fn to_peer(self) -> PeerAddr {
+        PeerAddr::Ip(self.into())
+    }
+
+    fn from_peer(peer: PeerAddr) -> Option<Self> {
+        match peer.ip()? {
+            SocketAddr::V6(addr) if addr.ip().to_ipv4_mapped().is_none() => Some(addr),
+            _ => None,
+        }
     }
 }
 
@@ -238,6 +267,14 @@ impl Address for ScionAddr {
             IpAddr::V6(ip) => crc32c(&[&isd_as, &masked_v6(ip, random)]),
         })
     }
+
+    fn to_peer(self) -> PeerAddr {
+        PeerAddr::Scion(self)
+    }
+
+    fn from_peer(peer: PeerAddr) -> Option<Self> {
+        peer.scion()
+    }
 }
 
 fn network_v4(ip: Ipv4Addr) -> Ipv4Addr {
@@ -291,6 +328,10 @@ mod tests {
         }
         assert_eq!(addr.is_local(), addr.id_hash(0).is_none());
         assert_eq!(addr.id_hash(1), addr.id_hash(9));
+        let is_mapped = matches!(addr.to_peer(), PeerAddr::Ip(SocketAddr::V6(addr))
+            if addr.ip().to_ipv4_mapped().is_some());
+        assert_eq!(A::from_peer(addr.to_peer()).is_some(), !is_mapped);
+        assert!(A::from_peer(addr.to_peer()).is_none_or(|same| same == addr));
     }
 
     proptest! {
@@ -341,6 +382,9 @@ mod tests {
     fn mapped_addresses_are_not_reachable() {
         let mapped: SocketAddrV6 = "[::ffff:1.2.3.4]:1".parse().unwrap();
         assert!(!mapped.is_reachable());
+        let peer = PeerAddr::Ip(mapped.into());
+        assert_eq!(SocketAddrV6::from_peer(peer), None);
+        assert_eq!(SocketAddrV4::from_peer(peer), "1.2.3.4:1".parse().ok());
         let isd_as = "1-ff00:0:110".parse().unwrap();
         assert!(!ScionAddr::new(isd_as, mapped.into()).is_reachable());
     }

@@ -10,7 +10,7 @@
 //!
 //! After each call of a `Dht`, [`Dht::poll`] until it returns `None`: datagrams to send, peers
 //! found, searches finished. Call [`Dht::advance`] at [`Dht::next_due`]. Save
-//! [`Dht::nodes`] and [`Dht::id`], and pass them to the next `Dht`.
+//! [`Dht::nodes`] and [`Dht::id`], as bytes by [`Saved`], and pass them to the next `Dht`.
 //!
 //! Other nodes forget an announced peer after 30 minutes ([`PEER_LIFETIME`]). Start a search with
 //! an [`Announce`] again every [`ANNOUNCE_INTERVAL`] while the torrent is active.
@@ -50,6 +50,7 @@ mod message;
 mod operations;
 mod output;
 mod queries;
+mod saved;
 mod search;
 mod searches;
 mod secret;
@@ -67,5 +68,6 @@ pub use self::config::{Announce, Config};
 pub use self::dht::Dht;
 pub use self::id::Id;
 pub use self::output::{Counters, Output, SearchError, SearchId, Stats, Summary};
+pub use self::saved::{MAX_SAVED_BYTES, Saved, SavedError};
 pub use self::secure::{Standing, secure_id, standing};
 pub use self::store::{ANNOUNCE_INTERVAL, PEER_LIFETIME};

@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two rounds in which old peers are forgotten.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Most addresses remembered for when no node of the routing table answers.
-const MAX_SEEDS: usize = 64;
+pub(crate) const MAX_SEEDS: usize = 64;
 /// First and longest time between two attempts to find nodes, which doubles with each.
 const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
 
