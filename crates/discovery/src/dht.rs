@@ -1,5 +1,10 @@
 //! A node of the DHT on a socket.
 
+mod kept;
+mod nodes;
+mod schedule;
+mod scion;
+mod searches;
 #[cfg(test)]
 mod tests;
 
@@ -11,11 +16,17 @@ use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use hawser_dht::{Address, Announce, Config, Dht, Id, Output, SearchError, SearchId, Stats};
+use hawser_dht::{
+    Address, Announce, Config, Dht, Id, Output, SearchError, SearchId, Stats, Summary,
+};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+
+pub use self::kept::{KeptError, KeptNodes};
+pub use self::nodes::{DhtNodes, SavedNodes};
+pub use self::searches::{DhtSearches, PeerPorts};
 
 /// Most peers of a search that wait to be taken. Further ones are dropped: the next search finds
 /// them.
@@ -93,10 +104,30 @@ enum Command<A> {
     Search {
         info_hash: [u8; 20],
         announce: Option<Announce>,
-        reply: oneshot::Sender<Result<mpsc::Receiver<A>, SearchError>>,
+        reply: oneshot::Sender<Result<DhtSearch<A>, SearchError>>,
     },
     Add(Vec<A>),
     State(oneshot::Sender<DhtState<A>>),
+}
+
+/// A search under way. Dropping it ends the search.
+#[derive(Debug)]
+pub struct DhtSearch<A> {
+    peers: mpsc::Receiver<A>,
+    summary: oneshot::Receiver<Summary>,
+}
+
+impl<A> DhtSearch<A> {
+    /// The next peer, each once; `None` at the end of the search. Cancel safe.
+    pub async fn recv(&mut self) -> Option<A> {
+        self.peers.recv().await
+    }
+
+    /// Waits for the end of the search, and returns what came of it; `None` if the node was stopped.
+    pub async fn summary(self) -> Option<Summary> {
+        // The node does not wait for room: peers that are not taken are dropped.
+        self.summary.await.ok()
+    }
 }
 
 /// A running node. It stops when its last handle is dropped.
@@ -114,8 +145,7 @@ impl<A> Clone for DhtHandle<A> {
 }
 
 impl<A> DhtHandle<A> {
-    /// Searches for peers of a torrent, and announces this node as one if so wanted. The receiver
-    /// returns each peer once, and `None` at the end of the search; dropping it ends the search.
+    /// Searches for peers of a torrent, and announces this node as one if so wanted.
     ///
     /// # Errors
     /// [`DhtError::Search`] if too many searches wait, [`DhtError::Stopped`] if the node was
@@ -124,7 +154,7 @@ impl<A> DhtHandle<A> {
         &self,
         info_hash: [u8; 20],
         announce: Option<Announce>,
-    ) -> Result<mpsc::Receiver<A>, DhtError> {
+    ) -> Result<DhtSearch<A>, DhtError> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Search {
             info_hash,
@@ -193,7 +223,13 @@ fn now() -> Instant {
 struct Driver<A, S> {
     socket: S,
     dht: Dht<A>,
-    searches: HashMap<SearchId, mpsc::Sender<A>>,
+    searches: HashMap<SearchId, Sink<A>>,
+}
+
+/// Where the peers of a search go, and what came of it.
+struct Sink<A> {
+    peers: mpsc::Sender<A>,
+    summary: oneshot::Sender<Summary>,
 }
 
 impl<A: Address, S: DhtSocket<A>> Driver<A, S> {
@@ -229,15 +265,17 @@ impl<A: Address, S: DhtSocket<A>> Driver<A, S> {
                     let _ = tokio::time::timeout(SEND_TIMEOUT, send).await;
                 }
                 Output::Peers { search, peers } => {
-                    let Some(sender) = self.searches.get(&search) else {
+                    let Some(sink) = self.searches.get(&search) else {
                         continue;
                     };
                     for peer in peers {
-                        let _ = sender.try_send(peer);
+                        let _ = sink.peers.try_send(peer);
                     }
                 }
-                Output::Finished { search, .. } => {
-                    self.searches.remove(&search);
+                Output::Finished { search, summary } => {
+                    if let Some(sink) = self.searches.remove(&search) {
+                        let _ = sink.summary.send(summary);
+                    }
                 }
             }
         }
@@ -251,12 +289,16 @@ impl<A: Address, S: DhtSocket<A>> Driver<A, S> {
                 reply,
             } => {
                 let begun = self.dht.search(now(), info_hash, announce);
-                let receiver = begun.map(|search| {
-                    let (sender, receiver) = mpsc::channel(MAX_UNTAKEN);
-                    self.searches.insert(search, sender);
-                    receiver
+                let search = begun.map(|search| {
+                    let (peers, taken) = mpsc::channel(MAX_UNTAKEN);
+                    let (summary, summarized) = oneshot::channel();
+                    self.searches.insert(search, Sink { peers, summary });
+                    DhtSearch {
+                        peers: taken,
+                        summary: summarized,
+                    }
                 });
-                let _ = reply.send(receiver);
+                let _ = reply.send(search);
             }
             Command::Add(addrs) => self.dht.bootstrap(now(), addrs),
             Command::State(reply) => {
@@ -272,7 +314,7 @@ impl<A: Address, S: DhtSocket<A>> Driver<A, S> {
 
     /// Ends the searches whose peers nobody takes any longer. An announcement is not made then.
     fn cancel_untaken(&mut self) {
-        let untaken = self.searches.extract_if(|_, sender| sender.is_closed());
+        let untaken = self.searches.extract_if(|_, sink| sink.peers.is_closed());
         let untaken: Vec<SearchId> = untaken.map(|(search, _)| search).collect();
         for search in untaken {
             self.dht.cancel(now(), search);

@@ -1,5 +1,6 @@
 //! How peers of a torrent are found: a [`Client`] asks trackers over HTTP, HTTPS and UDP, [`Trackers`]
-//! keeps those of one torrent asked, and a [`Server`] is a tracker. [`spawn_dht`] runs a node of the DHT.
+//! keeps those of one torrent asked, and a [`Server`] is a tracker. [`DhtNodes`] are the
+//! nodes of the DHT, one for each kind of address, which are searched for a torrent as long as it is there.
 //!
 //! When which tracker is asked, and what a tracker answers, is decided in `hawser-tracker`, without I/O.
 
@@ -14,7 +15,10 @@ mod tracker;
 mod trackers;
 
 pub use self::datagrams::{BoxFuture, Datagrams, MAX_DATAGRAM};
-pub use self::dht::{DhtError, DhtHandle, DhtSocket, DhtState, spawn_dht};
+pub use self::dht::{
+    DhtError, DhtHandle, DhtNodes, DhtSearch, DhtSearches, DhtSocket, DhtState, KeptError,
+    KeptNodes, PeerPorts, SavedNodes, spawn_dht,
+};
 pub use self::error::AnnounceError;
 pub use self::scion::ScionDatagrams;
 pub use self::serve::{Monitor, ServeError, ServeOptions, Server};

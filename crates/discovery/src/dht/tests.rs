@@ -1,5 +1,7 @@
+use hawser_address::PeerAddr;
 use hawser_dht::Announce;
 
+use super::nodes::Node;
 use super::*;
 
 /// `count` nodes on loopback addresses, each of which knows the first one.
@@ -102,4 +104,76 @@ async fn a_search_whose_peers_nobody_takes_ends() {
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
+}
+
+/// Nodes over IPv4 and, if this host has it, IPv6, at loopback addresses.
+fn opened(saved: &SavedNodes) -> DhtNodes {
+    let mut nodes = DhtNodes::default();
+    nodes
+        .open_ip("127.0.0.1:0".parse().unwrap(), saved)
+        .unwrap();
+    if let Err(error) = nodes.open_ip("[::1]:0".parse().unwrap(), saved) {
+        println!("without IPv6: {error}");
+    }
+    nodes
+}
+
+async fn peers_at<A: Address>(node: &Option<Node<A>>) -> usize {
+    match node {
+        Some(node) => node.handle.state().await.unwrap().stats.peers,
+        None => 0,
+    }
+}
+
+#[tokio::test]
+async fn a_torrent_is_announced_and_found_at_all_nodes_and_they_are_known_in_the_next_run() {
+    let router = opened(&SavedNodes::default());
+    let (seeder, leecher) = (router_of(&router).await, router_of(&router).await);
+    let ports = PeerPorts {
+        v4: Some(44),
+        v6: Some(66),
+        scion: Some(7),
+    };
+    let _announced = seeder.search([9; 20], ports, None);
+    let families = router.local_addrs().len();
+    while peers_at(&router.v4).await + peers_at(&router.v6).await < families {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (sink, mut found) = mpsc::channel(4);
+    let searches = leecher.search([9; 20], PeerPorts::default(), Some(&sink));
+    let mut all = Vec::new();
+    while all.len() < families {
+        all.extend(found.recv().await.unwrap());
+    }
+    all.sort();
+    let expected = ["127.0.0.1:44", "[::1]:66"].map(|text| text.parse::<PeerAddr>().unwrap());
+    assert_eq!(all, expected[..families]);
+
+    // The router has gone, and nothing but what was saved is known.
+    let saved = loop {
+        let saved = leecher.save().await;
+        if saved
+            .v4
+            .as_ref()
+            .is_some_and(|saved| saved.nodes.len() == 2)
+        {
+            break saved;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    drop((searches, leecher, router));
+    let next = opened(&saved);
+    let _searches = next.search([9; 20], PeerPorts::default(), Some(&sink));
+    let state = next.v4.as_ref().unwrap().handle.state().await.unwrap();
+    assert_eq!(Some(state.id), saved.v4.map(|saved| saved.id));
+    while next.save().await.v4.is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Nodes that know those of `router`.
+async fn router_of(router: &DhtNodes) -> DhtNodes {
+    let nodes = opened(&SavedNodes::default());
+    nodes.add_nodes(&router.local_addrs()).await;
+    nodes
 }

@@ -1,0 +1,91 @@
+//! When a torrent is searched for again.
+
+use std::time::Duration;
+
+use hawser_backoff::Backoff;
+use hawser_dht::{ANNOUNCE_INTERVAL, Summary};
+
+/// Shortest and longest pause after a search that did not reach its aim.
+const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5 * 60));
+
+/// What a search is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Aim {
+    /// Peers are to be found.
+    pub finds: bool,
+    /// This side is to be announced.
+    pub announces: bool,
+}
+
+/// When the searches for one torrent are repeated.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    aim: Aim,
+    retry: Backoff,
+}
+
+impl Schedule {
+    pub fn new(aim: Aim) -> Self {
+        Self {
+            aim,
+            retry: Backoff::new(RETRY.0, RETRY.1),
+        }
+    }
+
+    /// The pause after a search; `None` if it was not begun or its node gave no account of it.
+    pub fn pause(&mut self, summary: Option<Summary>) -> Duration {
+        let has_reached = |summary: Summary| {
+            let has_found = !self.aim.finds || summary.peers > 0;
+            let is_announced = !self.aim.announces || summary.announced > 0;
+            summary.answered > 0 && has_found && is_announced
+        };
+        match summary.is_some_and(has_reached) {
+            true => {
+                self.retry.reset();
+                ANNOUNCE_INTERVAL
+            }
+            false => self.retry.fail(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MISSED: [u64; 7] = [10, 20, 40, 80, 160, 300, 300];
+
+    fn schedule(finds: bool, announces: bool) -> Schedule {
+        Schedule::new(Aim { finds, announces })
+    }
+
+    #[test]
+    fn a_search_without_success_is_repeated_soon_and_then_ever_later() {
+        let mut missed = schedule(true, true);
+        let pauses = MISSED.map(|_| missed.pause(None).as_secs());
+        assert_eq!(pauses, MISSED);
+        let all = Summary {
+            answered: 1,
+            peers: 1,
+            announced: 1,
+            ..Summary::default()
+        };
+        assert_eq!(missed.pause(Some(all)), ANNOUNCE_INTERVAL);
+        assert_eq!(missed.pause(None), RETRY.0);
+    }
+
+    proptest! {
+        #[test]
+        fn only_what_is_wanted_counts(
+            finds: bool, announces: bool, answered in 0usize..2, peers in 0usize..2,
+            announced in 0usize..2,
+        ) {
+            let summary = Summary { answered, peers, announced, ..Summary::default() };
+            let reached = answered > 0 && (peers > 0 || !finds) && (announced > 0 || !announces);
+            let pause = schedule(finds, announces).pause(Some(summary));
+            prop_assert_eq!(pause, if reached { ANNOUNCE_INTERVAL } else { RETRY.0 });
+        }
+    }
+}
