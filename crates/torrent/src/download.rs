@@ -175,7 +175,9 @@ impl<T: Transport> Job<T> {
             verified.set(piece);
         }
 
-        let shared = Arc::new(Shared::new(&metainfo, Arc::clone(&files), verified));
+        let shared = Shared::new(&metainfo, Arc::clone(&files), verified);
+        let has_node = self.transport.dht().is_some();
+        let shared = Arc::new(shared.with_dht(has_node, &metainfo));
         // A clone: the last sender is dropped at the end of this function, when the files are
         // unlocked.
         let reporter = Reporter::Download(self.progress.clone());

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use crate::close::{CloseCode, Closed};
+use crate::dht::DhtContacts;
 use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Offers, Stream, Transport};
 use crate::wire::{HANDSHAKE_BYTES, Handshake, PeerId, WireError};
@@ -111,6 +112,7 @@ impl Gate {
                 info_hash,
                 peer_id: PeerId::random(),
                 extended: true,
+                dht: false,
             };
             // Closing it at once might discard the answer.
             write
@@ -211,6 +213,10 @@ impl<T: Transport> Transport for Member<T> {
 
     fn port(&self, peer: PeerAddr) -> Option<u16> {
         self.transport.port(peer)
+    }
+
+    fn dht(&self) -> Option<&DhtContacts> {
+        self.transport.dht()
     }
 }
 

@@ -27,6 +27,7 @@
 mod bitfield;
 mod candidates;
 mod close;
+mod dht;
 mod download;
 mod error;
 mod gate;
@@ -60,6 +61,7 @@ pub use hawser_mse::{Policy as EncryptionPolicy, PolicyParseError as EncryptionP
 pub use hawser_session::SharedPolicy;
 pub use hawser_store::StoreError;
 
+pub use self::dht::DhtContacts;
 pub use self::download::Download;
 pub use self::error::{DownloadError, SeedError};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};

@@ -20,6 +20,6 @@ pub use hawser_bencode::BencodeError;
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
 pub use self::torrent::{
-    File, InfoHash, Link, MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH,
+    File, InfoHash, Link, MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_NODES, MAX_PIECE_LENGTH,
     MIN_PIECE_LENGTH, Metainfo,
 };

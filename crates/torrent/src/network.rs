@@ -10,6 +10,7 @@ use hawser_path::Metadata;
 use hawser_quic::Endpoint;
 use tokio::sync::watch;
 
+use crate::dht::DhtContacts;
 use crate::quic::QuicConnection;
 use crate::tcp::{Attempts, Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
@@ -23,6 +24,7 @@ pub struct Network {
     accepts: Policy,
     /// How IP peers are dialed.
     attempts: Arc<Attempts>,
+    dht: Option<DhtContacts>,
 }
 
 impl fmt::Debug for Network {
@@ -48,6 +50,7 @@ impl Network {
             listener: None,
             accepts: Policy::Prefer,
             attempts: Attempts::new(Policy::Allow),
+            dht: None,
         }
     }
 
@@ -63,6 +66,13 @@ impl Network {
     pub fn with_encryption(mut self, policy: Policy) -> Self {
         self.accepts = policy;
         self.attempts = Attempts::new(policy);
+        self
+    }
+
+    /// Tells peers of the nodes of the DHT in `contacts`, and these of the nodes of peers (BEP 5), except
+    /// with private torrents (BEP 27).
+    pub fn with_dht(mut self, contacts: DhtContacts) -> Self {
+        self.dht = Some(contacts);
         self
     }
 
@@ -197,5 +207,9 @@ impl Transport for Network {
             PeerAddr::Scion(_) => self.local().map(|local| local.host.port()),
             PeerAddr::Ip(_) => Some(self.listener.as_ref()?.local_addr().port()),
         }
+    }
+
+    fn dht(&self) -> Option<&DhtContacts> {
+        self.dht.as_ref()
     }
 }

@@ -206,13 +206,15 @@ impl<T: Transport> Owner<T> {
         progress: watch::Sender<ResolveProgress>,
     ) -> Self {
         let (events, inbox) = mpsc::channel(EVENTS);
+        let ours = Handshake {
+            info_hash,
+            peer_id: PeerId::random(),
+            extended: true,
+            dht: transport.dht().is_some(),
+        };
         Self {
             transport,
-            ours: Handshake {
-                info_hash,
-                peer_id: PeerId::random(),
-                extended: true,
-            },
+            ours,
             fetch: Fetch::new(hashes),
             candidates: Candidates::with_backoff(BACKOFF),
             conns: HashMap::new(),

@@ -64,7 +64,9 @@ impl Seed {
         let (sender, progress) = watch::channel(SeedProgress::default());
         let everything = Bitfield::full(metainfo.pieces.count());
         let files = Arc::new(files);
-        let shared = Arc::new(Shared::new(&metainfo, files, everything));
+        let shared = Shared::new(&metainfo, files, everything);
+        let has_node = transport.dht().is_some();
+        let shared = Arc::new(shared.with_dht(has_node, &metainfo));
         let reporter = Reporter::Seed(sender);
         let policy = SharedPolicy::new(options.paths.policy.clone());
         let mut swarm = Swarm::new(

@@ -387,6 +387,9 @@ impl<T: Transport> Swarm<T> {
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);
         }
+        if session.dht {
+            self.name_node(&conn);
+        }
         // Pieces verified since the handshake.
         let news = offered.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));

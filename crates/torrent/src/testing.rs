@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::close::{CloseCode, Closed};
+use crate::dht::DhtContacts;
 use crate::transport::{Connection, Offers, Output, Stream, Transport};
 
 /// The rate and delay of a path.
@@ -147,6 +148,7 @@ impl Net {
             net: self.clone(),
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(incoming)),
+            dht: None,
         }
     }
 
@@ -156,6 +158,7 @@ impl Net {
             net: self.clone(),
             addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(mpsc::unbounded_channel().1)),
+            dht: None,
         }
     }
 
@@ -314,6 +317,7 @@ pub struct Host {
     net: Net,
     pub addr: ScionAddr,
     incoming: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Pipe>>>,
+    pub dht: Option<DhtContacts>,
 }
 
 impl Host {
@@ -388,6 +392,10 @@ impl Transport for Host {
 
     fn port(&self, _peer: PeerAddr) -> Option<u16> {
         Some(self.addr.host.port())
+    }
+
+    fn dht(&self) -> Option<&DhtContacts> {
+        self.dht.as_ref()
     }
 }
 

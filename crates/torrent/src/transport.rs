@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::close::{CloseCode, Closed};
+use crate::dht::DhtContacts;
 use crate::metainfo::InfoHash;
 
 /// The paths to a peer that are not known to be down, as they change.
@@ -62,6 +63,11 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
 
     /// The port at which peers of the same kind reach this host, if they can.
     fn port(&self, peer: PeerAddr) -> Option<u16>;
+
+    /// The nodes of the DHT of this program, if it has any.
+    fn dht(&self) -> Option<&DhtContacts> {
+        None
+    }
 }
 
 /// The direction of a stream in which this side sends.

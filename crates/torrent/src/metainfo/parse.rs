@@ -11,10 +11,14 @@ use super::error::MetainfoError;
 use super::listed::{self, EntryKind, Listed};
 use super::places::{Places, link_text};
 use super::torrent::{
-    File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH, Metainfo,
+    File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_NODES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH,
+    Metainfo,
 };
 use super::{hybrid, name};
 use crate::pieces::Pieces;
+
+/// Longest name of a host (RFC 1035), in bytes.
+const MAX_HOST: usize = 253;
 
 impl Metainfo {
     /// Reads an info dictionary alone, as peers send it to those that have a magnet link (BEP 9).
@@ -97,6 +101,7 @@ impl Metainfo {
             created_by: text(top, "created by"),
             creation_date: top.int("creation date"),
             trackers: trackers(top),
+            nodes: nodes(top),
             web_seeds: texts(top.find("url-list")),
             private: info.int("private").is_some_and(|it| it != 0),
             source: text(info, "source"),
@@ -197,6 +202,25 @@ fn trackers(top: &Dict<'_>) -> Vec<Vec<String>> {
         announce if tiers.is_empty() && !announce.is_empty() => vec![announce],
         _ => tiers,
     }
+}
+
+/// The nodes of the DHT: lists of a host and a port (BEP 5). What is something else is left out, since a
+/// torrent is of use without.
+fn nodes(top: &Dict<'_>) -> Vec<(String, u16)> {
+    let node = |value: &Value<'_>| {
+        let Value::List(pair) = value else {
+            return None;
+        };
+        let [host, Value::Int(port)] = &pair[..] else {
+            return None;
+        };
+        let host = std::str::from_utf8(host.as_bytes()?).ok()?.trim();
+        let port = u16::try_from(*port).ok().filter(|port| *port != 0)?;
+        let is_host = (1..=MAX_HOST).contains(&host.len());
+        is_host.then(|| (host.to_owned(), port))
+    };
+    let listed = top.list("nodes").unwrap_or_default().iter();
+    listed.filter_map(node).take(MAX_NODES).collect()
 }
 
 /// A text, or a list of them; empty ones left out.

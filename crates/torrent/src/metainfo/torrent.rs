@@ -17,6 +17,9 @@ pub const MIN_PIECE_LENGTH: u32 = 1 << 10;
 /// Largest piece length accepted, in bytes.
 pub const MAX_PIECE_LENGTH: u32 = 128 << 20;
 
+/// Most nodes of the DHT read from a `.torrent`.
+pub const MAX_NODES: usize = 64;
+
 /// The SHA-1 of the info dictionary, which identifies a torrent on the wire. Displayed as hex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InfoHash(pub [u8; 20]);
@@ -90,6 +93,9 @@ pub struct Metainfo {
     pub creation_date: Option<i64>,
     /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
     pub trackers: Vec<Vec<String>>,
+    /// Nodes of the DHT to begin with, each a host, by name or address, and a UDP port (BEP 5); at most
+    /// [`MAX_NODES`].
+    pub nodes: Vec<(String, u16)>,
     /// The URLs of web servers that have the content (BEP 19).
     pub web_seeds: Vec<String>,
     /// Whether peers may come from the trackers alone (BEP 27).

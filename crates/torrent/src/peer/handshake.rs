@@ -19,6 +19,8 @@ pub(crate) struct Session {
     pub peer_id: PeerId,
     /// Whether the peer understands extended messages.
     pub extended: bool,
+    /// Whether both sides have a node of the DHT (BEP 5).
+    pub dht: bool,
     /// Whether our extended handshake was sent with the first one.
     pub introduced: bool,
     /// Whether we told the peer that we are interested, before it told us what it has.
@@ -119,6 +121,7 @@ async fn handshakes(
         connection,
         peer_id: theirs.peer_id,
         extended: theirs.extended,
+        dht: theirs.dht && shared.ours.dht,
         introduced,
         interested,
         offered,

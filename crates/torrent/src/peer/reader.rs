@@ -79,6 +79,7 @@ pub(super) async fn run<E: Send>(
 fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<Input>, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {
+        Message::Port(port) if shared.ours.dht => Input::Port(port),
         Message::KeepAlive | Message::Port(_) => return Ok(None),
         Message::Interested => Input::Interested,
         Message::NotInterested => Input::NotInterested,

@@ -41,8 +41,16 @@ impl Shared {
                 info_hash: metainfo.info_hash,
                 peer_id: PeerId::random(),
                 extended: true,
+                dht: false,
             },
         }
+    }
+
+    /// Tells peers that this side has a node of the DHT, if it `has_node`. A private torrent is not in the
+    /// DHT (BEP 27).
+    pub fn with_dht(mut self, has_node: bool, metainfo: &Metainfo) -> Self {
+        self.ours.dht = has_node && !metainfo.private;
+        self
     }
 
     /// The pieces that peers may request now.

@@ -46,6 +46,8 @@ pub(crate) enum Input {
     Extended(ExtendedHandshake),
     Multipath(Multipath),
     Exchange(Exchange),
+    /// The port of the peer's node of the DHT (BEP 5).
+    Port(u16),
     /// A piece of the info dictionary is asked for (BEP 9).
     MetadataRequest(u32),
 }

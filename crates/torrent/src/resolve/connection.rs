@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::close::CloseCode;
+use crate::dht::DhtContacts;
 use crate::transport::{Connection, Stream, Transport};
 use crate::wire::{
     Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message,
@@ -110,7 +111,10 @@ async fn converse<T: Transport>(
         let established = establish(transport, peer, path.clone(), ours);
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, established).await {
             // The connection is closed when this is over.
-            Ok(Ok((_connection, stream))) => return pass_on(stream, id, events, asked).await,
+            Ok(Ok((_connection, stream))) => {
+                let dht = transport.dht().map(|dht| (dht, peer));
+                return pass_on(stream, id, events, asked, dht).await;
+            }
             Ok(Err(error)) if error.is_final => return Err(error),
             Ok(Err(error)) => failure = error,
             Err(_) => {
@@ -176,18 +180,25 @@ async fn establish<T: Transport>(
         });
     }
     connection.set_known();
-    if !is_scion {
-        write.write_all(&introduction).await?;
+    let mut rest = match is_scion {
+        true => Vec::new(),
+        false => introduction,
+    };
+    let dht = transport.dht().filter(|_| theirs.dht);
+    if let Some(port) = dht.and_then(|dht| dht.port(peer)) {
+        encode(&Message::Port(port), &mut rest);
     }
+    write.write_all(&rest).await?;
     Ok((closing, (read, write)))
 }
 
-/// Passes on messages of the peer, and requests to it.
+/// Passes on messages of the peer, and requests to it; to the DHT, if there is one, the node of the peer.
 async fn pass_on(
     (mut read, mut write): Stream,
     id: ConnectionId,
     events: &mpsc::Sender<Event>,
     mut asked: mpsc::Receiver<u32>,
+    mut dht: Option<(&DhtContacts, PeerAddr)>,
 ) -> Result<std::convert::Infallible, Failure> {
     let ended = || Failure::from(String::from("the fetch has ended"));
     let mut decoder = Decoder::of_unknown();
@@ -213,8 +224,16 @@ async fn pass_on(
             }
         };
         while let Some(message) = decoder.next()? {
-            let Message::Extended { id: kind, payload } = message else {
-                continue;
+            let (kind, payload) = match message {
+                Message::Extended { id, payload } => (id, payload),
+                Message::Port(port) => {
+                    // Only the first counts.
+                    if let Some((dht, peer)) = dht.take() {
+                        dht.name(peer, port);
+                    }
+                    continue;
+                }
+                _ => continue,
             };
             let what = match kind {
                 EXTENDED_HANDSHAKE => {

@@ -107,3 +107,22 @@ async fn it_can_be_stopped() {
     resolve.stop();
     assert!(matches!(wait(resolve).await, Err(ResolveError::Stopped)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_that_have_the_metadata_name_their_nodes_of_the_dht() {
+    let net = Net::default();
+    let mut stage = Stage::new();
+    let [seeder, resolver] = [addr(1), addr(0)].map(|addr| crate::DhtContacts::new(&[addr]));
+    let with = |n, (dht, named)| {
+        let mut host = net.host(n);
+        host.dht = Some(dht);
+        (host, named)
+    };
+    let (seeder, mut to_seeder) = with(1, seeder);
+    let (resolver, mut to_resolver) = with(0, resolver);
+    stage.seed(seeder).await;
+    net.path(1, FAST);
+    wait(stage.resolve(resolver, &[1], PATIENCE)).await.unwrap();
+    assert_eq!(to_resolver.recv().await, Some(addr(1)));
+    assert_eq!(to_seeder.recv().await, Some(addr(0)));
+}

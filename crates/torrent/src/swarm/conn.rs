@@ -105,6 +105,9 @@ pub(super) struct Theirs {
     pub metadata: Option<u8>,
     /// Number of addresses of other peers that were taken from it.
     pub peers_taken: usize,
+    /// It has named a node of the DHT (BEP 5). Only the first counts, so that no peer alone decides
+    /// which are known.
+    pub has_named_node: bool,
     /// It answers requests.
     pub unchoked: bool,
     /// It downloads nothing (BEP 21).
@@ -171,6 +174,7 @@ impl Conn {
                 port: None,
                 metadata: None,
                 peers_taken: 0,
+                has_named_node: false,
                 unchoked: false,
                 upload_only: false,
                 taken_back: 0,

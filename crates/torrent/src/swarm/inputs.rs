@@ -66,6 +66,7 @@ impl<T: Transport> Swarm<T> {
             Input::Unchoke => known.theirs.unchoked = true,
             Input::Interested => known.set_peer_interested(true),
             Input::NotInterested => known.set_peer_interested(false),
+            Input::Port(port) => self.on_dht_port(conn, port),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
             Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),

@@ -15,7 +15,7 @@ use crate::close::CloseCode;
 use crate::picker::ConnId;
 use crate::source::{Found, PeerSource};
 use crate::transport::Transport;
-use crate::wire::{AddrKind, Exchange};
+use crate::wire::{AddrKind, Exchange, Message};
 
 /// Most found peers that are dialed or connected at once, as many as libtorrent's default for a torrent
 /// allows to be connected.
@@ -179,6 +179,23 @@ impl<T: Transport> Swarm<T> {
     /// Whether peers are told of each other. Those of a private torrent are not (BEP 27).
     pub(super) fn exchanges_peers(&self) -> bool {
         self.ending.finds_peers && !self.metainfo.private
+    }
+
+    /// Tells a peer the port of the node of the DHT that it can ask (BEP 5).
+    pub(super) fn name_node(&self, conn: &Conn) {
+        let dht = self.net.transport.dht();
+        let port = dht.and_then(|dht| dht.port(conn.connection.peer()));
+        conn.send(port.map(Message::Port));
+    }
+
+    /// A peer has named the port of its node of the DHT.
+    pub(super) fn on_dht_port(&mut self, conn: ConnId, port: u16) {
+        if let Some(known) = self.conns.open.get_mut(&conn)
+            && !std::mem::replace(&mut known.theirs.has_named_node, true)
+            && let Some(dht) = self.net.transport.dht()
+        {
+            dht.name(known.connection.peer(), port);
+        }
     }
 
     /// Sends the messages that are due.

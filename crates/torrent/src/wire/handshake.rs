@@ -16,6 +16,9 @@ const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
 /// The reserved byte and its bit that stand for extended messages (BEP 10).
 const EXTENDED: (usize, u8) = (5, 0x10);
 
+/// The reserved byte and its bit that stand for the DHT (BEP 5).
+const DHT: (usize, u8) = (7, 0x01);
+
 /// The info-hash in the answer to a handshake for a torrent that is not served here. The peer
 /// learns that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
@@ -46,6 +49,8 @@ pub(crate) struct Handshake {
     pub peer_id: PeerId,
     /// Whether it understands extended messages (BEP 10).
     pub extended: bool,
+    /// Whether it has a node of the DHT, and takes `PORT` messages (BEP 5).
+    pub dht: bool,
 }
 
 impl Handshake {
@@ -61,8 +66,10 @@ impl Handshake {
     pub fn encode(&self) -> [u8; HANDSHAKE_BYTES] {
         let mut out = [0; HANDSHAKE_BYTES];
         out[..20].copy_from_slice(PROTOCOL);
-        if self.extended {
-            out[20 + EXTENDED.0] |= EXTENDED.1;
+        for ((byte, bit), is_set) in [(EXTENDED, self.extended), (DHT, self.dht)] {
+            if is_set {
+                out[20 + byte] |= bit;
+            }
         }
         out[28..48].copy_from_slice(&self.info_hash.0);
         out[48..].copy_from_slice(&self.peer_id.0);
@@ -96,6 +103,7 @@ impl Handshake {
             info_hash,
             peer_id: PeerId(std::array::from_fn(|offset| bytes[48 + offset])),
             extended: bytes[20 + EXTENDED.0] & EXTENDED.1 != 0,
+            dht: bytes[20 + DHT.0] & DHT.1 != 0,
         })
     }
 }

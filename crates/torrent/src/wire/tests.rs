@@ -93,8 +93,11 @@ proptest! {
     }
 
     #[test]
-    fn handshakes_come_out_as_they_went_in(hash: [u8; 20], id: [u8; 20], extended: bool) {
-        let handshake = Handshake { info_hash: InfoHash(hash), peer_id: PeerId(id), extended };
+    fn handshakes_come_out_as_they_went_in(
+        hash: [u8; 20], id: [u8; 20], extended: bool, dht: bool,
+    ) {
+        let (info_hash, peer_id) = (InfoHash(hash), PeerId(id));
+        let handshake = Handshake { info_hash, peer_id, extended, dht };
         let refusal = handshake.refusal().encode();
         prop_assert_eq!(Handshake::decode(&refusal, InfoHash(hash)), Err(WireError::NotThisTorrent));
         prop_assert_eq!(Handshake::decode(&handshake.encode(), InfoHash(hash)), Ok(handshake));
@@ -162,6 +165,7 @@ fn handshakes_of_others_are_refused() {
         info_hash: InfoHash([2; 20]),
         peer_id: PeerId::random(),
         extended: true,
+        dht: false,
     };
     let mut bytes = handshake.encode();
     assert_eq!(

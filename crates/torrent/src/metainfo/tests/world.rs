@@ -299,3 +299,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nodes_of_the_dht_are_read_and_what_is_none_is_left_out() {
+    let with = |nodes: &str| {
+        let mut torrent = Torrent::single().bytes();
+        torrent.pop();
+        torrent.extend(format!("5:nodes{nodes}e").bytes());
+        Metainfo::parse(&torrent).unwrap().nodes
+    };
+    let node = |host: &str, port| (host.to_owned(), port);
+    let several = with(
+        "ll12:node.examplei6881eel9:127.0.0.1i1eel3:::1i65535eel21:1-ff00:0:110,10.0.0.1i9eee",
+    );
+    assert_eq!(
+        several,
+        [
+            node("node.example", 6881),
+            node("127.0.0.1", 1),
+            node("::1", 65535),
+            node("1-ff00:0:110,10.0.0.1", 9)
+        ]
+    );
+    for wrong in [
+        "le",
+        "lli1ei1eee",
+        "ll1:ai0eee",
+        "ll1:ai65536eee",
+        "ll0:i1eee",
+        "ll1:aee",
+        "l1:ae",
+        "i1e",
+    ] {
+        assert_eq!(with(wrong), [], "{wrong}");
+    }
+    let many = "l1:ai1ee".repeat(MAX_NODES + 1);
+    assert_eq!(with(&format!("l{many}e")).len(), MAX_NODES);
+}

@@ -60,6 +60,7 @@ impl Script {
             info_hash: self.other.unwrap_or(metainfo.info_hash),
             peer_id: PeerId::random(),
             extended: true,
+            dht: false,
         };
         let pieces = metainfo.pieces.count();
         let mut has = Bitfield::empty(pieces);

@@ -1,8 +1,10 @@
 //! Peers that are found while a download runs.
 
 use super::*;
-use crate::PeerSource;
-use crate::testing::scion_addr;
+use tokio::sync::mpsc;
+
+use crate::testing::{Host, scion_addr};
+use crate::{DhtContacts, PeerSource};
 
 fn finding() -> DownloadOptions {
     DownloadOptions {
@@ -102,4 +104,59 @@ async fn leechers_of_one_seeder_find_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leechers_of_a_private_torrent_do_not() {
     assert!(!leechers_meet(true).await);
+}
+
+/// Host `n`, whose node of the DHT is at this port; and the nodes that peers name to it.
+fn with_node(net: &Net, n: u16, port: u16) -> (Host, mpsc::Receiver<PeerAddr>) {
+    let (contacts, named) = DhtContacts::new(&[node(n, port)]);
+    let mut host = net.host(n);
+    host.dht = Some(contacts);
+    (host, named)
+}
+
+/// The node at this port of host `n`.
+fn node(n: u16, port: u16) -> PeerAddr {
+    let mut node = scion_addr(n);
+    node.host.set_port(port);
+    node.into()
+}
+
+/// All nodes that peers have named.
+fn all(mut named: mpsc::Receiver<PeerAddr>) -> Vec<PeerAddr> {
+    std::iter::from_fn(|| named.try_recv().ok()).collect()
+}
+
+/// The nodes that a seeder and a leecher, both with a node, name to each other.
+async fn named_to_each_other(private: bool) -> [Vec<PeerAddr>; 2] {
+    let net = Net::default();
+    let mut stage = Stage::one_file(1_000_000, 65536);
+    stage.metainfo.private = private;
+    let (seeder, to_seeder) = with_node(&net, 1, 71);
+    let (leecher, to_leecher) = with_node(&net, 0, 70);
+    let _seed = stage.seed(&seeder).await;
+    net.path(1, FAST);
+    finish(stage.download(&leecher, &[1])).await.unwrap();
+    [all(to_seeder), all(to_leecher)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_name_their_nodes_of_the_dht_to_each_other() {
+    let named = named_to_each_other(false).await;
+    assert_eq!(named, [vec![node(0, 70)], vec![node(1, 71)]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_of_a_private_torrent_name_no_nodes() {
+    assert_eq!(named_to_each_other(true).await, [vec![], vec![]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_without_a_node_is_told_of_none() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let (leecher, named) = with_node(&net, 0, 70);
+    finish(stage.download(&leecher, &[1])).await.unwrap();
+    assert_eq!(all(named), []);
 }

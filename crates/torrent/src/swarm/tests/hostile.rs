@@ -55,6 +55,7 @@ impl Rogue {
             },
             peer_id: PeerId::random(),
             extended: false,
+            dht: false,
         };
         match &self {
             Self::Instead(bytes) => write.write_all(bytes).await?,
@@ -389,6 +390,7 @@ async fn a_seeder_drops_leechers_that_send_invalid_requests() {
             info_hash: stage.metainfo.info_hash,
             peer_id: PeerId::random(),
             extended: false,
+            dht: false,
         };
         // The seeder may close the connection before all of it is sent.
         let _ = write

@@ -293,6 +293,7 @@ async fn speak(
         info_hash: figure.stage.metainfo.info_hash,
         peer_id: PeerId::random(),
         extended,
+        dht: false,
     };
     let mut out = handshake.encode().to_vec();
     encode(&Message::Interested, &mut out);
