@@ -1,49 +1,94 @@
 //! Finding peers while a torrent is downloaded or seeded.
 
-use std::collections::BTreeSet;
-use std::future::pending;
-use std::sync::Arc;
-use std::time::Instant;
+mod dht;
+mod finding;
+mod node;
 
 use clap::ValueEnum;
-use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams, Trackers};
-use hawser_torrent::{FoundPeers, InfoHash, PeerAddr, PeerSource, Progress, SeedProgress};
-use hawser_tracker::{
-    AnnounceOptions, Announcer, Host, Identity, Stats, TrackerStatus, TrackerUrl,
-};
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use hawser_torrent::{InfoHash, Metainfo};
 
-use super::network::Sockets;
+pub use self::dht::Dht;
+pub use self::finding::{Finding, of_download, of_seeder};
+pub use self::node::DhtNode;
+use super::headings;
 use crate::failure::Failure;
-use crate::out::{errln, plain};
 
-/// Answers of trackers that may wait.
+/// Answers of trackers, and of searches, that may wait.
 const MAX_WAITING: usize = 16;
-
-/// Most addresses that are kept for a download which begins when the metadata is there.
-const MAX_KEPT: usize = 2000;
 
 #[derive(clap::Args)]
 pub struct FindArgs {
-    /// Ways to find peers: tracker, pex (from peers), or none; with commas between them [default:
-    /// tracker,pex where the torrent or the link names trackers, else none]
+    /// Ways to find peers: tracker, dht, pex (from peers), or none; with commas between them [default:
+    /// tracker,pex where the torrent or the link names trackers, dht,pex where nodes of the DHT are
+    /// named, else none]
+    ///
+    /// With dht, and without --dht-node, the public DHT is asked. Private torrents are not in any.
     #[arg(long, value_name = "WAY,...", value_delimiter = ',')]
     find: Option<Vec<Way>>,
+    /// A node of the DHT to begin with: router.example.org:6881, or over SCION
+    /// 1-ff00:0:110,10.0.0.1:31000. May be given several times
+    #[arg(long, value_name = "HOST:PORT", help_heading = headings::FINDING, hide_short_help = true)]
+    dht_node: Vec<DhtNode>,
+    /// The UDP port of this program's nodes of the DHT [default: over IP that of --tcp, else any]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = headings::FINDING, hide_short_help = true)]
+    dht_port: Option<u16>,
 }
 
 /// A way to find peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
     Tracker,
+    Dht,
     Pex,
     None,
 }
 
+/// What is known of a torrent whose peers are to be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    pub info_hash: InfoHash,
+    /// Its trackers, in tiers.
+    pub trackers: Vec<Vec<String>>,
+    /// Nodes of the DHT that it names.
+    pub nodes: Vec<DhtNode>,
+    /// Whether its peers may come from its trackers alone (BEP 27); `None` while that is not known.
+    pub is_private: Option<bool>,
+    /// Bytes that are missing, as far as that is known.
+    pub left: u64,
+    /// Whether found peers are dialed, as a download does.
+    pub dials: bool,
+}
+
+impl Sought {
+    /// A torrent of which nothing is missing.
+    pub fn seeded(metainfo: &Metainfo) -> Self {
+        let nodes = metainfo.nodes.iter();
+        let nodes = nodes.filter_map(|(host, port)| DhtNode::at(host, *port));
+        Self {
+            info_hash: metainfo.info_hash,
+            trackers: metainfo.trackers.clone(),
+            nodes: nodes.collect(),
+            is_private: Some(metainfo.private),
+            left: 0,
+            dials: false,
+        }
+    }
+
+    /// A torrent that is downloaded.
+    pub fn missing(metainfo: &Metainfo) -> Self {
+        Self {
+            left: metainfo.pieces.total,
+            dials: true,
+            ..Self::seeded(metainfo)
+        }
+    }
+}
+
 /// The ways that are used for a torrent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ways {
     pub trackers: bool,
+    pub dht: bool,
     /// Peers tell each other of peers.
     pub pex: bool,
 }
@@ -51,233 +96,177 @@ pub struct Ways {
 impl Ways {
     /// Whether peers are found at all.
     pub fn any(self) -> bool {
-        self.trackers || self.pex
+        self.brings_first() || self.pex
+    }
+
+    /// Whether peers are found without any that is known.
+    pub fn brings_first(self) -> bool {
+        self.trackers || self.dht
     }
 }
 
 impl FindArgs {
-    /// The ways for a torrent that names trackers or does not.
+    /// Whether the user asks for the DHT by name.
+    fn asks_for_dht(&self) -> bool {
+        self.has(Way::Dht)
+    }
+
+    fn has(&self, way: Way) -> bool {
+        self.find.as_ref().is_some_and(|ways| ways.contains(&way))
+    }
+
+    /// The ways for a torrent.
     ///
     /// # Errors
-    /// Wrong use, if `none` is given beside others, or trackers are to be asked and there is none.
-    pub fn ways(&self, has_trackers: bool) -> Result<Ways, Failure> {
-        let Some(given) = &self.find else {
-            return Ok(Ways {
-                trackers: has_trackers,
-                pex: has_trackers,
-            });
-        };
-        let has = |way| given.contains(&way);
-        if has(Way::None) && (has(Way::Tracker) || has(Way::Pex)) {
-            let text = "--find: none excludes the other ways: leave it out, or them";
-            return Err(Failure::usage(text));
-        }
-        if has(Way::Tracker) && !has_trackers {
-            let text = "--find tracker: the torrent names no tracker: leave it out";
-            return Err(Failure::usage(text));
-        }
-        Ok(Ways {
-            trackers: has(Way::Tracker),
-            pex: has(Way::Pex),
-        })
-    }
-}
-
-/// Peers being found for one torrent.
-pub struct Finding {
-    trackers: Option<Trackers>,
-    stats: watch::Sender<Stats>,
-    answers: mpsc::Receiver<Vec<PeerAddr>>,
-    /// Peers found so far, for a download that begins later.
-    kept: BTreeSet<PeerAddr>,
-    /// Errors of trackers that were shown, by URL.
-    shown: BTreeSet<(String, String)>,
-}
-
-impl Finding {
-    /// Asks `trackers`, in tiers, if `ways` say so. `left` are the bytes that are missing.
-    ///
-    /// # Errors
-    /// When no socket for trackers can be opened.
-    pub fn begin(
-        ways: Ways,
-        trackers: &[Vec<String>],
-        info_hash: InfoHash,
-        sockets: &Sockets,
-        left: u64,
-    ) -> Result<Self, Failure> {
-        let stats = watch::Sender::new(Stats {
-            left,
-            ..Stats::default()
-        });
-        let (sink, answers) = mpsc::channel(MAX_WAITING);
-        let trackers = match ways.trackers {
-            false => None,
-            true => {
-                let options = ClientOptions {
-                    scion: scion(trackers, sockets)?,
-                    ..ClientOptions::default()
-                };
-                let client = Client::new(options);
-                let client = client.map_err(|error| Failure::job(format!("trackers: {error}")))?;
-                let addresses = sockets.addresses;
-                let mut rng = fastrand::Rng::new();
-                let identity = Identity {
-                    info_hash: info_hash.0,
-                    peer_id: hawser_torrent::new_peer_id(),
-                    port: addresses.tcp.map_or(0, |tcp| tcp.port()),
-                    key: rng.u32(..),
-                    scion: addresses.scion,
-                };
-                let options = AnnounceOptions::default();
-                let announcer = Announcer::new(identity, trackers, options, rng, Instant::now());
-                let stop = CancellationToken::new();
-                let stats = stats.subscribe();
-                Some(Trackers::spawn(client, announcer, stats, sink, &stop))
-            }
-        };
-        Ok(Self {
-            trackers,
-            stats,
-            answers,
-            kept: BTreeSet::new(),
-            shown: BTreeSet::new(),
-        })
-    }
-
-    /// Reports the progress of a torrent to the trackers as `stats`, as long as it runs.
-    pub fn follow<P: Send + Sync + 'static>(
-        &self,
-        mut progress: watch::Receiver<P>,
-        stats: impl Fn(&P) -> Option<Stats> + Send + 'static,
-    ) {
-        let sender = self.stats.clone();
-        tokio::spawn(async move {
-            while progress.changed().await.is_ok() {
-                if let Some(stats) = stats(&progress.borrow_and_update()) {
-                    sender.send_replace(stats);
+    /// Wrong use, if flags exclude each other, trackers are to be asked and there is none, or a private
+    /// torrent is to be found elsewhere.
+    pub fn ways(&self, sought: &Sought) -> Result<Ways, Failure> {
+        let (has_trackers, is_private) =
+            (!sought.trackers.is_empty(), sought.is_private == Some(true));
+        let names_nodes = !self.dht_node.is_empty();
+        let ways = match &self.find {
+            None => {
+                let dht = names_nodes || !sought.nodes.is_empty() && !is_private;
+                Ways {
+                    trackers: has_trackers,
+                    dht,
+                    pex: has_trackers || dht,
                 }
             }
-        });
-    }
-
-    /// Gives what is found to a download, if there is one, and shows why trackers fail. Never ends.
-    pub async fn feed(&mut self, to: Option<&FoundPeers>) -> ! {
-        let mut status = self.trackers.as_ref().map(Trackers::status);
-        loop {
-            let changed = async {
-                if let Some(status) = &mut status
-                    && status.changed().await.is_ok()
-                {
-                    return status.borrow_and_update().clone();
-                }
-                pending().await
+            Some(_) => Ways {
+                trackers: self.has(Way::Tracker),
+                dht: self.has(Way::Dht),
+                pex: self.has(Way::Pex),
+            },
+        };
+        let wrong = |text: &str| Err(Failure::usage(text));
+        if self.has(Way::None) && ways.any() {
+            return wrong("--find: none excludes the other ways: leave it out, or them");
+        }
+        if ways.trackers && !has_trackers {
+            return wrong("--find tracker: the torrent names no tracker: leave it out");
+        }
+        if names_nodes && !ways.dht {
+            return wrong("--dht-node: --find leaves the DHT out: add dht to it");
+        }
+        if ways.dht && is_private {
+            let flag = match names_nodes {
+                true => "--dht-node",
+                false => "--find dht",
             };
-            tokio::select! {
-                Some(peers) = self.answers.recv() => self.take(peers, to).await,
-                trackers = changed => self.show(&trackers),
-            }
+            return Err(Failure::usage(format!(
+                "{flag}: the torrent is private, so its peers come from its trackers alone (BEP 27): \
+                 leave it out"
+            )));
         }
-    }
-
-    async fn take(&mut self, peers: Vec<PeerAddr>, to: Option<&FoundPeers>) {
-        for peer in &peers {
-            if self.kept.len() < MAX_KEPT {
-                self.kept.insert(*peer);
-            }
+        if self.dht_port.is_some() && !ways.dht {
+            return wrong("--dht-port: the DHT is not used: add --find dht, or --dht-node");
         }
-        if let Some(to) = to {
-            to.add(peers, PeerSource::Tracker).await;
-        }
+        Ok(ways)
     }
 
-    fn show(&mut self, trackers: &[TrackerStatus]) {
-        for tracker in trackers {
-            let error = tracker.error.as_ref().map(|(_, error)| error.clone());
-            for text in error.into_iter().chain(tracker.warning.clone()) {
-                if self.shown.insert((tracker.url.clone(), text.clone())) {
-                    errln!("tracker {}: {}", plain(&tracker.url), plain(&text));
-                }
-            }
-        }
+    /// The first SCION node that the user names, which makes a SCION network necessary.
+    pub fn scion_node(&self) -> Option<&DhtNode> {
+        let mut nodes = self.dht_node.iter();
+        nodes.find(|node| matches!(node, DhtNode::Addr(addr) if addr.scion().is_some()))
     }
-
-    /// The peers found so far.
-    pub fn kept(&self) -> Vec<PeerAddr> {
-        self.kept.iter().copied().collect()
-    }
-
-    /// Tells the trackers that this side leaves, which takes three seconds at most.
-    pub async fn stop(self) {
-        if let Some(trackers) = self.trackers {
-            trackers.stop().await;
-        }
-    }
-}
-
-/// A socket for trackers in the SCION network, if one is named and there is a network.
-fn scion(
-    trackers: &[Vec<String>],
-    sockets: &Sockets,
-) -> Result<Option<Arc<dyn Datagrams>>, Failure> {
-    let mut urls = trackers.iter().flatten();
-    let is_named = urls.any(|url| {
-        let url = url.parse::<TrackerUrl>();
-        url.is_ok_and(|url| matches!(url.host, Host::Scion(_)))
-    });
-    match sockets.host().filter(|_| is_named) {
-        Some(host) => Ok(Some(Arc::new(ScionDatagrams::bind(host, None)?))),
-        None => Ok(None),
-    }
-}
-
-/// The numbers of a download; `None` while what is on disk is checked.
-pub fn of_download(progress: &Progress) -> Option<Stats> {
-    let checked = progress.checked_bytes >= progress.total_bytes;
-    checked.then(|| Stats {
-        uploaded: progress.uploads.uploaded_bytes,
-        downloaded: progress.fetched_bytes,
-        left: progress.total_bytes - progress.verified_bytes,
-        peers: progress.paths.len() as u32,
-    })
-}
-
-/// The numbers of a seeder.
-pub fn of_seeder(progress: &SeedProgress) -> Option<Stats> {
-    Some(Stats {
-        uploaded: progress.uploaded_bytes,
-        downloaded: 0,
-        left: 0,
-        peers: progress.peers.len() as u32,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ways(find: Option<Vec<Way>>, has_trackers: bool) -> Result<Ways, String> {
-        let ways = FindArgs { find }.ways(has_trackers);
-        ways.map_err(|error| error.to_string())
+    fn sought(has_trackers: bool, has_nodes: bool, is_private: Option<bool>) -> Sought {
+        let trackers = has_trackers.then(|| vec!["udp://a.example:1".to_owned()]);
+        let nodes = has_nodes.then(|| DhtNode::Name("b.example".to_owned(), 2));
+        Sought {
+            info_hash: InfoHash([1; 20]),
+            trackers: trackers.into_iter().collect(),
+            nodes: nodes.into_iter().collect(),
+            is_private,
+            left: 1,
+            dials: true,
+        }
+    }
+
+    fn args(find: Option<Vec<Way>>, nodes: &[&str], dht_port: Option<u16>) -> FindArgs {
+        FindArgs {
+            find,
+            dht_node: nodes.iter().map(|node| node.parse().unwrap()).collect(),
+            dht_port,
+        }
+    }
+
+    fn ways(trackers: bool, dht: bool, pex: bool) -> Ways {
+        Ways { trackers, dht, pex }
     }
 
     #[test]
-    fn trackers_are_asked_where_there_are_any_unless_others_are_named() {
-        let both = |it| Ways {
-            trackers: it,
-            pex: it,
+    fn what_the_torrent_names_is_asked_unless_ways_are_named() {
+        let none = |sought| args(None, &[], None).ways(&sought).unwrap();
+        let public = Some(false);
+        assert_eq!(none(sought(true, false, public)), ways(true, false, true));
+        assert_eq!(none(sought(false, false, public)), Ways::default());
+        assert_eq!(none(sought(false, false, None)), Ways::default());
+        assert_eq!(none(sought(false, true, public)), ways(false, true, true));
+        assert_eq!(none(sought(true, true, public)), ways(true, true, true));
+        // The engine exchanges no peers of a private torrent.
+        let private = sought(true, true, Some(true));
+        assert_eq!(none(private), ways(true, false, true));
+    }
+
+    #[test]
+    fn flags_choose_the_ways() {
+        let chosen = |find: &[Way], nodes: &[&str]| {
+            let find = (!find.is_empty()).then(|| find.to_vec());
+            let sought = sought(true, true, Some(false));
+            args(find, nodes, None).ways(&sought).unwrap()
         };
-        assert_eq!(ways(None, true), Ok(both(true)));
-        assert_eq!(ways(None, false), Ok(both(false)));
-        assert_eq!(ways(Some(vec![Way::None]), true), Ok(both(false)));
-        let pex = ways(Some(vec![Way::Pex]), false).unwrap();
-        assert!(pex.pex && !pex.trackers && pex.any());
-        for (wrong, hint) in [
-            (vec![Way::None, Way::Pex], "none"),
-            (vec![Way::Tracker], "no tracker"),
+        assert_eq!(chosen(&[Way::None], &[]), Ways::default());
+        assert_eq!(chosen(&[Way::Pex], &[]), ways(false, false, true));
+        assert_eq!(chosen(&[Way::Dht], &[]), ways(false, true, false));
+        assert_eq!(chosen(&[], &["10.0.0.1:1"]), ways(true, true, true));
+        let both = [Way::Dht, Way::Tracker];
+        assert_eq!(chosen(&both, &["10.0.0.1:1"]), ways(true, true, false));
+        let pex = chosen(&[Way::Pex], &[]);
+        assert!(pex.any() && !pex.brings_first());
+    }
+
+    #[test]
+    fn what_excludes_each_other_is_wrong_use() {
+        let dht = || Some(vec![Way::Dht]);
+        let (node, named) = (["10.0.0.1:1"], sought(true, true, Some(false)));
+        let plain = sought(false, false, Some(false));
+        let private = sought(true, true, Some(true));
+        let none_and_pex = Some(vec![Way::None, Way::Pex]);
+        for (args, sought, hint) in [
+            (args(none_and_pex, &[], None), &named, "none excludes"),
+            (
+                args(Some(vec![Way::Tracker]), &[], None),
+                &plain,
+                "no tracker",
+            ),
+            (args(Some(vec![Way::None]), &node, None), &named, "--find"),
+            (args(Some(vec![Way::Pex]), &node, None), &named, "add dht"),
+            (args(dht(), &[], None), &private, "--find dht"),
+            (args(dht(), &node, None), &private, "--dht-node"),
+            (args(None, &node, None), &private, "--dht-node"),
+            (args(None, &[], Some(6881)), &plain, "--dht-port"),
         ] {
-            let error = ways(Some(wrong), false).unwrap_err();
-            assert!(error.contains(hint), "{error}");
+            let error = args.ways(sought).unwrap_err();
+            assert!(error.is_wrong_use());
+            assert!(error.to_string().contains(hint), "{hint}: {error}");
         }
+    }
+
+    #[test]
+    fn a_node_over_scion_needs_a_network() {
+        let scion = "1-ff00:0:110,10.0.0.1:31000";
+        let of = |nodes: &[&str]| {
+            let args = args(None, nodes, None);
+            args.scion_node().map(DhtNode::to_string)
+        };
+        assert_eq!(of(&["10.0.0.1:1", scion]).as_deref(), Some(scion));
+        assert_eq!(of(&["10.0.0.1:1", "a.example:1"]), None);
     }
 }

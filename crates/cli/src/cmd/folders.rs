@@ -42,17 +42,23 @@ pub fn state(kind: &str) -> Result<PathBuf, Failure> {
 
 /// The user's folder of what --KIND fetches: hawser/KIND in $XDG_STATE_HOME or ~/.local/state.
 pub fn fetched(kind: &str) -> Result<PathBuf, Failure> {
-    let folder = users(
-        std::env::var_os("XDG_STATE_HOME"),
-        ".local/state",
-        std::env::var_os("HOME"),
-    );
     let none = || {
         Failure::usage(format_args!(
             "no folder for what --{kind} fetches: set HOME"
         ))
     };
-    Ok(folder.ok_or_else(none)?.join(kind))
+    kept(kind).ok_or_else(none)
+}
+
+/// The user's folder of what commands keep from one run to the next: hawser/KIND in $XDG_STATE_HOME or
+/// ~/.local/state; `None` where neither is known.
+pub fn kept(kind: &str) -> Option<PathBuf> {
+    let folder = users(
+        std::env::var_os("XDG_STATE_HOME"),
+        ".local/state",
+        std::env::var_os("HOME"),
+    );
+    Some(folder?.join(kind))
 }
 
 /// hawser's folder in the one that a variable names, if that is absolute, else in `usual` at home.

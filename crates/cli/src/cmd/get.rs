@@ -14,14 +14,14 @@ use std::time::Duration;
 use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Config;
 use hawser_torrent::{
-    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, PeerSource, Resolve, SelectBy,
+    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy,
 };
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
 use self::target::{Known, Target, target};
 use super::address::tcp;
-use super::find::{FindArgs, Finding, Ways};
+use super::find::{Dht, FindArgs, Finding, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::select::PathArgs;
 use super::{files, find, headings, policy, process};
@@ -138,7 +138,7 @@ impl GetArgs {
             overwrite: self.force,
             seed: self.seeding.limits(),
             // Nobody can say when a peer will come that is not known yet.
-            give_up_after: match peers.is_empty() || ways.trackers {
+            give_up_after: match peers.is_empty() || ways.brings_first() {
                 true => Duration::MAX,
                 false => DownloadOptions::default().give_up_after,
             },
@@ -159,7 +159,8 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let known = args.torrent.read()?;
-    let ways = args.peers.find.ways(known.sources().0)?;
+    let sought = known.sought();
+    let ways = args.peers.find.ways(&sought)?;
     refuse_no_peers(&args, &known, ways)?;
     if let Known::Torrent(metainfo) = &known {
         refuse_own_inputs(&args, metainfo)?;
@@ -172,11 +173,10 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         if let Known::Link(magnet) = known {
             peers.extend(metadata::peers(magnet).await?);
         }
-        let (sockets, offered) = open(&args, &peers, ways).await?;
+        let (mut sockets, offered) = open(&args, &peers, ways).await?;
         let options = args.options(&peers, ways, select, policy);
-        let (info_hash, left) = known.announced();
-        let trackers = known.trackers();
-        let mut finding = Finding::begin(ways, &trackers, info_hash, &sockets, left)?;
+        let dht = Dht::open(&args.peers.find, ways, &sought, &mut sockets).await?;
+        let mut finding = Finding::begin(ways, &sought, &sockets, dht)?;
         let ended = fetch(
             &args,
             known,
@@ -198,7 +198,7 @@ async fn fetch(
     args: &GetArgs,
     known: Known<'_>,
     mut peers: Vec<PeerAddr>,
-    options: DownloadOptions,
+    mut options: DownloadOptions,
     sockets: &Sockets,
     offered: OfferedPaths,
     finding: &mut Finding,
@@ -215,7 +215,20 @@ async fn fetch(
                 never = finding.feed(Some(&found)) => match never {},
             };
             refuse_own_inputs(args, &metainfo)?;
-            peers.extend(had);
+            peers.extend(had.into_iter().filter(|peer| {
+                let is_barred = metainfo.private && finding.is_untracked(*peer);
+                !is_barred
+            }));
+            finding.learn(metainfo.private);
+            if metainfo.private && metainfo.trackers.is_empty() {
+                if peers.is_empty() {
+                    let text = "the torrent is private: its peers come from trackers alone (BEP \
+                                27), and the link names none";
+                    return Err(Failure::job(text));
+                }
+                // No others will be found.
+                options.give_up_after = DownloadOptions::default().give_up_after;
+            }
             metainfo
         }
     };
@@ -238,7 +251,7 @@ async fn fetch(
     let (shared, found) = (download.policy(), download.found_peers());
     finding.follow(download.progress(), find::of_download);
     let fed = async {
-        found.add(finding.kept(), PeerSource::Tracker).await;
+        finding.give_kept(&found).await;
         finding.feed(Some(&found)).await
     };
     tokio::select! {
@@ -256,10 +269,10 @@ async fn open(
     peers: &[PeerAddr],
     ways: Ways,
 ) -> Result<(Sockets, OfferedPaths), Failure> {
-    let needs_scion = args.peers.listen.listen.is_some();
+    let needs_scion = args.peers.listen.listen.is_some() || args.peers.find.scion_node().is_some();
     let host = match needs_scion || peers.iter().any(|peer| peer.scion().is_some()) {
         true => Some(args.host.join().await?),
-        false if ways.trackers => args.host.join_if_any().await?,
+        false if ways.brings_first() => args.host.join_if_any().await?,
         false => None,
     };
     let offered = host.as_ref().map(|host| OfferedPaths::new(host, peers));
@@ -277,12 +290,12 @@ async fn open(
 /// Refuses a download that has no peer to fetch from, and to which none can connect.
 fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), Failure> {
     let links_peers = matches!(known, Known::Link(magnet) if !magnet.peers.is_empty());
-    if !args.peers.peer.is_empty() || links_peers || args.listens() || ways.trackers {
+    if !args.peers.peer.is_empty() || links_peers || args.listens() || ways.brings_first() {
         return Ok(());
     }
-    let sources = match known.sources() {
-        (_, false) => "",
-        (_, true) => "the torrent's web seeds are not used yet: ",
+    let sources = match known.has_web_seeds() {
+        false => "",
+        true => "the torrent's web seeds are not used yet: ",
     };
     let name = match args.torrent.file() {
         Some(file) => format!("{}: ", file.display()),
@@ -290,8 +303,8 @@ fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), 
     };
     Err(Failure::usage(format!(
         "{name}{sources}name at least one peer with --peer, for example --peer \
-         1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881, or let peers connect with --tcp \
-         0.0.0.0:6881 or --listen"
+         1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881, or have peers found in the DHT with \
+         --find dht, or let them connect with --tcp 0.0.0.0:6881 or --listen"
     )))
 }
 

@@ -8,5 +8,7 @@ pub const HOST: &str = "This host";
 pub const FILES: &str = "Files";
 /// How content leaves and arrives.
 pub const TRANSPORT: &str = "Sending and receiving";
+/// How peers are found.
+pub const FINDING: &str = "Finding peers";
 /// All other flags that are rarely needed.
 pub const RARE: &str = "Rarely needed";

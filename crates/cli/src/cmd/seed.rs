@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::{Policy, Select};
 use hawser_quic::Config;
-use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
+use hawser_torrent::{PathOptions, PeerAddr, Seed, SeedOptions, SeedProgress, SelectBy};
 
 use super::address::tcp;
-use super::find::{self, FindArgs, Finding, Ways};
+use super::find::{self, Dht, FindArgs, Finding, Sought, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::policy::{self, PolicyArgs};
 use super::reported::Reported;
@@ -133,7 +133,8 @@ impl SeedArgs {
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = files::metainfo(&args.torrent)?;
-    let ways = args.find.ways(!metainfo.trackers.is_empty())?;
+    let sought = Sought::seeded(&metainfo);
+    let ways = args.find.ways(&sought)?;
     let select = args.select.clone().unwrap_or_else(Select::shortest);
     let select = with_carbon(select, args.carbon.as_deref())?;
     let policy = policy::read(&args.policy)?;
@@ -148,7 +149,10 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             ..Config::default()
         };
         let sockets = Sockets::open(host, config, args.listen.listen, args.tcp).await?;
-        let sockets = sockets.with_encryption(args.transport.encryption);
+        let mut sockets = sockets.with_encryption(args.transport.encryption);
+        let dht = Dht::open(&args.find, ways, &sought, &mut sockets).await?;
+        let nodes = dht.as_ref().map_or(Vec::new(), Dht::local_addrs);
+        let nodes: Vec<String> = nodes.iter().map(PeerAddr::to_string).collect();
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
@@ -157,7 +161,6 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let info_hash = metainfo.info_hash.to_string();
         let options = args.options(ways, select, policy);
         let network = sockets.network.clone();
-        let (trackers, announced) = (metainfo.trackers.clone(), metainfo.info_hash);
         let seed = Seed::start(metainfo, args.path, network, options, checked).await?;
 
         let addresses = sockets.addresses;
@@ -178,10 +181,16 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             if let Some(why) = no_scion {
                 object["no_scion"] = why.into();
             }
+            if !nodes.is_empty() {
+                object["dht"] = nodes.into();
+            }
             outln!("{object}");
         } else {
             let (name, size) = (plain(&name), format::bytes(size));
             outln!("seeding {name} ({size}) {addresses}");
+            if !nodes.is_empty() {
+                outln!("nodes of the DHT at {}", nodes.join(", "));
+            }
         }
 
         let (mut live, paint) = (Live::start(), Paint::stderr());
@@ -201,7 +210,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             }
             std::future::pending::<()>().await
         };
-        let mut finding = Finding::begin(ways, &trackers, announced, &sockets, 0)?;
+        let mut finding = Finding::begin(ways, &sought, &sockets, dht)?;
         finding.follow(seed.progress(), find::of_seeder);
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),

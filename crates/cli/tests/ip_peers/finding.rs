@@ -83,7 +83,7 @@ fn a_seeder_is_found_by_the_tracker_alone() {
 }
 
 /// The magnet link of the torrent, with these arguments.
-fn link(files: &Files, more: &[&str]) -> String {
+pub(super) fn link(files: &Files, more: &[&str]) -> String {
     let torrent = files.name("data.torrent");
     let output = command(&[&["torrent", "magnet", &torrent][..], more].concat())
         .output()

@@ -8,6 +8,7 @@ use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo};
 
 use crate::cmd::files::{self, is_magnet};
+use crate::cmd::find::Sought;
 use crate::failure::Failure;
 
 /// What is downloaded.
@@ -45,32 +46,31 @@ pub enum Known<'a> {
 }
 
 impl Known<'_> {
-    /// The trackers that it names, in tiers.
-    pub fn trackers(&self) -> Vec<Vec<String>> {
+    /// What is known for finding its peers.
+    pub fn sought(&self) -> Sought {
         match self {
-            Self::Torrent(it) => it.trackers.clone(),
-            Self::Link(it) => it.trackers.iter().map(|url| vec![url.clone()]).collect(),
-        }
-    }
-
-    /// The info-hash that trackers know, and the bytes that are missing as far as that is known.
-    pub fn announced(&self) -> (InfoHash, u64) {
-        match self {
-            Self::Torrent(it) => (it.info_hash, it.pieces.total),
+            Self::Torrent(it) => Sought::missing(it),
             Self::Link(it) => {
                 let v2 = || it.info_hashes.v2?.first_chunk::<20>().copied();
                 let hash = it.info_hashes.v1.or_else(v2).unwrap_or_default();
-                // Not a seeder.
-                (InfoHash(hash), 1)
+                Sought {
+                    info_hash: InfoHash(hash),
+                    trackers: it.trackers.iter().map(|url| vec![url.clone()]).collect(),
+                    nodes: Vec::new(),
+                    is_private: None,
+                    // Not a seeder.
+                    left: 1,
+                    dials: true,
+                }
             }
         }
     }
 
-    /// Whether it names trackers, and whether it names web seeds.
-    pub fn sources(&self) -> (bool, bool) {
+    /// Whether it names web seeds.
+    pub fn has_web_seeds(&self) -> bool {
         match self {
-            Self::Torrent(it) => (!it.trackers.is_empty(), !it.web_seeds.is_empty()),
-            Self::Link(it) => (!it.trackers.is_empty(), !it.web_seeds.is_empty()),
+            Self::Torrent(it) => !it.web_seeds.is_empty(),
+            Self::Link(it) => !it.web_seeds.is_empty(),
         }
     }
 }

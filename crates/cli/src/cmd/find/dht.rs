@@ -1,0 +1,316 @@
+//! The nodes of the DHT beside a torrent.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_discovery::{DhtNodes, DhtSearches, KeptNodes, PeerPorts, SavedNodes};
+use hawser_torrent::{DhtContacts, InfoHash, PeerAddr};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::node::DhtNode;
+use super::{FindArgs, MAX_WAITING, Sought, Ways};
+use crate::cmd::folders;
+use crate::cmd::network::{Addresses, Sockets};
+use crate::failure::Failure;
+use crate::out::{errln, plain};
+
+/// Nodes with which the public DHT begins, each run by the authors of a widespread program.
+const PUBLIC_NODES: [(&str, u16); 3] = [
+    ("router.bittorrent.com", 6881),
+    ("dht.transmissionbt.com", 6881),
+    ("dht.libtorrent.org", 25401),
+];
+
+/// Time between two writes of the nodes to the disk, so that a crash does not lose them.
+const KEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+/// The nodes of this program, and the searches for its torrent.
+pub struct Dht {
+    nodes: DhtNodes,
+    info_hash: InfoHash,
+    ports: PeerPorts,
+    /// Where found peers go; `None` for a seeder, which dials none.
+    sink: Option<mpsc::Sender<Vec<PeerAddr>>>,
+    found: mpsc::Receiver<Vec<PeerAddr>>,
+    searches: Option<DhtSearches>,
+    kept: Option<Arc<KeptNodes>>,
+    /// End with it: nodes of peers passed on, names looked up, nodes kept from time to time.
+    tasks: JoinSet<()>,
+}
+
+impl Dht {
+    /// Runs nodes of all kinds that this host can have, if `ways` say so, and tells peers of them.
+    ///
+    /// # Errors
+    /// If no node can be opened.
+    pub async fn open(
+        args: &FindArgs,
+        ways: Ways,
+        sought: &Sought,
+        sockets: &mut Sockets,
+    ) -> Result<Option<Self>, Failure> {
+        if !ways.dht {
+            return Ok(None);
+        }
+        if let Some(node) = args.scion_node().filter(|_| sockets.host().is_none()) {
+            return Err(Failure::job(format!(
+                "--dht-node {node}: this host is in no SCION network"
+            )));
+        }
+        let (kept, saved) = keep();
+        let nodes = open_nodes(args.dht_port, sockets, &saved)?;
+        let (contacts, mut named) = DhtContacts::new(&nodes.local_addrs());
+        sockets.network = sockets.network.clone().with_dht(contacts);
+        let mut tasks = JoinSet::new();
+        let of_peers = nodes.clone();
+        tasks.spawn(async move {
+            while let Some(node) = named.recv().await {
+                of_peers.add_nodes(&[node]).await;
+            }
+        });
+        let begins_with = begins_with(args, &sought.nodes);
+        tasks.spawn(look_up(nodes.clone(), begins_with));
+        if let Some(kept) = &kept {
+            tasks.spawn(keep_again(nodes.clone(), Arc::clone(kept)));
+        }
+        let (sink, found) = mpsc::channel(MAX_WAITING);
+        Ok(Some(Self {
+            ports: ports(sockets.addresses),
+            nodes,
+            info_hash: sought.info_hash,
+            sink: sought.dials.then_some(sink),
+            found,
+            searches: None,
+            kept,
+            tasks,
+        }))
+    }
+
+    /// The addresses of the nodes.
+    pub fn local_addrs(&self) -> Vec<PeerAddr> {
+        self.nodes.local_addrs()
+    }
+
+    /// Searches for peers from now on, and announces this side if it `announces`.
+    pub fn search(&mut self, announces: bool) {
+        let ports = match announces {
+            true => self.ports,
+            false => PeerPorts::default(),
+        };
+        let info_hash = self.info_hash.0;
+        self.searches = Some(self.nodes.search(info_hash, ports, self.sink.as_ref()));
+    }
+
+    /// Ends the searches: nothing is announced any more.
+    pub fn end_searches(&mut self) {
+        self.searches = None;
+    }
+
+    /// The next peers that are found. Cancel safe.
+    pub async fn found(&mut self) -> Vec<PeerAddr> {
+        match self.found.recv().await {
+            Some(peers) => peers,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the nodes, and keeps those that they know for the next run.
+    pub async fn stop(self) {
+        if let Some(kept) = self.kept {
+            write(&self.nodes, &kept).await;
+        }
+        drop(self.tasks);
+    }
+}
+
+/// The nodes with which the DHT begins, beside those of the last run: those that the user names, or the
+/// public ones if the user asks for the DHT and names none; and those that the torrent names.
+fn begins_with(args: &FindArgs, of_torrent: &[DhtNode]) -> Vec<DhtNode> {
+    let mut nodes = args.dht_node.clone();
+    if nodes.is_empty() && args.asks_for_dht() {
+        let public = PUBLIC_NODES.map(|(host, port)| DhtNode::Name(host.to_owned(), port));
+        nodes.extend(public);
+    }
+    nodes.extend(of_torrent.iter().cloned());
+    nodes
+}
+
+/// The folder of the nodes, and what the last run kept. A download goes without.
+fn keep() -> (Option<Arc<KeptNodes>>, SavedNodes) {
+    let Some(folder) = folders::kept("dht") else {
+        errln!("nodes of the DHT are not kept for the next run: no folder: set HOME");
+        return Default::default();
+    };
+    let kept = match KeptNodes::open(folder) {
+        Ok(kept) => kept,
+        Err(error) => {
+            let error = plain(&error.to_string());
+            errln!("nodes of the DHT are not kept for the next run: {error}");
+            return Default::default();
+        }
+    };
+    let (saved, errors) = kept.read();
+    for error in errors {
+        errln!("{}", plain(&error.to_string()));
+    }
+    (Some(Arc::new(kept)), saved)
+}
+
+/// Opens a node over IPv4 and IPv6, at the addresses of `--tcp` if it names one, and over SCION.
+fn open_nodes(
+    port: Option<u16>,
+    sockets: &Sockets,
+    saved: &SavedNodes,
+) -> Result<DhtNodes, Failure> {
+    let mut nodes = DhtNodes::default();
+    let tcp = sockets.addresses.tcp;
+    let ips = match tcp.map(|tcp| tcp.ip()).filter(|ip| !ip.is_unspecified()) {
+        Some(ip) => vec![ip],
+        None => vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+    };
+    let mut failed = None;
+    for ip in ips {
+        if let Err(error) = open_ip(&mut nodes, ip, port, tcp, saved) {
+            let addr = SocketAddr::new(ip, port.unwrap_or_default());
+            // Not every host has both kinds.
+            match error.kind() {
+                io::ErrorKind::AddrInUse => return Err(in_use(addr)),
+                _ => failed = Some(format!("cannot open a node of the DHT at {addr}: {error}")),
+            }
+        }
+    }
+    if let (Some(host), Some(local)) = (sockets.host(), sockets.addresses.scion) {
+        let local = port.map(|port| SocketAddr::new(local.host.ip(), port));
+        nodes.open_scion(host, local, saved)?;
+    }
+    match failed {
+        Some(error) if nodes.local_addrs().is_empty() => Err(Failure::job(error)),
+        _ => Ok(nodes),
+    }
+}
+
+fn in_use(addr: SocketAddr) -> Failure {
+    Failure::job(format!(
+        "cannot open a node of the DHT at {addr}: the port is in use: choose another one with \
+         --dht-port"
+    ))
+}
+
+/// Opens a node at `port`, or else at the port of `--tcp`, as BEP 5 has it by convention, or else at any.
+fn open_ip(
+    nodes: &mut DhtNodes,
+    ip: IpAddr,
+    port: Option<u16>,
+    tcp: Option<SocketAddr>,
+    saved: &SavedNodes,
+) -> io::Result<()> {
+    if let Some(port) = port {
+        return nodes.open_ip(SocketAddr::new(ip, port), saved);
+    }
+    let usual = tcp.map_or(0, |tcp| tcp.port());
+    match nodes.open_ip(SocketAddr::new(ip, usual), saved) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            nodes.open_ip(SocketAddr::new(ip, 0), saved)
+        }
+        opened => opened,
+    }
+}
+
+/// The ports at which peers connect. A TCP socket at `[::]` takes IPv4, too.
+fn ports(addresses: Addresses) -> PeerPorts {
+    let tcp = addresses.tcp;
+    let of = |takes: fn(IpAddr) -> bool| {
+        let tcp = tcp.filter(|tcp| takes(tcp.ip()));
+        tcp.map(|tcp| tcp.port())
+    };
+    PeerPorts {
+        v4: of(|ip| ip.is_ipv4() || ip.is_unspecified()),
+        v6: of(|ip| ip.is_ipv6()),
+        scion: addresses.scion.map(|scion| scion.host.port()),
+    }
+}
+
+/// Adds nodes, those with names at all addresses of their hosts.
+async fn look_up(nodes: DhtNodes, named: Vec<DhtNode>) {
+    for node in named {
+        match node {
+            DhtNode::Addr(addr) => nodes.add_nodes(&[addr]).await,
+            DhtNode::Name(host, port) => match tokio::net::lookup_host((&host[..], port)).await {
+                Ok(addrs) => {
+                    let addrs: Vec<PeerAddr> = addrs.map(PeerAddr::Ip).collect();
+                    nodes.add_nodes(&addrs).await;
+                }
+                Err(error) => errln!("node of the DHT {}: {error}", plain(&host)),
+            },
+        }
+    }
+}
+
+/// Writes the nodes to the disk from time to time.
+async fn keep_again(nodes: DhtNodes, kept: Arc<KeptNodes>) {
+    loop {
+        tokio::time::sleep(KEEP_INTERVAL).await;
+        write(&nodes, &kept).await;
+    }
+}
+
+async fn write(nodes: &DhtNodes, kept: &Arc<KeptNodes>) {
+    let (saved, kept) = (nodes.save().await, Arc::clone(kept));
+    let written = tokio::task::spawn_blocking(move || kept.write(&saved)).await;
+    if let Ok(Err(error)) = written {
+        let error = plain(&error.to_string());
+        errln!("nodes of the DHT are not kept for the next run: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::find::Way;
+
+    fn args(find: Option<Vec<Way>>, named: &[&str]) -> FindArgs {
+        FindArgs {
+            find,
+            dht_node: named.iter().map(|node| node.parse().unwrap()).collect(),
+            dht_port: None,
+        }
+    }
+
+    #[test]
+    fn public_nodes_are_asked_only_if_the_dht_is_asked_for_and_no_other_named() {
+        let names = |args: &FindArgs, of_torrent: &[DhtNode]| {
+            let nodes = begins_with(args, of_torrent).into_iter();
+            nodes.map(|node| node.to_string()).collect::<Vec<_>>()
+        };
+        let public = PUBLIC_NODES.map(|(host, port)| format!("{host}:{port}"));
+        let of_torrent = [DhtNode::Name("a.example".to_owned(), 1)];
+        let dht = || Some(vec![Way::Dht]);
+        assert_eq!(names(&args(dht(), &[]), &[]), public);
+        let both = names(&args(dht(), &[]), &of_torrent);
+        assert_eq!(both.len(), public.len() + 1);
+        let own = names(&args(dht(), &["10.0.0.1:1"]), &of_torrent);
+        assert_eq!(own, ["10.0.0.1:1", "a.example:1"]);
+        assert_eq!(names(&args(None, &["10.0.0.1:1"]), &[]), ["10.0.0.1:1"]);
+        assert_eq!(names(&args(None, &[]), &of_torrent), ["a.example:1"]);
+    }
+
+    #[test]
+    fn peers_are_announced_where_they_can_connect() {
+        let ports = |tcp: Option<&str>, scion: Option<&str>| {
+            ports(Addresses {
+                tcp: tcp.map(|tcp| tcp.parse().unwrap()),
+                scion: scion.map(|scion| scion.parse().unwrap()),
+            })
+        };
+        let of = |v4, v6, scion| PeerPorts { v4, v6, scion };
+        assert_eq!(ports(None, None), of(None, None, None));
+        assert_eq!(ports(Some("0.0.0.0:1"), None), of(Some(1), None, None));
+        assert_eq!(ports(Some("[::]:2"), None), of(Some(2), Some(2), None));
+        assert_eq!(ports(Some("[::1]:2"), None), of(None, Some(2), None));
+        let scion = Some("1-ff00:0:110,10.0.0.1:3");
+        assert_eq!(ports(None, scion), of(None, None, Some(3)));
+    }
+}
