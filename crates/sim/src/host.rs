@@ -1,9 +1,10 @@
 //! The hosts of a swarm: their ASes, when they join, and their pieces.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use hawser_choker::{Choker, Goal};
 use hawser_topology::{IsdAsn, LinkKind, Network};
 
 use crate::options::{Options, SimulateError};
@@ -23,39 +24,58 @@ pub(crate) struct Host {
     /// When it was complete; seeders at the beginning.
     pub finished: Option<Duration>,
     pub pieces: Pieces,
-    /// The other leechers it knows.
+    /// The leechers it knows, without itself.
     pub peers: BTreeSet<HostId>,
+    /// Which of them it serves.
+    pub choker: Choker<HostId>,
+    /// Whether it serves nobody.
+    pub rides_free: bool,
 }
 
-/// Places the hosts of a swarm in a network. The result depends only on the network and the
-/// options.
+/// Places the hosts of a swarm in a network, `base` being the beginning. The result depends only on
+/// the network and the options.
 ///
 /// # Errors
 /// When an AS that is named for hosts does not exist.
-pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, SimulateError> {
+pub(crate) fn hosts(
+    network: &Network,
+    options: &Options,
+    base: Instant,
+) -> Result<Vec<Host>, SimulateError> {
     let rng = |purpose| generator(options.seed, purpose);
     let seeders = places(network, &options.seeders_in, options.seeders, rng(1))?;
     let leechers = places(network, &options.leechers_in, options.leechers, rng(2))?;
-    let mut rng = rng(3);
-    let host = |isd_as, arrives, pieces| Host {
+    let (mut rng, mut seeds) = (rng(3), rng(5));
+    let mut host = |isd_as, arrives, pieces, goal| Host {
         isd_as,
         arrives,
         here: false,
         finished: None,
         pieces,
         peers: BTreeSet::new(),
+        choker: Choker::new(goal, options.slots, seeds.u64(..), base),
+        rides_free: false,
     };
     let mut hosts: Vec<Host> = seeders
         .into_iter()
         .map(|isd_as| Host {
             here: true,
             finished: Some(Duration::ZERO),
-            ..host(isd_as, Duration::ZERO, Pieces::all(options.size))
+            ..host(
+                isd_as,
+                Duration::ZERO,
+                Pieces::all(options.size),
+                Goal::Seeding,
+            )
         })
         .collect();
     for (at, isd_as) in leechers.into_iter().enumerate() {
         let arrives = options.arrive.mul_f64(rng.f64());
-        hosts.push(host(isd_as, arrives, Pieces::none(options.size, at as u64)));
+        let pieces = Pieces::none(options.size, at as u64);
+        hosts.push(Host {
+            rides_free: at < options.free_riders,
+            ..host(isd_as, arrives, pieces, Goal::Fetching)
+        });
     }
     Ok(hosts)
 }

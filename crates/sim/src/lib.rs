@@ -12,9 +12,9 @@
 //!   round trips over the delays of the links; resuming a path-level peer takes one. Slow start,
 //!   loss, jitter and queues are left out.
 //! - Hosts behave as in BitTorrent: they fetch the pieces that are rarest among all present hosts
-//!   first; a seeder serves all leechers, a leecher four peers at a time: the three it gets most
-//!   from, and a random one (BEP 3). A leecher leaves as soon as it is complete. Requests, and what
-//!   peers learn of each other, take no time.
+//!   first, and choke as downloads and seeders do (`hawser-choker`); free riders serve nobody. A
+//!   leecher leaves as soon as it is complete. Requests, and what peers learn of each other, take no
+//!   time.
 //! - [`SelectBy`] says which side chooses the paths: each leecher for itself, by selection, time
 //!   slots and sensing, or each uploader for all leechers it serves, by assignment, turns and
 //!   sensing (001, section VI).

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hawser_choker::DEFAULT_SLOTS;
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
 
@@ -16,6 +17,8 @@ pub struct Options {
     pub seed: u64,
     /// Number of leechers.
     pub leechers: usize,
+    /// How many of the leechers send nothing to others.
+    pub free_riders: usize,
     /// Number of seeders, which stay to the end.
     pub seeders: usize,
     /// Bytes of the content.
@@ -33,6 +36,8 @@ pub struct Options {
     /// Number of other leechers that a leecher learns of when it joins, and again when it knows
     /// fewer than half as many; with 0, it knows only seeders.
     pub peers: usize,
+    /// Most leechers that a host serves at once.
+    pub slots: usize,
     /// Rate in bit/s of links without one.
     pub default_rate: u64,
     /// Rate in bit/s of each host, out and in.
@@ -48,6 +53,7 @@ impl Default for Options {
         Self {
             seed: 1,
             leechers: 100,
+            free_riders: 0,
             seeders: 1,
             size: 64 << 20,
             arrive: Duration::from_secs(10),
@@ -56,6 +62,7 @@ impl Default for Options {
             paths: 4,
             known: 8,
             peers: 8,
+            slots: DEFAULT_SLOTS,
             default_rate: 1_000_000_000,
             host_rate: 1_000_000_000,
             seeders_in: Vec::new(),
@@ -74,6 +81,9 @@ pub enum SimulateError {
     /// There is no path between the ASes of two hosts that must be connected.
     #[error("there is no path between {0} and {1}: join them by links, or name other ASes")]
     NoPath(IsdAsn, IsdAsn),
+    /// There are more free riders than leechers.
+    #[error("{0} free riders are more than the {1} leechers that they are a part of")]
+    FreeRiders(usize, usize),
     /// A number that must be positive is 0.
     #[error("{0} is 0: it has to be more")]
     Zero(&'static str),
@@ -87,11 +97,15 @@ impl Options {
             ("the size", self.size),
             ("the number of paths", self.paths as u64),
             ("the number of known paths", self.known as u64),
+            ("the number of slots", self.slots as u64),
             ("the default rate", self.default_rate),
             ("the hosts' rate", self.host_rate),
         ];
         match counts.iter().find(|(_, count)| *count == 0) {
             Some((what, _)) => Err(SimulateError::Zero(what)),
+            None if self.free_riders > self.leechers => {
+                Err(SimulateError::FreeRiders(self.free_riders, self.leechers))
+            }
             None => Ok(()),
         }
     }

@@ -1,11 +1,13 @@
 //! The outcome of a simulation.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hawser_manager::SelectBy;
 use hawser_path::Interface;
 use serde::Serialize;
 
+use crate::host::Host;
 use crate::options::STEP;
 use crate::swarm::Swarm;
 
@@ -30,6 +32,8 @@ pub struct Outcome {
     pub goodput_mbit: Goodput,
     /// Times from joining to completion, of complete leechers; `None` if there were none.
     pub completion_seconds: Option<Completion>,
+    /// The same of those among them that ride free.
+    pub free_rider_seconds: Option<Completion>,
     /// Jain's fairness index of the goodputs: 1 where all are equal, 1 / n where one has all.
     pub jain: f64,
     /// Number of path-level peers that carried data.
@@ -101,9 +105,6 @@ impl Outcome {
             })
             .collect();
         goodput.sort_by(f64::total_cmp);
-        let taken = finished().map(|(one, end)| end.saturating_sub(one.arrives).as_secs_f64());
-        let mut taken: Vec<f64> = taken.collect();
-        taken.sort_by(f64::total_cmp);
         let last = finished().map(|(_, end)| end).max().unwrap_or_default();
         let all_done = finished().count() == swarm.leechers().len();
         let end = if all_done { last } else { now };
@@ -121,12 +122,8 @@ impl Outcome {
                 sum: rounded(goodput.iter().sum()),
                 together: rounded(delivered as f64 * 8e-6 / end.as_secs_f64().max(1e-6)),
             },
-            completion_seconds: (!taken.is_empty()).then(|| Completion {
-                median: rounded(quantile(&taken, 0.5)),
-                p95: rounded(quantile(&taken, 0.95)),
-                longest: rounded(quantile(&taken, 1.0)),
-                last: rounded(last.as_secs_f64()),
-            }),
+            completion_seconds: Completion::of(finished()),
+            free_rider_seconds: Completion::of(finished().filter(|(one, _)| one.rides_free)),
             jain: rounded(jain(&goodput)),
             path_level_peers: swarm.total().flows,
             shared: shared(swarm),
@@ -134,6 +131,25 @@ impl Outcome {
             turns: swarm.orders.turns,
             decisions: swarm.orders.decisions.clone(),
         }
+    }
+}
+
+impl Completion {
+    /// Of complete leechers, each with the time at which it was; `None` if there are none.
+    fn of<'a>(finished: impl Iterator<Item = (&'a Host, Duration)>) -> Option<Self> {
+        let mut last = Duration::ZERO;
+        let taken = finished.map(|(one, end)| {
+            last = last.max(end);
+            end.saturating_sub(one.arrives).as_secs_f64()
+        });
+        let mut taken: Vec<f64> = taken.collect();
+        taken.sort_by(f64::total_cmp);
+        (!taken.is_empty()).then(|| Self {
+            median: rounded(quantile(&taken, 0.5)),
+            p95: rounded(quantile(&taken, 0.95)),
+            longest: rounded(quantile(&taken, 1.0)),
+            last: rounded(last.as_secs_f64()),
+        })
     }
 }
 

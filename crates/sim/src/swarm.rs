@@ -2,13 +2,14 @@
 
 mod carry;
 mod members;
+mod served;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
+use self::served::Served;
 use crate::book::Book;
 use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
 use crate::flow::{Flow, Flows};
@@ -30,10 +31,7 @@ pub(crate) struct Swarm {
     seeders: usize,
     /// By piece: how many hosts have it.
     copies: Vec<u32>,
-    /// Uploaders with the leechers they serve.
-    serves: BTreeSet<Pair>,
-    /// By pair of leechers: bytes in this choking period.
-    period: BTreeMap<Pair, u64>,
+    served: Served,
     rng: fastrand::Rng,
     base: Instant,
     steps: u64,
@@ -70,7 +68,8 @@ impl Total {
 
 impl Swarm {
     pub fn new(network: &Network, options: &Options, by: SelectBy) -> Result<Self, SimulateError> {
-        let hosts = host::hosts(network, options)?;
+        let base = Instant::now();
+        let hosts = host::hosts(network, options, base)?;
         let book = Book::new(network, &hosts, options, by);
         let pieces = hosts.first().map_or(0, |host| host.pieces.held().count());
         Ok(Self {
@@ -86,10 +85,9 @@ impl Swarm {
             peers: options.peers,
             seeders: options.seeders,
             copies: vec![options.seeders as u32; pieces],
-            serves: BTreeSet::new(),
-            period: BTreeMap::new(),
+            served: Served::default(),
             rng: generator(options.seed, 4),
-            base: Instant::now(),
+            base,
             steps: 0,
             changed: false,
             past: Total::default(),
@@ -116,7 +114,8 @@ impl Swarm {
             since,
             instant: self.base + since,
         };
-        self.welcome(now)?;
+        self.welcome(now);
+        self.announce();
         self.choke(now)?;
         self.chooser.tick(&self.flows, now, &mut self.orders);
         self.obey(since);
@@ -143,14 +142,14 @@ impl Swarm {
         if between.known.is_empty() {
             return Err(SimulateError::NoPath(from, to));
         }
-        self.serves.insert(pair);
+        self.served.now.insert(pair);
         self.chooser.connect(pair, between, now, &mut self.orders);
         self.obey(now.since);
         Ok(())
     }
 
     fn disconnect(&mut self, pair: Pair, now: Now) {
-        self.serves.remove(&pair);
+        self.served.now.remove(&pair);
         self.chooser.disconnect(pair);
         let (first, last) = (pair.flow(0), pair.flow(usize::MAX));
         let used = self.flows.0.range(first..=last);

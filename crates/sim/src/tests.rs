@@ -166,6 +166,47 @@ fn leechers_help_each_other() {
 }
 
 #[test]
+fn free_riders_wait_for_those_that_give() {
+    // Three seeders spread new pieces faster than leechers can fetch them: with one, those that give
+    // soon have all that is there, wait for it, and what they could send is left to free riders.
+    let (network, mut options) = fig_9();
+    options.leechers = 20;
+    options.free_riders = 10;
+    options.size = 40_000_000;
+    options.seeders = 3;
+    options.peers = 20;
+    options.slots = 4;
+    options.host_rate = 2_000_000;
+    options.paths = 2;
+    options.duration = Duration::from_secs(3000);
+    options.leechers_in = vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")];
+    for by in BOTH {
+        let mut riding = 0.0;
+        let mut giving = 0.0;
+        for seed in 1..=3 {
+            options.seed = seed;
+            let mut swarm = Swarm::new(&network, &options, by).unwrap();
+            while swarm.leechers().iter().any(|one| one.finished.is_none()) {
+                swarm.step().unwrap();
+                assert!(swarm.now() < options.duration, "{by}: it never ends");
+            }
+            let mean = |rides_free: bool| {
+                let all = swarm.leechers().iter();
+                let times = all.filter(|one| one.rides_free == rides_free);
+                let times: Vec<f64> = times
+                    .filter_map(|one| Some((one.finished? - one.arrives).as_secs_f64()))
+                    .collect();
+                times.iter().sum::<f64>() / times.len() as f64
+            };
+            riding += mean(true);
+            giving += mean(false);
+        }
+        // The seeders, and what nobody else wants, serve them as others.
+        assert!(riding > 1.05 * giving, "{by}: {riding} s and {giving} s");
+    }
+}
+
+#[test]
 fn options_that_do_not_fit_are_rejected() {
     let (network, options) = fig_9();
     let refused =
@@ -180,6 +221,11 @@ fn options_that_do_not_fit_are_rejected() {
         ..options.clone()
     };
     assert!(refused(&none).to_string().contains("leechers is 0"));
+    let riders = Options {
+        free_riders: 3,
+        ..options.clone()
+    };
+    assert_eq!(refused(&riders), SimulateError::FreeRiders(3, 2));
     let mut apart = network.clone();
     apart.links.truncate(2);
     let error = simulate(&apart, &options, SelectBy::Downloader, |_| {}).unwrap_err();

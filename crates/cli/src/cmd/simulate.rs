@@ -36,6 +36,12 @@ pub struct SimulateArgs {
     /// Number of hosts that want the content
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub leechers: usize,
+    /// How many of them send nothing to others
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = headings::RARE, hide_short_help = true)]
+    pub free_riders: usize,
+    /// Most hosts that each serves at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count(), help_heading = headings::RARE, hide_short_help = true)]
+    pub slots: usize,
     /// Number of hosts that have it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count())]
     pub seeders: usize,
@@ -110,7 +116,9 @@ struct Report {
     links: usize,
     seed: u64,
     leechers: usize,
+    free_riders: usize,
     seeders: usize,
+    slots: usize,
     bytes: u64,
     select: String,
     paths: usize,
@@ -144,7 +152,9 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         links: network.links.len(),
         seed: options.seed,
         leechers: options.leechers,
+        free_riders: options.free_riders,
         seeders: options.seeders,
+        slots: options.slots,
         bytes: options.size,
         select: options.select.to_string(),
         paths: options.paths,
@@ -163,7 +173,9 @@ fn options(args: &SimulateArgs) -> Options {
     Options {
         seed: args.random_seed,
         leechers: args.leechers,
+        free_riders: args.free_riders,
         seeders: args.seeders,
+        slots: args.slots,
         size: args.size,
         arrive: args.arrive,
         duration: args.time,
@@ -197,7 +209,7 @@ fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Fa
 type Cell = fn(&Outcome) -> String;
 
 /// The rows of the table.
-const ROWS: [(&str, Cell); 15] = [
+const ROWS: [(&str, Cell); 16] = [
     ("leechers done", |one| {
         format!("{} of {}", one.finished, one.came)
     }),
@@ -213,6 +225,10 @@ const ROWS: [(&str, Cell); 15] = [
         completion(one, |it| it.longest)
     }),
     ("            last", |one| completion(one, |it| it.last)),
+    ("            free riders", |one| {
+        let time = one.free_rider_seconds.map(|it| it.median);
+        time.map_or_else(|| "-".to_owned(), seconds)
+    }),
     ("fairness (Jain)", |one| format!("{:.3}", one.jain)),
     ("path-level peers", |one| one.path_level_peers.to_string()),
     ("paths made to wait", |one| one.waits.to_string()),

@@ -86,10 +86,7 @@ impl Swarm {
             for link in flow.directions() {
                 self.loads[*link as usize].bytes += carried;
             }
-            if key.from as usize >= self.seeders {
-                let pair = Pair::new(key.from, key.to);
-                *self.period.entry(pair).or_default() += carried;
-            }
+            self.served.count(Pair::new(key.from, key.to), carried);
         }
         for (to, (rate, left)) in rates {
             let host = &mut self.hosts[to as usize];

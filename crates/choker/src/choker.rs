@@ -1,0 +1,317 @@
+//! Giving slots to peers, and taking them back.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::peer::{Peer, Slot};
+use crate::{Action, Counters, Goal, Order, RECHOKE, TURN};
+
+/// The chance of a peer that never held a slot, compared with that of others.
+const NEW: u64 = 3;
+
+/// After this many times as many others as wait, a peer is drawn before those that waited less.
+const OVERDUE: u64 = 3;
+
+/// The peers of a torrent, and which of them hold a slot.
+///
+/// `P` names an address-level peer. Outcomes depend on nothing but the calls made, the times given
+/// and the seed.
+#[derive(Debug, Clone)]
+pub struct Choker<P> {
+    goal: Goal,
+    slots: usize,
+    peers: BTreeMap<P, Peer>,
+    rng: Rng,
+    review_at: Instant,
+    /// Whether slots may have become free, or wanted, since the last tick.
+    has_changes: bool,
+}
+
+/// Who is to hold the slots, before those that are free are given.
+struct Holders<P> {
+    earned: BTreeSet<P>,
+    /// Those that keep an optimistic slot.
+    kept: BTreeSet<P>,
+    /// Those that have had their turn, and keep the slot if nobody else wants it.
+    over: BTreeSet<P>,
+}
+
+impl<P: Ord + Copy> Choker<P> {
+    /// Without peers, with this many slots; 0 counts as 1.
+    pub fn new(goal: Goal, slots: usize, seed: u64, now: Instant) -> Self {
+        Self {
+            goal,
+            slots: slots.max(1),
+            peers: BTreeMap::new(),
+            rng: Rng::with_seed(seed),
+            review_at: now + RECHOKE,
+            has_changes: false,
+        }
+    }
+
+    /// Sets the number of slots; 0 counts as 1.
+    pub fn set_slots(&mut self, slots: usize) {
+        self.slots = slots.max(1);
+        self.has_changes = true;
+    }
+
+    /// Number of slots.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Sets what this side wants; it counts from the next review on.
+    pub fn set_goal(&mut self, goal: Goal) {
+        self.goal = goal;
+    }
+
+    /// Adds a peer, without interest so far. A known one stays as it is.
+    pub fn join(&mut self, peer: P) {
+        self.peers.entry(peer).or_insert_with(Peer::new);
+    }
+
+    /// Forgets a peer. There is no order for it.
+    pub fn leave(&mut self, peer: P) {
+        self.has_changes |= self.peers.remove(&peer).is_some();
+    }
+
+    /// Sets whether a peer wants blocks (BEP 3).
+    pub fn set_interested(&mut self, peer: P, interested: bool) {
+        if let Some(known) = self.peers.get_mut(&peer)
+            && known.interested != interested
+        {
+            known.interested = interested;
+            known.waited = 0;
+            self.has_changes = true;
+        }
+    }
+
+    /// Sets whether a peer downloads nothing (BEP 21).
+    pub fn set_upload_only(&mut self, peer: P, upload_only: bool) {
+        if let Some(known) = self.peers.get_mut(&peer)
+            && known.upload_only != upload_only
+        {
+            known.upload_only = upload_only;
+            self.has_changes = true;
+        }
+    }
+
+    /// Adds what was exchanged over a connection to a peer that has ended, since the connection
+    /// began.
+    pub fn ended(&mut self, peer: P, counters: Counters) {
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.end(counters);
+        }
+    }
+
+    /// Leaves out a time in which this program did not run: nothing could have arrived.
+    pub fn skip(&mut self, pause: Duration) {
+        self.review_at += pause;
+        self.peers.values_mut().for_each(|peer| peer.skip(pause));
+    }
+
+    /// The peers, in their order.
+    pub fn peers(&self) -> impl Iterator<Item = P> {
+        self.peers.keys().copied()
+    }
+
+    /// Whether a peer holds a slot.
+    pub fn is_unchoked(&self, peer: P) -> bool {
+        let known = self.peers.get(&peer);
+        known.is_some_and(|known| known.slot.is_some())
+    }
+
+    /// When [`Self::tick`] must be called even if nothing happens; `None` for never.
+    pub fn next_due(&self) -> Option<Instant> {
+        let wanted = self.peers.values().any(Peer::is_candidate);
+        wanted.then_some(self.review_at)
+    }
+
+    /// The orders due now. `report` gives what was exchanged over the open connections, since each
+    /// began; entries of one peer are added up. It is called for a review only.
+    pub fn tick<I>(&mut self, report: impl FnOnce() -> I, now: Instant) -> Vec<Order<P>>
+    where
+        I: IntoIterator<Item = (P, Counters)>,
+    {
+        let is_due = self.review_at <= now;
+        if !is_due && !self.has_changes {
+            return Vec::new();
+        }
+        self.has_changes = false;
+        if is_due {
+            self.review_at = now + RECHOKE;
+            self.observe(report(), now);
+        }
+        let holders = self.judge(is_due, now);
+        self.give(holders, now)
+    }
+
+    fn observe(&mut self, report: impl IntoIterator<Item = (P, Counters)>, now: Instant) {
+        let mut open: BTreeMap<P, Counters> = BTreeMap::new();
+        for (peer, counters) in report {
+            let sum = open.entry(peer).or_default();
+            *sum = *sum + counters;
+        }
+        for (peer, known) in &mut self.peers {
+            known.review(open.remove(peer).unwrap_or_default(), now);
+        }
+    }
+
+    /// Fewest slots that are optimistic.
+    fn optimistic(&self) -> usize {
+        match self.goal {
+            Goal::Fetching => (self.slots / 5).max(1),
+            Goal::Seeding => self.slots.div_ceil(2),
+        }
+    }
+
+    /// Who is to hold the slots by merit as of the last review, and by turn. Turns end at a review, if
+    /// `is_due`.
+    fn judge(&self, is_due: bool, now: Instant) -> Holders<P> {
+        let candidates = self.peers.iter().filter(|(_, peer)| peer.is_candidate());
+        let merits = candidates.clone().filter_map(|(key, peer)| {
+            let merit = peer.merit(self.goal, now)?;
+            // Of equals, those that are served stay.
+            Some((Reverse(merit), peer.slot.is_none(), *key))
+        });
+        let mut merits: Vec<_> = merits.collect();
+        merits.sort_unstable();
+        merits.truncate(self.slots - self.optimistic());
+        let earned: BTreeSet<P> = merits.into_iter().map(|(_, _, key)| key).collect();
+        let (mut kept, mut over) = (BTreeSet::new(), BTreeSet::new());
+        for (key, peer) in candidates.filter(|(key, _)| !earned.contains(key)) {
+            match peer.slot {
+                Some(Slot::Optimistic { since })
+                    if !is_due || now.saturating_duration_since(since) < TURN =>
+                {
+                    kept.insert(*key)
+                }
+                Some(_) => over.insert(*key),
+                None => false,
+            };
+        }
+        Holders { earned, kept, over }
+    }
+
+    /// Gives the slots to `holders`, then those that are left to peers that wait.
+    fn give(&mut self, holders: Holders<P>, now: Instant) -> Vec<Order<P>> {
+        let Holders { earned, kept, over } = holders;
+        let mut next: BTreeMap<P, Slot> = BTreeMap::new();
+        let earned = earned.into_iter().take(self.slots);
+        next.extend(earned.map(|key| (key, Slot::Earned)));
+        let mut turns: Vec<(Instant, P)> = kept
+            .into_iter()
+            .filter_map(|key| match self.peers.get(&key)?.slot? {
+                Slot::Optimistic { since } => Some((since, key)),
+                Slot::Earned => None,
+            })
+            .collect();
+        // Those that came last were given what others had earned, and give way to these.
+        turns.sort_unstable();
+        turns.truncate(self.slots - next.len());
+        let turns = turns.into_iter();
+        next.extend(turns.map(|(since, key)| (key, Slot::Optimistic { since })));
+        let waits = |key: &P, peer: &Peer| {
+            peer.is_candidate() && !next.contains_key(key) && !over.contains(key)
+        };
+        let waiting = self.peers.iter().filter(|(key, peer)| waits(key, peer));
+        let waiting: Vec<P> = waiting.map(|(key, _)| *key).collect();
+        let drawn = self.draw(waiting, self.slots - next.len());
+        let since = now;
+        next.extend(
+            drawn
+                .into_iter()
+                .map(|key| (key, Slot::Optimistic { since })),
+        );
+        let rest = over.into_iter().take(self.slots - next.len());
+        let rest: Vec<P> = rest.collect();
+        next.extend(
+            rest.into_iter()
+                .map(|key| (key, Slot::Optimistic { since })),
+        );
+        // One that wants nothing now may be interested again in a moment. Its turn goes on meanwhile.
+        let idle = self.peers.iter().filter_map(|(key, peer)| {
+            let slot = peer
+                .slot
+                .filter(|_| !peer.interested && !peer.upload_only)?;
+            Some((
+                *key,
+                match slot {
+                    Slot::Earned => Slot::Optimistic { since },
+                    slot => slot,
+                },
+            ))
+        });
+        next.extend(idle.take(self.slots - next.len()));
+        self.order(&next)
+    }
+
+    /// Draws peers for this many optimistic slots.
+    fn draw(&mut self, mut waiting: Vec<P>, count: usize) -> Vec<P> {
+        let mut drawn = Vec::new();
+        while drawn.len() < count && !waiting.is_empty() {
+            let bound = OVERDUE * waiting.len() as u64;
+            let waited = |key: &P| self.peers.get(key).map_or(0, |peer| peer.waited);
+            let longest = waiting.iter().enumerate();
+            let longest = longest.max_by_key(|(at, key)| (waited(key), Reverse(*at)));
+            let overdue = longest.filter(|(_, key)| waited(key) >= bound);
+            let at = match overdue.map(|(at, _)| at) {
+                Some(at) => at,
+                None => {
+                    let weight = |key: &P| match self.peers.get(key) {
+                        Some(peer) if peer.is_known => 1,
+                        _ => NEW,
+                    };
+                    let weights: Vec<u64> = waiting.iter().map(weight).collect();
+                    weighted(&mut self.rng, &weights)
+                }
+            };
+            drawn.push(waiting.swap_remove(at));
+            for key in &waiting {
+                if let Some(peer) = self.peers.get_mut(key) {
+                    peer.waited += 1;
+                }
+            }
+        }
+        drawn
+    }
+
+    /// Sets who holds a slot. Returns the orders for those for which that is new.
+    fn order(&mut self, next: &BTreeMap<P, Slot>) -> Vec<Order<P>> {
+        let (mut chokes, mut unchokes) = (Vec::new(), Vec::new());
+        for (&peer, known) in &mut self.peers {
+            let before = std::mem::replace(&mut known.slot, next.get(&peer).copied());
+            match (before, known.slot) {
+                (None, Some(_)) => {
+                    known.is_known = true;
+                    known.waited = 0;
+                    let action = Action::Unchoke;
+                    unchokes.push(Order { peer, action });
+                }
+                (Some(_), None) => {
+                    let action = Action::Choke;
+                    chokes.push(Order { peer, action });
+                }
+                _ => {}
+            }
+        }
+        // At no time are more served than there are slots.
+        chokes.extend(unchokes);
+        chokes
+    }
+}
+
+/// Draws an index with a chance in proportion to its weight, of which one at least is not 0.
+fn weighted(rng: &mut Rng, weights: &[u64]) -> usize {
+    let mut left = rng.u64(..weights.iter().sum::<u64>().max(1));
+    for (at, weight) in weights.iter().enumerate() {
+        match left.checked_sub(*weight) {
+            Some(rest) => left = rest,
+            None => return at,
+        }
+    }
+    0
+}
