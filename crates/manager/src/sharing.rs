@@ -5,8 +5,8 @@
 //! It joins, and the paths to it are offered. Those that fit, that the policy allows and that do
 //! not pause after a failure may be assigned to it. It is *served* over those that are; it *waits*,
 //! with its subflows held, while every one of its paths conflicts with those of others, until a
-//! turn ([`TURN`]) or a change gives it one. It *falls back* on the connections that it opened
-//! itself when none of its assigned paths has been connected for 1 s, and on all of its connections
+//! turn ([`TURN`]) or a change gives it one; and while it is *choked*, when others get its paths. It
+//! *falls back* on the connections that it opened itself when none of its assigned paths has been connected for 1 s, and on all of its connections
 //! when no path may be assigned. When it leaves, its subflows are closed, and others get its paths.
 //!
 //! A subflow dialed from here is *dialing*, then *used*; one that the downloader opened is
@@ -140,6 +140,19 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.follow(changes);
     }
 
+    /// Sets whether nothing is sent to a downloader for now: then no path is assigned to it, and its
+    /// subflows are held, so that others get its paths and it can be served again at once.
+    pub fn set_choked(&mut self, key: K, is_choked: bool) {
+        if let Some(known) = self.downloaders.get_mut(&key)
+            && known.is_choked != is_choked
+        {
+            known.is_choked = is_choked;
+            known.changed = true;
+            self.dirty.insert(key);
+            self.has_changes = true;
+        }
+    }
+
     /// Sets the paths to a downloader, as seen from here. `fits` says why nothing can be sent over
     /// a path, if so, whichever side opens the connection.
     pub fn offer(&mut self, key: K, paths: &[P], fits: impl Fn(&P) -> Result<(), String>) {
@@ -245,8 +258,10 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
             return changes;
         }
         for (key, known) in &mut self.downloaders {
+            let is_choked = known.is_choked;
             for (path, state) in &mut known.paths {
-                let decision = state.decision(|| self.assignment.decision(*key, *path));
+                let assigned = || self.assignment.decision(*key, *path);
+                let decision = state.decision(is_choked, assigned);
                 if let Some(decision) = decision
                     && state.reported.as_ref() != Some(&decision)
                 {
@@ -266,8 +281,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// The decision about a path as of the last [`Self::tick`]; `None` if it is not offered now.
     pub fn decision(&self, key: K, path: Fingerprint) -> Option<Decision> {
-        let state = self.downloaders.get(&key)?.paths.get(&path)?;
-        state.decision(|| self.assignment.decision(key, path))
+        let known = self.downloaders.get(&key)?;
+        let state = known.paths.get(&path)?;
+        state.decision(known.is_choked, || self.assignment.decision(key, path))
     }
 
     /// The decisions about all offered paths to all downloaders.
@@ -275,7 +291,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.downloaders.iter().flat_map(move |(key, known)| {
             let paths = known.paths.iter();
             paths.filter_map(move |(path, state)| {
-                let decision = state.decision(|| self.assignment.decision(*key, *path))?;
+                let assigned = || self.assignment.decision(*key, *path);
+                let decision = state.decision(known.is_choked, assigned)?;
                 Some((*key, *path, decision))
             })
         })
@@ -351,9 +368,11 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         };
         let fallback = known.fallback(&assigned, now);
         let (mut taken_back, mut gives_room) = (Vec::new(), false);
+        let is_choked = known.is_choked;
         for (path, state) in &mut known.paths {
             let is_assigned = assigned.contains(path);
-            let cause = match state.decision(|| self.assignment.decision(key, *path)) {
+            let decided = state.decision(is_choked, || self.assignment.decision(key, *path));
+            let cause = match decided {
                 Some(decision) => Cause::Decided(decision.reason),
                 None => Cause::NotOffered,
             };

@@ -178,6 +178,9 @@ pub enum Reason {
     /// Waiting: every path to this peer conflicts with paths that other peers use.
     #[error("all paths conflict; waiting for a turn")]
     NextTurn,
+    /// Waiting: other peers hold all slots of the uploader, so that nothing is sent to this one.
+    #[error("other peers hold all slots; waiting for one")]
+    NoSlot,
     /// Left: the peer left, or the path is no longer on offer.
     #[error("no longer offered to {peer}")]
     Withdrawn {
@@ -309,6 +312,7 @@ impl Reason {
             | Self::SharesWithPeer(_)
             | Self::PeerLimit { .. }
             | Self::NextTurn
+            | Self::NoSlot
             | Self::Withdrawn { .. }
             | Self::Fails { .. }
             | Self::NotOffered
@@ -344,6 +348,7 @@ impl Reason {
             Self::SharesWithPeer(_) => "shares an interface with one in use",
             Self::PeerLimit { .. } => "peer's limit reached",
             Self::NextTurn => "waiting for a turn",
+            Self::NoSlot => "no slot",
             Self::Withdrawn { .. } => "peer left",
             Self::Sensed(Sensed::Trial { .. }) => "sensing: tried",
             Self::Sensed(Sensed::Gain { .. }) => "sensing: gain",

@@ -20,6 +20,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Downloader<P> {
     /// Most paths it accepts.
     pub max: usize,
+    /// Whether nothing is sent to it for now.
+    pub is_choked: bool,
     pub paths: BTreeMap<Fingerprint, PathState<P>>,
     /// Whether the paths that may be assigned to it changed since the last assignment.
     pub changed: bool,
@@ -82,6 +84,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
     pub fn new(max: usize) -> Self {
         Self {
             max,
+            is_choked: false,
             paths: BTreeMap::new(),
             changed: false,
             unserved_since: None,
@@ -121,6 +124,9 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
 
     /// The paths that may be assigned to it, best first.
     pub fn available(&self, by: &Select) -> Vec<Path> {
+        if self.is_choked {
+            return Vec::new();
+        }
         let states = self.paths.values().filter(|state| state.is_available());
         let paths: Vec<&Path> = states
             .filter_map(|state| state.offered.as_ref().map(AsRef::as_ref))
@@ -187,7 +193,9 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
             false => self.unserved_since.or(Some(now)),
         };
         let is_over = |since| now.saturating_duration_since(since) >= GRACE;
-        self.fallback = if !self.paths.values().any(PathState::is_available) {
+        self.fallback = if self.is_choked {
+            Fallback::No
+        } else if !self.paths.values().any(PathState::is_available) {
             Fallback::All
         } else if self.unserved_since.is_some_and(is_over) {
             Fallback::Accepted
@@ -242,12 +250,17 @@ impl<P> PathState<P> {
         known.cloned().or(trouble)
     }
 
-    /// The decision about it: that of the assignment, `assigned`, unless it cannot be assigned;
-    /// `None` if it is not offered.
-    pub fn decision(&self, assigned: impl FnOnce() -> Option<Decision>) -> Option<Decision> {
+    /// The decision about it: that of the assignment, `assigned`, unless it cannot be assigned, or
+    /// its downloader is choked; `None` if it is not offered.
+    pub fn decision(
+        &self,
+        is_choked: bool,
+        assigned: impl FnOnce() -> Option<Decision>,
+    ) -> Option<Decision> {
         self.offered.as_ref()?;
         match self.unavailable() {
             Some(reason) => Some(Decision::left(reason)),
+            None if is_choked => Some(Decision::waiting(Reason::NoSlot)),
             None => assigned(),
         }
     }
@@ -378,11 +391,11 @@ mod tests {
         let longest = Duration::from_secs(60);
         downloader.wake(now + longest - MS);
         assert_eq!(available(&downloader), []);
-        let decision = downloader.paths[&name].decision(|| None).unwrap();
+        let decision = downloader.paths[&name].decision(false, || None).unwrap();
         assert_eq!(decision.to_string(), "left: lost");
         downloader.wake(now + longest);
         assert_eq!(available(&downloader), [name]);
-        assert_eq!(downloader.paths[&name].decision(|| None), None);
+        assert_eq!(downloader.paths[&name].decision(false, || None), None);
     }
 
     #[test]

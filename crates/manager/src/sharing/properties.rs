@@ -32,6 +32,8 @@ enum Step {
     /// Whether links in the middle are bottlenecks, and the rate of a subflow in Mbit/s; `None` if
     /// nothing is sent.
     Carry(bool, Option<u8>),
+    /// Nothing is sent to the downloader for now, or something again.
+    Choke(u16, bool),
     Tick(u64),
 }
 
@@ -58,6 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop::option::of(1..3u16).prop_map(Step::Policy),
         2 => (any::<bool>(), prop::option::of(1..20u8))
             .prop_map(|(narrow, rate)| Step::Carry(narrow, rate)),
+        2 => (1..=DOWNLOADERS, any::<bool>())
+            .prop_map(|(key, is_choked)| Step::Choke(key, is_choked)),
         8 => prop_oneof![0..200u64, 900..1200u64, Just(10_000), Just(61_000)].prop_map(Step::Tick),
     ]
 }
@@ -99,6 +103,7 @@ struct Model {
     /// Since when none of a downloader's assigned paths is connected.
     unserved: BTreeMap<u16, Instant>,
     carry: (bool, Option<u8>),
+    choked: BTreeSet<u16>,
 }
 
 impl Model {
@@ -115,6 +120,7 @@ impl Model {
             subflows: BTreeMap::new(),
             unserved: BTreeMap::new(),
             carry: (false, None),
+            choked: BTreeSet::new(),
         }
     }
 
@@ -127,6 +133,7 @@ impl Model {
             Step::Leave(key) => {
                 self.sharing.leave(key);
                 self.max.remove(&key);
+                self.choked.remove(&key);
                 self.offered.remove(&key);
                 self.unserved.remove(&key);
             }
@@ -173,6 +180,13 @@ impl Model {
                 let acl = denied.map(|link| format!("- 1-ff00:0:98#{link}; +").parse().unwrap());
                 self.policy = acl.map(|acl| Policy::new().with_acl(acl));
                 self.sharing.set_policy(self.policy.clone());
+            }
+            Step::Choke(key, is_choked) => {
+                self.sharing.set_choked(key, is_choked);
+                match is_choked && self.max.contains_key(&key) {
+                    true => drop(self.choked.insert(key)),
+                    false => drop(self.choked.remove(&key)),
+                }
             }
             Step::Carry(narrow, rate) => self.carry = (narrow, rate),
             Step::Tick(time) => {
@@ -323,7 +337,11 @@ impl Model {
                 match verdict {
                     Verdict::Taken => {
                         prop_assert_eq!(blocked, None, "taken: {}", reason);
+                        prop_assert!(!self.choked.contains(key), "taken by a choked one");
                         taken.push((*key, path.clone(), reason));
+                    }
+                    _ if blocked.is_none() && self.choked.contains(key) => {
+                        prop_assert_eq!(reason, Reason::NoSlot);
                     }
                     _ if blocked.is_none() => free.push((*key, path.clone())),
                     _ => prop_assert_eq!(verdict, Verdict::Left, "{:?}", reason),
@@ -389,7 +407,8 @@ impl Model {
                 .get(&key)
                 .and_then(|paths| paths.get(&known.path));
             let denied = offered.is_some_and(|path| self.denied(path));
-            let stands_in = !denied && (none || unserved && !known.is_dialed);
+            let is_choked = self.choked.contains(&key);
+            let stands_in = !denied && !is_choked && (none || unserved && !known.is_dialed);
             match known.is {
                 Is::Opened => prop_assert!(false, "{id:?} has no order"),
                 Is::Dialing => prop_assert!(is_assigned, "{id:?} is dialed for nothing"),
@@ -457,6 +476,7 @@ proptest! {
         }
         // In the end everything works: no path that could be used is forgotten.
         model.take(&Step::Policy(None))?;
+        model.take(&Step::Choke(1, false))?;
         for key in 2..=DOWNLOADERS {
             model.take(&Step::Leave(key))?;
         }
