@@ -191,13 +191,16 @@ impl<T: Transport> Job<T> {
             reporter,
         )?;
         swarm.follow(&self.policy);
+        swarm.set_slots(options.slots);
         match options.finds_peers {
             true => swarm.find_peers(self.found),
             false => drop(self.found),
         }
         let complete = async {
             let (give_up_after, awaits_peers) = (options.give_up_after, options.awaits_peers);
-            swarm.complete(give_up_after, awaits_peers, &stop).await?;
+            swarm
+                .complete(give_up_after, options.choked_patience, awaits_peers, &stop)
+                .await?;
             // Empty files may not exist yet, and others may have been removed meanwhile.
             let stamps = tokio::task::spawn_blocking(move || files.complete()).await??;
             Ok::<_, DownloadError>(stamps)

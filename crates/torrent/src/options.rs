@@ -20,6 +20,9 @@ pub struct DownloadOptions {
     /// Time without progress after which it gives up, unless a connected peer that still downloads
     /// itself is worth waiting for; [`Duration::MAX`] for never.
     pub give_up_after: Duration,
+    /// Time without progress after which it gives up while a connected, complete peer chokes this
+    /// side: it may serve others first.
+    pub choked_patience: Duration,
     /// Whether peers that are not listed are expected to connect. It then needs no listed peer, and
     /// waits for `give_up_after` also while no connected peer has, or will ever get, what is
     /// missing; without, a few seconds.
@@ -33,6 +36,8 @@ pub struct DownloadOptions {
     /// Whether, and for how long, to keep serving peers over the same connections once everything
     /// is verified.
     pub seed: Option<SeedLimits>,
+    /// Most peers that are served at a time, 1 at least; `None` for 8.
+    pub slots: Option<usize>,
 }
 
 impl Default for DownloadOptions {
@@ -42,10 +47,12 @@ impl Default for DownloadOptions {
             select_by: SelectBy::Downloader,
             paths: PathOptions::default(),
             give_up_after: Duration::from_secs(60),
+            choked_patience: Duration::from_secs(600),
             awaits_peers: false,
             finds_peers: false,
             overwrite: false,
             seed: None,
+            slots: None,
         }
     }
 }
@@ -62,6 +69,8 @@ pub struct SeedOptions {
     pub paths: PathOptions,
     /// Whether peers are told of each other (BEP 11), unless the torrent is private (BEP 27).
     pub exchanges_peers: bool,
+    /// Most peers that are served at a time, 1 at least; `None` for 8.
+    pub slots: Option<usize>,
 }
 
 impl Default for SeedOptions {
@@ -74,6 +83,7 @@ impl Default for SeedOptions {
                 ..PathOptions::default()
             },
             exchanges_peers: false,
+            slots: None,
         }
     }
 }

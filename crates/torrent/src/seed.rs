@@ -79,6 +79,7 @@ impl Seed {
             reporter,
         )?;
         swarm.follow(&policy);
+        swarm.set_slots(options.slots);
         if options.exchanges_peers {
             swarm.exchange_peers();
         }

@@ -158,7 +158,8 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Runs until everything is verified, `stop` is cancelled, or `give_up_after` has passed
-    /// without progress and without a peer worth waiting for. If no peers are awaited, it ends
+    /// without progress and without a peer worth waiting for; a complete peer that chokes this side
+    /// is for `choked_patience`. If no peers are awaited, it ends
     /// sooner when no connected peer will ever have what is missing. Connections stay open.
     ///
     /// # Errors
@@ -166,11 +167,13 @@ impl<T: Transport> Swarm<T> {
     pub async fn complete(
         &mut self,
         give_up_after: Duration,
+        choked_patience: Duration,
         awaits_peers: bool,
         stop: &CancellationToken,
     ) -> Result<(), DownloadError> {
         self.ending.give_up_after = Some(give_up_after);
         self.ending.awaits_peers = awaits_peers;
+        self.ending.choked_patience = choked_patience;
         let result = tokio::select! {
             result = self.work() => result,
             () = stop.cancelled() => Err(DownloadError::Stopped),
@@ -250,6 +253,7 @@ impl<T: Transport> Swarm<T> {
             if pause > MIN_PAUSE {
                 // This program did not run: nothing could have arrived.
                 self.ending.alive_at += pause;
+                self.uploads.choker.skip(pause);
             }
             is_quiet = ticked;
             while let Some((dialed, result)) =
@@ -342,6 +346,7 @@ impl<T: Transport> Swarm<T> {
         self.dialing.weigh(&self.conns, picker, now);
         self.retire();
         self.part_from_complete();
+        self.rechoke(now);
         self.check_limits(now);
         self.settle(now);
         self.recruit(now);
@@ -395,6 +400,7 @@ impl<T: Transport> Swarm<T> {
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
         self.fetching.picker.add_conn(id, group);
+        self.begin_choking(id);
         self.greet(id, now);
         self.tally.connections += 1;
         self.net.run(id, session, traffic, outbox);

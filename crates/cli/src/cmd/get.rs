@@ -23,6 +23,7 @@ use self::target::{Known, Target, target};
 use super::address::tcp;
 use super::find::{Dht, FindArgs, Finding, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
+use super::quantity::slots;
 use super::select::PathArgs;
 use super::{files, find, headings, policy, process};
 use crate::failure::Failure;
@@ -69,6 +70,9 @@ pub struct GetArgs {
     pub no_sensing: bool,
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Most peers that are served at a time [default: 8]
+    #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub slots: Option<usize>,
     /// Add the progress to the JSON object, about ten times a second
     #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
     pub samples: bool,
@@ -137,6 +141,7 @@ impl GetArgs {
             },
             overwrite: self.force,
             seed: self.seeding.limits(),
+            slots: self.slots,
             // Nobody can say when a peer will come that is not known yet.
             give_up_after: match peers.is_empty() || ways.brings_first() {
                 true => Duration::MAX,
@@ -144,6 +149,7 @@ impl GetArgs {
             },
             awaits_peers: self.listens(),
             finds_peers: ways.any(),
+            ..DownloadOptions::default()
         }
     }
 }

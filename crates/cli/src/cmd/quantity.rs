@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
 use hawser_limit::Limit;
 use hawser_topology::{QuantityError, parse_long_duration, parse_rate};
@@ -31,6 +32,14 @@ pub fn limit_or_none(text: &str) -> Result<RateArg, String> {
             "{text} is out of bounds: choose 8kbit to 100gbit, or 0 to let nothing pass"
         )),
     }
+}
+
+/// Most slots that can be asked for: more connections are not kept either.
+const MAX_SLOTS: u64 = 1000;
+
+/// Reads a number of slots.
+pub fn slots() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=MAX_SLOTS)
 }
 
 /// Reads a time that may be long: `30m`, `1.5h`, `7d`, `90s` or `500ms`.

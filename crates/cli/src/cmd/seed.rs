@@ -13,6 +13,7 @@ use super::address::tcp;
 use super::find::{self, Dht, FindArgs, Finding, Sought, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::policy::{self, PolicyArgs};
+use super::quantity::slots;
 use super::reported::Reported;
 use super::select::{ranking, ranking_help, with_carbon};
 use super::{files, headings, process};
@@ -61,6 +62,9 @@ pub struct SeedArgs {
     pub no_sensing: bool,
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Most peers that are served at a time [default: 8]
+    #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub slots: Option<usize>,
     #[command(flatten)]
     pub find: FindArgs,
     /// Report the reason for every path, used or not
@@ -126,6 +130,7 @@ impl SeedArgs {
                 ..PathOptions::default()
             },
             exchanges_peers: ways.pex,
+            slots: self.slots,
         }
     }
 }

@@ -110,6 +110,8 @@ pub(super) struct Theirs {
     pub has_named_node: bool,
     /// It answers requests.
     pub unchoked: bool,
+    /// When it last said whether it does.
+    pub choke_at: Instant,
     /// It downloads nothing (BEP 21).
     pub upload_only: bool,
     /// Number of pieces that it had and took back.
@@ -176,6 +178,7 @@ impl Conn {
                 peers_taken: 0,
                 has_named_node: false,
                 unchoked: false,
+                choke_at: now,
                 upload_only: false,
                 taken_back: 0,
                 limit: queued(DEFAULT_QUEUE),

@@ -66,7 +66,9 @@ impl<T: Transport> Swarm<T> {
             self.dialing.subflows.remove(dialed.to, dialed.subflow);
             known.paths.closed(dialed.subflow);
         }
-        self.unserve(&conn, Instant::now());
+        let now = Instant::now();
+        self.unserve(&conn, now);
+        self.end_choking(&conn, now);
     }
 
     /// Takes note of bytes that arrived over a connection, and of a stall or its end.
@@ -199,13 +201,18 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Whether a connected peer is worth waiting for: it downloads itself, and it chokes us for
-    /// now, or it has nothing of use yet. A complete peer that chokes us may do so for ever.
+    /// now, or it has nothing of use yet. A complete peer that chokes us may serve others first, but
+    /// it may also do so for ever.
     fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
             let settled = now.saturating_duration_since(conn.since) > MIN_SETTLED_AGE;
             let downloads = !conn.theirs.upload_only && !self.fetching.picker.has_all(*id);
-            let waits = !conn.theirs.unchoked || !self.fetching.picker.is_interesting(*id);
-            settled && downloads && waits && conn.stall.since.is_none()
+            let is_interesting = self.fetching.picker.is_interesting(*id);
+            let is_choked = !conn.theirs.unchoked;
+            let choked = now.saturating_duration_since(conn.theirs.choke_at);
+            let is_in_line = is_choked && is_interesting && choked < self.ending.choked_patience;
+            let waits = downloads && (is_choked || !is_interesting);
+            settled && (waits || is_in_line) && conn.stall.since.is_none()
         })
     }
 

@@ -59,13 +59,25 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Choke => {
                 known.theirs.unchoked = false;
+                known.theirs.choke_at = now;
                 // The peer drops the requests when it chokes (BEP 3).
                 self.fetching.picker.release(conn);
                 known.set_asked(0, now);
             }
-            Input::Unchoke => known.theirs.unchoked = true,
-            Input::Interested => known.set_peer_interested(true),
-            Input::NotInterested => known.set_peer_interested(false),
+            Input::Unchoke => {
+                known.theirs.unchoked = true;
+                known.theirs.choke_at = now;
+            }
+            Input::Interested => {
+                known.set_peer_interested(true);
+                let group = known.group;
+                self.weigh_interest(group, now);
+            }
+            Input::NotInterested => {
+                known.set_peer_interested(false);
+                let group = known.group;
+                self.weigh_interest(group, now);
+            }
             Input::Port(port) => self.on_dht_port(conn, port),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
@@ -76,6 +88,9 @@ impl<T: Transport> Swarm<T> {
                     known.theirs.limit = queued(limit);
                 }
                 known.theirs.upload_only = theirs.upload_only;
+                let group = known.group;
+                let upload_only = theirs.upload_only;
+                self.uploads.choker.set_upload_only(group, upload_only);
                 known.theirs.port = theirs.port;
                 known.theirs.metadata = theirs.ut_metadata;
                 let exchange = match known.connection.peer() {

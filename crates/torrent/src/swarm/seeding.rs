@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use hawser_choker::Goal;
 use hawser_store::Stamps;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,7 @@ impl<T: Transport> Swarm<T> {
     ) -> Result<SeedEnd, DownloadError> {
         let now = Instant::now();
         self.ending.give_up_after = None;
+        self.uploads.choker.set_goal(Goal::Seeding);
         self.seeding = Some(Seeding {
             limits,
             since: now,

@@ -35,7 +35,7 @@ pub(crate) struct Swarm<T: Transport> {
     /// The peers that are dialed, and over which paths.
     pub(super) dialing: Dialing<T>,
     pub(super) conns: Connections,
-    /// Peers that download from here over paths chosen here.
+    /// Which peers are served, and over which paths.
     pub(super) uploads: Uploads<T::Path>,
     pub(super) blame: Blame,
     pub(super) reporter: Reporter,
@@ -51,6 +51,8 @@ pub(super) struct Ending {
     /// Time without progress, and without a peer worth waiting for, after which a download ends;
     /// `None` while it only serves.
     pub give_up_after: Option<Duration>,
+    /// Time for which a complete peer that chokes this side is worth waiting for.
+    pub choked_patience: Duration,
     /// Whether peers that are not listed are expected to connect.
     pub awaits_peers: bool,
     /// Whether peers are found while it runs, from peers and by [`Swarm::find_peers`].
@@ -66,6 +68,7 @@ impl Ending {
     pub fn new(now: Instant) -> Self {
         Self {
             give_up_after: None,
+            choked_patience: Duration::ZERO,
             awaits_peers: false,
             finds_peers: false,
             alive_at: now,

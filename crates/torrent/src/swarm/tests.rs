@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+mod choking;
 mod clients;
 mod content;
 mod disk;

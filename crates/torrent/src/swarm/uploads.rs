@@ -3,7 +3,11 @@
 //! A downloader opens one connection and offers its address. The paths to it are looked up, the
 //! path manager assigns it some that overlap as little as possible with those of others, and those
 //! are dialed. Connections over all other paths are choked: they stay open and wait.
+//!
+//! All peers, these and others, share the slots of the torrent: one that holds none is choked over
+//! all paths to it.
 
+mod choking;
 mod serve;
 mod serving;
 
@@ -11,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
+use hawser_choker::{Choker, DEFAULT_SLOTS, Goal};
 use hawser_endhost::ScionAddr;
 use hawser_manager::{PathOptions, Sharing};
 use hawser_path::{Decision, Fingerprint, Path, Verdict};
@@ -23,9 +28,11 @@ use crate::picker::GroupId;
 /// Most connections that are dialed to downloaders.
 const MAX_DIALED: usize = 500;
 
-/// The peers that download over paths chosen here.
+/// Which peers are served, and the paths to those that download over paths chosen here.
 #[derive(Debug)]
 pub(super) struct Uploads<P> {
+    /// Which peers hold a slot.
+    pub choker: Choker<GroupId>,
     pub sharing: Sharing<Downloader, P>,
     known: BTreeMap<GroupId, Known>,
 }
@@ -53,9 +60,10 @@ struct Known {
 }
 
 impl<P: AsRef<Path> + Clone> Uploads<P> {
-    /// No downloaders yet.
+    /// No peers yet.
     pub fn new(paths: PathOptions, now: Instant) -> Self {
         Self {
+            choker: Choker::new(Goal::Fetching, DEFAULT_SLOTS, fastrand::u64(..), now),
             sharing: Sharing::new(paths, MAX_DIALED, now),
             known: BTreeMap::new(),
         }

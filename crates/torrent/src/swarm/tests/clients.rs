@@ -145,7 +145,10 @@ async fn a_complete_peer_that_chokes_for_ever_is_given_up() {
         ..Script::default()
     };
     // Longer than a connection takes to settle: until then a choke is no reason to wait anyway.
-    let options = giving_up_after(Duration::from_secs(6));
+    let options = DownloadOptions {
+        choked_patience: Duration::from_secs(1),
+        ..giving_up_after(Duration::from_secs(6))
+    };
     let (_net, _stage, result) = fetched_with(&script, options).await;
     let error = result.unwrap_err();
     assert!(matches!(error, DownloadError::NoProgress { .. }), "{error}");

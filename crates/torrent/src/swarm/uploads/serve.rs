@@ -152,6 +152,8 @@ impl<T: Transport> Swarm<T> {
         let known = self.uploads.known.get(&downloader.group);
         if known.is_none_or(|known| known.downloader == downloader) {
             self.uploads.sharing.join(downloader, max, now);
+            let has_slot = self.uploads.choker.is_unchoked(downloader.group);
+            self.uploads.sharing.set_choked(downloader, !has_slot);
         }
         if known.is_some() {
             return;

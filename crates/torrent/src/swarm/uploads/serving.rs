@@ -20,8 +20,10 @@ pub(in crate::swarm) struct Serving {
     pub multipath: Option<u8>,
     /// This side was offered as a downloader over it.
     pub offered: bool,
-    /// The peer may have blocks: the path is assigned to it, or is not assigned by this side.
+    /// The path may be used: it is assigned to the peer, or is not assigned by this side.
     allowed: bool,
+    /// The peer holds a slot.
+    has_slot: bool,
     /// The peer wants blocks (BEP 3).
     interested: bool,
     /// The last such message sent to the peer was Unchoke: its requests are answered.
@@ -83,22 +85,43 @@ impl Serving {
 }
 
 impl Conn {
-    /// Lets the peer request blocks, from when it is interested.
+    /// Lets the peer request blocks over it, from when it is interested and holds a slot.
     pub(in crate::swarm) fn unchoke(&mut self) {
         self.serving.allowed = true;
-        // Before that no state calls for the message: WebTorrent forgets it.
-        if self.serving.interested && !std::mem::replace(&mut self.serving.unchoked, true) {
-            self.traffic.uploads.unchoke();
-            self.send([Message::Unchoke]);
-        }
+        self.update_choke();
     }
 
-    /// Forbids the peer to request blocks; its outstanding requests are dropped.
+    /// Forbids the peer to request blocks over it; its outstanding requests are dropped.
     pub(in crate::swarm) fn choke(&mut self) {
         self.serving.allowed = false;
-        if std::mem::take(&mut self.serving.unchoked) {
+        self.update_choke();
+    }
+
+    /// Sets whether the peer holds a slot. Without one, nothing is sent to it over any path.
+    pub(super) fn set_slot(&mut self, has_slot: bool) {
+        self.serving.has_slot = has_slot;
+        self.update_choke();
+    }
+
+    /// Tells the peer that it is choked or unchoked, if that is new.
+    fn update_choke(&mut self) {
+        let Serving {
+            allowed,
+            has_slot,
+            interested,
+            unchoked,
+            ..
+        } = &mut self.serving;
+        let is_open = *allowed && *has_slot;
+        if *unchoked && !is_open {
+            *unchoked = false;
             self.traffic.uploads.choke();
             self.send([Message::Choke]);
+        } else if is_open && *interested && !*unchoked {
+            // Without interest no state calls for the message: WebTorrent forgets it.
+            *unchoked = true;
+            self.traffic.uploads.unchoke();
+            self.send([Message::Unchoke]);
         }
     }
 
@@ -106,9 +129,7 @@ impl Conn {
     /// interested again at any time.
     pub(in crate::swarm) fn set_peer_interested(&mut self, interested: bool) {
         self.serving.interested = interested;
-        if self.serving.allowed {
-            self.unchoke();
-        }
+        self.update_choke();
     }
 
     /// Announces to the peer why the path is used or waits, if the reason is new and the peer

@@ -1,0 +1,144 @@
+//! Slots: which peers are served at a time.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+use crate::testing::TestPath;
+use crate::transport::{Output, Stream};
+use crate::wire::{Decoder, HANDSHAKE_BYTES, Handshake, PeerId, encode};
+
+/// A connection of a peer that says what it is told to say.
+struct Talker {
+    _connection: Arc<dyn Connection>,
+    read: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
+    write: Box<dyn Output>,
+    decoder: Decoder,
+}
+
+impl Talker {
+    /// Connects host `n` to host 1.
+    async fn new(net: &Net, stage: &Stage, n: u16, path: TestPath) -> Self {
+        let connection = net.host_handle(n).dial(addr(1), path).await.unwrap();
+        let (mut read, mut write): Stream = connection.stream().await.unwrap();
+        let handshake = Handshake {
+            info_hash: stage.metainfo.info_hash,
+            peer_id: PeerId::random(),
+            extended: false,
+            dht: false,
+        };
+        write.write_all(&handshake.encode()).await.unwrap();
+        write.flush().await.unwrap();
+        read.read_exact(&mut [0; HANDSHAKE_BYTES]).await.unwrap();
+        Self {
+            _connection: connection,
+            read,
+            write,
+            decoder: Decoder::new(stage.metainfo.pieces.count()),
+        }
+    }
+
+    async fn say(&mut self, message: Message) {
+        let mut out = Vec::new();
+        encode(&message, &mut out);
+        self.write.write_all(&out).await.unwrap();
+        self.write.flush().await.unwrap();
+    }
+
+    /// Waits until it is choked or unchoked. Returns whether it is unchoked.
+    async fn choked_or_not(&mut self) -> bool {
+        let heard = async {
+            loop {
+                while let Some(message) = self.decoder.next().unwrap() {
+                    match message {
+                        Message::Unchoke => return true,
+                        Message::Choke => return false,
+                        _ => {}
+                    }
+                }
+                let read = self.read.read_buf(self.decoder.buffer(4096)).await.unwrap();
+                assert!(read > 0, "the seeder hung up");
+            }
+        };
+        let heard = tokio::time::timeout(PATIENCE, heard).await;
+        heard.expect("the seeder says nothing")
+    }
+}
+
+/// A seeder with this many slots.
+async fn seeder(net: &Net, stage: &Stage, slots: usize) -> Seed {
+    let options = SeedOptions {
+        slots: Some(slots),
+        ..SeedOptions::default()
+    };
+    let content = stage.dir.path().join("seed/file.bin");
+    let (host, metainfo) = (net.host(1), stage.metainfo.clone());
+    let seed = Seed::over(host, metainfo, content, options, |_, _| {});
+    seed.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_goes_to_another_peer_when_its_holder_wants_nothing() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 16384);
+    let path = net.path(1, FAST);
+    let _seed = seeder(&net, &stage, 1).await;
+    let mut one = Talker::new(&net, &stage, 2, path.clone()).await;
+    let mut two = Talker::new(&net, &stage, 3, path).await;
+    one.say(Message::Interested).await;
+    assert!(one.choked_or_not().await);
+    two.say(Message::Interested).await;
+    // Another one waits: it is choked as soon as it wants nothing.
+    one.say(Message::NotInterested).await;
+    assert!(!one.choked_or_not().await);
+    assert!(two.choked_or_not().await);
+    one.say(Message::Interested).await;
+    drop(two);
+    assert!(one.choked_or_not().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_slot_unchokes_all_paths_of_a_peer() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 16384);
+    let paths = [(); 4].map(|()| net.path(1, FAST));
+    let _seed = seeder(&net, &stage, 1).await;
+    let mut of_one = Vec::new();
+    for path in &paths {
+        of_one.push(Talker::new(&net, &stage, 2, path.clone()).await);
+    }
+    let mut two = Talker::new(&net, &stage, 3, paths[0].clone()).await;
+    for path in &mut of_one {
+        path.say(Message::Interested).await;
+        assert!(path.choked_or_not().await);
+    }
+    two.say(Message::Interested).await;
+    // While it wants blocks over any path, it holds the slot.
+    let last = of_one.pop();
+    for path in &mut of_one {
+        path.say(Message::NotInterested).await;
+    }
+    drop(last);
+    for path in &mut of_one {
+        assert!(!path.choked_or_not().await);
+    }
+    assert!(two.choked_or_not().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_leechers_than_slots_all_finish() {
+    let net = Net::default();
+    let stage = Stage::one_file(2_000_000, 65536);
+    net.path(1, FAST);
+    let _seed = seeder(&net, &stage, 1).await;
+    let downloads = (2..6).map(|n| {
+        let dir = stage.dir.path().join(n.to_string());
+        let (metainfo, peers) = (stage.metainfo.clone(), vec![addr(1)]);
+        let options = DownloadOptions::default();
+        Download::over(net.host(n), metainfo, dir, peers, options)
+    });
+    let downloads: Vec<Download> = downloads.collect();
+    for download in downloads {
+        let summary = finish(download).await.unwrap();
+        assert_eq!(summary.fetched_bytes, 2_000_000);
+    }
+}

@@ -1,0 +1,86 @@
+//! Which peers are served at a time: orders of the choker carried out over all paths to a peer.
+
+use std::time::Instant;
+
+use hawser_choker::{Action, Counters, DEFAULT_SLOTS};
+
+use super::Known;
+use crate::picker::{ConnId, GroupId};
+use crate::swarm::conn::Conn;
+use crate::swarm::state::Swarm;
+use crate::transport::Transport;
+
+impl<T: Transport> Swarm<T> {
+    /// Sets how many peers are served at a time.
+    pub fn set_slots(&mut self, slots: Option<usize>) {
+        self.uploads
+            .choker
+            .set_slots(slots.unwrap_or(DEFAULT_SLOTS));
+    }
+
+    /// Adds the peer of a new connection to those that may be served.
+    pub(in crate::swarm) fn begin_choking(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.open.get_mut(&id) {
+            self.uploads.choker.join(conn.group);
+            conn.set_slot(self.uploads.choker.is_unchoked(conn.group));
+        }
+    }
+
+    /// Takes note of the end of a connection.
+    pub(in crate::swarm) fn end_choking(&mut self, conn: &Conn, now: Instant) {
+        let mut others = self.conns.open.values();
+        match others.any(|other| other.group == conn.group) {
+            true => {
+                self.uploads.choker.ended(conn.group, conn.counters());
+                self.weigh_interest(conn.group, now);
+            }
+            false => {
+                self.uploads.choker.leave(conn.group);
+                self.rechoke(now);
+            }
+        }
+    }
+
+    /// Takes note that a peer may want blocks now, or want none any more. It wants them if it says so
+    /// over any path.
+    pub(in crate::swarm) fn weigh_interest(&mut self, group: GroupId, now: Instant) {
+        let conns = self.conns.open.values();
+        let is_wanted = conns
+            .filter(|conn| conn.group == group)
+            .any(|conn| conn.serving.is_wanted());
+        self.uploads.choker.set_interested(group, is_wanted);
+        self.rechoke(now);
+    }
+
+    /// Chokes and unchokes peers, as is due now.
+    pub(in crate::swarm) fn rechoke(&mut self, now: Instant) {
+        let conns = &self.conns.open;
+        let report = || conns.values().map(|conn| (conn.group, conn.counters()));
+        let orders = self.uploads.choker.tick(report, now);
+        if orders.is_empty() {
+            return;
+        }
+        for order in orders {
+            let has_slot = order.action == Action::Unchoke;
+            tracing::debug!(peer = order.peer, has_slot, "slot");
+            if let Some(Known { downloader, .. }) = self.uploads.known.get(&order.peer) {
+                self.uploads.sharing.set_choked(*downloader, !has_slot);
+            }
+            let conns = self.conns.open.values_mut();
+            for conn in conns.filter(|conn| conn.group == order.peer) {
+                conn.set_slot(has_slot);
+            }
+        }
+        self.settle(now);
+    }
+}
+
+impl Conn {
+    /// Blocks exchanged over it.
+    pub(in crate::swarm) fn counters(&self) -> Counters {
+        Counters {
+            received: self.bytes,
+            sent: self.uploaded(),
+        }
+    }
+}
