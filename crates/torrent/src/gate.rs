@@ -138,18 +138,21 @@ impl Gate {
         sent.map_err(|_| "too many connections wait for the torrent".to_owned())
     }
 
-    /// Passes on connections for a torrent from now on, until what it returns is dropped; `None` if they
-    /// go to another torrent with this info-hash.
-    pub fn open(self: &Arc<Self>, info_hash: InfoHash) -> Option<Entrance> {
+    /// Passes on connections for a torrent, by all its info-hashes, from now on, until what it returns is
+    /// dropped; `None` if they go to another torrent with one of these.
+    pub fn open(self: &Arc<Self>, info_hashes: Arc<[InfoHash]>) -> Option<Entrance> {
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
         let mut torrents = self.lock();
-        if torrents.senders.contains_key(&info_hash) {
+        let mut hashes = info_hashes.iter();
+        if hashes.any(|hash| torrents.senders.contains_key(hash)) {
             return None;
         }
-        torrents.insert(info_hash, sender);
+        for info_hash in info_hashes.iter() {
+            torrents.insert(*info_hash, sender.clone());
+        }
         Some(Entrance {
             gate: Arc::clone(self),
-            info_hash,
+            info_hashes,
             incoming: tokio::sync::Mutex::new(incoming),
         })
     }
@@ -163,13 +166,16 @@ impl Gate {
 #[derive(Debug)]
 pub(crate) struct Entrance {
     gate: Arc<Gate>,
-    info_hash: InfoHash,
+    info_hashes: Arc<[InfoHash]>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<dyn Connection>>>,
 }
 
 impl Drop for Entrance {
     fn drop(&mut self) {
-        self.gate.lock().remove(self.info_hash);
+        let mut torrents = self.gate.lock();
+        self.info_hashes
+            .iter()
+            .for_each(|one| torrents.remove(*one));
     }
 }
 

@@ -8,6 +8,7 @@ mod connection;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::connection::{Event, What, talk};
+use self::connection::{Event, Greeting, What, talk};
 use crate::candidates::Candidates;
 use crate::metainfo::{InfoHash, Metainfo, MetainfoError};
 use crate::network::Network;
@@ -130,9 +131,17 @@ impl Resolve {
         let task = tokio::spawn(async move {
             // Of a torrent of version 2, the first 20 bytes are the info-hash on the wire (BEP 52).
             let v2 = || hashes.v2?.first_chunk::<20>().copied();
-            let info_hash = hashes.v1.or_else(v2).map(InfoHash);
-            let info_hash = info_hash.ok_or(ResolveError::NoHash)?;
-            let owner = Owner::new(transport, hashes, info_hash, sender);
+            let info_hashes = hashes.v1.into_iter().chain(v2()).map(InfoHash);
+            let info_hashes: Arc<[InfoHash]> = info_hashes.collect();
+            let info_hash = *info_hashes.first().ok_or(ResolveError::NoHash)?;
+            let ours = Handshake {
+                info_hash,
+                peer_id: PeerId::random(),
+                extended: true,
+                dht: transport.dht().is_some(),
+            };
+            let greeting = Greeting { ours, info_hashes };
+            let owner = Owner::new(transport, hashes, greeting, sender);
             tokio::select! {
                 resolved = owner.run(peers, finds, give_up_after) => resolved,
                 () = stopped.cancelled() => Err(ResolveError::Stopped),
@@ -173,8 +182,8 @@ impl Resolve {
 /// The state of a fetch.
 struct Owner<T> {
     transport: T,
-    /// The handshake that this side sends.
-    ours: Handshake,
+    /// How this side names the torrent.
+    greeting: Greeting,
     fetch: Fetch,
     candidates: Candidates,
     conns: HashMap<ConnectionId, Conn>,
@@ -202,19 +211,13 @@ impl<T: Transport> Owner<T> {
     fn new(
         transport: T,
         hashes: InfoHashes,
-        info_hash: InfoHash,
+        greeting: Greeting,
         progress: watch::Sender<ResolveProgress>,
     ) -> Self {
         let (events, inbox) = mpsc::channel(EVENTS);
-        let ours = Handshake {
-            info_hash,
-            peer_id: PeerId::random(),
-            extended: true,
-            dht: transport.dht().is_some(),
-        };
         Self {
             transport,
-            ours,
+            greeting,
             fetch: Fetch::new(hashes),
             candidates: Candidates::with_backoff(BACKOFF),
             conns: HashMap::new(),
@@ -296,7 +299,7 @@ impl<T: Transport> Owner<T> {
             let id = ConnectionId(self.last_id);
             let (asks, asked) = mpsc::channel(MAX_ASKED);
             let (transport, events) = (self.transport.clone(), self.events.clone());
-            let talk = talk(transport, peer, self.ours, id, events, asked);
+            let talk = talk(transport, peer, self.greeting.clone(), id, events, asked);
             let task = self.tasks.spawn(talk);
             let conn = Conn {
                 peer,

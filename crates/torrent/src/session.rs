@@ -57,7 +57,7 @@ impl Session {
         peers: Vec<PeerAddr>,
         options: DownloadOptions,
     ) -> Result<Download, DownloadError> {
-        let member = member(&self.gate, &self.network, metainfo.info_hash);
+        let member = member(&self.gate, &self.network, metainfo.wire_hashes());
         let member = member.ok_or(DownloadError::Duplicate(metainfo.info_hash))?;
         Ok(Download::over(member, metainfo, dir, peers, options))
     }
@@ -73,7 +73,7 @@ impl Session {
         options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
-        let member = member(&self.gate, &self.network, metainfo.info_hash);
+        let member = member(&self.gate, &self.network, metainfo.wire_hashes());
         let member = member.ok_or(SeedError::Duplicate(metainfo.info_hash))?;
         Seed::over(member, metainfo, content, options, checked).await
     }
@@ -87,8 +87,12 @@ fn open<T: Transport>(transport: T) -> (Arc<Gate>, JoinHandle<()>) {
 }
 
 /// The transport of one torrent; `None` if the gate has the torrent already.
-fn member<T: Transport>(gate: &Arc<Gate>, transport: &T, info_hash: InfoHash) -> Option<Member<T>> {
-    let entrance = Arc::new(gate.open(info_hash)?);
+fn member<T: Transport>(
+    gate: &Arc<Gate>,
+    transport: &T,
+    info_hashes: Arc<[InfoHash]>,
+) -> Option<Member<T>> {
+    let entrance = Arc::new(gate.open(info_hashes)?);
     let transport = transport.clone();
     Some(Member {
         transport,
@@ -124,7 +128,7 @@ mod tests {
         let mut seeds = Vec::new();
         for byte in 1..=3 {
             let metainfo = torrent(dir.path(), byte);
-            let member = member(&gate, &net.host_handle(1), metainfo.info_hash).unwrap();
+            let member = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
             let content = dir.path().join(format!("{byte}.bin"));
             let seed = Seed::over(member, metainfo, content, SeedOptions::default(), |_, _| {});
             seeds.push(seed.await.unwrap());
@@ -140,14 +144,38 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn peers_name_a_hybrid_by_either_of_its_info_hashes() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = Net::default();
+        net.path(1, FAST);
+        let (gate, _accepts) = open(net.host(1));
+        let mut metainfo = torrent(dir.path(), 1);
+        metainfo.info_hash_v2 = Some([9; 32]);
+        let member = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
+        let (content, options) = (dir.path().join("1.bin"), SeedOptions::default());
+        let seed = Seed::over(member, metainfo.clone(), content, options, |_, _| {});
+        let _seed = seed.await.unwrap();
+        for (to, named) in [("1", metainfo.info_hash), ("2", InfoHash([9; 20]))] {
+            let mut of_one_version = metainfo.clone();
+            (of_one_version.info_hash, of_one_version.info_hash_v2) = (named, None);
+            let (to, options) = (dir.path().join(to), DownloadOptions::default());
+            let peers = vec![addr(1)];
+            let download = Download::over(net.host(0), of_one_version, to, peers, options);
+            let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+            // The answer names no other torrent.
+            waited.expect("it hangs").unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_torrent_is_there_once_and_others_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let net = Net::default();
         net.path(1, FAST);
         let (gate, _accepts) = open(net.host(1));
         let metainfo = torrent(dir.path(), 1);
-        let first = member(&gate, &net.host_handle(1), metainfo.info_hash).unwrap();
-        assert!(member(&gate, &net.host_handle(1), metainfo.info_hash).is_none());
+        let first = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
+        assert!(member(&gate, &net.host_handle(1), metainfo.wire_hashes()).is_none());
         // A peer that names another torrent learns that it is not here.
         let (to, options) = (dir.path().join("get"), DownloadOptions::default());
         let other = torrent(dir.path(), 2);
@@ -156,6 +184,6 @@ mod tests {
         let error = waited.expect("it hangs").unwrap_err();
         assert!(matches!(error, DownloadError::AllDropped(_)), "{error}");
         drop(first);
-        assert!(member(&gate, &net.host_handle(1), metainfo.info_hash).is_some());
+        assert!(member(&gate, &net.host_handle(1), metainfo.wire_hashes()).is_some());
     }
 }

@@ -110,6 +110,15 @@ impl Metainfo {
         &self.info
     }
 
+    /// The info-hashes by which peers name the torrent in handshakes: that of version 1, and of a hybrid
+    /// also the first 20 bytes of that of version 2 (BEP 52).
+    pub(crate) fn wire_hashes(&self) -> Arc<[InfoHash]> {
+        let v2 = self.info_hash_v2.as_ref();
+        let v2 = v2.and_then(|hash| hash.first_chunk::<20>());
+        let v2 = v2.copied().map(InfoHash);
+        [self.info_hash].into_iter().chain(v2).collect()
+    }
+
     /// The SHA-1 of a piece; `None` past the last piece.
     pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
         let start = piece as usize * 20;

@@ -68,7 +68,7 @@ async fn handshakes(
     shared: &Shared,
 ) -> Result<Session, Gone> {
     let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
-    connection.set_torrents([shared.ours.info_hash].into());
+    connection.set_torrents(Arc::clone(&shared.info_hashes));
     let (mut read, mut write) = connection
         .stream()
         .await
@@ -91,13 +91,13 @@ async fn handshakes(
     let (first, rest) = match (side, connection.peer()) {
         (Side::Dialed, PeerAddr::Scion(_)) => (&greeting[..], &[][..]),
         (Side::Dialed, PeerAddr::Ip(_)) => greeting.split_at(HANDSHAKE_BYTES),
-        (Side::Accepted, _) => (&[][..], &greeting[..]),
+        (Side::Accepted, _) => (&[][..], &greeting[HANDSHAKE_BYTES..]),
     };
     write.write_all(first).await.map_err(closed)?;
     write.flush().await.map_err(closed)?;
     let mut theirs = [0; HANDSHAKE_BYTES];
     read.read_exact(&mut theirs).await.map_err(closed)?;
-    let theirs = match Handshake::decode(&theirs, shared.ours.info_hash) {
+    let theirs = match Handshake::decode(&theirs, &shared.info_hashes) {
         Err(fault @ WireError::WrongInfoHash(_)) if side == Side::Accepted => {
             let refusal = shared.ours.refusal();
             let answered = answer_last(&mut read, &mut write, &refusal);
@@ -115,6 +115,14 @@ async fn handshakes(
         return Err(Gone::Ourselves);
     }
     connection.set_known();
+    if side == Side::Accepted {
+        // Of the info-hashes of a torrent, the answer has the one that was named.
+        let answer = Handshake {
+            info_hash: theirs.info_hash,
+            ..shared.ours
+        };
+        write.write_all(&answer.encode()).await.map_err(closed)?;
+    }
     write.write_all(rest).await.map_err(closed)?;
     write.flush().await.map_err(closed)?;
     Ok(Session {

@@ -80,7 +80,8 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
     let pieces = shared.pieces.count();
     let input = match message {
         Message::Port(port) if shared.ours.dht => Input::Port(port),
-        Message::KeepAlive | Message::Port(_) => return Ok(None),
+        Message::KeepAlive | Message::Port(_) | Message::HashReject(_) => return Ok(None),
+        Message::HashRequest(wanted) => Input::HashRequest(wanted),
         Message::Interested => Input::Interested,
         Message::NotInterested => Input::NotInterested,
         Message::Choke => Input::Choke,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use hawser_store::{Account, Budget, Files, Watch};
 
 use crate::bitfield::Bitfield;
-use crate::metainfo::Metainfo;
+use crate::metainfo::{InfoHash, Metainfo};
 use crate::pieces::Pieces;
 use crate::wire::{Handshake, PeerId};
 
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub account: Account,
     /// The handshake that this side sends.
     pub ours: Handshake,
+    /// The info-hashes by which peers may name the torrent.
+    pub info_hashes: Arc<[InfoHash]>,
 }
 
 impl Shared {
@@ -43,6 +45,7 @@ impl Shared {
                 extended: true,
                 dht: false,
             },
+            info_hashes: metainfo.wire_hashes(),
         }
     }
 

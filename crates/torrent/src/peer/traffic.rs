@@ -48,6 +48,8 @@ pub(crate) enum Input {
     Exchange(Exchange),
     /// The port of the peer's node of the DHT (BEP 5).
     Port(u16),
+    /// Hashes of version 2 are wanted (BEP 52).
+    HashRequest(Bytes),
     /// A piece of the info dictionary is asked for (BEP 9).
     MetadataRequest(u32),
 }

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::close::CloseCode;
 use crate::dht::DhtContacts;
+use crate::metainfo::InfoHash;
 use crate::transport::{Connection, Stream, Transport};
 use crate::wire::{
     Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message,
@@ -74,16 +75,25 @@ impl From<WireError> for Failure {
     }
 }
 
+/// How this side names the torrent.
+#[derive(Debug, Clone)]
+pub(super) struct Greeting {
+    pub ours: Handshake,
+    /// The info-hashes by which peers may name it.
+    pub info_hashes: Arc<[InfoHash]>,
+}
+
 /// Connects to a peer and passes on its messages, and requests to it, until either ends.
 pub(super) async fn talk<T: Transport>(
     transport: T,
     peer: PeerAddr,
-    ours: Handshake,
+    greeting: Greeting,
     id: ConnectionId,
     events: mpsc::Sender<Event>,
     asked: mpsc::Receiver<u32>,
 ) {
-    let Err(Failure { why, is_final }) = converse(&transport, peer, ours, id, &events, asked).await;
+    let Err(Failure { why, is_final }) =
+        converse(&transport, peer, greeting, id, &events, asked).await;
     let what = What::Gone { why, is_final };
     // Fails once the owner has ended.
     let _ = events.send(Event { id, what }).await;
@@ -92,7 +102,7 @@ pub(super) async fn talk<T: Transport>(
 async fn converse<T: Transport>(
     transport: &T,
     peer: PeerAddr,
-    ours: Handshake,
+    greeting: Greeting,
     id: ConnectionId,
     events: &mpsc::Sender<Event>,
     asked: mpsc::Receiver<u32>,
@@ -108,7 +118,7 @@ async fn converse<T: Transport>(
             failure = why.into();
             continue;
         }
-        let established = establish(transport, peer, path.clone(), ours);
+        let established = establish(transport, peer, path.clone(), &greeting);
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, established).await {
             // The connection is closed when this is over.
             Ok(Ok((_connection, stream))) => {
@@ -140,11 +150,12 @@ async fn establish<T: Transport>(
     transport: &T,
     peer: PeerAddr,
     path: T::Path,
-    ours: Handshake,
+    greeting: &Greeting,
 ) -> Result<(Closing, Stream), Failure> {
     let closing = Closing(transport.dial(peer, path).await?);
     let connection = &closing.0;
-    connection.set_torrents([ours.info_hash].into());
+    let ours = greeting.ours;
+    connection.set_torrents(Arc::clone(&greeting.info_hashes));
     let (mut read, mut write) = connection.stream().await?;
     let mut introduction = Vec::new();
     let extended = ExtendedHandshake {
@@ -166,7 +177,7 @@ async fn establish<T: Transport>(
     }
     let mut theirs = [0; HANDSHAKE_BYTES];
     read.read_exact(&mut theirs).await?;
-    let theirs = Handshake::decode(&theirs, ours.info_hash)?;
+    let theirs = Handshake::decode(&theirs, &greeting.info_hashes)?;
     if theirs.peer_id == ours.peer_id {
         return Err(Failure {
             why: "this is our own address".into(),

@@ -79,6 +79,8 @@ impl<T: Transport> Swarm<T> {
                 self.weigh_interest(group, now);
             }
             Input::Port(port) => self.on_dht_port(conn, port),
+            // Version 1 needs none of them, and who has the metainfo file has them too.
+            Input::HashRequest(wanted) => known.send([Message::HashReject(wanted)]),
             Input::Multipath(message) => self.on_multipath(conn, message, now),
             Input::MetadataRequest(piece) => self.on_metadata_request(conn, piece, now),
             Input::Exchange(exchange) => self.on_exchange(conn, exchange, now),

@@ -87,16 +87,17 @@ impl Handshake {
         Ok(InfoHash(std::array::from_fn(|offset| bytes[28 + offset])))
     }
 
-    /// Decodes a handshake.
+    /// Decodes a handshake for the torrent with the info-hashes `expected`. Any of them may stand in it:
+    /// of a hybrid, libtorrent answers that of version 1 with that of version 2 (BEP 52, "Upgrade Path").
     ///
     /// # Errors
-    /// If it is not BitTorrent, or for another torrent than `expected`.
-    pub fn decode(bytes: &[u8; HANDSHAKE_BYTES], expected: InfoHash) -> Result<Self, WireError> {
+    /// If it is not BitTorrent, or for another torrent.
+    pub fn decode(bytes: &[u8; HANDSHAKE_BYTES], expected: &[InfoHash]) -> Result<Self, WireError> {
         let info_hash = Self::info_hash(bytes)?;
         if info_hash == NO_TORRENT {
             return Err(WireError::NotThisTorrent);
         }
-        if info_hash != expected {
+        if !expected.contains(&info_hash) {
             return Err(WireError::WrongInfoHash(info_hash));
         }
         Ok(Self {

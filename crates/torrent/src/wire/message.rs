@@ -38,6 +38,10 @@ pub(crate) enum Message {
     Cancel(Request),
     /// The port of the peer's DHT node (BEP 5). Some programs send it to everyone.
     Port(u16),
+    /// Hashes of a file's merkle tree are wanted: 48 bytes that name them (BEP 52).
+    HashRequest(Bytes),
+    /// They are not sent; the bytes of the request (BEP 52).
+    HashReject(Bytes),
     /// BEP 10.
     Extended {
         id: u8,
@@ -57,6 +61,8 @@ mod id {
     pub const CANCEL: u8 = 8;
     pub const PORT: u8 = 9;
     pub const EXTENDED: u8 = 20;
+    pub const HASH_REQUEST: u8 = 21;
+    pub const HASH_REJECT: u8 = 23;
 }
 
 /// Appends `message` to `out`.
@@ -82,6 +88,8 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
         ),
         Message::Cancel(request) => put(id::CANCEL, &[&request.encode()]),
         Message::Port(port) => put(id::PORT, &[&port.to_be_bytes()]),
+        Message::HashRequest(wanted) => put(id::HASH_REQUEST, &[wanted]),
+        Message::HashReject(wanted) => put(id::HASH_REJECT, &[wanted]),
         Message::Extended { id, payload } => put(id::EXTENDED, &[&[*id], payload]),
     }
 }
@@ -180,6 +188,8 @@ impl Decoder {
             },
             id::CANCEL => Message::Cancel(Request::decode(body)),
             id::PORT => Message::Port(body.get_u16()),
+            id::HASH_REQUEST => Message::HashRequest(body),
+            id::HASH_REJECT => Message::HashReject(body),
             id::EXTENDED => Message::Extended {
                 id: body.get_u8(),
                 payload: body,
@@ -215,6 +225,7 @@ impl Decoder {
             id::PORT => (3, 3),
             id::PIECE => (10, 9 + BLOCK),
             id::EXTENDED => (2, MAX_EXTENDED),
+            id::HASH_REQUEST | id::HASH_REJECT => (49, 49),
             _ => return Err(WireError::UnknownMessage(id)),
         };
         match length {

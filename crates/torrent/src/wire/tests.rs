@@ -34,6 +34,13 @@ fn any_message() -> impl Strategy<Value = Message> {
         any_request().prop_map(Message::Request),
         any_request().prop_map(Message::Cancel),
         any::<u16>().prop_map(Message::Port),
+        any::<[u8; 32]>().prop_map(|some| {
+            let wanted = [&some[..], &some[..16]].concat().into();
+            match some[0] % 2 {
+                0 => Message::HashRequest(wanted),
+                _ => Message::HashReject(wanted),
+            }
+        }),
         (any::<u32>(), any::<u32>(), any_bytes(BLOCK as usize))
             .prop_map(|(piece, begin, data)| Message::Piece { piece, begin, data }),
         (any::<u8>(), any_bytes(300)).prop_map(|(id, payload)| Message::Extended { id, payload }),
@@ -99,8 +106,12 @@ proptest! {
         let (info_hash, peer_id) = (InfoHash(hash), PeerId(id));
         let handshake = Handshake { info_hash, peer_id, extended, dht };
         let refusal = handshake.refusal().encode();
-        prop_assert_eq!(Handshake::decode(&refusal, InfoHash(hash)), Err(WireError::NotThisTorrent));
-        prop_assert_eq!(Handshake::decode(&handshake.encode(), InfoHash(hash)), Ok(handshake));
+        let other = InfoHash([7; 20]);
+        for expected in [&[info_hash][..], &[info_hash, other], &[other, info_hash]] {
+            let refused = Handshake::decode(&refusal, expected);
+            prop_assert_eq!(refused, Err(WireError::NotThisTorrent));
+            prop_assert_eq!(Handshake::decode(&handshake.encode(), expected), Ok(handshake));
+        }
     }
 
     #[test]
@@ -169,12 +180,12 @@ fn handshakes_of_others_are_refused() {
     };
     let mut bytes = handshake.encode();
     assert_eq!(
-        Handshake::decode(&bytes, ours),
+        Handshake::decode(&bytes, &[ours]),
         Err(WireError::WrongInfoHash(InfoHash([2; 20])))
     );
     bytes[3] ^= 1;
     assert_eq!(
-        Handshake::decode(&bytes, ours),
+        Handshake::decode(&bytes, &[ours]),
         Err(WireError::NotBitTorrent)
     );
 }
