@@ -1,5 +1,7 @@
-//! Transfers with other BitTorrent programs, in both directions: aria2 and Transmission, where they
-//! are installed.
+//! Transfers with other BitTorrent programs, in both directions: aria2, libtorrent, qBittorrent,
+//! rTorrent and Transmission, where they are installed. Content of one file in small pieces and of
+//! several files; over TCP, plain and encrypted; by the metainfo and by a magnet link alone; of
+//! version 1 and of both versions (BEP 52).
 //!
 //! Each test runs in a separate network namespace: Transmission accepts no peers on the loopback
 //! network, and ports are free there. `HAWSER_INTEROP_ROUNDS` is the number of times that each
@@ -9,12 +11,15 @@
 
 mod clients;
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOptions};
+use hawser_magnet::InfoHashes;
+use hawser_torrent::{Download, DownloadOptions, Listener, Network, Resolve, Seed, SeedOptions};
 
 use self::clients::{
-    Client, Kind, Manner, PATIENCE, Shared, Tracker, inside, several_files, single_file,
+    Client, Kind, Manner, PATIENCE, Shared, Torrent, Tracker, hybrid, inside, several_files,
+    single_file,
 };
 
 /// The address of all programs in the namespace.
@@ -26,14 +31,67 @@ const SLOW: u32 = 6000;
 /// Seconds for which programs pause.
 const PAUSES: [u64; 4] = [1, 3, 6, 12];
 
-#[test]
-fn aria2_fetches_and_seeds() {
-    inside(Kind::Aria2, "of_aria2", HOST);
+/// The tests of one program.
+macro_rules! with {
+    ($module:ident, $kind:expr) => {
+        mod $module {
+            use super::*;
+
+            #[test]
+            fn fetches_and_seeds() {
+                inside($kind, concat!(stringify!($module), "::of_files"), HOST);
+            }
+
+            #[test]
+            fn fetches_and_seeds_encrypted() {
+                inside($kind, concat!(stringify!($module), "::of_secrets"), HOST);
+            }
+
+            #[test]
+            fn fetches_and_seeds_by_link() {
+                inside($kind, concat!(stringify!($module), "::of_links"), HOST);
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "run by a test above, in its namespace"]
+            async fn of_files() {
+                all($kind).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "run by a test above, in its namespace"]
+            async fn of_secrets() {
+                encrypted($kind).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "run by a test above, in its namespace"]
+            async fn of_links() {
+                by_link($kind).await;
+            }
+        }
+    };
 }
 
+with!(aria2, Kind::Aria2);
+with!(libtorrent, Kind::Libtorrent);
+with!(qbittorrent, Kind::QBittorrent);
+with!(rtorrent, Kind::RTorrent);
+with!(transmission, Kind::Transmission);
+
 #[test]
-fn transmission_fetches_and_seeds() {
-    inside(Kind::Transmission, "of_transmission", HOST);
+fn libtorrent_has_torrents_of_both_versions() {
+    inside(Kind::Libtorrent, "of_hybrids", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_hybrids() {
+    let (kind, usual) = (Kind::Libtorrent, Manner::default());
+    tokio::join!(
+        fetch_from_us(kind, hybrid(), usual),
+        seed_to_us(kind, hybrid(), None, usual),
+    );
 }
 
 #[test]
@@ -56,29 +114,6 @@ async fn of_a_paused_aria2() {
 #[ignore = "run by the test above, in its namespace"]
 async fn of_a_paused_transmission() {
     paused(Kind::Transmission).await;
-}
-
-#[test]
-fn aria2_fetches_and_seeds_encrypted() {
-    inside(Kind::Aria2, "of_an_encrypting_aria2", HOST);
-}
-
-#[test]
-fn transmission_fetches_and_seeds_encrypted() {
-    let name = "of_an_encrypting_transmission";
-    inside(Kind::Transmission, name, HOST);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by the test above, in its namespace"]
-async fn of_an_encrypting_aria2() {
-    encrypted(Kind::Aria2).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by the test above, in its namespace"]
-async fn of_an_encrypting_transmission() {
-    encrypted(Kind::Transmission).await;
 }
 
 /// Both directions with a program that insists on encryption.
@@ -123,18 +158,6 @@ fn rounds() -> u32 {
     rounds.map_or(1, |text| text.parse().unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by the test above, in its namespace"]
-async fn of_aria2() {
-    all(Kind::Aria2).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by the test above, in its namespace"]
-async fn of_transmission() {
-    all(Kind::Transmission).await;
-}
-
 /// Both directions, with a single file in small pieces and with several files. All four run at
 /// once, as Transmission mostly waits for its ten-second intervals.
 async fn all(kind: Kind) {
@@ -169,6 +192,16 @@ async fn all(kind: Kind) {
     }
 }
 
+/// Both directions, of a folder, where the side that fetches has its magnet link alone.
+async fn by_link(kind: Kind) {
+    for round in 1..=rounds() {
+        tokio::join!(
+            timed(fetch_link_from_us(kind), kind, round, "it fetched by link"),
+            timed(seed_link_to_us(kind), kind, round, "it seeded by link"),
+        );
+    }
+}
+
 async fn timed(transfer: impl Future<Output = ()>, kind: Kind, round: u32, what: &str) {
     let begun = Instant::now();
     transfer.await;
@@ -177,24 +210,61 @@ async fn timed(transfer: impl Future<Output = ()>, kind: Kind, round: u32, what:
 }
 
 async fn fetch_from_us(kind: Kind, shared: Shared, manner: Manner) {
+    fetched_from_us(kind, shared, manner, Shared::torrent_announced_at).await;
+}
+
+async fn fetch_link_from_us(kind: Kind) {
+    let link = Shared::magnet_announced_at;
+    fetched_from_us(kind, several_files(), Manner::default(), link).await;
+}
+
+/// It fetches what `torrent` names, with the address of a tracker that announces a seeder of ours.
+async fn fetched_from_us(
+    kind: Kind,
+    shared: Shared,
+    manner: Manner,
+    torrent: impl FnOnce(&Shared, SocketAddr) -> Torrent,
+) {
     let listener = Listener::bind(format!("{HOST}:0").parse().unwrap()).await;
     let listener = listener.unwrap();
     let tracker = Tracker::start(HOST, listener.local_addr()).await;
-    let torrent = shared.torrent_announced_at(tracker.addr);
+    let torrent = torrent(&shared, tracker.addr);
     let network = Network::ip().with_listener(listener);
     let (metainfo, content) = (shared.metainfo.clone(), shared.content());
-    let seed = Seed::start(
-        metainfo,
-        content,
-        network,
-        SeedOptions::default(),
-        |_, _| {},
-    );
+    let options = SeedOptions::default();
+    let seed = Seed::start(metainfo, content, network, options, |_, _| {});
     let seed = seed.await.unwrap();
     let target = shared.dir.path().join("theirs");
-    let client = Client::start(kind, &torrent, &target, HOST, manner);
+    let client = Client::start(kind, torrent, &target, HOST, manner);
     client.until(|| shared.is_same_in(&target)).await;
     seed.stop().await.unwrap();
+}
+
+/// It seeds, and this side begins with a magnet link.
+async fn seed_link_to_us(kind: Kind) {
+    let shared = several_files();
+    let no_peer = "10.77.0.1:1".parse().unwrap();
+    let tracker = Tracker::start(HOST, no_peer).await;
+    let torrent = shared.torrent_announced_at(tracker.addr);
+    let from = shared.seeded_from();
+    let client = Client::start(kind, torrent, &from, HOST, Manner::default());
+    client.until_seeding().await;
+    let hashes = InfoHashes {
+        v1: Some(shared.metainfo.info_hash.0),
+        v2: None,
+    };
+    let peers = vec![client.addr.into()];
+    let resolve = Resolve::start(hashes, peers.clone(), Network::ip(), PATIENCE);
+    let resolved = resolve.wait().await;
+    let resolved = resolved.unwrap_or_else(|error| panic!("{error}\n{}", client.log()));
+    assert_eq!(resolved.metainfo.files, shared.metainfo.files);
+    let (target, options) = (shared.dir.path().join("ours"), DownloadOptions::default());
+    let metainfo = resolved.metainfo;
+    let download = Download::start(metainfo, target.clone(), peers, Network::ip(), options);
+    let ended = tokio::time::timeout(PATIENCE, download.wait()).await;
+    let ended = ended.unwrap_or_else(|_| panic!("the download hangs: {}", client.log()));
+    ended.unwrap_or_else(|error| panic!("{error}: {}", client.log()));
+    assert!(shared.is_same_in(&target));
 }
 
 /// It pauses for `pause` after the first megabyte, as a stopped process does.
@@ -203,7 +273,7 @@ async fn seed_to_us(kind: Kind, shared: Shared, pause: Option<Duration>, manner:
     let no_peer = "10.77.0.1:1".parse().unwrap();
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
-    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST, manner);
+    let client = Client::start(kind, torrent, &shared.seeded_from(), HOST, manner);
     client.until_seeding().await;
     let target = shared.dir.path().join("ours");
     let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::default());

@@ -1,6 +1,13 @@
 //! Other BitTorrent programs, the content they share with us, and the tracker that announces us to
 //! them.
 
+mod aria2;
+mod libtorrent;
+mod qbittorrent;
+mod rtorrent;
+mod transmission;
+
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,13 +27,50 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub enum Kind {
     Aria2,
     Transmission,
+    Libtorrent,
+    QBittorrent,
+    RTorrent,
 }
 
 impl Kind {
-    fn program(self) -> &'static str {
+    fn is_installed(self) -> bool {
         match self {
-            Self::Aria2 => "aria2c",
-            Self::Transmission => "transmission-daemon",
+            Self::Aria2 => is_installed("aria2c"),
+            Self::Transmission => {
+                is_installed("transmission-daemon") && is_installed("transmission-remote")
+            }
+            Self::Libtorrent => libtorrent::is_installed(),
+            Self::QBittorrent => is_installed("qbittorrent-nox"),
+            Self::RTorrent => is_installed("rtorrent"),
+        }
+    }
+}
+
+/// What a program is to do.
+pub struct Task<'a> {
+    /// The file or the link.
+    pub torrent: Torrent,
+    /// The folder that has the content, or gets it.
+    pub dir: &'a Path,
+    /// The address for peers.
+    addr: SocketAddr,
+    /// A folder for what the program keeps.
+    home: &'a Path,
+    manner: Manner,
+}
+
+/// A torrent as a program is told of it.
+#[derive(Debug, Clone)]
+pub enum Torrent {
+    File(PathBuf),
+    Magnet(String),
+}
+
+impl AsRef<OsStr> for Torrent {
+    fn as_ref(&self) -> &OsStr {
+        match self {
+            Self::File(path) => path.as_ref(),
+            Self::Magnet(link) => link.as_ref(),
         }
     }
 }
@@ -43,7 +87,11 @@ pub struct Manner {
 /// Runs the ignored test `name` of this file in a network namespace whose loopback interface also
 /// has the address `host`; prints the reason if that is not possible.
 pub fn inside(kind: Kind, name: &str, host: &str) {
-    for program in [kind.program(), "unshare", "ip"] {
+    if !kind.is_installed() {
+        println!("skipped: {kind:?} is not installed");
+        return;
+    }
+    for program in ["unshare", "ip"] {
         if !is_installed(program) {
             println!("skipped: {program} is not installed");
             return;
@@ -87,16 +135,28 @@ pub fn single_file() -> Shared {
     Shared::new(&[("single.bin", 24_000_001)], Some(16 << 10))
 }
 
-/// A folder of several files, across piece boundaries.
+/// Files across piece boundaries.
+const SEVERAL: [(&str, usize); 5] = [
+    ("set/a.bin", 9_000_000),
+    ("set/b/empty", 0),
+    ("set/b/one", 1),
+    ("set/b/c.bin", 14_000_003),
+    ("set/z.bin", 700_000),
+];
+
+/// A folder of several files.
 pub fn several_files() -> Shared {
-    let files = [
-        ("set/a.bin", 9_000_000),
-        ("set/b/empty", 0),
-        ("set/b/one", 1),
-        ("set/b/c.bin", 14_000_003),
-        ("set/z.bin", 700_000),
-    ];
-    Shared::new(&files, None)
+    Shared::new(&SEVERAL, None)
+}
+
+/// The same in a torrent of versions 1 and 2 (BEP 52) with padding files (BEP 47), made by libtorrent.
+pub fn hybrid() -> Shared {
+    let mut shared = Shared::new(&SEVERAL, None);
+    let made = shared.dir.path().join("made.torrent");
+    libtorrent::create(&shared.content(), &made);
+    shared.torrent = fs::read(made).unwrap();
+    shared.metainfo = Metainfo::parse(&shared.torrent).unwrap();
+    shared
 }
 
 impl Shared {
@@ -135,18 +195,28 @@ impl Shared {
     }
 
     /// Writes the torrent with a tracker's address, which comes first as keys are sorted.
-    pub fn torrent_announced_at(&self, tracker: SocketAddr) -> PathBuf {
+    pub fn torrent_announced_at(&self, tracker: SocketAddr) -> Torrent {
         let url = format!("http://{tracker}/announce");
         let mut bytes = format!("d8:announce{}:{url}", url.len()).into_bytes();
         bytes.extend_from_slice(&self.torrent[1..]);
         let path = self.dir.path().join("it.torrent");
         fs::write(&path, bytes).unwrap();
-        path
+        Torrent::File(path)
+    }
+
+    /// The link to it, with a tracker's address.
+    pub fn magnet_announced_at(&self, tracker: SocketAddr) -> Torrent {
+        let hash = self.metainfo.info_hash;
+        let name = &self.metainfo.name;
+        Torrent::Magnet(format!(
+            "magnet:?xt=urn:btih:{hash}&dn={name}&tr=http%3A%2F%2F{tracker}%2Fannounce"
+        ))
     }
 
     /// Whether every file in `dir` is right; some programs do not create empty ones.
     pub fn is_same_in(&self, dir: &Path) -> bool {
-        self.metainfo.files.iter().all(|file| {
+        let mut files = self.metainfo.files.iter().filter(|file| !file.padding);
+        files.all(|file| {
             let length = fs::metadata(dir.join(&file.path)).map(|metadata| metadata.len());
             if file.length == 0 && length.is_err() {
                 return true;
@@ -215,16 +285,26 @@ pub struct Client {
 
 impl Client {
     /// Starts it with a torrent. The content is in `dir`, or is downloaded into it.
-    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str, manner: Manner) -> Self {
+    pub fn start(kind: Kind, torrent: Torrent, dir: &Path, host: &str, manner: Manner) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
         // The port is bound again at once, and no other program runs in the namespace.
         let port = std::net::TcpListener::bind((host, 0)).unwrap();
         let addr = port.local_addr().unwrap();
         drop(port);
+        let task = Task {
+            torrent,
+            dir,
+            addr,
+            home: home.path(),
+            manner,
+        };
         let mut command = match kind {
-            Kind::Aria2 => aria2(torrent, dir, addr, manner),
-            Kind::Transmission => transmission(torrent, dir, addr, home.path(), manner),
+            Kind::Aria2 => aria2::command(&task),
+            Kind::Transmission => transmission::command(&task),
+            Kind::Libtorrent => libtorrent::command(&task),
+            Kind::QBittorrent => qbittorrent::command(&task),
+            Kind::RTorrent => rtorrent::command(&task),
         };
         let log = fs::File::create(home.path().join("log")).unwrap();
         command.env("HOME", home.path()).stdin(Stdio::null());
@@ -270,77 +350,4 @@ impl Drop for Client {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn aria2(torrent: &Path, dir: &Path, addr: SocketAddr, manner: Manner) -> Command {
-    let rate = manner.rate.unwrap_or(0);
-    let mut command = Command::new("aria2c");
-    command
-        .args([
-            "--no-conf=true",
-            "--enable-dht=false",
-            "--enable-dht6=false",
-        ])
-        .args(["--bt-enable-lpd=false", "--enable-peer-exchange=false"])
-        .args(["--seed-ratio=0.0", "--check-integrity=true"])
-        .args(["--file-allocation=none", "--summary-interval=0"])
-        .arg(format!("--listen-port={}", addr.port()))
-        .arg(format!("--max-overall-upload-limit={rate}K"))
-        .arg(format!("--bt-require-crypto={}", manner.encrypts))
-        .args(manner.encrypts.then_some("--bt-min-crypto-level=arc4"))
-        .arg("--dir")
-        .arg(dir)
-        .arg(torrent);
-    command
-}
-
-fn transmission(
-    torrent: &Path,
-    dir: &Path,
-    addr: SocketAddr,
-    home: &Path,
-    manner: Manner,
-) -> Command {
-    let watched = home.join("watched");
-    fs::create_dir(&watched).unwrap();
-    fs::copy(torrent, watched.join("it.torrent")).unwrap();
-    let settings = settings(dir, &watched, addr, manner);
-    fs::write(home.join("settings.json"), settings).unwrap();
-    let mut command = Command::new("transmission-daemon");
-    command.args(["--foreground", "--log-debug", "--config-dir"]);
-    command.arg(home);
-    command.args(manner.encrypts.then_some("--encryption-required"));
-    command
-}
-
-/// TCP only, with no peers except the tracker's; otherwise it would try uTP first.
-fn settings(dir: &Path, watched: &Path, addr: SocketAddr, manner: Manner) -> String {
-    format!(
-        r#"{{
-  "bind-address-ipv4": "{ip}",
-  "dht-enabled": false,
-  "download-dir": "{dir}",
-  "encryption": {encryption},
-  "incomplete-dir-enabled": false,
-  "lpd-enabled": false,
-  "peer-port": {port},
-  "pex-enabled": false,
-  "port-forwarding-enabled": false,
-  "rename-partial-files": false,
-  "rpc-enabled": false,
-  "speed-limit-up": {rate},
-  "speed-limit-up-enabled": {limited},
-  "start-added-torrents": true,
-  "utp-enabled": false,
-  "watch-dir": "{watched}",
-  "watch-dir-enabled": true
-}}"#,
-        ip = addr.ip(),
-        encryption = if manner.encrypts { 2 } else { 0 },
-        port = addr.port(),
-        rate = manner.rate.unwrap_or(0),
-        limited = manner.rate.is_some(),
-        dir = dir.display(),
-        watched = watched.display(),
-    )
 }

@@ -1,0 +1,54 @@
+//! qBittorrent, without its windows.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use super::Task;
+
+pub fn command(task: &Task) -> Command {
+    let folder = task.home.join("qBittorrent/config");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("qBittorrent.conf"), settings(task)).unwrap();
+    let mut profile = "--profile=".to_owned();
+    profile.push_str(task.home.to_str().unwrap());
+    let mut command = Command::new("qbittorrent-nox");
+    command.arg(profile).arg(&task.torrent);
+    command
+}
+
+/// TCP only, with no peers except the tracker's.
+fn settings(task: &Task) -> String {
+    // Its own page must be somewhere.
+    let page = TcpListener::bind("127.0.0.1:0").unwrap();
+    let page = page.local_addr().unwrap().port();
+    format!(
+        r"[LegalNotice]
+Accepted=true
+
+[BitTorrent]
+Session\AddTorrentPaused=false
+Session\BTProtocol=TCP
+Session\DHTEnabled=false
+Session\DefaultSavePath={dir}
+Session\Encryption={encryption}
+Session\GlobalUPSpeedLimit={rate}
+Session\IgnoreLimitsOnLAN=false
+Session\LSDEnabled=false
+Session\PeXEnabled=false
+Session\Port={port}
+Session\QueueingSystemEnabled=false
+
+[Network]
+PortForwardingEnabled=false
+
+[Preferences]
+WebUI\Address=127.0.0.1
+WebUI\Port={page}
+",
+        dir = task.dir.display(),
+        encryption = if task.manner.encrypts { 1 } else { 2 },
+        rate = task.manner.rate.unwrap_or(0),
+        port = task.addr.port(),
+    )
+}
