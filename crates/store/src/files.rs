@@ -1,10 +1,12 @@
 //! Files as one run of bytes, read and written at any position.
 
+mod selecting;
+
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
@@ -12,8 +14,9 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::handles::Handles;
-use crate::layout::Layout;
+use crate::layout::{Entry, Layout};
 use crate::mark::Mark;
+use crate::parts::{Located, PartFile};
 use crate::vectored::{self, Parts, PartsMut};
 
 /// Length in bytes from which space is reserved for a file: smaller ones have few extents anyway.
@@ -59,6 +62,8 @@ pub(crate) struct Writable {
     overwrite: bool,
     /// Whether all files were created.
     created: Mutex<bool>,
+    /// What is in the part file instead of in a file that is not selected.
+    pub parts: PartFile,
 }
 
 impl Writable {
@@ -81,7 +86,8 @@ impl Files {
 
     /// Files for writing below `root`, which is created if it does not exist. Nothing in it is
     /// changed before the first write or [`Files::create_all`], and no file is opened for writing
-    /// before it is written to: complete files may be on a read-only file system.
+    /// before it is written to: complete files may be on a read-only file system. Files that `parts`
+    /// says are not selected are not created; one that exists already is used as it is.
     ///
     /// Refuses obstacles in place of a file: longer files (unless `overwrite`, which cuts them),
     /// anything that is not a file, and symbolic links that lead out of `root`.
@@ -90,11 +96,24 @@ impl Files {
         layout: Layout,
         mark: Mark,
         overwrite: bool,
+        parts: PartFile,
     ) -> Result<Self, StoreError> {
         let folder = Folder::create(&root)?;
-        for (_, entry) in layout.on_disk() {
+        let has_parts = matches!(folder.metadata(&parts.path), Ok(Some(found)) if found.is_file());
+        for (index, entry) in layout.on_disk() {
             let path = root.join(&entry.path);
-            let refused = match folder.metadata(&entry.path) {
+            let found = folder.metadata(&entry.path);
+            if parts.is_skipped(index) {
+                let is_usable = matches!(&found, Ok(Some(found))
+                    if found.is_file() && (1..=entry.length).contains(&found.len()));
+                parts.set_held(index, !is_usable);
+                continue;
+            }
+            let refused = match found {
+                Ok(None) => {
+                    parts.set_held(index, has_parts);
+                    continue;
+                }
                 Ok(Some(found)) if !found.is_file() => StoreError::NotAFile(path),
                 Ok(Some(found)) if found.len() > entry.length && !overwrite => {
                     StoreError::TooLong {
@@ -115,11 +134,12 @@ impl Files {
             mark,
             overwrite,
             created: Mutex::new(false),
+            parts,
         });
         Ok(files)
     }
 
-    /// Creates every file with its full length, then the symbolic links; what exists already stays,
+    /// Creates every selected file with its full length, then the symbolic links; what exists already stays,
     /// and files that have their length are not opened. Space is reserved where the disk has
     /// enough; else the files are sparse until written. Files that did not have their full length
     /// get the mark of an unfinished download. Does nothing on later calls, or if the files are for
@@ -133,7 +153,7 @@ impl Files {
         };
         let mut created = writable.created();
         if !*created {
-            for (index, _) in self.layout.on_disk() {
+            for (index, _) in self.own_files() {
                 self.grow(index, writable)?;
             }
             for (path, target) in &self.layout.links {
@@ -167,9 +187,50 @@ impl Files {
         Ok(())
     }
 
+    /// The entries on disk that have a file of their own, or get one.
+    pub(crate) fn own_files(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let entries = self.layout.on_disk();
+        entries.filter(|(index, _)| !self.is_in_parts(*index))
+    }
+
+    /// Whether the bytes of an entry are in the part file.
+    pub(crate) fn is_in_parts(&self, entry: usize) -> bool {
+        let writable = self.writable.as_ref();
+        writable.is_some_and(|writable| writable.parts.holds(entry))
+    }
+
+    /// Keeps bytes from being moved between files while it is held.
+    fn steady(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.writable
+            .as_ref()
+            .map(|writable| writable.parts.steady())
+    }
+
+    /// Where `bytes` are on disk, in order, padding included.
+    pub(crate) fn located(&self, bytes: Range<u64>) -> impl Iterator<Item = Located> + '_ {
+        let mut spans = self.layout.spans(bytes);
+        let mut rest = None;
+        std::iter::from_fn(move || {
+            let span = rest.take().or_else(|| spans.next())?;
+            let Some(writable) = &self.writable else {
+                return Some(span.into());
+            };
+            let start = self.layout.entries[span.entry].start + span.offset;
+            let (located, left) = writable.parts.locate(span, start);
+            rest = left;
+            Some(located)
+        })
+    }
+
+    /// Where those of `bytes` are that are on disk.
+    pub(crate) fn located_on_disk(&self, bytes: Range<u64>) -> impl Iterator<Item = Located> + '_ {
+        let located = self.located(bytes);
+        located.filter(|it| !self.layout.entries[it.entry].padding)
+    }
+
     /// Refuses files that are missing or have another length.
     pub(crate) fn check_lengths(&self) -> Result<(), StoreError> {
-        for (index, entry) in self.layout.on_disk() {
+        for (index, entry) in self.own_files() {
             let path = self.path_of(index);
             let metadata = std::fs::metadata(&path);
             let metadata = metadata.map_err(|error| StoreError::io("find", &path, error))?;
@@ -197,9 +258,17 @@ impl Files {
         &self.layout
     }
 
-    /// The path of an entry's file, including the root.
+    /// The path of the file that has an entry's bytes, including the root.
     pub(crate) fn path_of(&self, entry: usize) -> PathBuf {
-        self.root.join(&self.layout.entries[entry].path)
+        self.root.join(self.place_of(entry))
+    }
+
+    /// The path of the file that has an entry's bytes, relative to the root.
+    fn place_of(&self, entry: usize) -> &Path {
+        match &self.writable {
+            Some(writable) if writable.parts.holds(entry) => &writable.parts.path,
+            _ => &self.layout.entries[entry].path,
+        }
     }
 
     /// Fills `buffer` with the bytes from position `start` on.
@@ -217,15 +286,19 @@ impl Files {
     pub fn read_run(&self, start: u64, buffers: &mut [&mut [u8]]) -> Result<(), StoreError> {
         let length: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
         let mut rest = PartsMut::new(buffers);
-        for span in self.layout.spans(start..start + length) {
-            let mut parts = rest.take(span.length);
-            if self.layout.entries[span.entry].padding {
+        let _steady = self.steady();
+        for run in self.located(start..start + length) {
+            let mut parts = rest.take(run.length);
+            if self.layout.entries[run.entry].padding {
                 parts.iter_mut().for_each(|part| part.fill(0));
                 continue;
             }
-            let file = self.handle(span.entry)?;
-            vectored::read_exact(&file, &mut parts, span.offset)
-                .map_err(|error| self.failed("read", span.entry, error))?;
+            let failed = |error| self.failed("read", run.entry, error);
+            // The file is not selected and was never written.
+            let offset = run.offset.ok_or(io::ErrorKind::NotFound.into());
+            let offset = offset.map_err(failed)?;
+            let file = self.handle(run.entry)?;
+            vectored::read_exact(&file, &mut parts, offset).map_err(failed)?;
         }
         Ok(())
     }
@@ -238,29 +311,59 @@ impl Files {
     pub fn write_run(&self, start: u64, parts: &[impl AsRef<[u8]>]) -> Result<(), StoreError> {
         self.create_all()?;
         let length: u64 = parts.iter().map(|part| part.as_ref().len() as u64).sum();
+        let _steady = self.steady_for_writing(start..start + length)?;
         let mut rest = Parts::new(parts);
-        for span in self.layout.spans(start..start + length) {
-            let mut parts = rest.take(span.length);
-            if self.layout.entries[span.entry].padding {
+        for run in self.located(start..start + length) {
+            let mut parts = rest.take(run.length);
+            if self.layout.entries[run.entry].padding {
                 continue;
             }
-            let file = self.writer(span.entry)?;
-            vectored::write_all(&file, &mut parts, span.offset)
-                .map_err(|error| self.failed("write", span.entry, error))?;
+            let failed = |error| self.failed("write", run.entry, error);
+            let offset = run.offset.ok_or(io::ErrorKind::NotFound.into());
+            let offset = offset.map_err(failed)?;
+            let file = self.writer(run.entry)?;
+            vectored::write_all(&file, &mut parts, offset).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Keeps bytes from being moved while it is held, once each of `bytes` has a place.
+    fn steady_for_writing(
+        &self,
+        bytes: Range<u64>,
+    ) -> Result<Option<RwLockReadGuard<'_, ()>>, StoreError> {
+        let Some(writable) = &self.writable else {
+            return Ok(None);
+        };
+        loop {
+            let steady = writable.parts.steady();
+            let runs = self.located_on_disk(bytes.clone());
+            let without: Vec<usize> = runs
+                .filter(|run| run.offset.is_none())
+                .map(|run| run.entry)
+                .collect();
+            if without.is_empty() {
+                return Ok(Some(steady));
+            }
+            drop(steady);
+            self.place(&without, writable)?;
+        }
     }
 
     /// Whether all of `bytes` are in holes or in files that do not exist yet: they read as zeros
     /// and were never written.
     pub(crate) fn is_hole(&self, bytes: Range<u64>) -> Result<bool, StoreError> {
-        for span in self.layout.spans_on_disk(bytes) {
-            let file = match self.handle(span.entry) {
+        let _steady = self.steady();
+        for run in self.located_on_disk(bytes) {
+            let Some(offset) = run.offset else {
+                continue;
+            };
+            let file = match self.handle(run.entry) {
                 Err(error) if self.writable.is_some() && error.is_not_found() => continue,
                 file => file?,
             };
-            match rustix::fs::seek(&**file, SeekFrom::Data(span.offset)) {
-                Ok(data) if data < span.offset + span.length => return Ok(false),
+            match rustix::fs::seek(&**file, SeekFrom::Data(offset)) {
+                Ok(data) if data < offset + run.length => return Ok(false),
                 // ENXIO: no data from there to the end.
                 Ok(_) | Err(Errno::NXIO) => {}
                 // A file system that cannot tell has no holes.
@@ -310,7 +413,7 @@ impl Files {
 
     /// Opens the file of an entry for reading, bypassing the cache.
     pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
-        let path = &self.layout.entries[entry].path;
+        let path = self.place_of(entry);
         match &self.writable {
             Some(writable) => writable.folder.read_file(path),
             None => {
@@ -324,6 +427,9 @@ impl Files {
     /// only are opened as such.
     pub(crate) fn open_for_writing(&self, entry: usize) -> Result<File, StoreError> {
         match &self.writable {
+            Some(writable) if writable.parts.holds(entry) => {
+                writable.folder.create_file(&writable.parts.path)
+            }
             Some(writable) => writable.folder.open_file(&self.layout.entries[entry].path),
             None => self.open(entry),
         }
@@ -350,11 +456,27 @@ fn reserve(file: &File, length: u64) {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::parts::Slots;
 
     /// Files for writing below `root`, none of them created yet.
     pub fn untouched(root: &Path, layout: Layout) -> Result<Files, StoreError> {
-        Files::writable(root.to_owned(), layout, Mark::new(vec![0; 20]), false)
+        let parts = everything(&layout);
+        Files::writable(
+            root.to_owned(),
+            layout,
+            Mark::new(vec![0; 20]),
+            false,
+            parts,
+        )
+    }
+
+    /// A part file without slots, for a layout of which everything is selected.
+    pub fn everything(layout: &Layout) -> PartFile {
+        let entries = layout.entries.len();
+        PartFile::new(".parts".into(), Slots::default(), entries, &BTreeSet::new())
     }
 
     /// Files for writing below `root`, all of them created.

@@ -4,7 +4,8 @@
 //! their hashes ([`Ranges`]), and the bytes. This crate keeps them on disk:
 //!
 //! - [`Target`]: files to download into. Opening it refuses files that must not be overwritten,
-//!   locks the files against a second download, and verifies what an earlier download left.
+//!   locks the files against a second download, and verifies what an earlier download left. Files
+//!   that are not selected are not created: what is needed of them is in a part file.
 //! - [`Folder`]: names below a folder, which no link leads out of.
 //! - [`Files`]: reads and writes at any position of the run of bytes.
 //! - [`Disk`]: threads that write and verify, so that no async task waits for a disk.
@@ -23,6 +24,7 @@ mod layout;
 mod lock;
 mod mark;
 mod names;
+mod parts;
 mod range;
 mod stamp;
 mod status;

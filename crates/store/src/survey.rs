@@ -1,7 +1,7 @@
 //! The files on disk before a download, and whether they belong to the download: a file that only
 //! happens to have the same name must not be lost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use rustix::fs::SeekFrom;
@@ -15,7 +15,8 @@ use crate::range::{Hash, Ranges};
 /// The lengths of files before a download changes anything.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    /// Bytes of each entry that can be read: 0 without a file, all of them for padding.
+    /// Bytes of each entry that can be read: 0 without a file, all of them for padding, those of the
+    /// part file if it has the entry's.
     found: Vec<u64>,
     /// Whether all files are missing or empty.
     pub is_empty: bool,
@@ -28,38 +29,43 @@ impl Survey {
         let mut found: Vec<u64> = entries.iter().map(|entry| entry.length).collect();
         let mut is_empty = true;
         for (index, _) in files.layout().on_disk() {
-            found[index] = match files.open(index) {
-                Err(error) if error.is_not_found() => 0,
-                file => {
-                    let metadata = file?.metadata();
-                    let failed = |error| StoreError::io("look at", &files.path_of(index), error);
-                    metadata.map_err(failed)?.len()
-                }
-            };
+            found[index] = length(files, index)?;
             is_empty &= found[index] == 0;
         }
         Ok(Self { found, is_empty })
     }
 
-    /// Whether all of `bytes` are on disk and can be verified.
-    pub fn covers(&self, files: &Files, bytes: Range<u64>) -> bool {
-        let mut spans = files.layout().spans(bytes);
-        spans.all(|span| span.offset + span.length <= self.found[span.entry])
+    /// Reads the lengths of these entries again, which have their bytes in another file now.
+    pub fn update(&mut self, files: &Files, entries: &BTreeSet<usize>) -> Result<(), StoreError> {
+        for index in entries {
+            self.found[*index] = length(files, *index)?;
+        }
+        Ok(())
     }
 
-    /// Refuses files that do not belong to the download and would be overwritten, as some range in
-    /// them is not verified. A file belongs to the download if it has part of a verified range that
+    /// Whether all of `bytes` are on disk and can be verified.
+    pub fn covers(&self, files: &Files, bytes: Range<u64>) -> bool {
+        let mut runs = files.located(bytes);
+        runs.all(|run| {
+            let end = run.offset.map(|offset| offset + run.length);
+            end.is_some_and(|end| end <= self.found[run.entry])
+        })
+    }
+
+    /// The files that do not belong to the download and would be overwritten, as some range in them
+    /// is not verified. A file belongs to the download if it has part of a verified range that
     /// is not all zeros (any file may have a run of zeros), or if it has the mark of this download.
     /// On a file system without marks, an unfinished download is recognized by its files: all have
     /// their full length before anything is written, and there are holes.
-    pub fn refuse_foreign<R: Ranges>(
+    pub fn foreign<R: Ranges>(
         &self,
         files: &Files,
         ranges: &R,
         is_verified: impl Fn(u32) -> bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<BTreeSet<usize>, StoreError> {
+        let mut foreign = BTreeSet::new();
         let Some(Writable { mark, .. }) = &files.writable else {
-            return Ok(());
+            return Ok(foreign);
         };
         let mut own = vec![false; self.found.len()];
         let mut overwritten = own.clone();
@@ -79,7 +85,7 @@ impl Survey {
             }
         }
         let mut without_marks = None;
-        for (index, _) in files.layout().on_disk() {
+        for (index, _) in files.own_files() {
             let at_risk = self.found[index] > 0 && overwritten[index] && !own[index];
             if !at_risk {
                 continue;
@@ -94,14 +100,15 @@ impl Survey {
                 None => *without_marks.insert(self.is_unfinished(files)?),
             };
             if !is_own {
-                return Err(StoreError::Foreign(files.path_of(index)));
+                foreign.insert(index);
             }
         }
-        Ok(())
+        Ok(foreign)
     }
 
-    /// Refuses existing files that will be written to, as some range in them is not verified, but
-    /// cannot be: better now than after fetching. Others may be on a read-only file system.
+    /// Refuses existing files that will be written to, as some range in them and in a selected file
+    /// is not verified, but cannot be: better now than after fetching. Others may be on a read-only
+    /// file system.
     pub fn refuse_read_only<R: Ranges>(
         &self,
         files: &Files,
@@ -109,8 +116,16 @@ impl Survey {
         is_verified: impl Fn(u32) -> bool,
     ) -> Result<(), StoreError> {
         let mut opened_up_to = 0;
+        let is_selected = |entry: usize| {
+            let writable = files.writable.as_ref();
+            !writable.is_some_and(|writable| writable.parts.is_skipped(entry))
+        };
         for index in (0..ranges.count()).filter(|index| !is_verified(*index)) {
-            for span in files.layout().spans_on_disk(ranges.range(index)) {
+            let spans = || files.layout().spans_on_disk(ranges.range(index));
+            if !spans().any(|span| is_selected(span.entry)) {
+                continue;
+            }
+            for span in spans() {
                 if span.entry < opened_up_to {
                     continue;
                 }
@@ -123,10 +138,10 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether all files have their full length, and there are holes.
+    /// Whether all files that are not in the part file have their full length, and there are holes.
     fn is_unfinished(&self, files: &Files) -> Result<bool, StoreError> {
         let mut holes = false;
-        for (index, entry) in files.layout().on_disk() {
+        for (index, entry) in files.own_files() {
             if self.found[index] != entry.length {
                 return Ok(false);
             }
@@ -140,12 +155,25 @@ impl Survey {
     }
 }
 
+/// The length of the file that has the bytes of an entry; 0 if there is none.
+fn length(files: &Files, entry: usize) -> Result<u64, StoreError> {
+    match files.open(entry) {
+        Err(error) if error.is_not_found() => Ok(0),
+        file => {
+            let metadata = file?.metadata();
+            let failed = |error| StoreError::io("look at", &files.path_of(entry), error);
+            Ok(metadata.map_err(failed)?.len())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::PathBuf;
 
     use super::*;
+    use crate::files::testing::everything;
     use crate::layout::Layout;
     use crate::mark::Mark;
 
@@ -158,7 +186,8 @@ mod tests {
         };
         let unfinished = || {
             let root = dir.path().to_owned();
-            let files = Files::writable(root, layout(), Mark::new(vec![1; 20]), false).unwrap();
+            let (mark, parts) = (Mark::new(vec![1; 20]), everything(&layout()));
+            let files = Files::writable(root, layout(), mark, false, parts).unwrap();
             let survey = Survey::of(&files).unwrap();
             survey.is_unfinished(&files).unwrap()
         };

@@ -1,5 +1,6 @@
 //! Files opened for a download, with the verified ranges of an earlier one.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::files::Files;
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::mark::Mark;
+use crate::parts::{PartFile, Slots};
 use crate::range::{Hash, Ranges};
 use crate::stamp::Stamps;
 use crate::survey::Survey;
@@ -22,6 +24,12 @@ pub struct Target {
     pub layout: Layout,
     /// Identifies the download, so that it recognizes its unfinished files; at most 255 bytes.
     pub mark: Vec<u8>,
+    /// The files that are not selected, as indices into the entries of the layout: they are not
+    /// created, and none that exists is changed unless it belongs to the download.
+    pub skipped: BTreeSet<usize>,
+    /// The path of the part file in the folder, which no file of the layout has: what is needed of
+    /// files that are not selected is in it. It exists only as long as there is a need for it.
+    pub parts: PathBuf,
     /// Whether files that do not belong to the download are overwritten instead of refused.
     pub overwrite: bool,
 }
@@ -39,12 +47,13 @@ pub struct Resumed {
 
 impl Target {
     /// Opens and locks the files and verifies their ranges, without changing a file that does not
-    /// belong to the download, unless `overwrite` is set. Calls `each` for every range checked, in
-    /// no particular order, with whether it is verified; if `each` returns `false`, ends early with
-    /// `None`. Blocks until done.
+    /// belong to the download, unless `overwrite` is set. Calls `each` once for every range, in no
+    /// particular order, with whether it is verified; if `each` returns `false`, ends early with
+    /// `None`. What an earlier download left in the part file moves to the files that are selected
+    /// now. Blocks until done.
     ///
     /// # Errors
-    /// If there is an obstacle in place of a file, if a file is in use by another download
+    /// If there is an obstacle in place of a selected file, if a file is in use by another download
     /// ([`StoreError::InUse`]) or belongs to none ([`StoreError::Foreign`],
     /// [`StoreError::TooLong`]), or if a system call fails.
     pub fn resume<R: Ranges>(
@@ -56,35 +65,51 @@ impl Target {
         Hash<R>: Send + Sync,
     {
         let mark = Mark::new(self.mark);
-        let files = Files::writable(self.root, self.layout, mark, self.overwrite)?;
+        let slots = Slots::new(&self.layout, ranges);
+        let entries = self.layout.entries.len();
+        let parts = PartFile::new(self.parts, slots, entries, &self.skipped);
+        let files = Files::writable(self.root, self.layout, mark, self.overwrite, parts)?;
         let files = Arc::new(files);
         // Locks before verifying, which may take long, but creates nothing yet.
         let mut lock = Lock::acquire(&files, false)?;
-        let survey = Survey::of(&files)?;
+        let mut survey = Survey::of(&files)?;
         let mut verified = vec![false; ranges.count() as usize];
-        if !survey.is_empty {
-            let mut stopped = false;
-            let is_there = |index| survey.covers(&files, ranges.range(index));
-            check(&files, ranges, is_there, |index, is_right| {
-                verified[index as usize] = is_right;
-                stopped = !each(index, is_right);
-                !stopped
-            })?;
-            if stopped {
+        if survey.is_empty {
+            // What is padding alone needs no file.
+            let layout = files.layout();
+            let is_padding = |index| layout.spans_on_disk(ranges.range(index)).next().is_none();
+            if layout.entries.iter().any(|entry| entry.padding) {
+                check(&files, ranges, is_padding, |index, is_right| {
+                    verified[index as usize] = is_right;
+                    true
+                })?;
+            }
+            let padding = (0..).zip(&verified).filter(|(_, is_right)| **is_right);
+            if !padding.map(|(index, _)| index).all(|it| each(it, true)) {
                 return Ok(None);
             }
-            if !self.overwrite {
-                survey.refuse_foreign(&files, ranges, |index| verified[index as usize])?;
+        } else {
+            if !verify(&files, ranges, &mut survey, &mut verified, each)? {
+                return Ok(None);
             }
-            survey.refuse_read_only(&files, ranges, |index| verified[index as usize])?;
+            let is_verified = |index| verified[index as usize];
+            if !self.overwrite {
+                let foreign = survey.foreign(&files, ranges, is_verified)?;
+                if let Some(entry) = foreign.first() {
+                    return Err(StoreError::Foreign(files.path_of(*entry)));
+                }
+            }
+            survey.refuse_read_only(&files, ranges, is_verified)?;
         }
-        if lock.is_none() {
-            lock = Lock::acquire(&files, true)?;
+        match &mut lock {
+            None => lock = Lock::acquire(&files, true)?,
+            Some(lock) => lock.extend(true)?,
         }
+        files.select(|entry| !self.skipped.contains(&entry))?;
         let verified: Vec<u32> = (0..ranges.count())
             .filter(|index| verified[*index as usize])
             .collect();
-        if !verified.is_empty() {
+        if !survey.is_empty && !verified.is_empty() {
             files.create_all()?;
         }
         Ok(Some(Resumed {
@@ -95,19 +120,88 @@ impl Target {
     }
 }
 
+/// Verifies what is on disk, and notes it in `verified`. Files that are not selected and turn out not
+/// to belong to the download are left alone from then on, and the part file is read in their place.
+/// Returns `false` if `each` did.
+fn verify<R: Ranges>(
+    files: &Files,
+    ranges: &R,
+    survey: &mut Survey,
+    verified: &mut [bool],
+    mut each: impl FnMut(u32, bool) -> bool,
+) -> Result<bool, StoreError>
+where
+    Hash<R>: Send + Sync,
+{
+    let Some(writable) = &files.writable else {
+        return Ok(true);
+    };
+    let parts = &writable.parts;
+    // A range in such a file may be in the part file after all.
+    let is_doubtful = |index: u32| {
+        let bytes = ranges.range(index);
+        parts.slots.overlap(&bytes)
+            && files
+                .layout()
+                .spans_on_disk(bytes)
+                .any(|span| parts.is_skipped(span.entry) && !parts.holds(span.entry))
+    };
+    let doubtful: BTreeSet<u32> = (0..ranges.count()).filter(|it| is_doubtful(*it)).collect();
+    let mut stopped = false;
+    let is_there = |index| survey.covers(files, ranges.range(index));
+    check(files, ranges, is_there, |index, is_right| {
+        verified[index as usize] = is_right;
+        if is_right || !doubtful.contains(&index) {
+            stopped = !each(index, is_right);
+        }
+        !stopped
+    })?;
+    if stopped {
+        return Ok(false);
+    }
+    let foreign = survey.foreign(files, ranges, |index| verified[index as usize])?;
+    let foreign = foreign.into_iter().filter(|it| parts.is_skipped(*it));
+    let foreign: BTreeSet<usize> = foreign.collect();
+    for entry in &foreign {
+        parts.set_held(*entry, true);
+        files.close(*entry);
+    }
+    survey.update(files, &foreign)?;
+    let open = doubtful
+        .into_iter()
+        .filter(|index| !verified[*index as usize]);
+    let open: BTreeSet<u32> = open.collect();
+    if open.is_empty() {
+        return Ok(true);
+    }
+    let is_there = |index| open.contains(&index) && survey.covers(files, ranges.range(index));
+    check(files, ranges, is_there, |index, is_right| {
+        if open.contains(&index) {
+            verified[index as usize] = is_right;
+            stopped = !each(index, is_right);
+        }
+        !stopped
+    })?;
+    Ok(!stopped)
+}
+
 impl Files {
     /// Checks that every file exists and has its length, and returns the states of the files. Call
-    /// it before they are verified or after everything is written. Files opened for writing also
-    /// lose the mark of an unfinished download; files without any byte are created.
+    /// it before they are verified or after everything selected is written. Selected files opened
+    /// for writing also lose the mark of an unfinished download; selected ones without any byte are
+    /// created.
     ///
     /// # Errors
     /// If a file is missing, has another length, or cannot be created.
     pub fn complete(&self) -> Result<Stamps, StoreError> {
         self.create_all()?;
         self.check_lengths()?;
-        if self.writable.is_some() {
-            for (entry, _) in self.layout().on_disk() {
-                if let Ok(file) = self.open(entry) {
+        if let Some(writable) = &self.writable {
+            for (entry, _) in self.own_files() {
+                // One that is not selected may lack ranges.
+                if !writable.parts.is_skipped(entry)
+                    && let Ok(file) = self.open(entry)
+                {
                     Mark::take_off(&file);
                 }
             }

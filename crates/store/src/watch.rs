@@ -30,7 +30,7 @@ pub struct ChangedFile {
     pub path: PathBuf,
     /// Number of its ranges that are withdrawn; 0 if it is valid again.
     pub lost: u32,
-    /// Number of its ranges.
+    /// Number of its ranges, without those that were never verified.
     pub ranges: u32,
     /// A fault other than its content: it has another length, or cannot be read.
     pub error: Option<String>,
@@ -47,11 +47,13 @@ pub struct News {
     pub changed: Vec<ChangedFile>,
 }
 
-/// Watches files whose ranges were all verified.
+/// Watches files whose ranges were verified.
 #[derive(Debug)]
 pub struct Watch<R> {
     files: Arc<Files>,
     ranges: Arc<R>,
+    /// Whether each range was verified; the others are not served, and not watched.
+    verified: Vec<bool>,
     state: Mutex<WatchState>,
     closed: AtomicBool,
 }
@@ -81,14 +83,21 @@ struct Suspect {
 }
 
 impl<R: Ranges> Watch<R> {
-    /// Watches `files`, which are all verified; `stamps` were taken before that.
-    pub fn new(files: Arc<Files>, ranges: Arc<R>, stamps: Stamps) -> Self {
+    /// Watches those ranges of `files` for which `is_verified` is true; `stamps` were taken before
+    /// they were verified.
+    pub fn new(
+        files: Arc<Files>,
+        ranges: Arc<R>,
+        stamps: Stamps,
+        is_verified: impl Fn(u32) -> bool,
+    ) -> Self {
         let state = WatchState {
             suspects: vec![Suspect::default(); stamps.0.len()],
             stamps: stamps.0,
             ..WatchState::default()
         };
         Self {
+            verified: (0..ranges.count()).map(is_verified).collect(),
             files,
             ranges,
             state: Mutex::new(state),
@@ -198,7 +207,7 @@ impl<R: Ranges> Watch<R> {
             let mut state = self.lock();
             state.stamps[entry] = stamp;
             state.suspects[entry].changed = true;
-            state.unproven.extend(self.ranges_of(entry));
+            state.unproven.extend(self.verified_in(entry));
         }
         changed
     }
@@ -244,7 +253,8 @@ impl<R: Ranges> Watch<R> {
         error: Option<&StoreError>,
     ) -> Option<String> {
         let expected = self.files.layout().entries[entry].length;
-        let wrong = stamp.filter(|stamp| stamp.length != expected);
+        let is_own = !self.files.is_in_parts(entry);
+        let wrong = stamp.filter(|stamp| is_own && stamp.length != expected);
         let wrong = wrong.map(|stamp| StoreError::WrongLength {
             path: self.files.path_of(entry),
             found: stamp.length,
@@ -261,8 +271,7 @@ impl<R: Ranges> Watch<R> {
             if !std::mem::take(&mut suspect.changed) {
                 continue;
             }
-            let ranges = self.ranges_of(entry);
-            let lost = state.withdrawn.range(ranges.clone()).count() as u32;
+            let lost = state.withdrawn.range(self.ranges_of(entry)).count() as u32;
             let error = suspect.error.take();
             if lost == suspect.reported {
                 continue;
@@ -271,7 +280,7 @@ impl<R: Ranges> Watch<R> {
             state.news.changed.push(ChangedFile {
                 path: self.files.path_of(entry),
                 lost,
-                ranges: ranges.len() as u32,
+                ranges: self.verified_in(entry).count() as u32,
                 error,
             });
         }
@@ -292,6 +301,12 @@ impl<R: Ranges> Watch<R> {
     /// The ranges that have bytes in a file.
     fn ranges_of(&self, entry: usize) -> Range<u32> {
         overlapping(&*self.ranges, &self.files.layout().entries[entry].bytes())
+    }
+
+    /// Those of them that were verified.
+    fn verified_in(&self, entry: usize) -> impl Iterator<Item = u32> + '_ {
+        let ranges = self.ranges_of(entry);
+        ranges.filter(|range| self.verified[*range as usize])
     }
 
     fn lock(&self) -> MutexGuard<'_, WatchState> {

@@ -1,5 +1,6 @@
 //! Downloading a torrent: verifying what is on disk, fetching the rest, seeding.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,6 +166,8 @@ impl<T: Transport> Job<T> {
             root: self.dir,
             layout: layout::in_folder(&metainfo),
             mark: metainfo.info_hash.0.to_vec(),
+            skipped: BTreeSet::new(),
+            parts: layout::part_file(&metainfo),
             overwrite: options.overwrite,
         };
         let resumed = prepare(&metainfo, target, &self.progress, &stop).await?;

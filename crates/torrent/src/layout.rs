@@ -35,6 +35,12 @@ pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
     layout
 }
 
+/// The name of the part file in a download folder: hidden, and with the info-hash, so that no file of
+/// a torrent has it. libtorrent names its own so.
+pub(crate) fn part_file(metainfo: &Metainfo) -> PathBuf {
+    format!(".{}.parts", metainfo.info_hash).into()
+}
+
 /// The layout of content on this disk, under any name: `path` is the single file, or the folder of
 /// several. The files in it have the names in the torrent byte by byte, or those that a download
 /// gives them. Also returns the folder that the layout is relative to.

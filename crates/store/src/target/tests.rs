@@ -1,3 +1,5 @@
+mod selecting;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -71,6 +73,8 @@ impl ReadOnly {
             root: self.root().to_owned(),
             layout: Layout::new(FILES.map(|(path, length)| (path.into(), length, false))),
             mark: vec![1; 20],
+            skipped: BTreeSet::new(),
+            parts: ".parts".into(),
             overwrite: false,
         };
         let pieces = Pieces::of(&content(), RANGE);

@@ -21,7 +21,7 @@ fn watched(dir: &Path) -> Watch<Pieces> {
     let layout = layout.map(|(name, length)| (PathBuf::from(name), length, false));
     let files = Arc::new(Files::read_only(content, Layout::new(layout)));
     let stamps = files.complete().unwrap();
-    Watch::new(files, Arc::new(Pieces::of(&whole, PIECE)), stamps)
+    Watch::new(files, Arc::new(Pieces::of(&whole, PIECE)), stamps, |_| true)
 }
 
 fn bytes(piece: u64) -> Range<u64> {

@@ -21,10 +21,11 @@ const SCAN: Duration = Duration::from_secs(1);
 pub(super) const WITHDRAWN: &str = "some pieces are not offered any more: connect again";
 
 impl<T: Transport> Swarm<T> {
-    /// Starts to watch the files, all of which are verified and in the states `stamps`.
+    /// Starts to watch the pieces that are offered; the files are in the states `stamps`.
     pub(super) fn watch_content(&mut self, stamps: Stamps) {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
-        let content = Watch::new(files, metainfo, stamps);
+        let offered = self.shared.offered();
+        let content = Watch::new(files, metainfo, stamps, |piece| offered.has(piece));
         let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
         let events = self.net.events.clone();
         self.net.tasks.spawn(async move {
