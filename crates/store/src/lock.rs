@@ -177,15 +177,19 @@ impl Drop for Lock {
         if !writable.parts.holds_any() || parts.symlink_metadata().is_ok_and(is_empty) {
             remove(&parts);
         }
-        if created {
-            return;
-        }
+        let mut entries = self.files.layout().on_disk();
+        let is_unselected = entries
+            .next()
+            .is_some_and(|(first, _)| writable.parts.holds(first));
         if let Some(first) = &self.first
+            && (!created || is_unselected)
             && first.is_created
             && first.file.metadata().is_ok_and(|found| found.len() == 0)
         {
             remove(&first.path);
         }
-        writable.folder.remove_created();
+        if !created {
+            writable.folder.remove_created();
+        }
     }
 }

@@ -37,7 +37,12 @@ impl Files {
         for entry in others {
             writable.parts.set_skipped(entry, true);
             let path = &self.layout.entries[entry].path;
-            if !*created && matches!(writable.folder.metadata(path), Ok(None)) {
+            // Nothing was written, so an empty file is there for the lock alone.
+            let is_empty = match writable.folder.metadata(path) {
+                Ok(found) => found.is_none_or(|found| found.len() == 0),
+                Err(_) => false,
+            };
+            if !*created && is_empty {
                 writable.parts.set_held(entry, true);
             }
         }

@@ -190,6 +190,19 @@ fn a_part_file_is_not_left_without_need() {
 }
 
 #[test]
+fn the_file_of_the_lock_is_not_left_when_it_is_no_longer_selected() {
+    let mut world = World::new(&THREE);
+    world.restart(|entry| entry == 0);
+    world.select(|entry| entry == 1);
+    world.write(1);
+    world.resumed = None;
+    assert!(!world.path(0).exists());
+    assert!(world.path(1).exists());
+    world.restart(|entry| entry == 0);
+    assert!(world.path(0).exists());
+}
+
+#[test]
 fn what_is_in_the_way_of_a_file_selected_later_is_named_and_stays() {
     let mut world = World::new(&THREE);
     world.restart(|entry| entry == 0);
