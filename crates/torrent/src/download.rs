@@ -1,6 +1,5 @@
 //! Downloading a torrent: verifying what is on disk, fetching the rest, seeding.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +12,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bitfield::Bitfield;
-use crate::error::DownloadError;
+use crate::error::{DownloadError, SelectError};
+use crate::files::{FileTally, FilesProgress};
 use crate::layout;
 use crate::limits::Seeded;
 use crate::metainfo::Metainfo;
@@ -21,12 +21,16 @@ use crate::network::Network;
 use crate::options::DownloadOptions;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
+use crate::selection::Selection;
 use crate::source::{Found, FoundPeers};
-use crate::swarm::{Reporter, Swarm};
+use crate::swarm::{Reporter, Select, Swarm};
 use crate::transport::Transport;
 
 /// Time between progress reports while verifying.
 const EVERY: Duration = Duration::from_millis(100);
+
+/// Selections that may wait: one is in force before the next is looked at.
+const MAX_SELECTS: usize = 4;
 
 /// A download at work. Dropping it stops it; verified pieces stay on disk.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub struct Download {
     completed: oneshot::Receiver<Summary>,
     policy: SharedPolicy,
     found: FoundPeers,
+    selects: mpsc::Sender<Select>,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -67,12 +72,14 @@ impl Download {
     ) -> Self {
         let (sender, progress) = watch::channel(Progress {
             total_bytes: metainfo.pieces.total,
+            files: FileTally::new(&metainfo).progress().clone(),
             ..Progress::default()
         });
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let policy = SharedPolicy::new(options.paths.policy.clone());
         let (found, finds) = FoundPeers::channel();
+        let (selects, selected) = mpsc::channel(MAX_SELECTS);
         let job = Job {
             transport,
             metainfo: Arc::new(metainfo),
@@ -83,6 +90,7 @@ impl Download {
             completed: sends_completed,
             policy: policy.clone(),
             found: finds,
+            selects: selected,
         };
         let task = tokio::spawn(job.run(stop.clone()));
         Self {
@@ -91,6 +99,7 @@ impl Download {
             completed,
             policy,
             found,
+            selects,
             task,
         }
     }
@@ -106,12 +115,32 @@ impl Download {
         self.found.clone()
     }
 
+    /// Fetches the files of another selection from now on, and no others. The selection at first is that
+    /// of the options. Files that become selected are created, and what is on disk of them moves to
+    /// their places; files that are no longer selected stay as they are. Waits until that is done; while
+    /// the disk is checked, until that is over.
+    ///
+    /// # Errors
+    /// If the selection does not fit the torrent, if something is in the way of a file, or if the
+    /// download is complete or has ended. The selection is then as it was.
+    pub async fn set_files(&self, selection: Selection) -> Result<(), SelectError> {
+        let (reply, result) = oneshot::channel();
+        let sent = self.selects.send((selection, reply)).await;
+        sent.map_err(|_| SelectError::Ended)?;
+        result.await.unwrap_or(Err(SelectError::Ended))
+    }
+
+    /// How much of each file is selected and verified, as last reported.
+    pub fn files(&self) -> FilesProgress {
+        self.progress.borrow().files.clone()
+    }
+
     /// The progress, updated about ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.clone()
     }
 
-    /// Waits until everything is verified, and returns the summary; `None` if the download ends
+    /// Waits until everything selected is verified, and returns the summary; `None` if the download ends
     /// before that ([`Download::wait`] returns why), and on later calls.
     pub async fn completed(&mut self) -> Option<Summary> {
         if self.completed.is_terminated() {
@@ -143,11 +172,13 @@ struct Job<T> {
     peers: Vec<PeerAddr>,
     options: DownloadOptions,
     progress: watch::Sender<Progress>,
-    /// Receives the summary once everything is verified.
+    /// Receives the summary once everything selected is verified.
     completed: oneshot::Sender<Summary>,
     policy: SharedPolicy,
     /// Peers that are found while it runs.
     found: mpsc::Receiver<Found>,
+    /// Selections that take the place of that of the options.
+    selects: mpsc::Receiver<Select>,
 }
 
 impl<T: Transport> Job<T> {
@@ -160,13 +191,15 @@ impl<T: Transport> Job<T> {
         if self.peers.is_empty() && !options.awaits_peers && !options.finds_peers {
             return Err(DownloadError::NoPeers);
         }
+        options.files.check(&self.metainfo)?;
         let (metainfo, options) = (self.metainfo, self.options);
+        let skipped = (0..metainfo.files.len()).filter(|file| !options.files.has(*file));
         let begun = Instant::now();
         let target = Target {
             root: self.dir,
             layout: layout::in_folder(&metainfo),
             mark: metainfo.info_hash.0.to_vec(),
-            skipped: BTreeSet::new(),
+            skipped: skipped.collect(),
             parts: layout::part_file(&metainfo),
             overwrite: options.overwrite,
         };
@@ -193,6 +226,8 @@ impl<T: Transport> Job<T> {
             options.paths,
             reporter,
         )?;
+        swarm.begin(&options.files, Instant::now());
+        swarm.take_selections(self.selects);
         swarm.follow(&self.policy);
         swarm.set_slots(options.slots);
         match options.finds_peers {

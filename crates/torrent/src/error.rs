@@ -9,6 +9,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use crate::metainfo::InfoHash;
+use crate::selection::SelectionError;
 
 /// Why a download failed, in one line each. Peers are listed with their reasons.
 #[derive(Debug, Error)]
@@ -23,6 +24,9 @@ pub enum DownloadError {
     /// No peers were given.
     #[error("there is no peer to download from: name at least one")]
     NoPeers,
+    /// The selection of files does not fit the torrent.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
     /// The download folder or a file in it cannot be used, or the disk is full.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -47,6 +51,26 @@ pub enum DownloadError {
     /// A defect in this program.
     #[error("the download broke off: {0}")]
     Internal(String),
+}
+
+/// Why other files could not be selected, in one line each. The selection is as it was.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// The selection does not fit the torrent.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// Something is in the way of a file, or a file cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Everything that was selected is verified.
+    #[error(
+        "selecting files after a download is complete is not supported yet: start it again with the other selection"
+    )]
+    Complete,
+    /// The download has ended.
+    #[error("the download has ended")]
+    Ended,
 }
 
 impl From<JoinError> for DownloadError {

@@ -7,6 +7,7 @@
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
 //! - [`Resolve`]: fetches what a `.torrent` file says from peers, for a magnet link (BEP 9).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
+//!   [`Selection`] says which of its files, and in which order.
 //! - [`Session`]: any number of torrents over the same sockets.
 //! - [`Seed`]: serves a torrent to every peer that connects, and chooses paths to peers that let it
 //!   choose.
@@ -30,6 +31,7 @@ mod close;
 mod dht;
 mod download;
 mod error;
+mod files;
 mod gate;
 mod layout;
 mod limits;
@@ -46,6 +48,7 @@ mod reason;
 mod requests;
 mod resolve;
 mod seed;
+mod selection;
 mod session;
 mod source;
 mod swarm;
@@ -53,6 +56,7 @@ mod tcp;
 #[cfg(test)]
 mod testing;
 mod transport;
+mod wanted;
 mod wire;
 
 pub use hawser_address::{PeerAddr, PeerAddrError, ScionAddr};
@@ -63,7 +67,8 @@ pub use hawser_store::StoreError;
 
 pub use self::dht::DhtContacts;
 pub use self::download::Download;
-pub use self::error::{DownloadError, SeedError};
+pub use self::error::{DownloadError, SeedError, SelectError};
+pub use self::files::{FileProgress, FilesProgress};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;
@@ -77,6 +82,7 @@ pub use self::quic::ALPN;
 pub use self::reason::{ChoiceReason, Decision};
 pub use self::resolve::{Resolve, ResolveError, ResolveProgress, Resolved};
 pub use self::seed::Seed;
+pub use self::selection::{PieceOrder, Priority, Selection, SelectionError, Window};
 pub use self::session::Session;
 pub use self::source::{FoundPeers, PeerSource};
 pub use self::tcp::{ListenError, Listener};

@@ -6,6 +6,7 @@ use hawser_manager::{PathOptions, SelectBy};
 use hawser_path::Select;
 
 use crate::limits::SeedLimits;
+use crate::selection::Selection;
 
 /// Options of a download.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,11 +31,13 @@ pub struct DownloadOptions {
     /// Whether peers are found while it runs: by [`crate::Download::found_peers`], and, unless the torrent
     /// is private (BEP 27), from peers (BEP 11). It then needs no listed peer either.
     pub finds_peers: bool,
+    /// Which files are fetched, and in which order.
+    pub files: Selection,
     /// Whether files in the download folder that are not the torrent's (too long, or without any
     /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
     /// Whether, and for how long, to keep serving peers over the same connections once everything
-    /// is verified.
+    /// selected is verified.
     pub seed: Option<SeedLimits>,
     /// Most peers that are served at a time, 1 at least; `None` for 8.
     pub slots: Option<usize>,
@@ -50,6 +53,7 @@ impl Default for DownloadOptions {
             choked_patience: Duration::from_secs(600),
             awaits_peers: false,
             finds_peers: false,
+            files: Selection::all(),
             overwrite: false,
             seed: None,
             slots: None,

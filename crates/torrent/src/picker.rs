@@ -1,7 +1,8 @@
 //! Which block is requested over which connection.
 //!
-//! Pure: no I/O; the caller passes the time. Pieces are chosen rarest first, the first one at
-//! random; pieces already begun come before new ones, and several connections may share a piece,
+//! Pure: no I/O; the caller passes the time. Pieces are chosen by rank: those that are read now, then
+//! by the priority of their files. Of those with the same rank they are chosen rarest first, the
+//! first one at random, or in order; pieces already begun come before new ones, and several connections may share a piece,
 //! block by block, so that all path-level peers of a peer work on the same few pieces. A block is
 //! requested over one connection only, except through [`Picker::duplicate`], which is for the
 //! endgame.
@@ -10,6 +11,7 @@ mod begun;
 mod conn;
 mod piece;
 mod rarity;
+mod selecting;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +22,10 @@ use self::begun::Begun;
 use self::conn::{Asked, Conn, Expected};
 use self::piece::{Block, BlockRef};
 pub(crate) use self::piece::{ConnId, GroupId};
-use self::rarity::Rarity;
+use self::rarity::{Choice, Rarity};
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;
+use crate::wanted::{Padding, Wanted};
 use crate::wire::{BLOCK, Request};
 
 /// Chooses what to fetch next, and over which connection.
@@ -30,9 +33,13 @@ use crate::wire::{BLOCK, Request};
 pub(crate) struct Picker {
     pieces: Pieces,
     verified: Bitfield,
-    /// The pieces not begun.
+    wanted: Wanted,
+    /// Number of wanted pieces that are not verified.
+    missing: u32,
+    padding: Padding,
+    /// The wanted pieces not begun.
     rarity: Rarity,
-    /// Blocks of pieces not begun.
+    /// Blocks of wanted pieces not begun, without padding.
     untouched: u64,
     begun: Begun,
     conns: HashMap<ConnId, Conn>,
@@ -66,23 +73,38 @@ pub(crate) enum Arrival {
 }
 
 impl Picker {
-    /// For a torrent whose pieces `verified` are on disk; `seed` is for the random choices.
+    /// For a torrent whose pieces `verified` are on disk, and of which everything is wanted; `seed`
+    /// is for the random choices.
+    #[cfg(test)]
     pub fn new(pieces: Pieces, verified: Bitfield, seed: u64) -> Self {
-        let count = pieces.count();
-        let untouched = (0..count)
-            .filter(|piece| !verified.has(*piece))
-            .map(|piece| u64::from(pieces.size(piece).div_ceil(BLOCK)))
-            .sum();
-        Self {
-            rarity: Rarity::new(count, &verified),
+        let wanted = Wanted::everything(pieces);
+        Self::of(pieces, verified, wanted, Padding::default(), seed)
+    }
+
+    /// For a torrent whose pieces `verified` are on disk, of which `wanted` is wanted, and of which
+    /// `padding` is never requested; `seed` is for the random choices.
+    pub fn of(
+        pieces: Pieces,
+        verified: Bitfield,
+        wanted: Wanted,
+        padding: Padding,
+        seed: u64,
+    ) -> Self {
+        let mut picker = Self {
+            rarity: Rarity::new(pieces.count()),
             pieces,
             verified,
-            untouched,
+            wanted,
+            missing: 0,
+            padding,
+            untouched: 0,
             begun: Begun::default(),
             conns: HashMap::new(),
             rng: fastrand::Rng::with_seed(seed),
             repeated: 0,
-        }
+        };
+        (0..pieces.count()).for_each(|piece| picker.want(piece));
+        picker
     }
 
     /// The verified pieces.
@@ -114,7 +136,7 @@ impl Picker {
         };
         if gone.counted {
             let has = gone.has.iter();
-            has.for_each(|piece| self.rarity.subtract(piece));
+            has.for_each(|piece| self.rarity.subtract(piece, &self.wanted));
         }
     }
 
@@ -128,7 +150,8 @@ impl Picker {
         if known.counted && known.has.is_empty() && has.is_full() {
             known.counted = false;
         } else if !known.counted && !has.is_full() {
-            known.has.iter().for_each(|piece| self.rarity.add(piece));
+            let has = known.has.iter();
+            has.for_each(|piece| self.rarity.add(piece, &self.wanted));
             known.counted = true;
         }
         let mut lost = 0;
@@ -137,11 +160,11 @@ impl Picker {
             lost += u32::from(!gained);
             if known.counted {
                 match gained {
-                    true => self.rarity.add(piece),
-                    false => self.rarity.subtract(piece),
+                    true => self.rarity.add(piece, &self.wanted),
+                    false => self.rarity.subtract(piece, &self.wanted),
                 }
             }
-            if !self.verified.has(piece) {
+            if !self.verified.has(piece) && self.wanted.has(piece) {
                 match gained {
                     true => known.wanted += 1,
                     false => known.wanted -= 1,
@@ -163,9 +186,9 @@ impl Picker {
         }
         known.exhausted = false;
         if known.counted {
-            self.rarity.add(piece);
+            self.rarity.add(piece, &self.wanted);
         }
-        if !self.verified.has(piece) {
+        if !self.verified.has(piece) && self.wanted.has(piece) {
             known.wanted += 1;
         }
     }
@@ -180,7 +203,7 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.has.is_full())
     }
 
-    /// Whether the peer has a piece that is not verified here.
+    /// Whether the peer has a piece that is wanted and not verified here.
     pub fn is_interesting(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|c| c.wanted > 0)
     }
@@ -220,24 +243,32 @@ impl Picker {
             return picked;
         }
         while picked.requests.len() < most {
-            let piece = match self.begun.first_open(&known.has, known.group) {
-                Some(open) => open,
-                None if known.exhausted => break,
-                None => {
-                    let (has, rng) = (&known.has, &mut self.rng);
-                    let chosen = match self.verified.is_empty() {
-                        true => self.rarity.any(has, rng),
-                        false => self.rarity.rarest(has, known.counted, rng),
-                    };
-                    let Some(new) = chosen else {
-                        known.exhausted = true;
-                        break;
-                    };
-                    self.rarity.remove(new);
+            let open = self.begun.first_open(&known.has, known.group, &self.wanted);
+            let above = open.map(|open| self.wanted.rank(open));
+            let may_begin = match above {
+                None => !known.exhausted,
+                Some(_) => !known.exhausted && !self.wanted.is_uniform(),
+            };
+            let choice = Choice {
+                has: &known.has,
+                counted: known.counted,
+                is_first: self.verified.is_empty(),
+            };
+            let rng = &mut self.rng;
+            let new = may_begin.then(|| self.rarity.choose(choice, &self.wanted, above, rng));
+            let piece = match (new.flatten(), open) {
+                (Some(new), _) => {
+                    self.rarity.remove(new, &self.wanted);
                     let size = self.pieces.size(new);
-                    self.untouched -= u64::from(size.div_ceil(BLOCK));
-                    self.begun.begin(new, size);
+                    let padding = self.padding.blocks(self.pieces, new);
+                    self.untouched -= u64::from(size.div_ceil(BLOCK)) - padding.len() as u64;
+                    self.begun.begin(new, size, &padding);
                     new
+                }
+                (None, Some(open)) => open,
+                (None, None) => {
+                    known.exhausted = true;
+                    break;
                 }
             };
             while picked.requests.len() < most
@@ -332,7 +363,7 @@ impl Picker {
                 self.call_off(conn, block, &[holder])
             }
             Block::Shared(holders) => self.call_off(conn, block, &holders),
-            Block::Free | Block::Received(_) => Vec::new(),
+            Block::Free | Block::Received(_) | Block::Padding => Vec::new(),
         };
         if is_answered_probe {
             cancel.extend(self.answered_probe(conn, before));
@@ -501,17 +532,21 @@ impl Picker {
     /// Marks a piece as verified.
     pub fn verify(&mut self, piece: u32) {
         self.begun.remove(piece);
-        if self.verified.set(piece) {
+        if self.verified.set(piece) && self.wanted.has(piece) {
+            self.missing -= 1;
             let had = self.conns.values_mut().filter(|c| c.has.has(piece));
             had.for_each(|conn| conn.wanted -= 1);
         }
     }
 
-    /// The hash of a piece is wrong: it is fetched again, from one peer. Returns the sender of each
+    /// The hash of a piece is wrong: it is fetched again, from one peer, if it is still wanted. Returns the sender of each
     /// block.
     pub fn fail(&mut self, piece: u32) -> Vec<GroupId> {
         let senders = self.begun.senders(piece);
-        self.begun.restart(piece);
+        match self.wanted.has(piece) {
+            true => self.begun.restart(piece),
+            false => self.begun.remove(piece),
+        }
         senders
     }
 }

@@ -34,6 +34,16 @@ impl Pieces {
         let start = self.start(piece);
         start..start + u64::from(self.size(piece))
     }
+
+    /// The pieces that have some of `bytes`, which are within the torrent.
+    pub fn overlapping(self, bytes: &Range<u64>) -> Range<u32> {
+        if bytes.is_empty() {
+            return 0..0;
+        }
+        let length = u64::from(self.length);
+        let end = bytes.end.div_ceil(length).min(self.count().into());
+        (bytes.start / length) as u32..end as u32
+    }
 }
 
 #[cfg(test)]

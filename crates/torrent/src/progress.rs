@@ -8,6 +8,7 @@ use hawser_address::PeerAddr;
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::CongestionState;
 
+use crate::files::FilesProgress;
 use crate::limits::Seeded;
 use crate::reason::Decision;
 
@@ -20,9 +21,9 @@ pub enum Phase {
     Checking,
     /// Fetching pieces, or waiting for a peer.
     Downloading,
-    /// Every piece is verified; peers are still served.
+    /// Every piece of the selected files is verified; peers are still served.
     Seeding,
-    /// Every piece is verified; peers are no longer served.
+    /// Every piece of the selected files is verified; peers are no longer served.
     Done,
     /// Stopped before the end, by [`crate::Download::stop`] or an error.
     Stopped,
@@ -40,6 +41,8 @@ pub struct Progress {
     pub verified_bytes: u64,
     /// Bytes of all files.
     pub total_bytes: u64,
+    /// What is selected and verified of each file.
+    pub files: FilesProgress,
     /// Bytes that were verified on disk at the start and so not fetched.
     pub resumed_bytes: u64,
     /// Bytes of blocks received since the start, including duplicates and bad pieces.

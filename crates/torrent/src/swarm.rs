@@ -48,6 +48,7 @@ mod recruit;
 mod remotes;
 mod report;
 mod seeding;
+mod selecting;
 mod state;
 mod subflow;
 mod tally;
@@ -72,6 +73,7 @@ use self::dialing::Dialing;
 use self::event::Event;
 use self::fetching::Fetching;
 use self::net::Net;
+pub(crate) use self::selecting::Select;
 use self::state::Ending;
 pub(crate) use self::state::Swarm;
 use self::subflow::{Dialed, Peer};
@@ -79,11 +81,14 @@ pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
 use crate::close::CloseCode;
 use crate::error::DownloadError;
+use crate::files::FileTally;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
+use crate::selection::Selection;
 use crate::transport::{Connection, Transport};
+use crate::wanted::{Padding, Wanted};
 use crate::wire::{
     EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, SCION_PEX, UT_METADATA, UT_PEX,
 };
@@ -133,14 +138,17 @@ impl<T: Transport> Swarm<T> {
             remotes.for_each(|remote| remote.set_complete(false));
         }
         let announced_final = shared.is_final();
-        let picker = Picker::new(metainfo.pieces, verified, fastrand::u64(..));
+        let files = FileTally::new(&metainfo);
+        let (pieces, padding) = (metainfo.pieces, Padding::of(&metainfo));
+        let (wanted, seed) = (Wanted::of(&Selection::all(), &metainfo), fastrand::u64(..));
+        let picker = Picker::of(pieces, verified, wanted, padding, seed);
         let mut swarm = Self {
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,
             inbox,
             announced_final,
-            fetching: Fetching::new(picker, disk, now),
+            fetching: Fetching::new(picker, disk, files, now),
             dialing,
             conns: Connections::default(),
             uploads,
@@ -157,7 +165,7 @@ impl<T: Transport> Swarm<T> {
         Ok(swarm)
     }
 
-    /// Runs until everything is verified, `stop` is cancelled, or `give_up_after` has passed
+    /// Runs until everything selected is verified, `stop` is cancelled, or `give_up_after` has passed
     /// without progress and without a peer worth waiting for; a complete peer that chokes this side
     /// is for `choked_patience`. If no peers are awaited, it ends
     /// sooner when no connected peer will ever have what is missing. Connections stay open.
@@ -329,6 +337,7 @@ impl<T: Transport> Swarm<T> {
             }
             Event::Gone(conn, gone) => self.gone(conn, &gone, now),
             Event::Disk(event) => self.on_disk_event(event, now),
+            Event::Selected(selection, reply) => self.selected((selection, reply), now),
             // The tick that follows takes the news.
             Event::Scanned => {}
             Event::NoMoreIncoming => self.ending.failure = Some(DownloadError::EndpointClosed),

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::close::{CloseCode, Closed};
 use crate::dht::DhtContacts;
+use crate::metainfo::Metainfo;
 use crate::transport::{Connection, Offers, Output, Stream, Transport};
 
 /// The rate and delay of a path.
@@ -121,6 +122,22 @@ impl AsRef<hawser_path::Path> for TestPath {
     fn as_ref(&self) -> &hawser_path::Path {
         &self.info
     }
+}
+
+/// A torrent of these files (path, length, whether it is padding) with wrong piece hashes.
+pub fn torrent_of(files: &[(&str, u64, bool)], piece_length: u32) -> Metainfo {
+    let total: u64 = files.iter().map(|(_, length, _)| length).sum();
+    let files = files.iter().map(|(path, length, padding)| {
+        let attr = if *padding { "4:attr1:p" } else { "" };
+        format!("d{attr}6:lengthi{length}e4:pathl{}:{path}ee", path.len())
+    });
+    let pieces = total.div_ceil(piece_length.into()) as usize * 20;
+    let text = format!(
+        "d4:infod5:filesl{}e4:name3:set12:piece lengthi{piece_length}e6:pieces{pieces}:{}ee",
+        files.collect::<String>(),
+        "a".repeat(pieces)
+    );
+    Metainfo::parse(text.as_bytes()).unwrap()
 }
 
 /// The address of host `n`.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Config;
 use hawser_torrent::{
-    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy,
+    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy, Selection,
 };
 
 use self::report::{Job, OfferedPaths};
@@ -149,6 +149,7 @@ impl GetArgs {
             },
             awaits_peers: self.listens(),
             finds_peers: ways.any(),
+            files: Selection::all(),
             ..DownloadOptions::default()
         }
     }

@@ -1,9 +1,10 @@
 //! All pieces being fetched, with counts of their free and received blocks.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::bitfield::Bitfield;
+use crate::wanted::Wanted;
 
 /// Most connections over which the same block is requested at once.
 pub(super) const MAX_HOLDERS: usize = 3;
@@ -61,19 +62,36 @@ impl Begun {
         self.blocks - self.free() - self.received
     }
 
-    /// Begins a piece of `size` bytes.
-    pub fn begin(&mut self, number: u32, size: u32) {
-        let piece = Piece::new(size);
+    /// Begins a piece of `size` bytes, of which the blocks in `padding` are not requested. At least
+    /// one other is.
+    pub fn begin(&mut self, number: u32, size: u32, padding: &[u32]) {
+        let piece = Piece::new(size, padding);
         self.free += u64::from(piece.free);
-        self.blocks += u64::from(piece.free);
+        self.received += u64::from(piece.received);
+        self.blocks += piece.blocks.len() as u64;
         self.pieces.insert(number, piece);
         self.open.push_back(number);
     }
 
-    /// The first piece in `has` of which a peer of `group` may send a free block.
-    pub fn first_open(&self, has: &Bitfield, group: GroupId) -> Option<u32> {
-        let mut open = self.open.iter().copied();
-        open.find(|number| has.has(*number) && self.is_open_to(*number, group))
+    /// The first piece in `has` of which a peer of `group` may send a free block, of those with the
+    /// greatest rank.
+    pub fn first_open(&self, has: &Bitfield, group: GroupId, wanted: &Wanted) -> Option<u32> {
+        let open = self.open.iter().copied();
+        let mut open = open.filter(|number| has.has(*number) && self.is_open_to(*number, group));
+        match wanted.is_uniform() {
+            true => open.next(),
+            // The first one of those that are equal.
+            false => open.rev().max_by_key(|number| wanted.rank(*number)),
+        }
+    }
+
+    /// The numbers of the pieces of which a block is missing, and that are not wanted.
+    pub fn unwanted(&self, wanted: &Wanted) -> HashSet<u32> {
+        let pieces = self.pieces.iter();
+        let unwanted = pieces.filter(|(number, piece)| {
+            !wanted.has(**number) && (piece.received as usize) < piece.blocks.len()
+        });
+        unwanted.map(|(number, _)| *number).collect()
     }
 
     /// The first piece in `has` of which a peer of `group` may send a suspended block.
@@ -126,7 +144,10 @@ impl Begun {
     /// Whether a block is wanted: its piece is begun, and it was not received.
     pub fn is_missing(&self, (number, block): BlockRef) -> bool {
         let piece = self.pieces.get(&number);
-        piece.is_some_and(|piece| !matches!(piece.blocks[block as usize], Block::Received(_)))
+        piece.is_some_and(|piece| {
+            let block = &piece.blocks[block as usize];
+            !matches!(block, Block::Received(_) | Block::Padding)
+        })
     }
 
     /// Whether a block requested over another connection may be requested over `conn` too.
@@ -137,7 +158,7 @@ impl Begun {
         let has_room = match &piece.blocks[block as usize] {
             Block::Asked(_) => true,
             Block::Shared(holders) => holders.len() < MAX_HOLDERS && !holders.contains(&conn),
-            Block::Free | Block::Suspended(_) | Block::Received(_) => false,
+            Block::Free | Block::Suspended(_) | Block::Received(_) | Block::Padding => false,
         };
         has_room && piece.is_open_to(group)
     }
@@ -149,7 +170,9 @@ impl Begun {
         match state {
             Block::Asked(first) => *state = Block::Shared(vec![*first, conn]),
             Block::Shared(holders) => holders.push(conn),
-            Block::Free | Block::Suspended(_) | Block::Received(_) => return None,
+            Block::Free | Block::Suspended(_) | Block::Received(_) | Block::Padding => {
+                return None;
+            }
         }
         Some(())
     }
@@ -166,7 +189,9 @@ impl Begun {
         self.change(number, |piece| {
             let state = &mut piece.blocks[block as usize];
             // A late block may belong to an earlier, bad attempt at the piece.
-            if matches!(state, Block::Received(_)) || is_late && piece.sole != Sole::No {
+            if matches!(state, Block::Received(_) | Block::Padding)
+                || is_late && piece.sole != Sole::No
+            {
                 return None;
             }
             let before = std::mem::replace(state, Block::Received(group));
@@ -235,8 +260,19 @@ impl Begun {
         senders.collect()
     }
 
-    /// Removes a piece that is complete and verified.
+    /// Whether a piece is begun.
+    pub fn contains(&self, number: u32) -> bool {
+        self.pieces.contains_key(&number)
+    }
+
+    /// Removes a piece of which no block is requested.
     pub fn remove(&mut self, number: u32) {
+        // Keeps the lists and the counts of free blocks in step.
+        self.change(number, |piece| {
+            let open = piece.free + piece.suspended;
+            (piece.free, piece.suspended) = (0, 0);
+            piece.received += open;
+        });
         if let Some(piece) = self.pieces.remove(&number) {
             self.received -= u64::from(piece.received);
             self.blocks -= piece.blocks.len() as u64;

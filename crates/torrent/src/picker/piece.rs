@@ -25,6 +25,8 @@ pub(super) enum Block {
     Shared(Vec<ConnId>),
     /// Received from this peer.
     Received(GroupId),
+    /// Padding alone (BEP 47): counts as received.
+    Padding,
 }
 
 /// Whether a piece must come from one peer alone, so that a bad hash identifies the sender.
@@ -46,7 +48,7 @@ pub(super) struct Piece {
     pub free: u32,
     /// Number of [`Block::Suspended`] blocks.
     pub suspended: u32,
-    /// Number of [`Block::Received`] blocks.
+    /// Number of [`Block::Received`] blocks, and of those that count so.
     pub received: u32,
     pub sole: Sole,
     /// No block before this one is free.
@@ -54,13 +56,18 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    pub fn new(size: u32) -> Self {
+    /// A piece of `size` bytes, of which the blocks in `padding` are not requested.
+    pub fn new(size: u32, padding: &[u32]) -> Self {
         let count = size.div_ceil(BLOCK);
+        let mut blocks = vec![Block::Free; count as usize];
+        for block in padding {
+            blocks[*block as usize] = Block::Padding;
+        }
         Self {
-            blocks: vec![Block::Free; count as usize],
-            free: count,
+            blocks,
+            free: count - padding.len() as u32,
             suspended: 0,
-            received: 0,
+            received: padding.len() as u32,
             sole: Sole::No,
             cursor: 0,
         }
@@ -162,9 +169,12 @@ impl Piece {
 
     /// Drops all blocks: the piece must come from one peer, the first from which it is requested.
     pub fn restart(&mut self) {
+        let blocks = (0..).zip(&self.blocks);
+        let padding = blocks.filter(|(_, block)| **block == Block::Padding);
+        let padding: Vec<u32> = padding.map(|(at, _)| at).collect();
         *self = Self {
             sole: Sole::Wanted,
-            ..Self::new(self.blocks.len() as u32 * BLOCK)
+            ..Self::new(self.blocks.len() as u32 * BLOCK, &padding)
         };
     }
 

@@ -1,4 +1,5 @@
 mod late;
+mod selecting;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -52,17 +53,34 @@ fn check_counters(picker: &Picker) {
     };
     let suspended = all().filter(|b| matches!(b, Block::Suspended(_))).count() as u64;
     let free = all().filter(|b| **b == Block::Free).count() as u64 + suspended;
-    let received = all().filter(|b| matches!(b, Block::Received(_))).count() as u64;
+    let is_received = |block: &&Block| matches!(block, Block::Received(_) | Block::Padding);
+    let received = all().filter(is_received).count() as u64;
     assert_eq!(picker.begun.free(), free);
     assert_eq!(picker.begun.received(), received);
     let untouched: u32 = (0..picker.pieces.count())
         .filter(|piece| picker.rarity.contains(*piece))
-        .map(|piece| picker.pieces.size(piece).div_ceil(BLOCK))
+        .map(|piece| {
+            let padding = picker.padding.blocks(picker.pieces, piece);
+            picker.pieces.size(piece).div_ceil(BLOCK) - padding.len() as u32
+        })
         .sum();
     assert_eq!(picker.untouched, u64::from(untouched));
+    let lacking = (0..picker.pieces.count())
+        .filter(|piece| picker.wanted.has(*piece) && !picker.verified.has(*piece));
+    let lacking: Vec<u32> = lacking.collect();
+    assert_eq!(picker.missing as usize, lacking.len());
+    assert_eq!(picker.is_complete(), lacking.is_empty());
+    for piece in &lacking {
+        assert_ne!(
+            picker.rarity.contains(*piece),
+            picker.begun.contains(*piece)
+        );
+    }
     for (piece, begun) in picker.begun.pieces() {
         assert!(!picker.verified.has(*piece));
         assert!(!picker.rarity.contains(*piece));
+        let is_complete = begun.received as usize == begun.blocks.len();
+        assert!(picker.wanted.has(*piece) || is_complete, "piece {piece}");
         assert_eq!(
             picker.begun.open().contains(piece),
             begun.free > 0,
@@ -98,7 +116,7 @@ fn check_counters(picker: &Picker) {
         assert_eq!(picker.rarity.availability(piece) as usize, having);
     }
     for conn in picker.conns.values() {
-        let wanted = conn.has.iter().filter(|piece| !picker.verified.has(*piece));
+        let wanted = conn.has.iter().filter(|piece| lacking.contains(piece));
         assert_eq!(conn.wanted as usize, wanted.count());
         let unique: BTreeSet<_> = conn.asked.iter().map(|asked| asked.block).collect();
         assert_eq!(unique.len(), conn.asked.len());
@@ -125,6 +143,7 @@ enum Op {
     Probe(u64),
     Duplicate(u64),
     Judge,
+    Select { seed: u64, window: (u32, u32) },
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -146,6 +165,8 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(conn, has)| Op::Bitfield(conn, has)),
         2 => conn.prop_map(Op::Duplicate),
         2 => Just(Op::Judge),
+        1 => (any::<u64>(), (0u32..8, 0u32..4))
+            .prop_map(|(seed, window)| Op::Select { seed, window }),
     ]
 }
 
@@ -256,6 +277,7 @@ impl Run {
                         "asked twice"
                     );
                     assert!(picker.has(conn, request.piece));
+                    assert!(picker.wanted.has(request.piece));
                     if let Sole::By(only) = picker.begun.pieces()[&request.piece].sole {
                         assert_eq!(Some(only), group);
                     }
@@ -304,6 +326,16 @@ impl Run {
                 assert!(probe.len() <= 1);
             }
             Op::Judge => self.judge(),
+            Op::Select { seed, window } => {
+                let wanted = selecting::wanted(seed, window, picker.pieces.count());
+                for (conn, request) in picker.select(wanted) {
+                    assert!(!picker.wanted.has(request.piece));
+                    assert!(!picker.conns[&conn].is_asked((request.piece, request.begin / BLOCK)));
+                }
+                let asked = picker.conns.values().flat_map(|conn| &conn.asked);
+                let mut pieces = asked.map(|asked| asked.block.0);
+                assert!(pieces.all(|piece| picker.wanted.has(piece)));
+            }
             Op::Release(conn) => {
                 picker.release(conn);
                 assert_eq!(picker.asked(conn), 0);
@@ -340,7 +372,8 @@ proptest! {
         for op in ops {
             run.apply(op);
         }
-        // Then one good peer joins, all others leave, and the download must finish.
+        // Then everything is wanted, one good peer joins, all others leave, and the download must finish.
+        run.apply(Op::Select { seed: 0, window: (0, 0) });
         for conn in 0..4 {
             run.apply(Op::Leave(conn));
         }

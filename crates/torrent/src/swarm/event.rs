@@ -5,10 +5,14 @@ use std::sync::Arc;
 use hawser_address::PeerAddr;
 use hawser_store::{DiskEvent, Hash};
 
+use tokio::sync::oneshot;
+
 use super::subflow::Peer;
+use crate::error::SelectError;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
+use crate::selection::Selection;
 use crate::source::PeerSource;
 use crate::transport::{Connection, Transport};
 
@@ -28,6 +32,8 @@ pub(super) enum Event<T: Transport> {
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
+    /// Files were selected on disk.
+    Selected(Selection, oneshot::Sender<Result<(), SelectError>>),
     /// The served files were checked for changes.
     Scanned,
     NoMoreIncoming,

@@ -7,6 +7,7 @@ use hawser_store::Disk;
 
 use super::connections::Connections;
 use super::dialing::Dialing;
+use crate::files::FileTally;
 use crate::picker::{ConnId, Picker, Placed};
 use crate::requests::{Filled, Requests, Source};
 use crate::transport::Transport;
@@ -18,24 +19,27 @@ pub(super) struct Fetching {
     /// How many blocks are requested over which connection.
     pub requests: Requests,
     pub disk: Disk,
+    /// How much of each file is verified.
+    pub files: FileTally,
     /// Pieces verified and not announced to peers yet.
     pub unannounced: Vec<u32>,
 }
 
 impl Fetching {
     /// Nothing is requested yet; blocks go to `disk`.
-    pub fn new(picker: Picker, disk: Disk, now: Instant) -> Self {
+    pub fn new(picker: Picker, disk: Disk, files: FileTally, now: Instant) -> Self {
         Self {
             requests: Requests::new(picker.free_blocks(), now),
             picker,
             disk,
+            files,
             unannounced: Vec::new(),
         }
     }
 
-    /// Whether everything is verified, so that nothing more is fetched.
+    /// Whether everything wanted is verified, so that nothing more is fetched.
     pub fn is_complete(&self) -> bool {
-        self.picker.verified().is_full()
+        self.picker.is_complete()
     }
 
     /// Tops up the requests over connections that may have room; over all connections if `all`.

@@ -105,7 +105,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn show_interest(&mut self, conn: ConnId) {
+    pub(super) fn show_interest(&mut self, conn: ConnId) {
         let interesting = self.fetching.picker.is_interesting(conn);
         if let Some(known) = self.conns.open.get_mut(&conn)
             && known.wants.interested != interesting
@@ -169,19 +169,27 @@ impl<T: Transport> Swarm<T> {
 
     fn verified(&mut self, piece: u32, now: Instant) {
         self.fetching.picker.verify(piece);
+        self.fetching
+            .files
+            .verify(piece, self.fetching.picker.wanted());
         self.shared.offer(piece, true);
-        let missing = !self.fetching.picker.verified().is_full();
-        self.shared.fetching.store(missing, Ordering::Relaxed);
-        if !missing {
-            let remotes = self.dialing.remotes.values_mut();
-            remotes.for_each(|remote| remote.set_complete(false));
-        }
+        self.note_demand();
         self.ending.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
         if self.blame.suspects.contains_key(&piece) {
             self.fetching.disk.digest(piece, u64::from(BLOCK));
         }
         self.fetching.unannounced.push(piece);
+    }
+
+    /// Takes note of whether anything more is to be fetched.
+    pub(super) fn note_demand(&mut self) {
+        let missing = !self.is_complete();
+        self.shared.fetching.store(missing, Ordering::Relaxed);
+        if !missing {
+            let remotes = self.dialing.remotes.values_mut();
+            remotes.for_each(|remote| remote.set_complete(false));
+        }
     }
 
     /// Announces the pieces verified since the last call to all peers that lack them. Peers may

@@ -100,6 +100,7 @@ impl<T: Transport> Swarm<T> {
             checked_bytes: tally.total_bytes,
             verified_bytes: tally.verified_bytes,
             total_bytes: tally.total_bytes,
+            files: self.fetching.files.progress().clone(),
             resumed_bytes: tally.resumed_bytes,
             fetched_bytes: tally.fetched_bytes,
             wasted_bytes: tally.wasted_bytes,

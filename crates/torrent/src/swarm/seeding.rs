@@ -64,7 +64,7 @@ impl<T: Transport> Swarm<T> {
         Ok(end.unwrap_or(SeedEnd::Stopped))
     }
 
-    /// Whether everything is verified, so that nothing more is fetched.
+    /// Whether everything wanted is verified, so that nothing more is fetched.
     pub(super) fn is_complete(&self) -> bool {
         self.fetching.is_complete()
     }

@@ -15,6 +15,7 @@ mod hostile;
 mod policy;
 mod resume;
 mod seeding;
+mod selecting;
 mod sensing;
 mod shares;
 mod uploads;
@@ -23,8 +24,8 @@ mod weigh;
 use super::*;
 use crate::testing::{FAST, Host, Net, addr, mbit};
 use crate::{
-    CreateOptions, Download, DownloadError, DownloadOptions, PathOptions, Seed, SeedOptions,
-    SelectBy, Summary, create,
+    CreateOptions, Download, DownloadError, DownloadOptions, PathOptions, Progress, Seed,
+    SeedOptions, SelectBy, Summary, create,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
