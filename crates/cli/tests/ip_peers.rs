@@ -17,6 +17,8 @@ use serde_json::Value;
 mod dht;
 #[path = "ip_peers/finding.rs"]
 mod finding;
+#[path = "ip_peers/selecting.rs"]
+mod selecting;
 
 /// Longest wait for an event that must happen, far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);

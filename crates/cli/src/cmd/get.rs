@@ -4,6 +4,7 @@ mod bars;
 mod metadata;
 mod report;
 mod seeding;
+mod selecting;
 mod target;
 mod transfer;
 
@@ -19,6 +20,7 @@ use hawser_torrent::{
 
 use self::report::{Job, OfferedPaths};
 use self::seeding::SeedingArgs;
+use self::selecting::SelectionArgs;
 use self::target::{Known, Target, target};
 use super::address::tcp;
 use super::find::{Dht, FindArgs, Finding, Ways};
@@ -45,6 +47,8 @@ pub struct GetArgs {
     /// Overwrite files that are not the torrent's
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     #[command(flatten)]
     pub peers: PeerArgs,
     #[command(flatten)]
@@ -110,7 +114,7 @@ impl GetArgs {
         self.peers.tcp.is_some() || self.peers.listen.listen.is_some()
     }
 
-    /// The options of the download from `peers`, with a policy for its paths and the strategies to choose
+    /// The options of a download of everything from `peers`, with a policy for its paths and the strategies to choose
     /// them.
     fn options(
         &self,
@@ -170,7 +174,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     let ways = args.peers.find.ways(&sought)?;
     refuse_no_peers(&args, &known, ways)?;
     if let Known::Torrent(metainfo) = &known {
-        refuse_own_inputs(&args, metainfo)?;
+        let files = args.selection.selection(metainfo)?;
+        refuse_own_inputs(&args, metainfo, &files)?;
     }
     let select = args.paths.select.read()?;
     let policy = policy::read(&args.paths.policy)?;
@@ -221,7 +226,6 @@ async fn fetch(
                 fetched = metadata::fetch(magnet, resolve) => fetched?,
                 never = finding.feed(Some(&found)) => match never {},
             };
-            refuse_own_inputs(args, &metainfo)?;
             peers.extend(had.into_iter().filter(|peer| {
                 let is_barred = metainfo.private && finding.is_untracked(*peer);
                 !is_barred
@@ -239,6 +243,8 @@ async fn fetch(
             metainfo
         }
     };
+    options.files = args.selection.selection(&metainfo)?;
+    refuse_own_inputs(args, &metainfo, &options.files)?;
     let job = Job {
         name: metainfo.name.clone(),
         info_hash: metainfo.info_hash.to_string(),
@@ -316,14 +322,20 @@ fn refuse_no_peers(args: &GetArgs, known: &Known<'_>, ways: Ways) -> Result<(), 
 }
 
 /// Refuses to overwrite the files that this command reads, even with `--force`.
-fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
+fn refuse_own_inputs(
+    args: &GetArgs,
+    metainfo: &Metainfo,
+    selected: &Selection,
+) -> Result<(), Failure> {
     let carbon = args.paths.select.carbon.as_deref();
     let (torrent, policy) = (args.torrent.file(), policy::file(&args.paths.policy));
     let inputs = [torrent, carbon, policy];
     let found = inputs.into_iter().flatten();
     let found = found.filter_map(|input| Some((input, std::fs::metadata(input).ok()?)));
     let found: Vec<_> = found.collect();
-    for file in metainfo.files.iter().filter(|file| !file.padding) {
+    let files = metainfo.files.iter().enumerate();
+    let written = files.filter(|(index, file)| !file.padding && selected.has(*index));
+    for (_, file) in written {
         let path = args.output.join(&file.path);
         if let Some((input, _)) = found.iter().find(|(_, it)| output::is_same(it, &path)) {
             return Err(Failure::usage(format!(

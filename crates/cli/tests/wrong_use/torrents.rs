@@ -203,6 +203,36 @@ fn a_download_never_overwrites_its_own_torrent() {
 }
 
 #[test]
+fn files_that_a_torrent_does_not_have_cannot_be_selected() {
+    let folder = tempfile::tempdir().unwrap();
+    let torrent = torrent(folder.path());
+    let to = folder.path().join("got").display().to_string();
+    let get = ["get", &torrent, "-o", &to, "--peer", "127.0.0.1:1"];
+    for (more, words) in [
+        (
+            &["--files", "2"][..],
+            &["--files 2", "one file", "torrent show"][..],
+        ),
+        (&["--files", "1,3-5"], &["--files 5", "torrent show"]),
+        (&["--files", "*.iso"], &["--files *.iso", "torrent show"]),
+        (
+            &["--exclude", "*.iso"],
+            &["--exclude *.iso", "torrent show"],
+        ),
+        (&["--exclude", "*.bin"], &["no file", "--exclude"]),
+    ] {
+        refused(&hawser(&[&get[..], more].concat()), 2, words);
+        assert!(!Path::new(&to).exists(), "{more:?}");
+    }
+    for (files, hint) in [("0", "count from 1"), ("3-1", "3-5"), ("[a", "pattern")] {
+        wrong(
+            &[&get[..], &["--files", files]].concat(),
+            &["--files", hint],
+        );
+    }
+}
+
+#[test]
 fn invalid_piece_lengths_are_wrong_use() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data.bin");

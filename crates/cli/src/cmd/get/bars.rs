@@ -29,6 +29,12 @@ pub struct Bars {
     reported: Reported,
 }
 
+/// Bytes of selected files, rounded up to whole pieces: those that are there, and all.
+fn wanted(progress: &Progress) -> (u64, u64) {
+    let files = &progress.files;
+    (files.wanted_verified_bytes, files.wanted_bytes)
+}
+
 impl Bars {
     /// Bars for the torrent `name`; with `verbose`, of all paths.
     pub fn new(name: &str, verbose: bool) -> Self {
@@ -70,10 +76,9 @@ impl Bars {
     }
 
     fn whole(&self, progress: &Progress, columns: usize) -> String {
-        let total = progress.total_bytes;
-        let done = match progress.phase {
-            Phase::Checking => progress.checked_bytes,
-            _ => progress.verified_bytes,
+        let (done, total) = match progress.phase {
+            Phase::Checking => (progress.checked_bytes, progress.total_bytes),
+            _ => wanted(progress),
         };
         let share = format::share(done, total);
         let tail = match progress.phase {
@@ -100,10 +105,11 @@ impl Bars {
             self.line_due = now + SEEDING_LINE_EVERY;
             return seeding::show_line(progress);
         }
-        let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let (done, total) = wanted(progress);
+        let share = 100.0 * done as f64 / total.max(1) as f64;
         errln!(
             "{share:.0} % of {}, {}",
-            format::bytes(progress.total_bytes),
+            format::bytes(total),
             format::rate(progress.rate as f64)
         );
         if progress.rate == 0 {

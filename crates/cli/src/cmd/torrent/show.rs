@@ -27,10 +27,16 @@ fn files(metainfo: &Metainfo) -> impl Iterator<Item = &File> {
     metainfo.files.iter().filter(|file| !file.padding)
 }
 
+/// These with their numbers, by which `hawser get --files` selects them.
+fn numbered(metainfo: &Metainfo) -> impl Iterator<Item = (usize, &File)> {
+    (1..).zip(files(metainfo))
+}
+
 fn object(metainfo: &Metainfo) -> Value {
-    let files: Vec<_> = files(metainfo)
-        .map(|file| {
-            let mut object = json!({"path": file.path, "length": file.length});
+    let files: Vec<_> = numbered(metainfo)
+        .map(|(number, file)| {
+            let (path, length) = (&file.path, file.length);
+            let mut object = json!({"number": number, "path": path, "length": length});
             if let Some(original) = &file.original {
                 object["original_path"] = original.as_str().into();
             }
@@ -95,17 +101,17 @@ fn print(metainfo: &Metainfo) {
     let changed = files(metainfo).any(|file| file.original.is_some());
     if metainfo.multi_file || changed {
         outln!("files:");
-        files(metainfo).for_each(print_file);
+        numbered(metainfo).for_each(print_file);
         metainfo.links.iter().for_each(print_link);
     }
 }
 
-fn print_file(file: &File) {
+fn print_file((number, file): (usize, &File)) {
     let (length, path) = (format::bytes(file.length), file.path.display().to_string());
     let original = file.original.as_ref();
     let original = original.map(|name| format!(" (listed as {})", plain(name)));
     outln!(
-        "  {length:>12}  {}{}",
+        "{number:>5}  {length:>12}  {}{}",
         plain(&path),
         original.unwrap_or_default()
     );
@@ -114,8 +120,8 @@ fn print_file(file: &File) {
 fn print_link(link: &Link) {
     let path = plain(&link.path.display().to_string());
     match &link.target {
-        Some(target) => outln!("          link  {path} -> {}", target.display()),
-        None => outln!("          link  {path} (not made: its target is not in the torrent)"),
+        Some(target) => outln!("               link  {path} -> {}", target.display()),
+        None => outln!("               link  {path} (not made: its target is not in the torrent)"),
     }
 }
 
