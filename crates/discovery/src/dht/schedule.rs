@@ -22,6 +22,8 @@ pub(super) struct Aim {
 pub(super) struct Schedule {
     aim: Aim,
     retry: Backoff,
+    /// Whether this side was announced, so that it is probably among the peers that are found.
+    is_announced: bool,
 }
 
 impl Schedule {
@@ -29,13 +31,16 @@ impl Schedule {
         Self {
             aim,
             retry: Backoff::new(RETRY.0, RETRY.1),
+            is_announced: false,
         }
     }
 
     /// The pause after a search; `None` if it was not begun or its node gave no account of it.
     pub fn pause(&mut self, summary: Option<Summary>) -> Duration {
+        let own = usize::from(self.is_announced);
+        self.is_announced |= summary.is_some_and(|summary| summary.announced > 0);
         let has_reached = |summary: Summary| {
-            let has_found = !self.aim.finds || summary.peers > 0;
+            let has_found = !self.aim.finds || summary.peers > own;
             let is_announced = !self.aim.announces || summary.announced > 0;
             summary.answered > 0 && has_found && is_announced
         };
@@ -74,6 +79,21 @@ mod tests {
         };
         assert_eq!(missed.pause(Some(all)), ANNOUNCE_INTERVAL);
         assert_eq!(missed.pause(None), RETRY.0);
+    }
+
+    #[test]
+    fn a_search_that_finds_this_side_alone_has_found_nothing() {
+        let mut alone = schedule(true, true);
+        let found = |peers| Summary {
+            answered: 1,
+            peers,
+            announced: 1,
+            ..Summary::default()
+        };
+        assert_eq!(alone.pause(Some(found(0))), RETRY.0);
+        assert_eq!(alone.pause(Some(found(1))), RETRY.0 * 2);
+        assert_eq!(alone.pause(None), RETRY.0 * 4);
+        assert_eq!(alone.pause(Some(found(2))), ANNOUNCE_INTERVAL);
     }
 
     proptest! {
