@@ -17,6 +17,8 @@ use serde_json::Value;
 mod dht;
 #[path = "ip_peers/finding.rs"]
 mod finding;
+#[path = "ip_peers/local.rs"]
+mod local;
 #[path = "ip_peers/selecting.rs"]
 mod selecting;
 
@@ -106,6 +108,22 @@ impl Running {
     fn signal(&self, name: &str) {
         let kill = ["-c", &format!("kill -{name} {}", self.child.id())].map(str::to_owned);
         assert!(Command::new("sh").args(kill).status().unwrap().success());
+    }
+
+    /// Whether it has a UDP socket over IPv4 at this port, by /proc/PID/fd and /proc/net/udp.
+    fn has_udp_port(&self, port: u16) -> bool {
+        let table = fs::read_to_string("/proc/net/udp").unwrap();
+        let inodes: Vec<String> = table
+            .lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .filter(|fields| fields[1].ends_with(&format!(":{port:04X}")))
+            .map(|fields| format!("socket:[{}]", fields[9]))
+            .collect();
+        let files = fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        let mut targets = targets.map(|target| target.to_string_lossy().into_owned());
+        targets.any(|target| inodes.contains(&target))
     }
 
     /// Whether SIGINT and SIGTERM leave its end to itself.

@@ -188,7 +188,8 @@ impl<T: Transport> Job<T> {
     /// The reason why the download or the seeding failed.
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
         let options = &self.options;
-        if self.peers.is_empty() && !options.awaits_peers && !options.finds_peers {
+        let finds_peers = options.finds_peers || options.exchanges_peers;
+        if self.peers.is_empty() && !options.awaits_peers && !finds_peers {
             return Err(DownloadError::NoPeers);
         }
         options.files.check(&self.metainfo)?;
@@ -233,6 +234,9 @@ impl<T: Transport> Job<T> {
         match options.finds_peers {
             true => swarm.find_peers(self.found),
             false => drop(self.found),
+        }
+        if options.exchanges_peers {
+            swarm.exchange_peers();
         }
         let complete = async {
             let (give_up_after, awaits_peers) = (options.give_up_after, options.awaits_peers);

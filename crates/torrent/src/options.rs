@@ -28,11 +28,14 @@ pub struct DownloadOptions {
     /// waits for `give_up_after` also while no connected peer has, or will ever get, what is
     /// missing; without, a few seconds.
     pub awaits_peers: bool,
-    /// Whether peers are found while it runs: by [`crate::Download::found_peers`], and, unless the torrent
-    /// is private (BEP 27), from peers (BEP 11). It then needs no listed peer either.
+    /// Whether peers are found while it runs, by [`crate::Download::found_peers`]. It then needs no listed
+    /// peer either.
     pub finds_peers: bool,
     /// Which files are fetched, and in which order.
     pub files: Selection,
+    /// Whether peers are told of each other, and name others to this side (BEP 11), unless the torrent is
+    /// private (BEP 27). It then needs no listed peer either.
+    pub exchanges_peers: bool,
     /// Whether files in the download folder that are not the torrent's (too long, or without any
     /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
@@ -54,6 +57,7 @@ impl Default for DownloadOptions {
             awaits_peers: false,
             finds_peers: false,
             files: Selection::all(),
+            exchanges_peers: false,
             overwrite: false,
             seed: None,
             slots: None,
@@ -75,6 +79,9 @@ pub struct SeedOptions {
     pub exchanges_peers: bool,
     /// Most peers that are served at a time, 1 at least; `None` for 8.
     pub slots: Option<usize>,
+    /// Whether peers of the own network are dialed that [`crate::Seed::found_peers`] gives. All others find
+    /// this side themselves.
+    pub dials_local: bool,
 }
 
 impl Default for SeedOptions {
@@ -88,6 +95,7 @@ impl Default for SeedOptions {
             },
             exchanges_peers: false,
             slots: None,
+            dials_local: false,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::network::Network;
 use crate::options::SeedOptions;
 use crate::peer::Shared;
 use crate::progress::SeedProgress;
+use crate::source::FoundPeers;
 use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
 
@@ -27,6 +28,7 @@ pub struct Seed {
     progress: watch::Receiver<SeedProgress>,
     stop: DropGuard,
     policy: SharedPolicy,
+    found: FoundPeers,
     task: JoinHandle<Result<(), SeedError>>,
 }
 
@@ -83,6 +85,10 @@ impl Seed {
         if options.exchanges_peers {
             swarm.exchange_peers();
         }
+        let (found, finds) = FoundPeers::channel();
+        if options.dials_local {
+            swarm.find_peers(finds);
+        }
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -99,6 +105,7 @@ impl Seed {
             progress,
             stop: stop.drop_guard(),
             policy,
+            found,
             task,
         })
     }
@@ -107,6 +114,11 @@ impl Seed {
     /// at any time; connections over paths that are denied then are closed.
     pub fn policy(&self) -> SharedPolicy {
         self.policy.clone()
+    }
+
+    /// Gives it peers while it runs. Those that local discovery found are dialed, if its options say so.
+    pub fn found_peers(&self) -> FoundPeers {
+        self.found.clone()
     }
 
     /// The progress, updated about ten times a second, and about once a second while no peer wants

@@ -2,6 +2,7 @@
 
 mod dht;
 mod finding;
+mod local;
 mod node;
 
 use clap::ValueEnum;
@@ -18,19 +19,21 @@ const MAX_WAITING: usize = 16;
 
 #[derive(clap::Args)]
 pub struct FindArgs {
-    /// Ways to find peers: tracker, dht, pex (from peers), or none; with commas between them [default:
-    /// tracker,pex where the torrent or the link names trackers, dht,pex where nodes of the DHT are
-    /// named, else none]
+    /// Ways to find peers: tracker, dht, local (on the own network), pex (from peers), or none; with
+    /// commas between them [default: tracker,pex where the torrent or the link names trackers, dht,pex
+    /// where nodes of the DHT are named, else none]
     ///
-    /// With dht, and without --dht-node, the public DHT is asked. Private torrents are not in any.
+    /// With dht, and without --dht-node, the public DHT is asked. Private torrents are found by
+    /// trackers alone.
     #[arg(long, value_name = "WAY,...", value_delimiter = ',')]
     find: Option<Vec<Way>>,
     /// A node of the DHT to begin with: router.example.org:6881, or over SCION
     /// 1-ff00:0:110,10.0.0.1:31000. May be given several times
     #[arg(long, value_name = "HOST:PORT", help_heading = headings::FINDING, hide_short_help = true)]
     dht_node: Vec<DhtNode>,
-    /// The UDP port of this program's nodes of the DHT [default: over IP that of --tcp, else any]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = headings::FINDING, hide_short_help = true)]
+    /// The UDP port of this program's node of the DHT over IP; over SCION it is the one after it [default:
+    /// over IP that of --tcp, else any]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..65535), help_heading = headings::FINDING, hide_short_help = true)]
     dht_port: Option<u16>,
 }
 
@@ -39,6 +42,7 @@ pub struct FindArgs {
 enum Way {
     Tracker,
     Dht,
+    Local,
     Pex,
     None,
 }
@@ -89,6 +93,8 @@ impl Sought {
 pub struct Ways {
     pub trackers: bool,
     pub dht: bool,
+    /// Multicast on the own network.
+    pub local: bool,
     /// Peers tell each other of peers.
     pub pex: bool,
 }
@@ -101,7 +107,7 @@ impl Ways {
 
     /// Whether peers are found without any that is known.
     pub fn brings_first(self) -> bool {
-        self.trackers || self.dht
+        self.trackers || self.dht || self.local
     }
 }
 
@@ -130,12 +136,14 @@ impl FindArgs {
                 Ways {
                     trackers: has_trackers,
                     dht,
+                    local: false,
                     pex: has_trackers || dht,
                 }
             }
             Some(_) => Ways {
                 trackers: self.has(Way::Tracker),
                 dht: self.has(Way::Dht),
+                local: self.has(Way::Local),
                 pex: self.has(Way::Pex),
             },
         };
@@ -149,10 +157,11 @@ impl FindArgs {
         if names_nodes && !ways.dht {
             return wrong("--dht-node: --find leaves the DHT out: add dht to it");
         }
-        if ways.dht && is_private {
-            let flag = match names_nodes {
-                true => "--dht-node",
-                false => "--find dht",
+        if (ways.dht || ways.local) && is_private {
+            let flag = match (names_nodes, ways.dht) {
+                (true, _) => "--dht-node",
+                (false, true) => "--find dht",
+                (false, false) => "--find local",
             };
             return Err(Failure::usage(format!(
                 "{flag}: the torrent is private, so its peers come from its trackers alone (BEP 27): \
@@ -198,7 +207,12 @@ mod tests {
     }
 
     fn ways(trackers: bool, dht: bool, pex: bool) -> Ways {
-        Ways { trackers, dht, pex }
+        Ways {
+            trackers,
+            dht,
+            local: false,
+            pex,
+        }
     }
 
     #[test]
@@ -228,6 +242,12 @@ mod tests {
         assert_eq!(chosen(&[], &["10.0.0.1:1"]), ways(true, true, true));
         let both = [Way::Dht, Way::Tracker];
         assert_eq!(chosen(&both, &["10.0.0.1:1"]), ways(true, true, false));
+        let local = Ways {
+            local: true,
+            ..Ways::default()
+        };
+        assert_eq!(chosen(&[Way::Local], &[]), local);
+        assert!(local.brings_first());
         let pex = chosen(&[Way::Pex], &[]);
         assert!(pex.any() && !pex.brings_first());
     }
@@ -249,6 +269,11 @@ mod tests {
             (args(Some(vec![Way::None]), &node, None), &named, "--find"),
             (args(Some(vec![Way::Pex]), &node, None), &named, "add dht"),
             (args(dht(), &[], None), &private, "--find dht"),
+            (
+                args(Some(vec![Way::Local]), &[], None),
+                &private,
+                "--find local",
+            ),
             (args(dht(), &node, None), &private, "--dht-node"),
             (args(None, &node, None), &private, "--dht-node"),
             (args(None, &[], Some(6881)), &plain, "--dht-port"),

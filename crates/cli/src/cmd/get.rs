@@ -152,7 +152,8 @@ impl GetArgs {
                 false => DownloadOptions::default().give_up_after,
             },
             awaits_peers: self.listens(),
-            finds_peers: ways.any(),
+            finds_peers: ways.brings_first(),
+            exchanges_peers: ways.pex,
             files: Selection::all(),
             ..DownloadOptions::default()
         }
@@ -230,7 +231,7 @@ async fn fetch(
                 let is_barred = metainfo.private && finding.is_untracked(*peer);
                 !is_barred
             }));
-            finding.learn(metainfo.private);
+            finding.learn(metainfo.private)?;
             if metainfo.private && metainfo.trackers.is_empty() {
                 if peers.is_empty() {
                     let text = "the torrent is private: its peers come from trackers alone (BEP \

@@ -131,6 +131,7 @@ impl SeedArgs {
             },
             exchanges_peers: ways.pex,
             slots: self.slots,
+            dials_local: ways.local,
         }
     }
 }
@@ -217,11 +218,12 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         };
         let mut finding = Finding::begin(ways, &sought, &sockets, dht)?;
         finding.follow(seed.progress(), find::of_seeder);
+        let found = seed.found_peers();
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),
             () = interrupted => Ok(()),
             () = shown => Ok(()),
-            never = finding.feed(None) => match never {},
+            never = finding.feed(Some(&found)) => match never {},
             never = policy::follow(&args.policy, &shared) => match never {},
         };
         finding.stop().await;

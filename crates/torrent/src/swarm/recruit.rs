@@ -32,8 +32,7 @@ const MAX_TAKEN: usize = 400;
 const DUPLICATE: &str = "connected already";
 
 impl<T: Transport> Swarm<T> {
-    /// Dials peers that `found` gives while it runs, and exchanges addresses with peers. Torrents from a
-    /// private tracker must not (BEP 27).
+    /// Dials peers that `found` gives while it runs.
     pub fn find_peers(&mut self, mut found: mpsc::Receiver<Found>) {
         self.ending.finds_peers = true;
         let events = self.net.events.clone();
@@ -59,22 +58,23 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Dials found peers as far as there is room, while something is missing. Gives up those that cannot be
-    /// reached.
+    /// Dials found peers as far as there is room; once nothing is missing, only those of the own network,
+    /// which may know of this side no sooner than in five minutes. Gives up those that cannot be reached.
     pub(super) fn recruit(&mut self, now: Instant) {
         if !self.ending.finds_peers {
             return;
         }
         self.dismiss_unreachable(now);
-        if self.is_complete() {
-            return;
-        }
+        let is_complete = self.is_complete();
         let remotes = self.dialing.remotes.values();
         let found = remotes.filter(|remote| remote.is_found()).count();
         for _ in found..MAX_FOUND {
             let conns = &self.conns.open;
-            let is_connected = |addr| conns.values().any(|conn| conn.listens_at() == Some(addr));
-            let Some(addr) = self.dialing.found.take(now, is_connected) else {
+            let skip = |addr, source| {
+                let is_left = is_complete && source != PeerSource::Local;
+                is_left || conns.values().any(|conn| conn.listens_at() == Some(addr))
+            };
+            let Some(addr) = self.dialing.found.take(now, skip) else {
                 return;
             };
             self.dial_found(addr, now);
@@ -85,8 +85,12 @@ impl<T: Transport> Swarm<T> {
     fn dial_found(&mut self, addr: PeerAddr, now: Instant) {
         let id = self.dialing.add(addr, Some(now));
         let watch = self.net.watch(Peer::Remote(id), addr);
+        let is_complete = self.is_complete();
         if let Some(remote) = self.dialing.remotes.get_mut(&id) {
             remote.watch = Some(watch);
+            if is_complete {
+                remote.set_complete(false);
+            }
         }
         tracing::debug!(peer = %addr, known = self.dialing.found.len(), "found peer is dialed");
     }
@@ -171,14 +175,15 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Tells peers of each other from now on.
+    /// Tells peers of each other from now on, and dials those that they name.
     pub fn exchange_peers(&mut self) {
         self.ending.finds_peers = true;
+        self.ending.exchanges_peers = true;
     }
 
     /// Whether peers are told of each other. Those of a private torrent are not (BEP 27).
     pub(super) fn exchanges_peers(&self) -> bool {
-        self.ending.finds_peers && !self.metainfo.private
+        self.ending.exchanges_peers && !self.metainfo.private
     }
 
     /// Tells a peer the port of the node of the DHT that it can ask (BEP 5).

@@ -57,6 +57,8 @@ pub(super) struct Ending {
     pub awaits_peers: bool,
     /// Whether peers are found while it runs, from peers and by [`Swarm::find_peers`].
     pub finds_peers: bool,
+    /// Whether peers are told of each other.
+    pub exchanges_peers: bool,
     /// When there last was progress or a reason to wait for it.
     pub alive_at: Instant,
     /// Why it must end.
@@ -71,6 +73,7 @@ impl Ending {
             choked_patience: Duration::ZERO,
             awaits_peers: false,
             finds_peers: false,
+            exchanges_peers: false,
             alive_at: now,
             failure: None,
         }

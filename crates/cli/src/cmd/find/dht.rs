@@ -183,6 +183,8 @@ fn open_nodes(
         }
     }
     if let (Some(host), Some(local)) = (sockets.host(), sockets.addresses.scion) {
+        // A socket for all addresses of the host has the port itself.
+        let port = port.map(|port| port.saturating_add(1));
         let local = port.map(|port| SocketAddr::new(local.host.ip(), port));
         nodes.open_scion(host, local, saved)?;
     }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::dht::Dht;
+use super::local::Local;
 use super::{MAX_WAITING, Sought, Ways};
 use crate::cmd::network::Sockets;
 use crate::failure::Failure;
@@ -28,6 +29,9 @@ pub struct Finding {
     stats: watch::Sender<Stats>,
     answers: mpsc::Receiver<Vec<PeerAddr>>,
     dht: Option<Dht>,
+    local: Option<Local>,
+    /// Whether found peers are dialed; a seeder dials those of its own network alone.
+    dials: bool,
     /// Peers found so far, for a download that begins later, and by what.
     kept: BTreeMap<PeerAddr, PeerSource>,
     /// Errors of trackers that were shown, by URL.
@@ -35,11 +39,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Asks the trackers of a torrent, in tiers, if `ways` say so, and searches the DHT, if that is given.
-    /// This side is announced in the DHT once it is known that the torrent is not private.
+    /// Asks the trackers of a torrent, in tiers, and searches the own network, if `ways` say so, and the
+    /// DHT, if that is given. This side is announced in the latter two once it is known that the torrent is
+    /// not private.
     ///
     /// # Errors
-    /// When no socket for trackers can be opened.
+    /// When no socket for trackers or for the own network can be opened.
     pub fn begin(
         ways: Ways,
         sought: &Sought,
@@ -51,8 +56,13 @@ impl Finding {
             left: sought.left,
             ..Stats::default()
         });
+        let announces = sought.is_private == Some(false);
         if let Some(dht) = &mut dht {
-            dht.search(sought.is_private == Some(false));
+            dht.search(announces);
+        }
+        let mut local = Local::new(ways, sought, sockets);
+        if let Some(local) = &mut local {
+            local.search(announces)?;
         }
         let (sink, answers) = mpsc::channel(MAX_WAITING);
         let trackers = match ways.trackers {
@@ -85,6 +95,8 @@ impl Finding {
             stats,
             answers,
             dht,
+            local,
+            dials: sought.dials,
             kept: BTreeMap::new(),
             shown: BTreeSet::new(),
         })
@@ -108,16 +120,26 @@ impl Finding {
 
     /// The metadata of a magnet link says whether the torrent is private. If so, its peers come from its
     /// trackers alone (BEP 27), and others are forgotten; if not, this side is announced everywhere.
-    pub fn learn(&mut self, is_private: bool) {
+    ///
+    /// # Errors
+    /// When no socket for the own network can be opened.
+    pub fn learn(&mut self, is_private: bool) -> Result<(), Failure> {
         if let Some(dht) = &mut self.dht {
             match is_private {
                 true => dht.end_searches(),
                 false => dht.search(true),
             }
         }
+        if let Some(local) = &mut self.local {
+            match is_private {
+                true => local.end_search(),
+                false => local.search(true)?,
+            }
+        }
         if is_private {
             self.kept.retain(|_, source| *source == PeerSource::Tracker);
         }
+        Ok(())
     }
 
     /// Whether a peer was found by other means than a tracker.
@@ -144,7 +166,14 @@ impl Finding {
                     None => pending().await,
                 }
             };
+            let nearby = async {
+                match &mut self.local {
+                    Some(local) => local.found().await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
+                peers = nearby => self.take(peers, PeerSource::Local, to).await,
                 Some(peers) = self.answers.recv() => self.take(peers, PeerSource::Tracker, to).await,
                 peers = in_dht => self.take(peers, PeerSource::Dht, to).await,
                 trackers = changed => self.show(&trackers),
@@ -159,7 +188,8 @@ impl Finding {
                 *known = source.min(*known);
             }
         }
-        if let Some(to) = to {
+        let is_dialed = self.dials || source == PeerSource::Local;
+        if let Some(to) = to.filter(|_| is_dialed) {
             to.add(peers, source).await;
         }
     }

@@ -9,6 +9,7 @@ use crate::{DhtContacts, PeerSource};
 fn finding() -> DownloadOptions {
     DownloadOptions {
         finds_peers: true,
+        exchanges_peers: true,
         ..DownloadOptions::default()
     }
 }
@@ -66,8 +67,52 @@ async fn without_finding_nothing_that_is_found_is_dialed() {
     assert_eq!(net.dials(), []);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_dials_peers_of_its_own_network_alone() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 65536);
+    let content = stage.dir.path().join("seed/file.bin");
+    let options = SeedOptions {
+        dials_local: true,
+        ..SeedOptions::default()
+    };
+    let metainfo = stage.metainfo.clone();
+    let seed = Seed::over(net.host(1), metainfo, content, options, |_, _| {})
+        .await
+        .unwrap();
+    net.path(0, FAST);
+    net.path(7, FAST);
+    // It knows no peer, and waits for one.
+    let options = DownloadOptions {
+        awaits_peers: true,
+        ..DownloadOptions::default()
+    };
+    let download = stage.download_with(&net.host(0), &[], options);
+    let found = seed.found_peers();
+    found.add(vec![addr(7)], PeerSource::Tracker).await;
+    found.add(vec![addr(0)], PeerSource::Local).await;
+    finish(download).await.unwrap();
+    stage.check();
+    let dialed = net.dials();
+    assert!(dialed.iter().all(|(peer, _)| *peer == addr(0)));
+    assert!(!dialed.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_exchange_leechers_of_one_seeder_do_not_find_each_other() {
+    let options = DownloadOptions {
+        exchanges_peers: false,
+        ..finding()
+    };
+    assert!(!leechers_meet_with(false, options).await);
+}
+
 /// Two leechers that know the seeder alone. Returns whether either dialed the other.
 async fn leechers_meet(private: bool) -> bool {
+    leechers_meet_with(private, finding()).await
+}
+
+async fn leechers_meet_with(private: bool, leechers: DownloadOptions) -> bool {
     let net = Net::default();
     let mut stage = Stage::one_file(2_000_000, 65536);
     stage.metainfo.private = private;
@@ -86,7 +131,7 @@ async fn leechers_meet(private: bool) -> bool {
     let start = |n: u16| {
         let dir = stage.dir.path().join(format!("get{n}"));
         let (host, peers) = (net.host(n), vec![addr(1)]);
-        Download::over(host, stage.metainfo.clone(), dir, peers, finding())
+        Download::over(host, stage.metainfo.clone(), dir, peers, leechers.clone())
     };
     let (one, two) = tokio::join!(finish(start(2)), finish(start(3)));
     one.unwrap();
