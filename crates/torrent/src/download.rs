@@ -21,6 +21,7 @@ use crate::network::Network;
 use crate::options::DownloadOptions;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
+use crate::rate::{RateLimits, Rates};
 use crate::selection::Selection;
 use crate::source::{Found, FoundPeers};
 use crate::swarm::{Reporter, Select, Swarm};
@@ -39,6 +40,7 @@ pub struct Download {
     stop: DropGuard,
     completed: oneshot::Receiver<Summary>,
     policy: SharedPolicy,
+    rates: Arc<Rates>,
     found: FoundPeers,
     selects: mpsc::Sender<Select>,
     task: JoinHandle<Result<Summary, DownloadError>>,
@@ -78,6 +80,7 @@ impl Download {
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let policy = SharedPolicy::new(options.paths.policy.clone());
+        let rates = Arc::new(Rates::new(options.limits, transport.rates()));
         let (found, finds) = FoundPeers::channel();
         let (selects, selected) = mpsc::channel(MAX_SELECTS);
         let job = Job {
@@ -89,6 +92,7 @@ impl Download {
             progress: sender,
             completed: sends_completed,
             policy: policy.clone(),
+            rates: Arc::clone(&rates),
             found: finds,
             selects: selected,
         };
@@ -98,6 +102,7 @@ impl Download {
             stop: stop.drop_guard(),
             completed,
             policy,
+            rates,
             found,
             selects,
             task,
@@ -108,6 +113,11 @@ impl Download {
     /// changed at any time; connections over paths that are denied then are closed, and others are opened.
     pub fn policy(&self) -> SharedPolicy {
         self.policy.clone()
+    }
+
+    /// Sets how fast it sends and receives, from now on: at first as its options say.
+    pub fn set_limits(&self, limits: RateLimits) {
+        self.rates.set(limits);
     }
 
     /// Gives it peers while it runs. They are ignored unless its options say that peers are found.
@@ -175,6 +185,7 @@ struct Job<T> {
     /// Receives the summary once everything selected is verified.
     completed: oneshot::Sender<Summary>,
     policy: SharedPolicy,
+    rates: Arc<Rates>,
     /// Peers that are found while it runs.
     found: mpsc::Receiver<Found>,
     /// Selections that take the place of that of the options.
@@ -212,7 +223,7 @@ impl<T: Transport> Job<T> {
             verified.set(piece);
         }
 
-        let shared = Shared::new(&metainfo, Arc::clone(&files), verified);
+        let shared = Shared::new(&metainfo, Arc::clone(&files), verified, self.rates);
         let has_node = self.transport.dht().is_some();
         let shared = Arc::new(shared.with_dht(has_node, &metainfo));
         // A clone: the last sender is dropped at the end of this function, when the files are

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use crate::close::{CloseCode, Closed};
 use crate::dht::DhtContacts;
 use crate::metainfo::InfoHash;
+use crate::rate::SessionRates;
 use crate::transport::{Connection, Offers, Stream, Transport};
 use crate::wire::{HANDSHAKE_BYTES, Handshake, PeerId, WireError};
 
@@ -184,6 +185,7 @@ impl Drop for Entrance {
 pub(crate) struct Member<T> {
     pub transport: T,
     pub entrance: Arc<Entrance>,
+    pub rates: SessionRates,
 }
 
 impl<T: Transport> Transport for Member<T> {
@@ -223,6 +225,10 @@ impl<T: Transport> Transport for Member<T> {
 
     fn dht(&self) -> Option<&DhtContacts> {
         self.transport.dht()
+    }
+
+    fn rates(&self) -> SessionRates {
+        self.rates.clone()
     }
 }
 

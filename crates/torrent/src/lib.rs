@@ -44,6 +44,7 @@ mod pieces;
 mod pipeline;
 mod progress;
 mod quic;
+mod rate;
 mod reason;
 mod requests;
 mod resolve;
@@ -79,6 +80,7 @@ pub use self::progress::{
     SeedProgress, Summary,
 };
 pub use self::quic::ALPN;
+pub use self::rate::RateLimits;
 pub use self::reason::{ChoiceReason, Decision};
 pub use self::resolve::{Resolve, ResolveError, ResolveProgress, Resolved};
 pub use self::seed::Seed;

@@ -6,6 +6,7 @@ use hawser_manager::{PathOptions, SelectBy};
 use hawser_path::Select;
 
 use crate::limits::SeedLimits;
+use crate::rate::RateLimits;
 use crate::selection::Selection;
 
 /// Options of a download.
@@ -42,8 +43,11 @@ pub struct DownloadOptions {
     /// Whether, and for how long, to keep serving peers over the same connections once everything
     /// selected is verified.
     pub seed: Option<SeedLimits>,
-    /// Most peers that are served at a time, 1 at least; `None` for 8.
+    /// Most peers that are served at a time, 1 at least; `None` for 8, or fewer where that would be
+    /// less than 16 KiB/s for each.
     pub slots: Option<usize>,
+    /// How fast it sends and receives at first.
+    pub limits: RateLimits,
 }
 
 impl Default for DownloadOptions {
@@ -61,6 +65,7 @@ impl Default for DownloadOptions {
             overwrite: false,
             seed: None,
             slots: None,
+            limits: RateLimits::default(),
         }
     }
 }
@@ -77,11 +82,14 @@ pub struct SeedOptions {
     pub paths: PathOptions,
     /// Whether peers are told of each other (BEP 11), unless the torrent is private (BEP 27).
     pub exchanges_peers: bool,
-    /// Most peers that are served at a time, 1 at least; `None` for 8.
+    /// Most peers that are served at a time, 1 at least; `None` for 8, or fewer where that would be
+    /// less than 16 KiB/s for each.
     pub slots: Option<usize>,
     /// Whether peers of the own network are dialed that [`crate::Seed::found_peers`] gives. All others find
     /// this side themselves.
     pub dials_local: bool,
+    /// How fast it sends at first.
+    pub limits: RateLimits,
 }
 
 impl Default for SeedOptions {
@@ -96,6 +104,7 @@ impl Default for SeedOptions {
             exchanges_peers: false,
             slots: None,
             dials_local: false,
+            limits: RateLimits::default(),
         }
     }
 }

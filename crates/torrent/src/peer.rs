@@ -8,8 +8,8 @@
 //!    or was offered pieces that have since been withdrawn.
 //! 3. *Open* ([`run`]): one task reads and writes at the same time. It passes messages to the
 //!    owner, puts requests into the queue of [`Traffic`], and writes the owner's messages and the
-//!    blocks requested. While blocks wait for the disk's budget, or the owner's channel is full,
-//!    nothing is read.
+//!    blocks requested. While blocks wait for a limit of the rate, the disk's budget, or room in the
+//!    owner's channel, nothing is read.
 //! 4. *Gone*: when either direction ends, the peer breaks the protocol, or the owner drops its end
 //!    of `messages`, the connection is closed with the code of [`Gone`], which the owner is told.
 //!
@@ -50,9 +50,10 @@ pub(crate) async fn run<E: Send>(
     wrap: impl Fn(Inputs) -> E + Send,
 ) -> Gone {
     let (connection, (read, write)) = (session.connection, session.stream);
+    let key = connection.key();
     let gone = tokio::select! {
-        gone = reader::run(read, &shared, &traffic, &events, wrap) => gone,
-        gone = writer::run(write, &shared, &traffic, messages) => gone,
+        gone = reader::run(read, &shared, &traffic, key, &events, wrap) => gone,
+        gone = writer::run(write, &shared, &traffic, key, messages) => gone,
     };
     let gone = match gone {
         Gone::Closed(otherwise) => Gone::of(&*connection, &otherwise.text),

@@ -18,6 +18,7 @@ use crate::network::Network;
 use crate::options::SeedOptions;
 use crate::peer::Shared;
 use crate::progress::SeedProgress;
+use crate::rate::{RateLimits, Rates};
 use crate::source::FoundPeers;
 use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
@@ -29,6 +30,7 @@ pub struct Seed {
     stop: DropGuard,
     policy: SharedPolicy,
     found: FoundPeers,
+    rates: Arc<Rates>,
     task: JoinHandle<Result<(), SeedError>>,
 }
 
@@ -64,9 +66,10 @@ impl Seed {
                 .await
                 .map_err(|error| SeedError::Internal(error.to_string()))??;
         let (sender, progress) = watch::channel(SeedProgress::default());
+        let rates = Arc::new(Rates::new(options.limits, transport.rates()));
         let everything = Bitfield::full(metainfo.pieces.count());
         let files = Arc::new(files);
-        let shared = Shared::new(&metainfo, files, everything);
+        let shared = Shared::new(&metainfo, files, everything, Arc::clone(&rates));
         let has_node = transport.dht().is_some();
         let shared = Arc::new(shared.with_dht(has_node, &metainfo));
         let reporter = Reporter::Seed(sender);
@@ -106,6 +109,7 @@ impl Seed {
             stop: stop.drop_guard(),
             policy,
             found,
+            rates,
             task,
         })
     }
@@ -119,6 +123,11 @@ impl Seed {
     /// Gives it peers while it runs. Those that local discovery found are dialed, if its options say so.
     pub fn found_peers(&self) -> FoundPeers {
         self.found.clone()
+    }
+
+    /// Sets how fast it sends, from now on: at first as its options say.
+    pub fn set_limits(&self, limits: RateLimits) {
+        self.rates.set(limits);
     }
 
     /// The progress, updated about ten times a second, and about once a second while no peer wants

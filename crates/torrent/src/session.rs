@@ -12,6 +12,7 @@ use crate::gate::{Gate, Member};
 use crate::metainfo::{InfoHash, Metainfo};
 use crate::network::Network;
 use crate::options::{DownloadOptions, SeedOptions};
+use crate::rate::{RateLimits, SessionRates};
 use crate::seed::Seed;
 use crate::transport::Transport;
 
@@ -23,6 +24,7 @@ use crate::transport::Transport;
 pub struct Session {
     network: Network,
     gate: Arc<Gate>,
+    rates: SessionRates,
     accepts: JoinHandle<()>,
 }
 
@@ -42,8 +44,15 @@ impl Session {
         Self {
             network,
             gate,
+            rates: SessionRates::unlimited(),
             accepts,
         }
+    }
+
+    /// Sets how fast all torrents together send and receive, from now on. At first there is no limit.
+    /// Each torrent may have limits of its own.
+    pub fn set_limits(&self, limits: RateLimits) {
+        self.rates.set(limits);
     }
 
     /// Starts a download, as [`Download::start`] does.
@@ -57,7 +66,7 @@ impl Session {
         peers: Vec<PeerAddr>,
         options: DownloadOptions,
     ) -> Result<Download, DownloadError> {
-        let member = member(&self.gate, &self.network, metainfo.wire_hashes());
+        let member = self.member(metainfo.wire_hashes());
         let member = member.ok_or(DownloadError::Duplicate(metainfo.info_hash))?;
         Ok(Download::over(member, metainfo, dir, peers, options))
     }
@@ -73,9 +82,13 @@ impl Session {
         options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
-        let member = member(&self.gate, &self.network, metainfo.wire_hashes());
+        let member = self.member(metainfo.wire_hashes());
         let member = member.ok_or(SeedError::Duplicate(metainfo.info_hash))?;
         Seed::over(member, metainfo, content, options, checked).await
+    }
+
+    fn member(&self, info_hashes: Arc<[InfoHash]>) -> Option<Member<Network>> {
+        member(&self.gate, &self.network, &self.rates, info_hashes)
     }
 }
 
@@ -90,13 +103,13 @@ fn open<T: Transport>(transport: T) -> (Arc<Gate>, JoinHandle<()>) {
 fn member<T: Transport>(
     gate: &Arc<Gate>,
     transport: &T,
+    rates: &SessionRates,
     info_hashes: Arc<[InfoHash]>,
 ) -> Option<Member<T>> {
-    let entrance = Arc::new(gate.open(info_hashes)?);
-    let transport = transport.clone();
     Some(Member {
-        transport,
-        entrance,
+        entrance: Arc::new(gate.open(info_hashes)?),
+        transport: transport.clone(),
+        rates: rates.clone(),
     })
 }
 
@@ -125,10 +138,12 @@ mod tests {
         let net = Net::default();
         net.path(1, FAST);
         let (gate, _accepts) = open(net.host(1));
+        let rates = SessionRates::unlimited();
         let mut seeds = Vec::new();
         for byte in 1..=3 {
             let metainfo = torrent(dir.path(), byte);
-            let member = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
+            let hashes = metainfo.wire_hashes();
+            let member = member(&gate, &net.host_handle(1), &rates, hashes).unwrap();
             let content = dir.path().join(format!("{byte}.bin"));
             let seed = Seed::over(member, metainfo, content, SeedOptions::default(), |_, _| {});
             seeds.push(seed.await.unwrap());
@@ -149,9 +164,10 @@ mod tests {
         let net = Net::default();
         net.path(1, FAST);
         let (gate, _accepts) = open(net.host(1));
+        let rates = SessionRates::unlimited();
         let mut metainfo = torrent(dir.path(), 1);
         metainfo.info_hash_v2 = Some([9; 32]);
-        let member = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
+        let member = member(&gate, &net.host_handle(1), &rates, metainfo.wire_hashes()).unwrap();
         let (content, options) = (dir.path().join("1.bin"), SeedOptions::default());
         let seed = Seed::over(member, metainfo.clone(), content, options, |_, _| {});
         let _seed = seed.await.unwrap();
@@ -168,14 +184,55 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn all_torrents_keep_to_the_limit_of_the_session_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = Net::default();
+        net.path(1, FAST);
+        let (gate, _accepts) = open(net.host(1));
+        let rates = SessionRates::unlimited();
+        let limit = 600_000;
+        rates.set(RateLimits {
+            upload: Some(limit),
+            download: None,
+        });
+        let (mut seeds, mut downloads) = (Vec::new(), Vec::new());
+        let began = std::time::Instant::now();
+        for byte in 1..=3 {
+            let metainfo = torrent(dir.path(), byte);
+            let info_hash = metainfo.wire_hashes();
+            let member = member(&gate, &net.host_handle(1), &rates, info_hash).unwrap();
+            let content = dir.path().join(format!("{byte}.bin"));
+            let options = SeedOptions::default();
+            let seed = Seed::over(member, metainfo.clone(), content, options, |_, _| {});
+            seeds.push(seed.await.unwrap());
+            let to = dir.path().join(format!("get{byte}"));
+            let options = DownloadOptions::default();
+            let host = net.host(u16::from(byte) + 1);
+            downloads.push(Download::over(host, metainfo, to, vec![addr(1)], options));
+        }
+        let mut fetched = 0;
+        for download in downloads {
+            let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+            fetched += waited.expect("it hangs").unwrap().fetched_bytes;
+        }
+        // 50 ms and a turn more.
+        let time = began.elapsed().as_secs_f64() + 0.05;
+        let allowed = limit as f64 * time + 2.0 * 16384.0;
+        assert!(fetched as f64 <= allowed, "{fetched} of {allowed}");
+        assert_eq!(fetched, 900_000);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_torrent_is_there_once_and_others_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let net = Net::default();
         net.path(1, FAST);
         let (gate, _accepts) = open(net.host(1));
+        let rates = SessionRates::unlimited();
         let metainfo = torrent(dir.path(), 1);
-        let first = member(&gate, &net.host_handle(1), metainfo.wire_hashes()).unwrap();
-        assert!(member(&gate, &net.host_handle(1), metainfo.wire_hashes()).is_none());
+        let hashes = || metainfo.wire_hashes();
+        let first = member(&gate, &net.host_handle(1), &rates, hashes()).unwrap();
+        assert!(member(&gate, &net.host_handle(1), &rates, hashes()).is_none());
         // A peer that names another torrent learns that it is not here.
         let (to, options) = (dir.path().join("get"), DownloadOptions::default());
         let other = torrent(dir.path(), 2);
@@ -184,6 +241,6 @@ mod tests {
         let error = waited.expect("it hangs").unwrap_err();
         assert!(matches!(error, DownloadError::AllDropped(_)), "{error}");
         drop(first);
-        assert!(member(&gate, &net.host_handle(1), metainfo.wire_hashes()).is_some());
+        assert!(member(&gate, &net.host_handle(1), &rates, hashes()).is_some());
     }
 }

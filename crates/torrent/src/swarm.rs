@@ -281,6 +281,7 @@ impl<T: Transport> Swarm<T> {
                 }
             }
             self.obey(now);
+            self.fetching.limit = self.shared.rates.down.rate();
             self.fetching
                 .fill(&mut self.conns, &self.dialing, now, ticked);
         }

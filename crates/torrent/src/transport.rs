@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::close::{CloseCode, Closed};
 use crate::dht::DhtContacts;
 use crate::metainfo::InfoHash;
+use crate::rate::SessionRates;
 
 /// The paths to a peer that are not known to be down, as they change.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
@@ -67,6 +68,11 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// The nodes of the DHT of this program, if it has any.
     fn dht(&self) -> Option<&DhtContacts> {
         None
+    }
+
+    /// The limits that the torrents of a session keep to together.
+    fn rates(&self) -> SessionRates {
+        SessionRates::unlimited()
     }
 }
 

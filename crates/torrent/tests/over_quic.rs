@@ -13,11 +13,11 @@ use std::time::Instant;
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, Seed, SeedEnd,
-    SeedLimits, SeedOptions,
+    CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, RateLimits, Seed,
+    SeedEnd, SeedLimits, SeedOptions,
 };
 
-use self::content::{Content, PATIENCE, finish};
+use self::content::{Content, PATIENCE, finish, finish_within};
 use self::scripted::{Manner, Scripted};
 use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
 
@@ -63,6 +63,24 @@ async fn a_file_crosses_an_as() {
     let uploaded = tokio::time::timeout(PATIENCE, uploaded).await;
     assert_eq!(uploaded.unwrap().unwrap().connections, 1);
     seed.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_the_rate_holds_over_quic() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let content = Content::new(1_500_000, &CreateOptions::default());
+    let endpoint = bind(&host, 2);
+    let _seed = content.seed(&endpoint, &host).await;
+    let download = content.get(&endpoint, &host);
+    download.set_limits(RateLimits {
+        upload: None,
+        download: Some(1_000_000),
+    });
+    let summary = finish_within(1_000_000, download).await;
+    content.check();
+    // Nothing was lost while it was not read.
+    assert_eq!(summary.wasted_bytes, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

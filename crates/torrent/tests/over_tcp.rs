@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use hawser_torrent::{
     CreateOptions, Download, DownloadError, DownloadOptions, Listener, Metainfo, Network, PeerAddr,
-    Phase, Seed, SeedEnd, SeedLimits, SeedOptions, create,
+    Phase, RateLimits, Seed, SeedEnd, SeedLimits, SeedOptions, create,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::content::{Content, PATIENCE, finish};
+use self::content::{Content, PATIENCE, finish, finish_within};
 use self::scripted::{HANDSHAKE, Manner, Scripted, greeting, message};
 
 const PIECE: u32 = 65536;
@@ -190,6 +190,25 @@ async fn garbage_and_lies_hold_nothing_up() {
     content.check();
     let from: Vec<_> = summary.unwrap().paths.iter().map(|p| p.peer).collect();
     assert!(from.contains(&honest), "{from:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_the_rate_holds_over_tcp() {
+    let content = content(1_500_000);
+    let (_seed, addr) = content.seed("127.0.0.1:0").await;
+    let limits = RateLimits {
+        upload: None,
+        download: Some(1_000_000),
+    };
+    let options = DownloadOptions {
+        limits,
+        ..DownloadOptions::default()
+    };
+    let download = content.get_with(&[addr], Network::ip(), options);
+    let summary = finish_within(1_000_000, download).await;
+    content.check();
+    // Nothing was lost while it was not read.
+    assert_eq!(summary.wasted_bytes, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

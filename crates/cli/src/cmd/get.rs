@@ -14,8 +14,10 @@ use std::time::Duration;
 
 use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Config;
+use hawser_topology::parse_rate;
 use hawser_torrent::{
-    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, Resolve, SelectBy, Selection,
+    Download, DownloadOptions, Metainfo, PathOptions, PeerAddr, RateLimits, Resolve, SelectBy,
+    Selection,
 };
 
 use self::report::{Job, OfferedPaths};
@@ -25,7 +27,7 @@ use self::target::{Known, Target, target};
 use super::address::tcp;
 use super::find::{Dht, FindArgs, Finding, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
-use super::quantity::slots;
+use super::quantity::{bytes, slots};
 use super::select::PathArgs;
 use super::{files, find, headings, policy, process};
 use crate::failure::Failure;
@@ -53,6 +55,17 @@ pub struct GetArgs {
     pub peers: PeerArgs,
     #[command(flatten)]
     pub seeding: SeedingArgs,
+    /// Most content received per second: 100mbit, 2.5gbit
+    ///
+    /// Over all paths, from all peers together.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub limit: Option<u64>,
+    /// The same as --limit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with = "limit", help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub limit_down: Option<u64>,
+    /// Most content sent per second, to all peers together
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub limit_up: Option<u64>,
     #[command(flatten)]
     pub paths: PathArgs,
     /// The side that chooses among paths, also those to downloaders: uploader, which sees all its
@@ -146,6 +159,10 @@ impl GetArgs {
             overwrite: self.force,
             seed: self.seeding.limits(),
             slots: self.slots,
+            limits: RateLimits {
+                upload: self.limit_up.map(bytes),
+                download: self.limit.or(self.limit_down).map(bytes),
+            },
             // Nobody can say when a peer will come that is not known yet.
             give_up_after: match peers.is_empty() || ways.brings_first() {
                 true => Duration::MAX,

@@ -42,6 +42,11 @@ pub fn slots() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MAX_SLOTS)
 }
 
+/// The bytes per second of a rate in bit/s, 1 at least.
+pub fn bytes(rate: u64) -> u64 {
+    (rate / 8).max(1)
+}
+
 /// Reads a time that may be long: `30m`, `1.5h`, `7d`, `90s` or `500ms`.
 pub fn long_duration(text: &str) -> Result<Duration, String> {
     parse_long_duration(text).map_err(|error| error.to_string())

@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::{Policy, Select};
 use hawser_quic::Config;
-use hawser_torrent::{PathOptions, PeerAddr, Seed, SeedOptions, SeedProgress, SelectBy};
+use hawser_topology::parse_rate;
+use hawser_torrent::{
+    PathOptions, PeerAddr, RateLimits, Seed, SeedOptions, SeedProgress, SelectBy,
+};
 
 use super::address::tcp;
 use super::find::{self, Dht, FindArgs, Finding, Sought, Ways};
 use super::network::{HostArgs, ListenArgs, Sockets, TransportArgs};
 use super::policy::{self, PolicyArgs};
-use super::quantity::slots;
+use super::quantity::{bytes, slots};
 use super::reported::Reported;
 use super::select::{ranking, ranking_help, with_carbon};
 use super::{files, headings, process};
@@ -60,6 +63,11 @@ pub struct SeedArgs {
     /// Do not try paths that share links with those assigned
     #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
+    /// Most content sent per second: 100mbit, 2.5gbit
+    ///
+    /// Over all paths, to all peers together.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, visible_alias = "limit-up")]
+    pub limit: Option<u64>,
     #[command(flatten)]
     pub transport: TransportArgs,
     /// Most peers that are served at a time [default: 8]
@@ -132,6 +140,10 @@ impl SeedArgs {
             exchanges_peers: ways.pex,
             slots: self.slots,
             dials_local: ways.local,
+            limits: RateLimits {
+                upload: self.limit.map(bytes),
+                download: None,
+            },
         }
     }
 }

@@ -20,18 +20,24 @@ use crate::wire::{
 const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 /// Reads until the stream ends, the peer breaks the protocol, or the receiver of `events` is
-/// dropped.
+/// dropped. `key` is that of the peer.
 pub(super) async fn run<E: Send>(
     mut stream: impl AsyncRead + Unpin,
     shared: &Shared,
     traffic: &Traffic,
+    key: [u8; 32],
     events: &mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E,
 ) -> Gone {
     let mut decoder = Decoder::new(shared.pieces.count());
     let mut room = *READ.start();
     loop {
-        let read = match stream.read_buf(decoder.buffer(room)).await {
+        let limit = &shared.rates.down;
+        let most = match limit.is_limited() {
+            true => *READ.start(),
+            false => room,
+        };
+        let read = match stream.read_buf(decoder.buffer(most)).await {
             Ok(0) => return Gone::closed("the peer ended the connection"),
             Ok(read) => read,
             Err(error) => return Gone::closed(error.to_string()),
@@ -61,7 +67,12 @@ pub(super) async fn run<E: Send>(
             traffic.backlogged.store(true, Ordering::Relaxed);
             let room = match blocks.sum() {
                 0 => None,
-                bytes => Some(shared.account.reserve(bytes).await),
+                bytes => {
+                    if limit.is_limited() {
+                        limit.acquire(key).await.spend(bytes as u64);
+                    }
+                    Some(shared.account.reserve(bytes).await)
+                }
             };
             let sent = events.send(wrap(Inputs { inputs, room })).await;
             traffic.backlogged.store(false, Ordering::Relaxed);

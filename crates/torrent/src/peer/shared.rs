@@ -8,6 +8,7 @@ use hawser_store::{Account, Budget, Files, Watch};
 use crate::bitfield::Bitfield;
 use crate::metainfo::{InfoHash, Metainfo};
 use crate::pieces::Pieces;
+use crate::rate::Rates;
 use crate::wire::{Handshake, PeerId};
 
 /// State shared by all connections of a torrent.
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub content: OnceLock<Arc<Watch<Metainfo>>>,
     /// Bounds the blocks that wait for the disk, and the reads from disk for peers.
     pub account: Account,
+    /// How fast blocks may be sent and received.
+    pub rates: Arc<Rates>,
     /// The handshake that this side sends.
     pub ours: Handshake,
     /// The info-hashes by which peers may name the torrent.
@@ -30,14 +33,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// For a torrent whose pieces `verified` are in `files`.
-    pub fn new(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield) -> Self {
+    /// For a torrent whose pieces `verified` are in `files`, and which keeps to `rates`.
+    pub fn new(
+        metainfo: &Metainfo,
+        files: Arc<Files>,
+        verified: Bitfield,
+        rates: Arc<Rates>,
+    ) -> Self {
         Self {
             files,
             pieces: metainfo.pieces,
             fetching: AtomicBool::new(!verified.is_full()),
             offered: RwLock::new(verified),
             content: OnceLock::new(),
+            rates,
             account: Budget::of_process().join(),
             ours: Handshake {
                 info_hash: metainfo.info_hash,

@@ -123,6 +123,12 @@ impl Uploads {
         self.more.notified().await;
     }
 
+    /// Whether there are requests to take.
+    pub fn has_some(&self) -> bool {
+        let queue = self.lock();
+        queue.as_ref().is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Takes the next requests, together for at most `bytes` bytes, but at least one if any waits.
     pub fn take(&self, bytes: u32) -> Vec<Request> {
         let mut queue = self.lock();

@@ -65,17 +65,20 @@ type Reading = JoinHandle<Result<Batch, StoreError>>;
 
 /// Writes `messages` and the blocks requested in `traffic`, until the stream fails or the sender of
 /// `messages` is dropped. After [`Outgoing::End`] it ends the stream, and the peer closes the
-/// connection once it has read everything.
+/// connection once it has read everything. `key` is that of the peer.
 pub(super) async fn run(
     mut stream: Box<dyn Output>,
     shared: &Shared,
     traffic: &Traffic,
+    key: [u8; 32],
     mut messages: mpsc::UnboundedReceiver<Outgoing>,
 ) -> Gone {
     let uploads = &traffic.uploads;
     // What is written next, and how many of its bytes are counted as unsent.
     let (mut out, mut counted) = (Vec::new(), 0);
     let mut reading = None;
+    // The wait for a turn, where the rate is limited.
+    let (limit, mut turn) = (&shared.rates.up, None);
     let mut sent = Sent::default();
     let mut ending = false;
     loop {
@@ -88,8 +91,12 @@ pub(super) async fn run(
                 Outgoing::End => ending = true,
             }
         }
-        if reading.is_none() {
-            reading = read_ahead(shared, uploads, &mut sent).await;
+        if reading.is_none() && turn.is_none() {
+            match limit.is_limited() {
+                false => reading = read_ahead(shared, uploads, &mut sent).await,
+                true if uploads.has_some() => turn = Some(Box::pin(limit.acquire(key))),
+                true => {}
+            }
         }
         // Short messages overtake blocks: the peer may be waiting for them.
         if !out.is_empty() {
@@ -108,7 +115,9 @@ pub(super) async fn run(
                 Ok(Err(error)) => return Gone::Disk(error.to_string()),
                 Err(error) => return Gone::Disk(error.to_string()),
             };
-            reading = read_ahead(shared, uploads, &mut sent).await;
+            if !limit.is_limited() {
+                reading = read_ahead(shared, uploads, &mut sent).await;
+            }
             let bytes = batch.bytes.freeze();
             let written =
                 write_blocks(&mut *stream, &bytes, &batch.lengths, &traffic.uploaded).await;
@@ -135,7 +144,20 @@ pub(super) async fn run(
                 Some(Outgoing::End) => ending = true,
                 None => return Gone::closed("closed here"),
             },
-            () = uploads.more() => {}
+            permit = async {
+                match &mut turn {
+                    Some(turn) => Some(turn.await),
+                    None => None,
+                }
+            }, if turn.is_some() => {
+                turn = None;
+                let requests = uploads.take(limit.quota(BATCH));
+                if let Some(permit) = permit {
+                    permit.spend(requests.iter().map(|it| u64::from(it.length)).sum());
+                }
+                reading = read_blocks(shared, requests, &mut sent).await;
+            }
+            () = uploads.more(), if turn.is_none() => {}
             () = tokio::time::sleep(KEEP_ALIVE) => encode(&Message::KeepAlive, &mut out),
         }
     }
@@ -186,7 +208,11 @@ fn payload(lengths: &[u32], sent: usize) -> u64 {
 
 /// Starts to read the next blocks from disk, if any are requested.
 async fn read_ahead(shared: &Shared, uploads: &Uploads, sent: &mut Sent) -> Option<Reading> {
-    let requests = uploads.take(BATCH);
+    read_blocks(shared, uploads.take(BATCH), sent).await
+}
+
+/// Starts to read these blocks from disk, if there are any.
+async fn read_blocks(shared: &Shared, requests: Vec<Request>, sent: &mut Sent) -> Option<Reading> {
     if requests.is_empty() {
         return None;
     }

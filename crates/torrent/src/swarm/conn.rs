@@ -14,10 +14,10 @@ use super::uploads::{NO_ANSWER, Serving};
 use crate::close::CloseCode;
 use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
-use crate::pipeline::{self, Subflow};
+use crate::pipeline::{self, MIN_DEPTH, Subflow};
 use crate::requests::{Pace, Source};
 use crate::transport::Connection;
-use crate::wire::{Message, PeerId, Request, encode};
+use crate::wire::{BLOCK, Message, PeerId, Request, encode};
 
 /// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's
 /// default.
@@ -273,13 +273,21 @@ impl Conn {
         self.pace.set_asked(asked, self.connection.rtt(), now);
     }
 
-    /// It, as one to request blocks over; `asked` of them are outstanding.
-    pub fn source(&self, asked: usize, now: Instant) -> Source {
+    /// It, as one to request blocks over; `asked` of them are outstanding. No more are requested than
+    /// arrive in time at `limit`, in bytes per second: others would fill the windows of the
+    /// connection, and could not be cancelled any more.
+    pub fn source(&self, asked: usize, limit: Option<u64>, now: Instant) -> Source {
         let rtt = self.connection.rtt();
         let slack = match self.connection.peer().ip() {
             Some(_) => pipeline::IP_SLACK,
             None => pipeline::SLACK,
         };
+        let time = pipeline::time(rtt, slack);
+        let most = limit.map_or(usize::MAX, |limit| {
+            let blocks = limit as f64 * time.as_secs_f64() / f64::from(BLOCK);
+            (blocks as usize).max(MIN_DEPTH)
+        });
+        let depth = pipeline::depth(self.pace.peak(rtt, now), rtt, slack, self.theirs.limit);
         Source {
             path: self.connection.fingerprint(),
             subflow: Subflow {
@@ -287,8 +295,8 @@ impl Conn {
                 rtt,
                 asked,
             },
-            depth: pipeline::depth(self.pace.peak(rtt, now), rtt, slack, self.theirs.limit),
-            time: pipeline::time(rtt, slack),
+            depth: depth.min(most),
+            time,
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Fetching {
     pub files: FileTally,
     /// Pieces verified and not announced to peers yet.
     pub unannounced: Vec<u32>,
+    /// Most that is to arrive, in bytes per second.
+    pub limit: Option<u64>,
 }
 
 impl Fetching {
@@ -34,6 +36,7 @@ impl Fetching {
             disk,
             files,
             unannounced: Vec::new(),
+            limit: None,
         }
     }
 
@@ -118,7 +121,7 @@ impl Fetching {
         let is_ordered = !conn.ordered.retiring && !conn.ordered.held;
         let is_open = conn.theirs.unchoked && conn.stall.since.is_none() && is_ordered;
         let is_usable = is_open && self.picker.is_interesting(id);
-        is_usable.then(|| conn.source(asked, now))
+        is_usable.then(|| conn.source(asked, self.limit, now))
     }
 
     /// Sends requests, after the cancels that belong to them. Returns their number.

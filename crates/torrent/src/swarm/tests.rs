@@ -12,6 +12,7 @@ mod disk;
 mod faults;
 mod found;
 mod hostile;
+mod limits;
 mod policy;
 mod resume;
 mod seeding;

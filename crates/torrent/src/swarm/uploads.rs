@@ -33,6 +33,8 @@ const MAX_DIALED: usize = 500;
 pub(super) struct Uploads<P> {
     /// Which peers hold a slot.
     pub choker: Choker<GroupId>,
+    /// The number of slots that is wanted; `None` for one that fits the limit of the rate.
+    pub slots: Option<usize>,
     pub sharing: Sharing<Downloader, P>,
     known: BTreeMap<GroupId, Known>,
 }
@@ -64,6 +66,7 @@ impl<P: AsRef<Path> + Clone> Uploads<P> {
     pub fn new(paths: PathOptions, now: Instant) -> Self {
         Self {
             choker: Choker::new(Goal::Fetching, DEFAULT_SLOTS, fastrand::u64(..), now),
+            slots: None,
             sharing: Sharing::new(paths, MAX_DIALED, now),
             known: BTreeMap::new(),
         }

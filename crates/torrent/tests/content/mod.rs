@@ -54,3 +54,23 @@ pub async fn finish(download: Download) -> Result<Summary, DownloadError> {
     let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
     waited.expect("the download hangs")
 }
+
+/// Follows a download to its end, and checks at each report that no more has arrived than `limit`
+/// bytes per second allow, whatever time it takes.
+#[allow(dead_code, reason = "not every test needs it")]
+pub async fn finish_within(limit: u64, download: Download) -> Summary {
+    let began = std::time::Instant::now();
+    let mut progress = download.progress();
+    let followed = async {
+        while progress.changed().await.is_ok() {
+            // What passes late, and what is read at once.
+            let time = began.elapsed().as_secs_f64() + 0.05;
+            let allowed = limit as f64 * time + 16384.0 * 2.0;
+            let fetched = progress.borrow_and_update().fetched_bytes;
+            assert!(fetched as f64 <= allowed, "{fetched} of {allowed}");
+        }
+    };
+    let followed = tokio::time::timeout(PATIENCE, followed).await;
+    followed.expect("the download hangs");
+    finish(download).await.unwrap()
+}

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_choker::{Action, Counters, DEFAULT_SLOTS};
+use hawser_choker::{Action, Counters, slots_for};
 
 use super::Known;
 use crate::picker::{ConnId, GroupId};
@@ -11,11 +11,9 @@ use crate::swarm::state::Swarm;
 use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
-    /// Sets how many peers are served at a time.
+    /// Sets how many peers are served at a time; `None` for as many as fit the limit of the rate.
     pub fn set_slots(&mut self, slots: Option<usize>) {
-        self.uploads
-            .choker
-            .set_slots(slots.unwrap_or(DEFAULT_SLOTS));
+        self.uploads.slots = slots;
     }
 
     /// Adds the peer of a new connection to those that may be served.
@@ -54,6 +52,11 @@ impl<T: Transport> Swarm<T> {
 
     /// Chokes and unchokes peers, as is due now.
     pub(in crate::swarm) fn rechoke(&mut self, now: Instant) {
+        let fitting = || slots_for(self.shared.rates.up.rate());
+        let slots = self.uploads.slots.unwrap_or_else(fitting);
+        if self.uploads.choker.slots() != slots {
+            self.uploads.choker.set_slots(slots);
+        }
         let conns = &self.conns.open;
         let report = || conns.values().map(|conn| (conn.group, conn.counters()));
         let orders = self.uploads.choker.tick(report, now);

@@ -1,0 +1,214 @@
+//! Limits on virtual time: what passes at most, and whose turn it is.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::bucket::{BURST, Bucket};
+use super::turns::{Ticket, Turns};
+use super::*;
+
+/// Bytes that pass in `time` at most, beside what passes last.
+fn most(rate: u64, time: Duration) -> f64 {
+    rate as f64 * (time + BURST).as_secs_f64() + 1.0
+}
+
+proptest! {
+    /// Over any time no more passes than the rate allows, however late and large each part is.
+    #[test]
+    fn no_more_passes_than_the_rate_allows(
+        rate in 1_000..100_000_000u64,
+        parts in prop::collection::vec((1..300_000u64, 0..60u64, 0..20u64), 1..60),
+    ) {
+        let mut bucket = Bucket::new(Some(rate));
+        let (mut now, mut passed) = (Instant::now(), Vec::new());
+        for (bytes, late, pause) in parts {
+            // A task that wakes up late, and sometimes has nothing to send.
+            let pause = if pause == 0 { 500 } else { 0 };
+            now = bucket.due(now).max(now) + Duration::from_millis(late + pause);
+            prop_assert!(bucket.due(now) <= now);
+            bucket.spend(bytes, now);
+            passed.push((now, bytes));
+        }
+        for (at, (from, _)) in passed.iter().enumerate() {
+            let mut sum = 0.0;
+            for (until, bytes) in &passed[at..] {
+                prop_assert!(sum <= most(rate, *until - *from), "{sum} bytes at {rate}");
+                sum += *bytes as f64;
+            }
+        }
+    }
+
+    /// One that always sends gets all that the rate allows, though it wakes up late.
+    #[test]
+    fn no_less_passes_than_the_rate_allows(
+        rate in 1_000..100_000_000u64,
+        parts in prop::collection::vec((1..300_000u64, 0..50u64), 1..60),
+    ) {
+        let start = Instant::now();
+        let mut bucket = Bucket::new(Some(rate));
+        let (mut now, mut sum) = (start, 0);
+        for (bytes, late) in parts {
+            let due = bucket.due(now);
+            if due > now {
+                now = due + Duration::from_millis(late);
+            }
+            let least = rate as f64 * (now - start).saturating_sub(BURST).as_secs_f64();
+            // Times are whole nanoseconds.
+            prop_assert!(sum as f64 + rate as f64 / 1e6 >= least, "{sum} of {least}");
+            bucket.spend(bytes, now);
+            sum += bytes;
+        }
+    }
+
+    /// What has passed before a change takes as long as at the new rate.
+    #[test]
+    fn a_changed_rate_holds_at_once(
+        before in 1_000..1_000_000u64,
+        after in 1_000..1_000_000u64,
+        bytes in 1..1_000_000u64,
+    ) {
+        let start = Instant::now();
+        let mut bucket = Bucket::new(Some(before));
+        bucket.spend(bytes, start);
+        bucket.set_rate(Some(after), start);
+        let burst = before as f64 * BURST.as_secs_f64();
+        let wanted = (bytes as f64 - burst).max(0.0) / after as f64;
+        let due = bucket.due(start).saturating_duration_since(start).as_secs_f64();
+        prop_assert!((due - wanted).abs() < 1e-3 * (1.0 + wanted), "{due} {wanted}");
+        bucket.set_rate(None, start);
+        prop_assert_eq!(bucket.due(start), start);
+    }
+
+    /// Peers that always wait get a turn each, whatever number of connections they have.
+    #[test]
+    fn peers_take_turns(
+        conns in prop::collection::vec(1..9usize, 1..10),
+        rounds in 1..200usize,
+    ) {
+        let mut turns = Turns::default();
+        let mut of: BTreeMap<Ticket, usize> = BTreeMap::new();
+        for (peer, count) in conns.iter().enumerate() {
+            for _ in 0..*count {
+                of.insert(turns.enter(peer), peer);
+            }
+        }
+        let mut had = vec![0; conns.len()];
+        for _ in 0..rounds {
+            let head = turns.head().unwrap();
+            let peer = of.remove(&head).unwrap();
+            had[peer] += 1;
+            turns.leave(peer, head);
+            of.insert(turns.enter(peer), peer);
+            let (least, most) = (had.iter().min(), had.iter().max());
+            prop_assert!(most.unwrap() - least.unwrap() <= 1, "{had:?}");
+        }
+    }
+
+    /// Whoever comes and goes: the head is one that waits, and each gets its turn after no more turns
+    /// than there are peers, times its place among the connections of its own.
+    #[test]
+    fn each_one_that_waits_gets_its_turn(
+        steps in prop::collection::vec((0..6u8, any::<prop::sample::Index>(), 0..3u8), 1..120),
+    ) {
+        let mut turns = Turns::default();
+        // In the order in which they came, with the turns that others had since.
+        let mut waiting: Vec<(Ticket, u8, u64)> = Vec::new();
+        let mut most = 0;
+        for (peer, which, what) in steps {
+            match what {
+                0 => waiting.push((turns.enter(peer), peer, 0)),
+                1 if !waiting.is_empty() => {
+                    let (ticket, peer, _) = waiting.remove(which.index(waiting.len()));
+                    turns.leave(peer, ticket);
+                }
+                _ => {
+                    let head = turns.head();
+                    prop_assert_eq!(head.is_some(), !waiting.is_empty());
+                    let Some(head) = head else { continue };
+                    let at = waiting.iter().position(|(ticket, ..)| *ticket == head);
+                    let (ticket, peer, _) = waiting.remove(at.unwrap());
+                    turns.leave(peer, ticket);
+                    waiting.iter_mut().for_each(|(.., others)| *others += 1);
+                }
+            }
+            most = most.max(waiting.len() as u64);
+            for (.., others) in &waiting {
+                prop_assert!(*others <= 6 * most);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_keep_to_the_limit_of_the_torrent_and_of_the_session() {
+    let session = SessionRates::unlimited();
+    let limits = RateLimits {
+        upload: Some(4_000_000),
+        download: None,
+    };
+    let torrents = [(); 2].map(|()| Arc::new(Rates::new(limits, session.clone())));
+    session.set(RateLimits {
+        upload: Some(2_000_000),
+        download: None,
+    });
+    assert_eq!(torrents[0].up.rate(), Some(2_000_000));
+    assert!(!torrents[0].down.is_limited());
+    let start = tokio::time::Instant::now();
+    let sent = Arc::new([const { AtomicU64::new(0) }; 2]);
+    let tasks = (0..10u8).map(|conn| {
+        // The first torrent has one peer of one connection, the other one of nine.
+        let torrent = usize::from(conn > 0);
+        let (rates, sent) = (Arc::clone(&torrents[torrent]), Arc::clone(&sent));
+        tokio::spawn(async move {
+            while sent
+                .iter()
+                .map(|it| it.load(Ordering::Relaxed))
+                .sum::<u64>()
+                < 600_000
+            {
+                rates.up.acquire([conn; 32]).await.spend(10_000);
+                sent[torrent].fetch_add(10_000, Ordering::Relaxed);
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let [one, nine] = [0, 1].map(|at| sent[at].load(Ordering::Relaxed));
+    let allowed = most(2_000_000, start.elapsed()) as u64 + 10_000;
+    assert!(one + nine <= allowed, "{one} and {nine} of {allowed}");
+    assert!(
+        start.elapsed() < Duration::from_millis(360),
+        "less than allowed"
+    );
+    // The torrents take turns; at the end, each connection may have one more.
+    assert!(one.abs_diff(nine) <= 100_000, "{one} and {nine}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_go_on_when_the_limit_is_lifted_or_another_gives_up() {
+    let rates = Rates::new(
+        RateLimits {
+            upload: Some(1),
+            download: None,
+        },
+        SessionRates::unlimited(),
+    );
+    // More than a day's worth.
+    rates.up.acquire([1; 32]).await.spend(1_000_000);
+    let gives_up = rates.up.acquire([2; 32]);
+    let waits = rates.up.acquire([3; 32]);
+    let first = async {
+        tokio::select! {
+            biased;
+            _ = gives_up => unreachable!("nothing may pass"),
+            () = tokio::task::yield_now() => {}
+        }
+        rates.set(RateLimits::default());
+    };
+    let (permit, ()) = tokio::join!(waits, first);
+    permit.spend(1_000_000);
+    assert!(!rates.up.is_limited());
+}
