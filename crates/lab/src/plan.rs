@@ -10,7 +10,7 @@ mod routes;
 
 use std::collections::BTreeMap;
 
-use hawser_topology::{IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
+use hawser_topology::{IsdAsn, Link, LinkState, Network, Side, Underlay};
 
 pub(crate) use self::held::{MARK, device, held_device};
 pub(crate) use self::layout::{AsPlan, EndPlan, LinkPlan, Mac, Route, RouterPlan};
@@ -68,11 +68,14 @@ impl Plan {
             .zip(network.ases.iter().zip(next_hops))
             .map(|(i, (as_, hops))| {
                 let routers = routers(network, i)?;
+                let topology = files::topology(network, &links, i, &routers);
                 Ok(AsPlan {
                     isd_as: as_.isd_as,
                     host: address::host(i),
                     host6: (as_.underlay == Underlay::Ipv6).then(|| address::host6(i)),
-                    topology: files::topology(network, &links, i, &routers),
+                    topology: topology.ok_or_else(|| {
+                        PlanError(format!("AS {} has no border router", as_.isd_as))
+                    })?,
                     routers,
                     links: network
                         .links_of(as_.isd_as)
@@ -102,16 +105,14 @@ fn check_count(name: &str, count: usize, things: &str, most: usize) -> Result<()
 /// The border routers of the AS at `index`.
 fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError> {
     let as_ = &network.ases[index];
-    let folder = as_folder(as_.isd_as);
-    // An AS without links also has one router, so that all ASes are alike.
-    let count = network.routers(as_.isd_as).len().max(1);
+    let names = network.router_names(as_.isd_as);
     let name = format!("AS {}: ", as_.isd_as);
-    check_count(&name, count, "border routers", MAX_ROUTERS)?;
-    let router = |i| RouterPlan {
-        name: format!("br{folder}-{}", i + 1),
+    check_count(&name, names.len(), "border routers", MAX_ROUTERS)?;
+    let router = |(i, name)| RouterPlan {
+        name,
         address: address::service(index, i, as_.underlay),
     };
-    Ok((0..count).map(router).collect())
+    Ok(names.into_iter().enumerate().map(router).collect())
 }
 
 fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<LinkPlan, PlanError> {

@@ -7,6 +7,7 @@
 //! links.
 
 mod as_dir;
+mod as_topology;
 mod json_file;
 mod load;
 mod network;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hawser_bundle::{Bundle, Coordinator as Follow, LimitedLink, LinkInfo, Manifest, Role};
 use hawser_topology::{
-    AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkKind, LinkTo, as_folder,
+    AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, Side, as_folder,
 };
 
 use super::ConfigurationError;
@@ -84,12 +84,7 @@ fn interface(link: &KnownLink, near: KnownEnd, far: KnownEnd, first: bool) -> In
         },
         isd_as: far.isd_as,
         remote_id: far.interface,
-        link_to: match (link.kind, first) {
-            (LinkKind::Core, _) => LinkTo::Core,
-            (LinkKind::Peer, _) => LinkTo::Peer,
-            (LinkKind::Child, true) => LinkTo::Child,
-            (LinkKind::Child, false) => LinkTo::Parent,
-        },
+        link_to: link.kind.link_to(if first { Side::A } else { Side::B }),
         mtu: link.mtu(),
         bfd: Bfd::default(),
     }
