@@ -100,6 +100,20 @@ pub(crate) const AS_LIFETIME: u64 = 365 * DAY;
 /// When an ISD has no core AS, an AS names an issuer that does not issue certificates, or a file
 /// cannot be written.
 pub fn write(network: &[AsRole], folder: impl Fn(IsdAsn) -> PathBuf) -> Result<(), WriteError> {
+    write_with(network, |isd_as, name, text, mode| {
+        file(&folder(isd_as).join(name), text, mode)
+    })
+}
+
+/// As [`write()`], but hands each file to `put`: its AS, its name below the AS's folder, its text,
+/// and its permissions.
+///
+/// # Errors
+/// As [`write()`], and those of `put`.
+pub fn write_with(
+    network: &[AsRole],
+    mut put: impl FnMut(IsdAsn, &str, &str, u32) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -108,16 +122,18 @@ pub fn write(network: &[AsRole], folder: impl Fn(IsdAsn) -> PathBuf) -> Result<(
     let mut trcs = Vec::new();
     for isd in isds {
         let isd = Isd::new(isd, network)?;
-        trcs.push((isd.trc_name(), isd.write(from, &folder)?));
+        trcs.push((isd.trc_name(), isd.write(from, &mut put)?));
     }
     for role in network {
-        let certs = folder(role.isd_as).join("certs");
         for (name, trc) in &trcs {
-            file(&certs.join(name), trc, 0o644)?;
+            put(role.isd_as, &format!("certs/{name}"), trc, 0o644)?;
         }
     }
     Ok(())
 }
+
+/// Takes the files of ASes, see [`write_with`].
+type Put<'a> = dyn FnMut(IsdAsn, &str, &str, u32) -> Result<(), WriteError> + 'a;
 
 fn isd(isd_as: IsdAsn) -> u16 {
     isd_as.isd().to_u16()
@@ -153,14 +169,13 @@ impl Isd {
         format!("ISD{}-B1-S1.trc", self.number)
     }
 
-    /// Writes keys and certificates and returns the TRC, in PEM.
-    fn write(&self, from: u64, folder: &impl Fn(IsdAsn) -> PathBuf) -> Result<String, WriteError> {
+    /// Puts keys and certificates and returns the TRC, in PEM.
+    fn write(&self, from: u64, put: &mut Put<'_>) -> Result<String, WriteError> {
         let mut voters = Vec::new();
         let mut roots = Vec::new();
         let mut authorities = BTreeMap::new();
-        let make = |role: &AsRole, kind, issuer: Option<&Holder>| {
-            let crypto = folder(role.isd_as).join("crypto");
-            make(role.isd_as, kind, from, issuer, &crypto)
+        let mut make = |role: &AsRole, kind, issuer: Option<&Holder>| {
+            make(role.isd_as, kind, from, issuer, put)
         };
         for role in &self.all {
             if role.voting {
@@ -234,14 +249,14 @@ impl Isd {
     }
 }
 
-/// Creates a certificate and its key, and writes them into the folder `crypto` of the AS. An AS
+/// Creates a certificate and its key, and puts them into the folder `crypto` of the AS. An AS
 /// certificate is written with that of its issuer after it.
 fn make(
     isd_as: IsdAsn,
     kind: CertificateKind,
     from: u64,
     issuer: Option<&Holder>,
-    crypto: &Path,
+    put: &mut Put<'_>,
 ) -> Result<Holder, WriteError> {
     let (what, lifetime) = match kind {
         CertificateKind::SensitiveVoting => ("Sensitive Voting Certificate", ROOT_LIFETIME),
@@ -268,10 +283,19 @@ fn make(
     };
     let made: Result<_, SignError> = make();
     let (holder, text) = made.map_err(|source| WriteError::Sign { what: name, source })?;
-    let at = crypto.join(folder);
-    let certificate = at.join(file_name(isd_as, extension));
-    file(&certificate, &text, 0o644)?;
-    file(&at.join(key), &holder.pem, 0o600)?;
+    let certificate = file_name(isd_as, extension);
+    put(
+        isd_as,
+        &format!("crypto/{folder}/{certificate}"),
+        &text,
+        0o644,
+    )?;
+    put(
+        isd_as,
+        &format!("crypto/{folder}/{key}"),
+        &holder.pem,
+        0o600,
+    )?;
     Ok(holder)
 }
 
