@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::link_info::LinkInfo;
 use crate::manifest::{FORMAT, MANIFEST, Manifest};
 use crate::name::{self, NameError};
+use crate::neighbours::{NEIGHBOURS, Neighbours};
 
 const TOPOLOGY: &str = "topology.json";
 const LINK_INFO: &str = "link_info.json";
@@ -86,6 +87,11 @@ impl Bundle {
         self.set(MANIFEST, manifest);
     }
 
+    /// Sets `neighbours.json`.
+    pub fn set_neighbours(&mut self, neighbours: &Neighbours) {
+        self.set(NEIGHBOURS, neighbours);
+    }
+
     fn set(&mut self, name: &str, value: &impl Serialize) {
         // Plain data with text keys can always be written as JSON.
         let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
@@ -131,6 +137,17 @@ impl Bundle {
         }
     }
 
+    /// Reads `neighbours.json`; empty if there is none.
+    ///
+    /// # Errors
+    /// When it is not valid.
+    pub fn neighbours(&self) -> Result<Neighbours, ContentError> {
+        match self.get(NEIGHBOURS) {
+            None => Ok(Neighbours::default()),
+            Some(_) => self.parse(NEIGHBOURS),
+        }
+    }
+
     fn parse<T: DeserializeOwned>(&self, file: &'static str) -> Result<T, ContentError> {
         let bytes = self.get(file).ok_or(ContentError::Missing(file))?;
         serde_json::from_slice(bytes).map_err(|error| ContentError::Invalid {
@@ -146,6 +163,11 @@ impl Bundle {
     pub fn check(&self) -> Result<(Manifest, AsTopology), ContentError> {
         let (manifest, topology) = (self.manifest()?, self.topology()?);
         self.link_info()?;
+        let has = |id| {
+            let mut routers = topology.border_routers.values();
+            routers.any(|router| router.interfaces.contains_key(&id))
+        };
+        self.neighbours()?.check(has)?;
         if manifest.isd_as != topology.isd_as {
             return Err(ContentError::TwoAses {
                 manifest: manifest.isd_as,

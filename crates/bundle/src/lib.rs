@@ -3,7 +3,8 @@
 //! A [`Bundle`] is the set of files of an AS: `topology.json`, keys, certificates and TRCs in
 //! scionproto's layout (as in [`hawser_topology::AsDir`]), at an attachment point `link_info.json`
 //! with the limits of its links ([`LinkInfo`]), and `hawser.json` ([`Manifest`]), which names the
-//! AS, the version of the configuration, and the coordinator that knows newer ones.
+//! AS, the version of the configuration, and the coordinator that knows newer ones. Where addresses
+//! of neighbours are known by names only, `neighbours.json` has these ([`Neighbours`]).
 //!
 //! [`Bundle::pack`] makes a `tar.gz` of it: the same files always give the same bytes.
 //! [`Bundle::unpack`] reads one from anywhere: it accepts regular files with plain relative names
@@ -16,6 +17,7 @@ mod folder;
 mod link_info;
 mod manifest;
 mod name;
+mod neighbours;
 
 pub use self::archive::{LARGEST_ARCHIVE, UnpackError};
 pub use self::bundle::{Bundle, ContentError};
@@ -23,3 +25,4 @@ pub use self::folder::WriteError;
 pub use self::link_info::{LimitedLink, LinkInfo};
 pub use self::manifest::{Coordinator, MANIFEST, Manifest, Role};
 pub use self::name::{NameError, is_secret};
+pub use self::neighbours::Neighbours;

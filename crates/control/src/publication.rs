@@ -17,7 +17,7 @@ use base64::prelude::BASE64_STANDARD;
 use hawser_path::Discovery;
 use hawser_proto::Message;
 use hawser_proto::control_plane::PathSegment;
-use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder};
+use hawser_topology::{AsDir, IsdAsn, Network, as_folder};
 use hawser_trust::{Chain, Store};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -155,17 +155,36 @@ impl Publication {
         &self.network
     }
 
+    /// The network's segments as several files, each a publication of its own, compressed by gzip,
+    /// of at most `limit` bytes (at least 64 KiB) as far as the network itself, which is in each,
+    /// leaves room. A folder with all of them is read as the whole.
+    pub fn to_parts(&self, limit: usize) -> Vec<Vec<u8>> {
+        parts::split(self, limit)
+    }
+
+    /// How many segments it has.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Whether it has no segments.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     /// The file: JSON.
     pub fn to_json(&self) -> Vec<u8> {
         // Plain data with text keys can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a file that [`Self::to_json`] made. The segments are not verified yet.
+    /// Reads a file that [`Self::to_json`] made, or one of [`Self::to_parts`], of at most 64 MiB
+    /// without compression. The segments are not verified yet.
     ///
     /// # Errors
     /// When it is not such a file, or of a newer format.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PublicationError> {
+        let bytes = &*parts::decompressed(bytes)?;
         #[derive(Deserialize)]
         struct Format {
             format: u32,
@@ -274,13 +293,12 @@ pub enum PublicationError {
     Newer(u32),
 }
 
-/// Reads the control plane of the AS whose folder is `dir` from the publication in `file`.
-pub(crate) fn load(dir: &AsDir, file: &Path, now: u64) -> Result<Plane, ControlError> {
-    let bytes = std::fs::read(file).map_err(FileError::at(file))?;
-    let read = Publication::from_json(&bytes);
-    let invalid = |error: PublicationError| FileError::at(file)(std::io::Error::other(error));
-    read.map_err(invalid)?.plane(dir, now)
+/// Reads the control plane of the AS whose folder is `dir` from the publication in `path`, a file or
+/// a folder of its parts.
+pub(crate) fn load(dir: &AsDir, path: &Path, now: u64) -> Result<Plane, ControlError> {
+    parts::read(path)?.plane(dir, now)
 }
 
+mod parts;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What a node reports while it runs.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -79,6 +80,23 @@ pub enum Event {
     LinkFailed {
         /// The name of the link.
         link: String,
+        /// Why.
+        reason: String,
+    },
+    /// The name of a neighbour was resolved, to an address that it did not have before.
+    NeighbourAt {
+        /// The interface of the link.
+        interface: u16,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The name of a neighbour cannot be resolved: its last address stays, and this is tried again.
+    /// Reported once until it can be.
+    NeighbourUnknown {
+        /// The interface of the link.
+        interface: u16,
+        /// The name, with a port.
+        name: String,
         /// Why.
         reason: String,
     },

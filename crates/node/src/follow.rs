@@ -1,5 +1,7 @@
 //! Following a coordinator: what it has is fetched, and what is in force here is reported to it.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,8 @@ pub(crate) enum Update {
     Nothing,
     /// The segments of the network.
     Segments(Vec<u8>),
+    /// The addresses of neighbours that are known by names, by interface: all that are known.
+    Neighbours(BTreeMap<u16, SocketAddr>),
 }
 
 /// What became of a version of the configuration.

@@ -21,7 +21,8 @@
 //!
 //! One task does this (`run`). Another one keeps the processes alive (`keeper`), and three or four speak
 //! with the coordinator (`follow`): they ask for the configuration and the segments, and report versions
-//! and counters. They hand over one update at a time, of bounded size. What fails is tried again after
+//! and counters. Where neighbours are known by names, one more resolves these every 5 s (`neighbours`), and
+//! border routers go over to changed addresses while they run. They hand over one update at a time, of bounded size. What fails is tried again after
 //! pauses that grow; limits are put into force again every 30 s.
 //!
 //! Tasks speak over channels, and nothing is locked in memory. A [`Folder`] holds a lock on its folder
@@ -35,6 +36,7 @@ mod follow;
 mod http;
 mod keeper;
 mod limits;
+mod neighbours;
 mod run;
 mod services;
 mod tls;

@@ -9,6 +9,7 @@ use hawser_bundle::{Bundle, Manifest};
 use hawser_limit::{EnforceError, Enforcer, FailedLinks};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{InstallError, NodeError};
@@ -16,6 +17,7 @@ use crate::event::Event;
 use crate::folder::Folder;
 use crate::follow::{FailedLink, Follower, Outcome, Update};
 use crate::limits::named;
+use crate::neighbours::{Located, locate};
 use crate::services::Services;
 
 /// Waits before limits that could not be put into force are tried again.
@@ -30,6 +32,9 @@ pub struct Options {
     pub program: PathBuf,
     /// What limits the links; `None` for an AS whose links are not limited here.
     pub limits: Option<Arc<dyn Enforcer<String>>>,
+    /// The file of the network's segments, or the folder of its parts; `None` for the file in the
+    /// folder of the AS, where those of a coordinator are put.
+    pub segments: Option<PathBuf>,
 }
 
 /// Runs the AS in `folder` until `stop` completes: its services and its limits, and follows its
@@ -58,6 +63,7 @@ pub async fn run(
         events,
         services: None,
         follower: None,
+        neighbours: JoinSet::new(),
         updates,
         deployed: watch::Sender::new(None),
         limits: InForce::default(),
@@ -92,6 +98,8 @@ struct Node {
     /// `None` while the coordinator has no configuration for this host.
     services: Option<Services>,
     follower: Option<Follower>,
+    /// The task that resolves the names of neighbours, if any has one.
+    neighbours: JoinSet<()>,
     updates: Sender<Update>,
     /// What has become of the current version, as soon as that is known.
     deployed: watch::Sender<Option<Outcome>>,
@@ -108,6 +116,7 @@ impl Node {
         self.apply_limits().await;
         self.start()?;
         self.follow()?;
+        self.locate()?;
         loop {
             self.settle();
             if !self.has_been_ready
@@ -156,7 +165,7 @@ impl Node {
         let none = || InstallError::NotAnAs(self.folder.path().to_owned());
         let folder = self.folder.current_path()?.ok_or_else(none)?;
         let topology = self.bundle.topology().map_err(InstallError::from)?;
-        let segments = self.folder.segments();
+        let segments = self.segments();
         let program = &self.options.program;
         let started = Services::start(program, &folder, &topology, &segments, &self.events);
         self.services = Some(started.map_err(|source| NodeError::Spawn {
@@ -179,6 +188,22 @@ impl Node {
             )?);
         }
         Ok(())
+    }
+
+    /// Has the names of neighbours resolved, anew if they were before.
+    fn locate(&mut self) -> Result<(), NodeError> {
+        self.neighbours = JoinSet::new();
+        let located = Located::new(&self.bundle).map_err(InstallError::from)?;
+        if !located.is_empty() {
+            let (updates, events) = (self.updates.clone(), self.events.clone());
+            self.neighbours.spawn(locate(located, updates, events));
+        }
+        Ok(())
+    }
+
+    fn segments(&self) -> PathBuf {
+        let given = self.options.segments.clone();
+        given.unwrap_or_else(|| self.folder.segments())
     }
 
     /// Announces the version if everything of it is in force.
@@ -264,7 +289,11 @@ impl Node {
     async fn update(&mut self, update: Update) {
         match update {
             Update::Configuration(bundle, outcome) => {
-                let installed = self.change(*bundle).await;
+                let installed = match self.change(*bundle, true).await {
+                    // Its names may be others.
+                    Ok(()) => self.locate(),
+                    failed => failed,
+                };
                 if let Err(error) = &installed {
                     let reason = error.to_string();
                     self.tell(Event::NotInstalled { reason });
@@ -279,6 +308,19 @@ impl Node {
                 self.deployed.send_replace(None);
                 self.tell(Event::Nothing);
             }
+            Update::Neighbours(remotes) => {
+                let changed = self.bundle.with_remotes(&remotes);
+                let changed = changed.map_err(|e| NodeError::from(InstallError::from(e)));
+                let moved = match changed {
+                    Ok(bundle) if bundle == self.bundle => Ok(()),
+                    Ok(bundle) => self.change(bundle, false).await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = moved {
+                    let reason = error.to_string();
+                    self.tell(Event::NotInstalled { reason });
+                }
+            }
             Update::Segments(bytes) => match self.folder.write_segments(&bytes) {
                 Ok(()) => self.tell(Event::Segments),
                 Err(error) => {
@@ -289,8 +331,9 @@ impl Node {
         }
     }
 
-    /// Goes over to another configuration.
-    async fn change(&mut self, bundle: Bundle) -> Result<(), NodeError> {
+    /// Goes over to another configuration, which came from the coordinator or else has other
+    /// addresses of neighbours.
+    async fn change(&mut self, bundle: Bundle, came: bool) -> Result<(), NodeError> {
         let (manifest, _) = bundle.check().map_err(InstallError::from)?;
         if manifest.isd_as != self.manifest.isd_as {
             return Err(InstallError::OtherAs {
@@ -309,15 +352,18 @@ impl Node {
         let version = self.manifest.version;
         self.limits_backoff.reset();
         self.apply_limits().await;
+        let segments = self.segments();
         if let Some(services) = self.services.as_mut().filter(|_| reload) {
-            let (program, segments) = (&self.options.program, self.folder.segments());
+            let program = &self.options.program;
             let reloaded = services.reload(program, &path, &topology, &segments);
             match reloaded.await {
                 Ok(()) => restart = false,
                 Err(reason) => tracing::info!("the services start again: {reason}"),
             }
         }
-        self.tell(Event::Changed { version, restart });
+        if came {
+            self.tell(Event::Changed { version, restart });
+        }
         if restart {
             if let Some(services) = self.services.take() {
                 services.stop().await;
@@ -335,6 +381,7 @@ impl Node {
 
     async fn end(mut self) {
         self.follower = None;
+        self.neighbours.abort_all();
         if let Some(services) = self.services.take() {
             services.stop().await;
         }

@@ -38,6 +38,10 @@ pub struct JoinArgs {
     /// /var/lib/hawser/as/AS, else hawser/as/AS in $XDG_DATA_HOME or ~/.local/share, when not given
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The segments of the network where no coordinator sends them: a file, or a folder of its
+    /// parts; read again when they change
+    #[arg(long, value_name = "PATH")]
+    pub segments: Option<PathBuf>,
     /// Unpack the archive, and end without running the AS
     #[arg(long)]
     pub unpack: bool,
@@ -57,10 +61,19 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     let JoinArgs {
         archive,
         state,
+        segments,
         unpack,
         json,
     } = args;
     files::check_input(&archive)?;
+    let segments = match segments {
+        Some(path) => {
+            files::check_input(&path)?;
+            // Services have other working folders.
+            Some(std::path::absolute(&path).doing(path.display())?)
+        }
+        None => None,
+    };
     let bundle = read(&archive)?;
     let (manifest, _) = bundle.check().doing(archive.display())?;
     let dir = match state {
@@ -70,7 +83,8 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     let (folder, installed) = Folder::join(&dir, &bundle)?;
     // A newer version may be there already.
     let current = folder.current()?.unwrap_or(bundle);
-    let joined = Joined::new(&current, folder.path(), installed)?;
+    let paths = segments.clone().unwrap_or_else(|| folder.segments());
+    let joined = Joined::new(&current, folder.path(), installed, paths)?;
     let announce = || match json {
         true => print::json(&joined),
         false => {
@@ -95,6 +109,7 @@ fn join(args: JoinArgs) -> Result<(), Failure> {
     let options = Options {
         program: process::program()?,
         limits,
+        segments,
     };
     runtime.block_on(async {
         process::survive_hangup()?;

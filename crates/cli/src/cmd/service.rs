@@ -70,9 +70,9 @@ pub enum ControlCommand {
         /// Lifetime of path segments, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
-        /// Answer with the segments in this file, which a coordinator made, not with those of the
-        /// network around the folder
-        #[arg(long, value_name = "FILE", conflicts_with = "segment_lifetime")]
+        /// Answer with the segments in this file, or in the parts in this folder, which a coordinator
+        /// made, not with those of the network around the folder
+        #[arg(long, value_name = "PATH", conflicts_with = "segment_lifetime")]
         segments: Option<PathBuf>,
         /// End with the process that started this one, whose number this is
         #[arg(long, value_name = "PID", hide = true)]

@@ -68,6 +68,7 @@ impl Running {
         let options = Options {
             program: program(folder.path(), "run::tests::fake_service"),
             limits: Some(Arc::clone(&limits) as _),
+            segments: None,
         };
         let (sender, events) = unbounded_channel();
         let (stop, stopped) = oneshot::channel::<()>();

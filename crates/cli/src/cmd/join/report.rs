@@ -28,6 +28,8 @@ pub struct Joined {
     routers: Vec<SocketAddr>,
     control: Vec<SocketAddr>,
     coordinator: Option<String>,
+    /// Where the segments of the network are expected.
+    segments: PathBuf,
 }
 
 /// A link of it.
@@ -48,8 +50,13 @@ struct JoinedLink {
 }
 
 impl Joined {
-    /// What is in the folder now.
-    pub fn new(bundle: &Bundle, folder: &Path, installed: Installed) -> Result<Self, Failure> {
+    /// What is in the folder now; its segments are expected at `segments`.
+    pub fn new(
+        bundle: &Bundle,
+        folder: &Path,
+        installed: Installed,
+        segments: PathBuf,
+    ) -> Result<Self, Failure> {
         let (manifest, topology) = bundle.check().doing(folder.display())?;
         let limits = bundle.link_info().doing(folder.display())?;
         let routers = topology.border_routers.values();
@@ -88,6 +95,7 @@ impl Joined {
             routers: routers.map(|router| router.internal_addr).collect(),
             control: topology.control_service.values().copied().collect(),
             coordinator: manifest.coordinator.map(|one| one.url),
+            segments,
         })
     }
 
@@ -123,7 +131,7 @@ impl Joined {
             Some(url) => outln!("  changes come from {}", plain(url)),
             None => outln!(
                 "  no coordinator: it stays as it is, and has paths once {} has segments",
-                self.folder.join("segments.json").display()
+                self.segments.display()
             ),
         }
     }
@@ -186,6 +194,18 @@ pub fn show(event: &Event, json: bool) -> Result<(), Failure> {
             };
             outln!("received version {version}: {what}");
         }
+        Event::NeighbourAt { interface, address } => {
+            outln!("the neighbour at interface {interface} is at {address}");
+        }
+        Event::NeighbourUnknown {
+            interface,
+            name,
+            reason,
+        } => errln!(
+            "hawser: the neighbour at interface {interface}, {}, has no address: {}; this is tried again",
+            plain(name),
+            plain(reason)
+        ),
         Event::Nothing => {
             outln!("the coordinator has no configuration for this AS now: its services are stopped")
         }
