@@ -39,7 +39,7 @@ pub struct JoinArgs {
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// The segments of the network where no coordinator sends them: a file, or a folder of its
-    /// parts; read again when they change
+    /// parts, as `lab export` writes them; read again when they change
     #[arg(long, value_name = "PATH")]
     pub segments: Option<PathBuf>,
     /// Unpack the archive, and end without running the AS

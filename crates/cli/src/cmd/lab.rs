@@ -3,6 +3,7 @@
 mod capture;
 mod change;
 mod enter;
+mod export;
 mod graph;
 mod logs;
 mod name;
@@ -37,6 +38,8 @@ pub enum LabCommand {
     Graph(graph::GraphArgs),
     /// Write the network as it is now to a .topo file
     Save(save::SaveArgs),
+    /// Write a network as files for Kubernetes or containerlab
+    Export(export::ExportArgs),
     /// Change links
     #[command(subcommand)]
     Link(LinkCommand),
@@ -76,6 +79,7 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
         LabCommand::Capture(args) => capture::run(&args)?,
         LabCommand::Graph(args) => graph::run(&args)?,
         LabCommand::Save(args) => save::run(&args)?,
+        LabCommand::Export(args) => export::run(args)?,
         LabCommand::Link(LinkCommand::Set(args)) => change::link(args)?,
         LabCommand::Restart(args) => change::restart(args)?,
         LabCommand::List { json } => status::list(json)?,

@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 38] = [
+const DOCUMENTED: [&[&str]; 39] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -41,6 +41,7 @@ const DOCUMENTED: [&[&str]; 38] = [
     &["shim", "status"],
     &["shim", "down"],
     &["lab", "up"],
+    &["lab", "export"],
     &["limit", "apply"],
     &["limit", "reset"],
     &["limit", "show"],
@@ -48,7 +49,7 @@ const DOCUMENTED: [&[&str]; 38] = [
 ];
 
 /// Flags of other programs on the pages.
-const FOREIGN: [&str; 14] = [
+const FOREIGN: [&str; 15] = [
     "--examples",
     "--now",
     "--system",
@@ -63,6 +64,7 @@ const FOREIGN: [&str; 14] = [
     "--case",
     "--network",
     "--strip-components",
+    "--server-side",
 ];
 
 fn help(command: &[&str]) -> BTreeSet<String> {

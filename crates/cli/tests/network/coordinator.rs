@@ -1,7 +1,7 @@
 //! ASes that join from archives, and follow their coordinator.
 
 mod alone;
-mod bed;
+pub mod bed;
 mod trust;
 
 use std::time::Instant;

@@ -8,6 +8,7 @@
 mod bulk;
 mod coordinator;
 mod doctor;
+mod export;
 mod flood;
 mod joining;
 mod kill;

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod exports;
 mod join;
 mod keys;
 mod labs;

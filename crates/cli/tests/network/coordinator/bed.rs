@@ -79,7 +79,8 @@ pub struct Process {
 }
 
 impl Process {
-    fn start(mut command: Command) -> Self {
+    /// Starts a command that prints lines.
+    pub fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
         let (send, lines) = std::sync::mpsc::channel();
@@ -113,6 +114,11 @@ impl Process {
         lines
             .filter_map(|line| serde_json::from_str(&line).ok())
             .collect()
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it as systemd does, and waits until it has ended.

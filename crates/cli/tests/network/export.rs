@@ -1,0 +1,266 @@
+//! Exported networks run, each AS in a network namespace in place of a container: what containerlab and
+//! Kubernetes would do with the files is done by hand.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use hawser_kernel::namespace::{NetNs, is_privileged};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::coordinator::bed::Process;
+use crate::support::topology;
+
+const A: &str = "1-ff00:0:110";
+const B: &str = "1-ff00:0:111";
+const C: &str = "1-ff00:0:112";
+
+/// Links with everything that links can have.
+const NETWORK: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true}
+  "1-ff00:0:111": {}
+  "1-ff00:0:112": {note: "a leaf"}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, rate: 20mbit, delay: 5ms}
+  - {a: "1-ff00:0:110#2", b: "1-ff00:0:112-x#1", linkAtoB: CHILD, underlay: UDP/IPv6, loss: 0.1%}
+  - {a: "1-ff00:0:111#2", b: "1-ff00:0:112-y#2", linkAtoB: PEER, mtu: 1400}
+"#;
+
+/// Whether the tests can run here; says why not.
+fn can_run() -> bool {
+    let has_ip = Command::new("ip").arg("-V").output().is_ok();
+    if !is_privileged() || !has_ip {
+        eprintln!("skipped: needs root and the program ip");
+        return false;
+    }
+    true
+}
+
+/// An AS in a namespace of its own.
+struct Machine {
+    // It ends before its namespace.
+    joined: Option<Process>,
+    namespace: NetNs,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let namespace = NetNs::create().unwrap();
+        let machine = Self {
+            joined: None,
+            namespace,
+        };
+        machine.ip("link set lo up");
+        machine
+    }
+
+    /// Starts a process that stays.
+    fn start(&mut self, mut command: Command) {
+        command.stderr(Stdio::inherit());
+        // The thread that starts it must live as long: the process may follow it.
+        let started = self.namespace.run(|| Process::start(command));
+        self.joined = Some(started.unwrap());
+    }
+
+    fn run(&self, command: &mut Command) -> Output {
+        self.namespace.run(|| command.output()).unwrap().unwrap()
+    }
+
+    fn ip(&self, words: &str) {
+        let mut command = Command::new("ip");
+        let output = self.run(command.args(words.split_whitespace()));
+        assert!(output.status.success(), "ip {words}: {output:?}");
+    }
+
+    fn hawser(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+        self.run(command.args(args))
+    }
+
+    fn assert_reaches(&self, to: &str) {
+        let output = self.hawser(&["paths", to, "--wait=60s", "--timeout", "60s"]);
+        assert!(output.status.success(), "to {to}: {output:?}");
+        let host = format!("{to},127.0.0.1");
+        let output = self.hawser(&["ping", &host, "-c", "3", "--interval", "100ms"]);
+        assert!(output.status.success(), "to {to}: {output:?}");
+    }
+
+    fn pid(&self) -> u32 {
+        self.joined.as_ref().unwrap().id()
+    }
+
+    fn wait_ready(&self) {
+        let joined = self.joined.as_ref().unwrap();
+        joined.wait_for("the AS is ready", |event| event["event"] == "ready");
+    }
+}
+
+fn export(folder: &TempDir, program: &str, text: &str) {
+    let file = topology(folder.path(), text);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let args = ["lab", "export", &file, "--to", program, "-o", out, "--json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(args)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn read(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    let documents = text.split("---\n");
+    documents
+        .map(|one| serde_saphyr::from_str(one).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_network_for_containerlab_runs() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    export(&folder, "containerlab", NETWORK);
+    let out = folder.path().join("out");
+    let file = read(&out.join("hawser.clab.yml")).remove(0);
+    let nodes = file["topology"]["nodes"].as_object().unwrap();
+    let names: Vec<&String> = nodes.keys().collect();
+    let at = |name: &Value| names.iter().position(|n| name == *n).unwrap();
+    let mut machines: Vec<Machine> = names.iter().map(|_| Machine::new()).collect();
+    // Nodes run before they have their links, as containerlab has it.
+    for (node, machine) in nodes.values().zip(&mut machines) {
+        let state = tempfile::tempdir_in(folder.path()).unwrap().keep();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+        for word in node["cmd"].as_str().unwrap().split_whitespace() {
+            let mut word = word.replace("/var/lib/hawser", state.to_str().unwrap());
+            for bind in node["binds"].as_array().unwrap() {
+                let parts: Vec<&str> = bind.as_str().unwrap().split(':').collect();
+                if word == parts[1] {
+                    word = out.join(parts[0]).to_str().unwrap().to_owned();
+                }
+            }
+            command.arg(word);
+        }
+        command.arg("--json");
+        machine.start(command);
+    }
+    for link in file["topology"]["links"].as_array().unwrap() {
+        assert_eq!(link["type"], "veth");
+        let [a, b] = [0, 1].map(|end| &link["endpoints"][end]);
+        let interface = |end: &Value| end["interface"].as_str().unwrap().to_owned();
+        let (near, far) = (&machines[at(&a["node"])], &machines[at(&b["node"])]);
+        let (here, there, pid) = (interface(a), interface(b), far.pid());
+        near.ip(&format!(
+            "link add {here} type veth peer name {there} netns {pid}"
+        ));
+        for (machine, device) in [(near, here), (far, there)] {
+            machine.ip(&format!("link set {device} mtu {} up", link["mtu"]));
+        }
+    }
+    for (node, machine) in nodes.values().zip(&machines) {
+        for line in node["exec"].as_array().unwrap() {
+            machine.ip(line.as_str().unwrap().strip_prefix("ip ").unwrap());
+        }
+    }
+    for machine in &machines {
+        machine.wait_ready();
+    }
+    let machine = |isd_as: &str| {
+        let name = format!("as{}", isd_as.replace(':', "-"));
+        &machines[at(&Value::from(name))]
+    };
+    for (from, to) in [(A, B), (B, C), (C, A)] {
+        machine(from).assert_reaches(to);
+    }
+    // The core AS, and the peering link.
+    let output = machine(B).hawser(&["paths", C, "--json"]);
+    let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listing["paths"].as_array().unwrap().len(), 2, "{listing}");
+    let limits = machine(A).hawser(&["limit", "show", "--json"]);
+    let limits = String::from_utf8(limits.stdout).unwrap();
+    assert!(limits.contains("20000000"), "{limits}");
+}
+
+/// The archive of an AS, from its Secret.
+fn write_archive(manifest: &Path, to: &Path) {
+    let secret = read(manifest).remove(0);
+    assert_eq!(secret["kind"], "Secret");
+    let data = secret["data"]["as.tar.gz"].as_str().unwrap();
+    let encoded = to.with_extension("base64");
+    fs::write(&encoded, data).unwrap();
+    let decoded = Command::new("base64")
+        .arg("-d")
+        .arg(&encoded)
+        .output()
+        .unwrap();
+    assert!(decoded.status.success());
+    fs::write(to, decoded.stdout).unwrap();
+}
+
+#[test]
+fn pods_find_their_neighbours_also_after_these_moved() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fig4 = hawser_topology::Network::ready("fig4").unwrap().to_topo();
+    export(&folder, "kubernetes", &fig4);
+    let out = folder.path().join("out");
+    let names = ["as1-ff00-0-110", "as1-ff00-0-111"];
+    // In place of the cluster's name server.
+    let hosts = folder.path().join("hosts");
+    let write_hosts = |addresses: [&str; 2]| {
+        let lines: String = addresses
+            .iter()
+            .zip(names)
+            .map(|(address, name)| format!("{address} {name}\n"))
+            .collect();
+        fs::write(&hosts, lines).unwrap();
+    };
+    // The second has no address yet.
+    fs::write(&hosts, format!("10.9.0.1 {}\n", names[0])).unwrap();
+    let mut machines = names.map(|name| {
+        let archive = folder.path().join(format!("{name}.tar.gz"));
+        write_archive(&out.join(format!("ases/{name}.yaml")), &archive);
+        let mut machine = Machine::new();
+        let mut command = Command::new("unshare");
+        let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+        command.args(["-m", "--propagation", "private", "sh", "-c", script]);
+        command.arg(&hosts).arg(env!("CARGO_BIN_EXE_hawser"));
+        command.args(["as", "join"]).arg(&archive);
+        command.arg("--segments").arg(out.join("segments"));
+        command.arg("--state").arg(folder.path().join(name));
+        command.arg("--json");
+        machine.start(command);
+        machine
+    });
+    let [a, b] = &mut machines;
+    a.ip(&format!(
+        "link add eth0 type veth peer name eth0 netns {}",
+        b.pid()
+    ));
+    for (machine, address) in [(&*a, "10.9.0.1"), (&*b, "10.9.0.2")] {
+        machine.ip(&format!("address add {address}/24 dev eth0"));
+        machine.ip("link set eth0 mtu 1450 up");
+    }
+    write_hosts(["10.9.0.1", "10.9.0.2"]);
+    a.assert_reaches(B);
+    b.assert_reaches(A);
+    // Another pod of the AS has another address.
+    b.ip("address add 10.9.0.3/24 dev eth0");
+    b.ip("address delete 10.9.0.2/24 dev eth0");
+    b.ip("address replace 10.9.0.3/24 dev eth0");
+    write_hosts(["10.9.0.1", "10.9.0.3"]);
+    let moved = |event: &Value| {
+        let address = event["address"].as_str().unwrap_or_default();
+        event["event"] == "neighbour_at" && address.starts_with("10.9.0.3:")
+    };
+    a.joined
+        .as_ref()
+        .unwrap()
+        .wait_for("the neighbour moved", moved);
+    a.assert_reaches(B);
+}

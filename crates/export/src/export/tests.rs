@@ -1,0 +1,253 @@
+//! Whole exports, of random networks too.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hawser_bundle::Bundle;
+use hawser_topology::{IsdAsn, as_folder};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::plan::tests::networks;
+
+const DAY: u64 = 24 * 3600;
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+fn options(to: Target) -> Options {
+    Options {
+        to,
+        name: "net".to_owned(),
+        image: "localhost/hawser:1".to_owned(),
+        base: "localhost/hawser:1".to_owned(),
+    }
+}
+
+fn two_hosts() -> Hosts {
+    Hosts::parse("a 192.0.2.1\nb 192.0.2.2").unwrap()
+}
+
+/// All files below a folder, with their content and the time of their last change.
+fn files(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.append(&mut files(&path));
+        } else {
+            let changed = path.metadata().unwrap().modified().unwrap();
+            found.insert(path.clone(), (fs::read(&path).unwrap(), changed));
+        }
+    }
+    found
+}
+
+/// The archive of an AS in an export to Kubernetes.
+fn archive(folder: &Path, isd_as: IsdAsn) -> Vec<u8> {
+    let file = folder.join(format!("ases/{}.yaml", name::of_as(isd_as)));
+    let text = fs::read_to_string(file).unwrap();
+    let secret: Value = serde_saphyr::from_str(text.split("---\n").next().unwrap()).unwrap();
+    BASE64_STANDARD
+        .decode(secret["data"]["as.tar.gz"].as_str().unwrap())
+        .unwrap()
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// For any network and both programs: the archive of an AS is whole, has its own keys and nobody
+    /// else's, nothing else has keys, and the same export again writes nothing.
+    #[test]
+    fn each_as_has_its_own_keys_only(network in networks()) {
+        let folder = tempfile::tempdir().unwrap();
+        let kubernetes = folder.path().join("k");
+        let options_k = options(Target::Kubernetes);
+        let first = export(&network, &options_k, &kubernetes, now()).unwrap();
+        prop_assert_eq!(first.new_keys, network.ases.len());
+        prop_assert!(first.written > 0);
+        // The keys of each AS, as text: masters and private keys.
+        let keys = |isd_as: IsdAsn| -> Vec<Vec<u8>> {
+            let own = kubernetes.join(PKI).join(as_folder(isd_as));
+            let all = files(&own).into_iter();
+            all.filter(|(path, _)| path.extension().is_some_and(|e| e == "key"))
+                .map(|(_, (bytes, _))| bytes)
+                .collect()
+        };
+        let all: BTreeMap<IsdAsn, Vec<Vec<u8>>> =
+            network.ases.iter().map(|as_| (as_.isd_as, keys(as_.isd_as))).collect();
+        for as_ in &network.ases {
+            let bundle = Bundle::unpack(&archive(&kubernetes, as_.isd_as)).unwrap();
+            let (manifest, topology) = bundle.check().unwrap();
+            prop_assert_eq!((manifest.isd_as, topology.isd_as), (as_.isd_as, as_.isd_as));
+            prop_assert_eq!(manifest.version, 1);
+            for part in ["keys/master0.key", "keys/master1.key", "crypto/as/cp-as.key"] {
+                prop_assert!(bundle.get(part).is_some());
+            }
+            for (name, bytes) in bundle.files() {
+                prop_assert!(!name.contains("voting") && !name.contains("crypto/ca"), "{name}");
+                for (of, keys) in all.iter().filter(|(of, _)| **of != as_.isd_as) {
+                    let foreign = keys.iter().any(|key| contains(bytes, key));
+                    prop_assert!(!foreign, "{name} of {} has a key of {of}", as_.isd_as);
+                }
+            }
+        }
+        for (path, (bytes, _)) in files(&kubernetes) {
+            let is_ours = path.starts_with(kubernetes.join(PKI));
+            let has = all.values().flatten().any(|key| contains(&bytes, key));
+            prop_assert!(is_ours || !has, "{path:?}");
+        }
+        let before = files(&kubernetes);
+        let again = export(&network, &options_k, &kubernetes, now() + 60).unwrap();
+        prop_assert_eq!((again.written, again.removed, again.new_keys), (0, 0, 0));
+        prop_assert_eq!(files(&kubernetes), before);
+
+        let containerlab = folder.path().join("c");
+        let options_c = options(Target::Containerlab(Some(two_hosts())));
+        export(&network, &options_c, &containerlab, now()).unwrap();
+        let mut ases = BTreeSet::new();
+        for (path, (bytes, _)) in files(&containerlab.join("hosts")) {
+            if path.to_string_lossy().ends_with(".tar.gz") {
+                let (manifest, _) = Bundle::unpack(&bytes).unwrap().check().unwrap();
+                prop_assert!(ases.insert(manifest.isd_as));
+            }
+        }
+        prop_assert_eq!(ases.len(), network.ases.len());
+        let before = files(&containerlab);
+        let again = export(&network, &options_c, &containerlab, now() + 60).unwrap();
+        prop_assert_eq!((again.written, again.removed), (0, 0));
+        prop_assert_eq!(files(&containerlab), before);
+    }
+}
+
+fn version(folder: &Path, isd_as: IsdAsn) -> u64 {
+    let bundle = Bundle::unpack(&archive(folder, isd_as)).unwrap();
+    bundle.manifest().unwrap().version
+}
+
+#[test]
+fn only_what_differs_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut network = Network::ready("fig9").unwrap();
+    let options = options(Target::Kubernetes);
+    let export = |network: &Network, now: u64| export(network, &options, path, now).unwrap();
+    let begin = now();
+    export(&network, begin);
+    let [a, b] = {
+        let link = &network.links[0];
+        [link.a.isd_as, link.b.isd_as]
+    };
+    // A link of two ASes.
+    network.links[0].shape.delay += std::time::Duration::from_millis(1);
+    let changed = export(&network, begin + 1);
+    assert_eq!(changed.new_keys, 0);
+    for as_ in &network.ases {
+        let expected = if [a, b].contains(&as_.isd_as) { 2 } else { 1 };
+        assert_eq!(version(path, as_.isd_as), expected, "{}", as_.isd_as);
+    }
+    // The segments announce the delay; README and the other ASes are as they were.
+    assert_eq!((changed.written, changed.removed), (3, 0));
+    // After half of their lifetime new segments are made, and nothing else.
+    let unchanged = export(&network, begin + 1 + DAY / 2 - 1);
+    assert_eq!(unchanged.written, 0);
+    let renewed = export(&network, begin + 1 + DAY / 2);
+    assert_eq!(
+        (renewed.written, renewed.segments_expire),
+        (1, begin + 1 + DAY / 2 + DAY)
+    );
+    // An AS less: its manifest goes, and so do its keys; those of the others stay.
+    let leaf = network.ases.iter().position(|as_| !as_.core).unwrap();
+    let last = network.ases.remove(leaf).isd_as;
+    network
+        .links
+        .retain(|link| link.a.isd_as != last && link.b.isd_as != last);
+    fs::write(path.join("ases/mine.yaml"), "foreign").unwrap();
+    let fewer = export(&network, begin + 2);
+    assert_eq!((fewer.removed, fewer.new_keys), (1, 0), "{fewer:?}");
+    assert!(!path.join(PKI).join(as_folder(last)).exists());
+    assert!(
+        !path
+            .join(format!("ases/{}.yaml", name::of_as(last)))
+            .exists()
+    );
+    assert_eq!(fs::read(path.join("ases/mine.yaml")).unwrap(), b"foreign");
+    // Lost keys are made anew.
+    fs::remove_dir_all(path.join(PKI)).unwrap();
+    assert_eq!(export(&network, begin + 3).new_keys, network.ases.len());
+}
+
+#[test]
+fn what_is_wrong_is_refused_before_anything_is_written() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("out");
+    let network = Network::ready("fig4").unwrap();
+    let refused = |change: &dyn Fn(&mut Options), said: &str| {
+        let mut options = options(Target::Kubernetes);
+        change(&mut options);
+        let error = export(&network, &options, &folder, now()).unwrap_err();
+        assert!(
+            error.is_wrong_use() && error.to_string().contains(said),
+            "{error}"
+        );
+    };
+    refused(
+        &|o| o.image = "No Image".to_owned(),
+        "is not the name of an image",
+    );
+    refused(
+        &|o| o.name = "No_Name".to_owned(),
+        "is not a name for an export",
+    );
+    let three = "a 192.0.2.1\nb 192.0.2.2\nc 192.0.2.3";
+    let many = |o: &mut Options| o.to = Target::Containerlab(Some(Hosts::parse(three).unwrap()));
+    refused(&many, "3 hosts are more than the network has ASes (2)");
+    assert!(!folder.exists());
+    fs::write(&folder, "a file").unwrap();
+    refused(&|_| (), "is not a folder");
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("kustomization.yaml"), "theirs").unwrap();
+    refused(&|_| (), "kustomization.yaml is in the way");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    fs::remove_file(folder.join("kustomization.yaml")).unwrap();
+    fs::create_dir(folder.join(PKI)).unwrap();
+    refused(&|_| (), "pki is in the way");
+    fs::remove_dir(folder.join(PKI)).unwrap();
+    export(&network, &options(Target::Kubernetes), &folder, now()).unwrap();
+    let before = files(&folder);
+    refused(
+        &|o| o.to = Target::Containerlab(None),
+        "has an export of \"net\" for kubernetes",
+    );
+    refused(&|o| o.name = "other".to_owned(), "has an export of \"net\"");
+    assert_eq!(files(&folder), before);
+}
+
+#[test]
+fn an_export_that_was_interrupted_is_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let network = Network::ready("fig4").unwrap();
+    let options = options(Target::Containerlab(None));
+    export(&network, &options, path, now()).unwrap();
+    let whole: BTreeSet<PathBuf> = files(path).into_keys().collect();
+    // As if it had ended after half of the files, with new keys made and the index not yet complete.
+    let mut index = Index::read(path).unwrap().unwrap();
+    (index.roles, index.segments) = (BTreeMap::new(), None);
+    fs::write(path.join(INDEX), index.to_json()).unwrap();
+    fs::remove_file(path.join("net.clab.yml")).unwrap();
+    fs::write(path.join(".net.clab.yml.new"), "half of").unwrap();
+    let again = export(&network, &options, path, now()).unwrap();
+    assert_eq!(again.new_keys, 2);
+    assert_eq!(files(path).into_keys().collect::<BTreeSet<_>>(), whole);
+}

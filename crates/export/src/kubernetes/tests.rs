@@ -1,0 +1,190 @@
+//! What the API of Kubernetes requires of manifests, and what an export promises of its pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hawser_topology::Network;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::plan::Wiring;
+use crate::plan::tests::networks;
+
+/// The objects of all files, and `kustomization.yaml`.
+fn objects(network: &Network) -> (Plan, Vec<Value>, Value) {
+    let plan = Plan::new(network, Wiring::Names).unwrap();
+    let manifests = Manifests {
+        plan: &plan,
+        name: "net",
+        image: "localhost/hawser:1",
+        parts: 2,
+    };
+    let mut tree = Tree::default();
+    let archives: Vec<Vec<u8>> = (0..plan.ases.len()).map(|at| vec![at as u8]).collect();
+    manifests.add(&mut tree, &archives).unwrap();
+    let read = |name: &str| -> Vec<Value> {
+        let text = std::str::from_utf8(tree.get(name).unwrap()).unwrap();
+        let documents = text.split("---\n");
+        documents
+            .map(|one| serde_saphyr::from_str(one).unwrap())
+            .collect()
+    };
+    let kustomization = read("kustomization.yaml").remove(0);
+    let resources = kustomization["resources"].as_array().unwrap();
+    let names: Vec<&str> = resources
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    let mut expected = tree.names();
+    expected.remove("kustomization.yaml");
+    assert_eq!(
+        names.iter().map(|&n| n.to_owned()).collect::<BTreeSet<_>>(),
+        expected
+    );
+    let objects = names.into_iter().flat_map(read).collect();
+    (plan, objects, kustomization)
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> BTreeMap<&'a str, &'a Value> {
+    let of_kind = objects.iter().filter(|one| one["kind"] == kind);
+    of_kind
+        .map(|one| (one["metadata"]["name"].as_str().unwrap(), one))
+        .collect()
+}
+
+fn ports(list: &Value, key: &str) -> BTreeSet<u64> {
+    let ports = list.as_array().map_or(&[][..], Vec::as_slice);
+    ports
+        .iter()
+        .map(|port| port[key].as_u64().unwrap())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// For any network: each AS has one of each object, all of one namespace; a Service has the ports of
+    /// the pod that it selects, and neighbours may send to each other over just these.
+    #[test]
+    fn objects_belong_together(network in networks()) {
+        let (plan, objects, _) = objects(&network);
+        prop_assert_eq!(objects.len(), 1 + 4 * plan.ases.len());
+        for object in &objects {
+            for key in ["apiVersion", "kind", "metadata"] {
+                prop_assert!(!object[key].is_null(), "{key}");
+            }
+            let name = object["metadata"]["name"].as_str().unwrap();
+            prop_assert!(name::is_label(name));
+            if object["kind"] != "Namespace" {
+                prop_assert_eq!(object["metadata"]["namespace"].as_str(), Some("net"));
+            }
+        }
+        let [sets, services, policies, secrets] =
+            ["StatefulSet", "Service", "NetworkPolicy", "Secret"].map(|kind| of_kind(&objects, kind));
+        for (at, as_) in plan.ases.iter().enumerate() {
+            let name = as_.name.as_str();
+            let (set, service) = (&sets[name]["spec"], &services[name]["spec"]);
+            let data = secrets[name]["data"]["as.tar.gz"].as_str().unwrap();
+            prop_assert_eq!(BASE64_STANDARD.decode(data).unwrap(), vec![at as u8]);
+            let labels = &set["template"]["metadata"]["labels"];
+            for selector in [&set["selector"]["matchLabels"], &service["selector"]] {
+                for (key, value) in selector.as_object().unwrap() {
+                    prop_assert_eq!(&labels[key], value);
+                }
+            }
+            let container = &set["template"]["spec"]["containers"][0];
+            let of_service = ports(&service["ports"], "port");
+            prop_assert_eq!(&of_service, &ports(&container["ports"], "containerPort"));
+            prop_assert_eq!(of_service.len(), as_.states.len());
+            // What neighbours may send to is what they are told to send to.
+            for to in as_.neighbours.0.values() {
+                let (far, port) = to.rsplit_once(':').unwrap();
+                let port: u64 = port.parse().unwrap();
+                let allows = |rules: &Value, key: &str, name: &str| {
+                    rules.as_array().unwrap().iter().any(|rule| {
+                        let label = &rule[key][0]["podSelector"]["matchLabels"][LABEL_AS];
+                        label == name && ports(&rule["ports"], "port").contains(&port)
+                    })
+                };
+                prop_assert!(allows(&policies[name]["spec"]["egress"], "to", far));
+                prop_assert!(allows(&policies[far]["spec"]["ingress"], "from", name));
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_have_one_capability_and_bounds() {
+    let (plan, objects, _) = objects(&Network::ready("fig9").unwrap());
+    for set in of_kind(&objects, "StatefulSet").values() {
+        let spec = &set["spec"];
+        assert_eq!(spec["replicas"], 1);
+        assert_eq!(spec["serviceName"], set["metadata"]["name"]);
+        let pod = &spec["template"]["spec"];
+        assert!(pod["hostNetwork"].is_null());
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert!(!pod["topologySpreadConstraints"][0]["maxSkew"].is_null());
+        let container = &pod["containers"][0];
+        let security = &container["securityContext"];
+        assert!(security["privileged"].is_null());
+        assert_eq!(security["allowPrivilegeEscalation"], false);
+        assert_eq!(security["capabilities"]["drop"][0], "ALL");
+        assert_eq!(security["capabilities"]["add"].as_array().unwrap().len(), 1);
+        assert_eq!(security["capabilities"]["add"][0], "NET_ADMIN");
+        for bound in ["requests", "limits"] {
+            for what in ["cpu", "memory"] {
+                assert!(container["resources"][bound][what].is_string());
+            }
+        }
+        for probe in ["livenessProbe", "readinessProbe"] {
+            assert_eq!(container[probe]["exec"]["command"][0], "/usr/bin/hawser");
+        }
+        let volumes = pod["volumes"].as_array().unwrap();
+        let names: BTreeSet<_> = volumes
+            .iter()
+            .map(|v| v["name"].as_str().unwrap())
+            .collect();
+        for mount in container["volumeMounts"].as_array().unwrap() {
+            assert!(names.contains(mount["name"].as_str().unwrap()));
+        }
+        let sources = &volumes.iter().find(|v| v["name"] == "segments").unwrap()["projected"];
+        assert_eq!(sources["sources"][1]["configMap"]["name"], "segments-001");
+        assert!(volumes.iter().any(|v| v["emptyDir"].is_object()));
+    }
+    let namespace = of_kind(&objects, "Namespace");
+    assert!(namespace.contains_key("net"));
+    assert_eq!(of_kind(&objects, "Service").len(), plan.ases.len());
+}
+
+#[test]
+fn the_segments_are_config_maps_of_files() {
+    let (_, _, kustomization) = objects(&Network::ready("fig4").unwrap());
+    assert_eq!(kustomization["kind"], "Kustomization");
+    assert_eq!(
+        kustomization["generatorOptions"]["disableNameSuffixHash"],
+        true
+    );
+    let maps = kustomization["configMapGenerator"].as_array().unwrap();
+    let files: Vec<_> = maps
+        .iter()
+        .map(|map| map["files"][0].as_str().unwrap())
+        .collect();
+    assert_eq!(files, ["segments/000.json.gz", "segments/001.json.gz"]);
+}
+
+#[test]
+fn a_pod_is_ready_once_a_parent_can_be_reached() {
+    let plan = Plan::new(&Network::ready("fig9").unwrap(), Wiring::Names).unwrap();
+    for as_ in &plan.ases {
+        let neighbour = neighbour(&plan, as_.isd_as).unwrap();
+        let has_parent = plan
+            .network
+            .links_of(as_.isd_as)
+            .any(|(link, side)| link.kind == LinkKind::Child && side == Side::B);
+        let is_parent = plan.network.links_of(as_.isd_as).any(|(link, side)| {
+            link.kind == LinkKind::Child && side == Side::B && link.a.isd_as == neighbour
+        });
+        assert_eq!(has_parent, is_parent, "{}", as_.isd_as);
+    }
+    assert_eq!(neighbour(&plan, "9-ff00:0:9".parse().unwrap()), None);
+}
