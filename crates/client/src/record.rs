@@ -1,0 +1,254 @@
+//! What is kept of a torrent: the content of its file on disk.
+
+use std::path::PathBuf;
+
+use hawser_address::PeerAddr;
+use hawser_torrent::InfoHash;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Most bytes of the name of a torrent that are kept.
+pub const MAX_NAME_BYTES: usize = 1024;
+/// Most labels of a torrent.
+pub const MAX_LABELS: usize = 32;
+/// Most bytes of a label.
+pub const MAX_LABEL_BYTES: usize = 100;
+/// Most peers that users name for a torrent.
+pub const MAX_PEERS: usize = 128;
+
+/// What is kept of a torrent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Its info-hash, as 40 hexadecimal digits.
+    #[serde(with = "hash")]
+    pub info_hash: InfoHash,
+    /// Its name; of a magnet link without metadata the link's, or its info-hash.
+    pub name: String,
+    /// What it was added from.
+    pub origin: Origin,
+    /// Bytes of all its files; `None` without metadata.
+    pub size: Option<u64>,
+    /// The folder that its content is in.
+    pub folder: PathBuf,
+    /// Whether it is to run when it is its turn.
+    pub started: bool,
+    /// Why it does not run though it was started; `None` if nothing keeps it.
+    pub outcome: Option<Outcome>,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// When its seeding ends.
+    pub limits: SeedChoice,
+    /// Its place in the queue: torrents of lower rank come first. No two have the same.
+    pub rank: u64,
+    /// Peers that users have named.
+    #[serde(with = "peers")]
+    pub peers: Vec<PeerAddr>,
+    /// When what happened.
+    pub dates: Dates,
+    /// What was transferred, over all runs.
+    pub totals: Totals,
+    /// What was begun with it and must be finished, also after a crash.
+    pub pending: Option<Pending>,
+}
+
+/// What a torrent was added from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Its metainfo is kept beside its record.
+    Metainfo,
+    /// A magnet link (BEP 9); its metadata is not known yet.
+    Magnet(String),
+}
+
+/// Why a torrent that was started does not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It has seeded up to a limit.
+    Finished(SeedLimit),
+    /// It has failed, for this reason.
+    Failed(String),
+}
+
+/// A limit of seeding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeedLimit {
+    /// Bytes sent, divided by bytes of content.
+    Ratio,
+    /// Time of seeding.
+    Time,
+}
+
+/// What a torrent says of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice<T> {
+    /// The one for all torrents holds.
+    #[default]
+    Default,
+    /// There is none.
+    Unlimited,
+    /// It has its own.
+    Own(T),
+}
+
+impl<T> Choice<T> {
+    /// The limit that holds, where `all` is the one for all torrents.
+    pub fn or(self, all: Option<T>) -> Option<T> {
+        match self {
+            Self::Default => all,
+            Self::Unlimited => None,
+            Self::Own(own) => Some(own),
+        }
+    }
+}
+
+/// When the seeding of a torrent ends.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedChoice {
+    /// At this ratio of bytes sent to bytes of content.
+    pub ratio: Choice<f64>,
+    /// After this time of seeding, in seconds.
+    pub time: Choice<u64>,
+}
+
+impl SeedChoice {
+    /// Seeding does not end.
+    pub const UNLIMITED: Self = Self {
+        ratio: Choice::Unlimited,
+        time: Choice::Unlimited,
+    };
+}
+
+/// When what happened, in Unix seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dates {
+    /// It was added.
+    pub added: u64,
+    /// It became complete; `None` while it is not.
+    pub completed: Option<u64>,
+}
+
+/// What a torrent has transferred, and what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Bytes of blocks sent.
+    pub uploaded: u64,
+    /// Bytes of blocks received.
+    pub downloaded: u64,
+    /// Bytes of its content that were verified when that was last known.
+    pub verified: u64,
+    /// Time of seeding, in seconds.
+    pub seeded: u64,
+}
+
+/// What was begun with a torrent and must be finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// Its content is moved to this folder.
+    Move(PathBuf),
+    /// It is removed, with its content or without.
+    Remove {
+        /// Whether its content is deleted.
+        content: bool,
+    },
+}
+
+impl Record {
+    /// What is wrong with values that a file may have and no torrent can have; `None` if nothing is.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if self.name.len() > MAX_NAME_BYTES {
+            return Some(format!("the name is longer than {MAX_NAME_BYTES} bytes"));
+        }
+        if self.peers.len() > MAX_PEERS {
+            return Some(format!("more than {MAX_PEERS} peers are named"));
+        }
+        if !self.folder.is_absolute() {
+            return Some(format!(
+                "the folder {} is not absolute",
+                self.folder.display()
+            ));
+        }
+        check_labels(&self.labels).or_else(|| check_ratio(self.limits.ratio))
+    }
+}
+
+/// What is wrong with labels.
+pub(crate) fn check_labels(labels: &[String]) -> Option<String> {
+    if labels.len() > MAX_LABELS {
+        return Some(format!("a torrent has at most {MAX_LABELS} labels"));
+    }
+    let is_wrong = |label: &&String| {
+        let odd = |c: char| c.is_control() || c == ',';
+        label.is_empty() || label.len() > MAX_LABEL_BYTES || label.contains(odd)
+    };
+    let wrong = labels.iter().find(is_wrong)?;
+    Some(format!(
+        "{wrong:?} is not a label: write 1 to {MAX_LABEL_BYTES} bytes without commas"
+    ))
+}
+
+/// What is wrong with a ratio.
+pub(crate) fn check_ratio(ratio: Choice<f64>) -> Option<String> {
+    match ratio {
+        Choice::Own(ratio) if !ratio.is_finite() || ratio < 0.0 => {
+            Some(format!("{ratio} is not a ratio: write a number from 0 up"))
+        }
+        _ => None,
+    }
+}
+
+/// Reads an info-hash from 40 hexadecimal digits, of either case.
+pub fn parse_hash(text: &str) -> Option<InfoHash> {
+    let digits = text.as_bytes();
+    if digits.len() != 40 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut hash = [0; 20];
+    for (index, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(InfoHash(hash))
+}
+
+mod hash {
+    use serde::de::Error;
+
+    use super::*;
+
+    pub fn serialize<S: Serializer>(hash: &InfoHash, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(hash)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<InfoHash, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        super::parse_hash(&text)
+            .ok_or_else(|| D::Error::custom("an info-hash has 40 hexadecimal digits"))
+    }
+}
+
+mod peers {
+    use serde::de::Error;
+
+    use super::*;
+
+    pub fn serialize<S: Serializer>(peers: &[PeerAddr], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(peers.iter().map(ToString::to_string))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PeerAddr>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let peers = texts
+            .iter()
+            .map(|text| text.parse().map_err(D::Error::custom));
+        peers.collect()
+    }
+}

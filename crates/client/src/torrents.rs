@@ -1,0 +1,481 @@
+//! The torrents of a host, without I/O: commands and events in, orders out.
+//!
+//! # The life of a torrent
+//!
+//! 1. [`Torrents::add`] puts it at the end of the queue. It waits (*queued*) until there is a place among
+//!    the downloads or, once it is complete, among the seeds, and none of those before it in the queue can
+//!    take that place. Then it is ordered to [`Order::Run`].
+//! 2. Its task fetches its metadata (*resolving*), where it was added by a magnet link, verifies what is
+//!    on disk (*checking*), fetches the rest (*downloading*) and serves peers (*seeding*), and reports each
+//!    step. A download that becomes complete takes a place of a seed; where there is none, it is ordered to
+//!    end and waits.
+//! 3. It ends by itself when it fails (*failed*), or is ordered to ([`Order::Halt`]): when it is stopped,
+//!    at a limit of seeding (*finished*), or before it is moved, removed or verified anew. What is ordered
+//!    ends later: until its end is reported it keeps its place.
+//! 4. A move or a removal is saved before it begins, and ordered again after a crash.
+//!
+//! The caller carries out orders in their order. After each call that changes something it calls
+//! [`Torrents::advance`], and again at [`Torrents::next_due`].
+
+mod entry;
+mod plan;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hawser_torrent::InfoHash;
+use thiserror::Error;
+
+pub use self::entry::Status;
+use self::entry::{Activity, Entry};
+pub use self::queue::Move;
+use crate::record::{Origin, Outcome, Pending, Record, SeedChoice, check_labels, check_ratio};
+
+/// Most torrents of a host.
+pub const MAX_TORRENTS: usize = 10_000;
+
+/// How long numbers that have changed may wait to be saved: a crash loses what was counted since.
+const SAVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How many torrents run at once, and when seeding ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Most torrents that download at once, at least 1.
+    pub downloads: usize,
+    /// Most torrents that seed at once, at least 1.
+    pub seeds: usize,
+    /// Most torrents that begin while others are verified, at least 1: verifying reads all of a torrent.
+    pub checks: usize,
+    /// The ratio of bytes sent to bytes of content at which seeding ends.
+    pub ratio: Option<f64>,
+    /// The time of seeding, in seconds, after which it ends.
+    pub time: Option<u64>,
+}
+
+impl Default for Bounds {
+    /// Five downloads, fifty seeds, two checks; seeding does not end.
+    fn default() -> Self {
+        Self {
+            downloads: 5,
+            seeds: 50,
+            checks: 2,
+            ratio: None,
+            time: None,
+        }
+    }
+}
+
+/// When a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    /// Time since any fixed beginning, by a clock that does not step.
+    pub elapsed: Duration,
+    /// The date in Unix seconds.
+    pub unix: u64,
+}
+
+/// What a torrent has transferred in its present run, and what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes of blocks sent.
+    pub uploaded: u64,
+    /// Bytes of blocks received.
+    pub downloaded: u64,
+    /// Bytes of its content that are verified; `None` while that is not known.
+    pub verified: Option<u64>,
+}
+
+/// What the caller is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Write its record to disk, before the orders that follow.
+    Save(InfoHash),
+    /// Start its task. It reports what it does and its end, [`Torrents::on_ended`].
+    Run(InfoHash),
+    /// Start a task that verifies its content, and reports [`Torrents::on_checked`] and its end.
+    Verify(InfoHash),
+    /// Let its task end, which is reported as any end.
+    Halt(InfoHash),
+    /// Move its content to the folder of [`Pending::Move`], unless it is there already, and report
+    /// [`Torrents::on_moved`].
+    Move(InfoHash),
+    /// Remove what is kept of it, with its content if [`Pending::Remove`] says so, and report
+    /// [`Torrents::on_removed`].
+    Remove(InfoHash),
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// There is no such torrent.
+    #[error("there is no torrent {0}")]
+    Unknown(InfoHash),
+    /// It is there already.
+    #[error("the torrent {0} is there already")]
+    Duplicate(InfoHash),
+    /// It is being moved or removed.
+    #[error("the torrent {0} is being moved or removed: try again when that is done")]
+    Busy(InfoHash),
+    /// There are [`MAX_TORRENTS`].
+    #[error("there are {MAX_TORRENTS} torrents, as many as there may be: remove one")]
+    Full,
+    /// A value is out of its bounds. The text says which and what may be written.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// The torrents of a host.
+#[derive(Debug)]
+pub struct Torrents {
+    bounds: Bounds,
+    entries: HashMap<InfoHash, Entry>,
+    /// The queue, by rank.
+    queue: BTreeMap<u64, InfoHash>,
+    next_number: u64,
+}
+
+impl Torrents {
+    /// With the torrents of an earlier run. Records that repeat an info-hash are left out; those of the
+    /// same rank get others.
+    pub fn new(bounds: Bounds, records: impl IntoIterator<Item = Record>) -> Self {
+        let mut torrents = Self {
+            bounds,
+            entries: HashMap::new(),
+            queue: BTreeMap::new(),
+            next_number: 1,
+        };
+        let mut records: Vec<Record> = records.into_iter().collect();
+        records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
+        for record in records {
+            if !torrents.entries.contains_key(&record.info_hash) {
+                torrents.insert(record, false);
+            }
+        }
+        torrents
+    }
+
+    /// Puts a torrent into the table; one that is `new`, or whose rank is taken, at the end of the queue.
+    fn insert(&mut self, mut record: Record, new: bool) {
+        let (info_hash, rank) = (record.info_hash, record.rank);
+        let ranked_anew = new || self.queue.contains_key(&rank);
+        if ranked_anew {
+            let last = self.queue.keys().next_back();
+            record.rank = last.map_or(0, |last| last.saturating_add(1));
+        }
+        self.queue.insert(record.rank, info_hash);
+        let mut entry = Entry::new(record, self.next_number);
+        entry.must_save = ranked_anew;
+        self.next_number += 1;
+        self.entries.insert(info_hash, entry);
+    }
+
+    /// Adds a torrent, at the end of the queue: the rank of the record does not count.
+    ///
+    /// # Errors
+    /// [`CommandError::Duplicate`], [`CommandError::Full`] or [`CommandError::Value`].
+    pub fn add(&mut self, record: Record) -> Result<(), CommandError> {
+        if self.entries.contains_key(&record.info_hash) {
+            return Err(CommandError::Duplicate(record.info_hash));
+        }
+        if self.entries.len() >= MAX_TORRENTS {
+            return Err(CommandError::Full);
+        }
+        if let Some(fault) = record.fault() {
+            return Err(CommandError::Value(fault));
+        }
+        self.insert(record, true);
+        Ok(())
+    }
+
+    /// A torrent that is neither being moved nor removed.
+    fn settled(&mut self, info_hash: InfoHash) -> Result<&mut Entry, CommandError> {
+        let entry = self.entries.get_mut(&info_hash);
+        let entry = entry.ok_or(CommandError::Unknown(info_hash))?;
+        match entry.record.pending {
+            Some(_) => Err(CommandError::Busy(info_hash)),
+            None => Ok(entry),
+        }
+    }
+
+    /// Starts a torrent when it is its turn, also one that has failed. One that has seeded up to a limit
+    /// seeds without limits from now on.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn start(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if let Some(Outcome::Finished(_)) = entry.record.outcome.take() {
+            entry.record.limits = SeedChoice::UNLIMITED;
+        }
+        entry.record.started = true;
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Stops a torrent until it is started.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn stop(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        entry.record.started = false;
+        entry.record.outcome = None;
+        entry.to_verify = false;
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Verifies the content of a torrent. One that runs is ended, and verified as it runs again.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`]; [`CommandError::Value`], if its metadata is not
+    /// known yet.
+    pub fn verify(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if entry.record.origin != Origin::Metainfo {
+            let text = format!("the metadata of {info_hash} is not known yet: start it first");
+            return Err(CommandError::Value(text));
+        }
+        // What is being verified from the beginning need not be verified again.
+        entry.to_verify |= !entry.checks();
+        Ok(())
+    }
+
+    /// Removes a torrent, with its content if `content`.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn remove(&mut self, info_hash: InfoHash, content: bool) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        entry.record.pending = Some(Pending::Remove { content });
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Sets the folder of a torrent, an absolute path; its content is moved there if it `moves`, and else
+    /// looked for there.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn relocate(
+        &mut self,
+        info_hash: InfoHash,
+        folder: PathBuf,
+        moves: bool,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if !folder.is_absolute() {
+            let text = format!("the folder {} is not absolute", folder.display());
+            return Err(CommandError::Value(text));
+        }
+        match moves {
+            true if folder == entry.record.folder => return Ok(()),
+            true => entry.record.pending = Some(Pending::Move(folder)),
+            false if entry.activity != Activity::Idle => {
+                return Err(CommandError::Value(format!(
+                    "the torrent {info_hash} runs: stop it before its content is looked for elsewhere"
+                )));
+            }
+            false => {
+                entry.record.folder = folder;
+                entry.record.dates.completed = None;
+            }
+        }
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Sets the labels of a torrent.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn set_labels(
+        &mut self,
+        info_hash: InfoHash,
+        labels: Vec<String>,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if let Some(fault) = check_labels(&labels) {
+            return Err(CommandError::Value(fault));
+        }
+        entry.record.labels = labels;
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Sets when the seeding of a torrent ends. One that was stopped at a limit runs again if none is
+    /// reached now.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn set_limits(
+        &mut self,
+        info_hash: InfoHash,
+        limits: SeedChoice,
+    ) -> Result<(), CommandError> {
+        let bounds = self.bounds;
+        let entry = self.settled(info_hash)?;
+        if let Some(fault) = check_ratio(limits.ratio) {
+            return Err(CommandError::Value(fault));
+        }
+        entry.record.limits = limits;
+        let finished = matches!(entry.record.outcome, Some(Outcome::Finished(_)));
+        if finished && entry.reached(bounds.ratio, bounds.time).is_none() {
+            entry.record.outcome = None;
+        }
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// The metadata of a magnet link is there, and kept: the name of the torrent, and its bytes.
+    pub fn on_resolved(&mut self, info_hash: InfoHash, name: String, size: u64) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        entry.record.origin = Origin::Metainfo;
+        entry.record.name = name;
+        entry.record.size = Some(size);
+        entry.must_save = true;
+        if entry.activity == Activity::Resolving {
+            entry.activity = Activity::Checking;
+        }
+    }
+
+    /// The content is verified, and `complete` or not.
+    pub fn on_checked(&mut self, info_hash: InfoHash, complete: bool, now: Now) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        let record = &mut entry.record;
+        let completed = &mut record.dates.completed;
+        match complete {
+            true => *completed = completed.or(Some(now.unix)),
+            false => *completed = None,
+        }
+        if complete {
+            record.totals.verified = record.size.unwrap_or_default();
+        }
+        entry.must_save = true;
+        if entry.activity == Activity::Checking {
+            entry.activity = match complete {
+                true => Activity::Seeding,
+                false => Activity::Downloading,
+            };
+            entry.set_seeding(complete, now.elapsed);
+        }
+    }
+
+    /// The download is complete.
+    pub fn on_completed(&mut self, info_hash: InfoHash, now: Now) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        entry.record.dates.completed = Some(now.unix);
+        entry.record.totals.verified = entry.record.size.unwrap_or_default();
+        entry.must_save = true;
+        if matches!(entry.activity, Activity::Checking | Activity::Downloading) {
+            entry.activity = Activity::Seeding;
+            entry.set_seeding(true, now.elapsed);
+        }
+    }
+
+    /// What was transferred in the present run, and is verified.
+    pub fn on_traffic(&mut self, info_hash: InfoHash, traffic: Traffic, now: Now) {
+        if let Some(entry) = self.entries.get_mut(&info_hash)
+            && (entry.takes_place() || entry.activity == Activity::Verifying)
+            && entry.count(traffic)
+        {
+            entry.unsaved_since.get_or_insert(now.elapsed);
+        }
+    }
+
+    /// The task has ended: as it was ordered to, or because it failed.
+    pub fn on_ended(&mut self, info_hash: InfoHash, ended: Result<(), String>, now: Now) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        let was = std::mem::replace(&mut entry.activity, Activity::Idle);
+        entry.set_seeding(false, now.elapsed);
+        entry.must_save = true;
+        if was == Activity::Verifying {
+            entry.to_verify = false;
+        }
+        let reason = match (was, ended) {
+            // What was to end may fail as it ends.
+            (Activity::Halting, _) | (Activity::Verifying, Ok(())) => return,
+            (_, Err(reason)) => reason,
+            (_, Ok(())) => "it ended without being stopped, by a defect in this program".to_owned(),
+        };
+        entry.record.outcome = Some(Outcome::Failed(reason));
+        entry.to_verify = false;
+    }
+
+    /// The content was moved, or not, for this reason.
+    pub fn on_moved(&mut self, info_hash: InfoHash, moved: Result<(), String>) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        entry.activity = Activity::Idle;
+        let pending = entry.record.pending.take();
+        match (moved, pending) {
+            (Ok(()), Some(Pending::Move(folder))) => entry.record.folder = folder,
+            (Ok(()), other) => entry.record.pending = other,
+            (Err(reason), _) => entry.record.outcome = Some(Outcome::Failed(reason)),
+        }
+        entry.must_save = true;
+    }
+
+    /// What was kept of the torrent is removed, or not, for this reason.
+    pub fn on_removed(&mut self, info_hash: InfoHash, removed: Result<(), String>) {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        match removed {
+            Ok(()) => {
+                self.queue.remove(&entry.record.rank);
+                self.entries.remove(&info_hash);
+            }
+            Err(reason) => {
+                entry.activity = Activity::Idle;
+                entry.record.pending = None;
+                entry.record.outcome = Some(Outcome::Failed(reason));
+                entry.must_save = true;
+            }
+        }
+    }
+
+    /// Sets how many torrents run at once, and when seeding ends.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
+    /// How many torrents run at once, and when seeding ends.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// The torrents, in the order of the queue.
+    pub fn hashes(&self) -> impl Iterator<Item = InfoHash> {
+        self.queue.values().copied()
+    }
+
+    /// What is kept of a torrent.
+    pub fn record(&self, info_hash: InfoHash) -> Option<&Record> {
+        Some(&self.entries.get(&info_hash)?.record)
+    }
+
+    /// What a torrent does.
+    pub fn status(&self, info_hash: InfoHash) -> Option<Status> {
+        Some(self.entries.get(&info_hash)?.status())
+    }
+
+    /// The number of a torrent: given once, and another one after each start of the program.
+    pub fn number(&self, info_hash: InfoHash) -> Option<u64> {
+        Some(self.entries.get(&info_hash)?.number)
+    }
+}

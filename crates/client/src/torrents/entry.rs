@@ -1,0 +1,223 @@
+//! One torrent: its record, and what is done with it now.
+
+use std::time::Duration;
+
+use super::Traffic;
+use crate::record::{Outcome, Pending, Record, SeedLimit, Totals};
+
+/// What a torrent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// It was stopped.
+    Stopped,
+    /// It waits for its turn.
+    Queued,
+    /// It waits for its turn to be verified.
+    CheckQueued,
+    /// Its metadata is fetched from peers.
+    Resolving,
+    /// Its content on disk is verified.
+    Checking,
+    /// Its content is fetched.
+    Downloading,
+    /// It is complete, and serves peers.
+    Seeding,
+    /// Its connections are being closed.
+    Stopping,
+    /// Its content is being moved.
+    Moving,
+    /// It is being removed.
+    Removing,
+    /// It was stopped at a limit of seeding.
+    Finished,
+    /// It has failed.
+    Failed,
+}
+
+impl Status {
+    /// Its name in the API and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Queued => "queued",
+            Self::CheckQueued => "check-queued",
+            Self::Resolving => "resolving",
+            Self::Checking => "checking",
+            Self::Downloading => "downloading",
+            Self::Seeding => "seeding",
+            Self::Stopping => "stopping",
+            Self::Moving => "moving",
+            Self::Removing => "removing",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What the task of a torrent does, as far as it was ordered and has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It has none.
+    Idle,
+    Resolving,
+    Checking,
+    Downloading,
+    Seeding,
+    /// Its content is verified, and it ends then.
+    Verifying,
+    /// It was ordered to end.
+    Halting,
+    Moving,
+    Removing,
+}
+
+/// A torrent.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub record: Record,
+    /// Its number: given once, and another one after each start of the program.
+    pub number: u64,
+    pub activity: Activity,
+    /// Whether its content is to be verified though it does not run.
+    pub to_verify: bool,
+    /// What was transferred before the present run.
+    base: Totals,
+    /// Since when it seeds in the present run.
+    seeding_since: Option<Duration>,
+    /// Since when its record is not as on disk.
+    pub unsaved_since: Option<Duration>,
+    /// Whether its record must be on disk at once.
+    pub must_save: bool,
+}
+
+impl Entry {
+    pub fn new(record: Record, number: u64) -> Self {
+        Self {
+            base: record.totals,
+            record,
+            number,
+            activity: Activity::Idle,
+            to_verify: false,
+            seeding_since: None,
+            unsaved_since: None,
+            must_save: false,
+        }
+    }
+
+    /// Whether it takes a place among the seeds, else among the downloads.
+    pub fn is_complete(&self) -> bool {
+        self.record.dates.completed.is_some()
+    }
+
+    /// Whether it is to run.
+    pub fn wants_to_run(&self) -> bool {
+        self.record.started && self.record.outcome.is_none() && self.record.pending.is_none()
+    }
+
+    /// Whether it downloads or seeds, or is about to, and was not ordered to end.
+    pub fn runs(&self) -> bool {
+        matches!(
+            self.activity,
+            Activity::Resolving | Activity::Checking | Activity::Downloading | Activity::Seeding
+        )
+    }
+
+    /// Whether it takes a place, of downloads or seeds.
+    pub fn takes_place(&self) -> bool {
+        self.runs() || self.activity == Activity::Halting
+    }
+
+    /// Whether its content is being verified.
+    pub fn checks(&self) -> bool {
+        matches!(self.activity, Activity::Checking | Activity::Verifying)
+    }
+
+    pub fn status(&self) -> Status {
+        match self.activity {
+            Activity::Resolving => Status::Resolving,
+            Activity::Checking | Activity::Verifying => Status::Checking,
+            Activity::Downloading => Status::Downloading,
+            Activity::Seeding => Status::Seeding,
+            Activity::Moving => Status::Moving,
+            Activity::Removing => Status::Removing,
+            Activity::Halting => match self.record.pending {
+                Some(Pending::Remove { .. }) => Status::Removing,
+                Some(Pending::Move(_)) => Status::Moving,
+                None => Status::Stopping,
+            },
+            Activity::Idle if self.to_verify => Status::CheckQueued,
+            Activity::Idle => match (&self.record.outcome, self.record.started) {
+                (_, false) => Status::Stopped,
+                (None, true) => Status::Queued,
+                (Some(Outcome::Finished(_)), true) => Status::Finished,
+                (Some(Outcome::Failed(_)), true) => Status::Failed,
+            },
+        }
+    }
+
+    /// A run begins.
+    pub fn begin(&mut self, activity: Activity) {
+        self.base = self.record.totals;
+        self.seeding_since = None;
+        self.activity = activity;
+    }
+
+    /// It begins to seed, or ends that.
+    pub fn set_seeding(&mut self, seeds: bool, now: Duration) {
+        self.count_seeding(now);
+        self.base.seeded = self.record.totals.seeded;
+        self.seeding_since = seeds.then_some(now);
+    }
+
+    /// Takes over what was transferred in the present run.
+    pub fn count(&mut self, traffic: Traffic) -> bool {
+        let totals = &mut self.record.totals;
+        let before = *totals;
+        totals.uploaded = totals
+            .uploaded
+            .max(self.base.uploaded.saturating_add(traffic.uploaded));
+        totals.downloaded = totals
+            .downloaded
+            .max(self.base.downloaded.saturating_add(traffic.downloaded));
+        totals.verified = traffic.verified.unwrap_or(totals.verified);
+        *totals != before
+    }
+
+    /// Takes over the time that it has seeded.
+    pub fn count_seeding(&mut self, now: Duration) -> bool {
+        let Some(since) = self.seeding_since else {
+            return false;
+        };
+        let seeded = self
+            .base
+            .seeded
+            .saturating_add(now.saturating_sub(since).as_secs());
+        let is_new = seeded > self.record.totals.seeded;
+        self.record.totals.seeded = self.record.totals.seeded.max(seeded);
+        is_new
+    }
+
+    /// The limit that its seeding has reached, if it has.
+    pub fn reached(&self, ratio: Option<f64>, time: Option<u64>) -> Option<SeedLimit> {
+        let (record, limits) = (&self.record, self.record.limits);
+        let enough = |ratio: f64| {
+            let size = record.size.unwrap_or_default();
+            record.totals.uploaded as f64 >= ratio * size as f64
+        };
+        if limits.ratio.or(ratio).is_some_and(enough) {
+            return Some(SeedLimit::Ratio);
+        }
+        let late = |time| record.totals.seeded >= time;
+        let is_late = limits.time.or(time).is_some_and(late);
+        is_late.then_some(SeedLimit::Time)
+    }
+
+    /// When its time of seeding ends, unless it is changed.
+    pub fn seeding_due(&self, time: Option<u64>) -> Option<Duration> {
+        let since = self.seeding_since?;
+        let time = self.record.limits.time.or(time)?;
+        let remaining = time.saturating_sub(self.base.seeded);
+        Some(since.saturating_add(Duration::from_secs(remaining)))
+    }
+}

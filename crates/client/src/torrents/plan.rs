@@ -1,0 +1,188 @@
+//! What is to be done now: which torrents end, which take the places that are free.
+
+use std::time::Duration;
+
+use hawser_torrent::InfoHash;
+
+use super::entry::{Activity, Entry};
+use super::{Now, Order, SAVE_INTERVAL, Torrents};
+use crate::record::{Origin, Outcome, Pending};
+
+/// Places that are taken.
+#[derive(Debug, Default)]
+struct Taken {
+    downloads: usize,
+    seeds: usize,
+    checks: usize,
+}
+
+impl Torrents {
+    /// What is to be done at this time.
+    pub fn advance(&mut self, now: Now) -> Vec<Order> {
+        let mut orders = Vec::new();
+        let queue: Vec<InfoHash> = self.queue.values().copied().collect();
+        self.end_seeding(now);
+        self.halt(&queue, &mut orders);
+        self.begin(&queue, &mut orders);
+        // Records come first: what is begun is on disk before.
+        let mut saves = self.saves(&queue, now);
+        saves.append(&mut orders);
+        saves
+    }
+
+    /// When there is something to do though nothing happens.
+    pub fn next_due(&self) -> Option<Duration> {
+        let times = self.entries.values().flat_map(|entry| {
+            let seeding = entry.seeding_due(self.bounds.time);
+            let saving = entry.unsaved_since.map(|since| since + SAVE_INTERVAL);
+            [seeding.filter(|_| entry.runs()), saving]
+        });
+        times.flatten().min()
+    }
+
+    /// Marks those whose seeding has reached a limit.
+    fn end_seeding(&mut self, now: Now) {
+        let bounds = self.bounds;
+        for entry in self.entries.values_mut() {
+            if entry.count_seeding(now.elapsed) {
+                entry.unsaved_since.get_or_insert(now.elapsed);
+            }
+            if entry.activity == Activity::Seeding
+                && entry.record.outcome.is_none()
+                && let Some(limit) = entry.reached(bounds.ratio, bounds.time)
+            {
+                entry.record.outcome = Some(Outcome::Finished(limit));
+                entry.must_save = true;
+            }
+        }
+    }
+
+    /// Ends what may not run any more: the last in the queue, where more run than may.
+    fn halt(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
+        let (mut downloads, mut seeds) = (0, 0);
+        for info_hash in queue {
+            let Some(entry) = self.entries.get_mut(info_hash) else {
+                continue;
+            };
+            let settled = entry.record.pending.is_none();
+            let goes_on = match entry.activity {
+                Activity::Verifying => settled && entry.to_verify,
+                // Verified anew by running again.
+                _ => entry.wants_to_run() && !entry.to_verify,
+            };
+            if !entry.runs() && entry.activity != Activity::Verifying {
+                continue;
+            }
+            let (count, bound) = match entry.is_complete() {
+                true => (&mut seeds, self.bounds.seeds),
+                false => (&mut downloads, self.bounds.downloads),
+            };
+            let has_place = !entry.runs() || *count < bound.max(1);
+            if goes_on && has_place {
+                *count += usize::from(entry.runs());
+                continue;
+            }
+            if entry.runs() {
+                entry.to_verify = false;
+            }
+            entry.activity = Activity::Halting;
+            orders.push(Order::Halt(*info_hash));
+        }
+    }
+
+    /// Begins what may begin, in the order of the queue.
+    fn begin(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
+        let mut taken = Taken::default();
+        for entry in self.entries.values() {
+            taken.checks += usize::from(entry.checks());
+            match (entry.takes_place(), entry.is_complete()) {
+                (false, _) => {}
+                (true, true) => taken.seeds += 1,
+                (true, false) => taken.downloads += 1,
+            }
+        }
+        let bounds = self.bounds;
+        for info_hash in queue {
+            let Some(entry) = self.entries.get_mut(info_hash) else {
+                continue;
+            };
+            if entry.activity != Activity::Idle {
+                continue;
+            }
+            match entry.record.pending {
+                Some(Pending::Move(_)) => {
+                    entry.activity = Activity::Moving;
+                    orders.push(Order::Move(*info_hash));
+                    continue;
+                }
+                Some(Pending::Remove { .. }) => {
+                    entry.activity = Activity::Removing;
+                    orders.push(Order::Remove(*info_hash));
+                    continue;
+                }
+                None => {}
+            }
+            let may_check = taken.checks < bounds.checks.max(1);
+            if entry.to_verify {
+                if may_check {
+                    taken.checks += 1;
+                    entry.begin(Activity::Verifying);
+                    orders.push(Order::Verify(*info_hash));
+                }
+                continue;
+            }
+            let (count, bound) = match entry.is_complete() {
+                true => (&mut taken.seeds, bounds.seeds),
+                false => (&mut taken.downloads, bounds.downloads),
+            };
+            if !entry.wants_to_run() || *count >= bound.max(1) {
+                continue;
+            }
+            match entry.record.origin {
+                Origin::Magnet(_) => entry.begin(Activity::Resolving),
+                Origin::Metainfo if !may_check => continue,
+                Origin::Metainfo => {
+                    taken.checks += 1;
+                    entry.begin(Activity::Checking);
+                }
+            }
+            *count += 1;
+            orders.push(Order::Run(*info_hash));
+        }
+    }
+
+    /// The records that are to be written: those that were changed, and those whose numbers have waited
+    /// for long enough.
+    fn saves(&mut self, queue: &[InfoHash], now: Now) -> Vec<Order> {
+        let mut saves = Vec::new();
+        for info_hash in queue {
+            let Some(entry) = self.entries.get_mut(info_hash) else {
+                continue;
+            };
+            let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
+            if entry.must_save || entry.unsaved_since.is_some_and(is_due) {
+                saved(entry);
+                saves.push(Order::Save(*info_hash));
+            }
+        }
+        saves
+    }
+
+    /// Orders all records to be written that are not as on disk, for the end of the program.
+    pub fn flush(&mut self, now: Now) -> Vec<Order> {
+        let mut saves = Vec::new();
+        for (info_hash, entry) in &mut self.entries {
+            entry.count_seeding(now.elapsed);
+            if entry.must_save || entry.unsaved_since.is_some() {
+                saved(entry);
+                saves.push(Order::Save(*info_hash));
+            }
+        }
+        saves
+    }
+}
+
+fn saved(entry: &mut Entry) {
+    entry.must_save = false;
+    entry.unsaved_since = None;
+}
