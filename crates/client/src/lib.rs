@@ -2,16 +2,35 @@
 //!
 //! - [`Torrents`]: which torrent runs when, without I/O.
 //! - [`Record`]: what is kept of a torrent; [`StateFolder`]: the records on disk.
+//! - [`Client`]: the torrents at work, over one [`Engine`].
+//!
+//! One task owns the torrents (`owner`). Each torrent that runs has a task (`runner`), whose failure is its
+//! torrent's alone; content is moved and deleted by threads that may wait. All end when the client is
+//! stopped, after what they have come to is saved.
 
+mod client;
+mod content;
+mod engine;
+mod metainfo;
+mod owner;
 mod record;
+mod runner;
 mod state;
 mod torrents;
+mod view;
 
+pub use self::client::{AddedTorrent, Client, ClientError, NewTorrent, Source};
+pub use self::engine::Engine;
 pub use self::record::{
     Choice, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
     Pending, Record, SeedChoice, SeedLimit, Totals, parse_hash,
 };
+pub use self::runner::Live;
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::torrents::{
-    Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic,
+    Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,
 };
+pub use self::view::{PeerNumbers, Rates, View};
+
+/// What is answered to requests for what the engine cannot do yet, after what that is.
+pub const UNSUPPORTED: &str = "is not supported yet";

@@ -179,6 +179,15 @@ impl Record {
     }
 }
 
+/// Cuts a name to what is kept of it.
+pub(crate) fn cut_name(name: &mut String) {
+    let mut end = MAX_NAME_BYTES.min(name.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+}
+
 /// What is wrong with labels.
 pub(crate) fn check_labels(labels: &[String]) -> Option<String> {
     if labels.len() > MAX_LABELS {

@@ -33,7 +33,9 @@ use thiserror::Error;
 pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
-use crate::record::{Origin, Outcome, Pending, Record, SeedChoice, check_labels, check_ratio};
+use crate::record::{
+    Origin, Outcome, Pending, Record, SeedChoice, check_labels, check_ratio, cut_name,
+};
 
 /// Most torrents of a host.
 pub const MAX_TORRENTS: usize = 10_000;
@@ -137,6 +139,16 @@ pub struct Torrents {
     /// The queue, by rank.
     queue: BTreeMap<u64, InfoHash>,
     next_number: u64,
+    transferred: Transferred,
+}
+
+/// What all torrents have transferred since the start, also those that were removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transferred {
+    /// Bytes of blocks sent.
+    pub uploaded: u64,
+    /// Bytes of blocks received.
+    pub downloaded: u64,
 }
 
 impl Torrents {
@@ -148,6 +160,7 @@ impl Torrents {
             entries: HashMap::new(),
             queue: BTreeMap::new(),
             next_number: 1,
+            transferred: Transferred::default(),
         };
         let mut records: Vec<Record> = records.into_iter().collect();
         records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
@@ -333,10 +346,11 @@ impl Torrents {
     }
 
     /// The metadata of a magnet link is there, and kept: the name of the torrent, and its bytes.
-    pub fn on_resolved(&mut self, info_hash: InfoHash, name: String, size: u64) {
+    pub fn on_resolved(&mut self, info_hash: InfoHash, mut name: String, size: u64) {
         let Some(entry) = self.entries.get_mut(&info_hash) else {
             return;
         };
+        cut_name(&mut name);
         entry.record.origin = Origin::Metainfo;
         entry.record.name = name;
         entry.record.size = Some(size);
@@ -386,11 +400,16 @@ impl Torrents {
 
     /// What was transferred in the present run, and is verified.
     pub fn on_traffic(&mut self, info_hash: InfoHash, traffic: Traffic, now: Now) {
-        if let Some(entry) = self.entries.get_mut(&info_hash)
-            && (entry.takes_place() || entry.activity == Activity::Verifying)
-            && entry.count(traffic)
-        {
+        let Some(entry) = self.entries.get_mut(&info_hash) else {
+            return;
+        };
+        let before = entry.record.totals;
+        let has_task = entry.takes_place() || entry.activity == Activity::Verifying;
+        if has_task && entry.count(traffic) {
             entry.unsaved_since.get_or_insert(now.elapsed);
+            let totals = entry.record.totals;
+            self.transferred.uploaded += totals.uploaded - before.uploaded;
+            self.transferred.downloaded += totals.downloaded - before.downloaded;
         }
     }
 
@@ -457,6 +476,11 @@ impl Torrents {
     /// How many torrents run at once, and when seeding ends.
     pub fn bounds(&self) -> Bounds {
         self.bounds
+    }
+
+    /// What all torrents have transferred since the start.
+    pub fn transferred(&self) -> Transferred {
+        self.transferred
     }
 
     /// The torrents, in the order of the queue.

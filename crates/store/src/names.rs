@@ -256,6 +256,18 @@ impl Folder {
         }
     }
 
+    /// Removes a folder, if there is one and it is empty. Returns whether it did.
+    ///
+    /// # Errors
+    /// If it cannot be removed, or is a file.
+    pub fn remove_empty_folder(&self, name: &OsStr) -> Result<bool, StoreError> {
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(errno) => Err(self.error("remove the folder", name.as_ref(), errno)),
+        }
+    }
+
     /// Refuses a file or folder that this user may not read.
     ///
     /// # Errors

@@ -168,6 +168,13 @@ impl Torrents {
         saves
     }
 
+    /// A record that was ordered to be saved could not be: it is tried again after a time.
+    pub fn on_unsaved(&mut self, info_hash: InfoHash, now: Now) {
+        if let Some(entry) = self.entries.get_mut(&info_hash) {
+            entry.unsaved_since = Some(now.elapsed);
+        }
+    }
+
     /// Orders all records to be written that are not as on disk, for the end of the program.
     pub fn flush(&mut self, now: Now) -> Vec<Order> {
         let mut saves = Vec::new();

@@ -1,0 +1,309 @@
+//! The handle of the torrents at work.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hawser_magnet::Magnet;
+use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::owner::{AddFailure, Addition, Owner, Request};
+use crate::record::{Dates, Origin, Record, SeedChoice, Totals, cut_name};
+use crate::state::{StateError, StateFolder};
+use crate::torrents::{Bounds, CommandError, Torrents, Transferred};
+use crate::view::View;
+
+/// Requests that may wait for the owner.
+const MAX_REQUESTS: usize = 64;
+/// Reports of torrents that may wait for the owner.
+const MAX_EVENTS: usize = 256;
+
+/// Why a command was not carried out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// It is refused.
+    #[error(transparent)]
+    Refused(#[from] CommandError),
+    /// What is to be added is not a torrent.
+    #[error("{0}")]
+    Invalid(String),
+    /// It holds, but is not on disk: saving is tried again.
+    #[error("it is done, but cannot be stored now: {0}")]
+    NotSaved(String),
+    /// What is kept cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The torrents have ended.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// A torrent to add.
+#[derive(Debug, Clone)]
+pub struct NewTorrent {
+    /// What it is added from.
+    pub source: Source,
+    /// The folder for its content, an absolute path; `None` for the one of the client.
+    pub folder: Option<PathBuf>,
+    /// Whether it is to run when it is its turn.
+    pub started: bool,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// Peers to ask, besides those that are found.
+    pub peers: Vec<PeerAddr>,
+    /// When its seeding ends.
+    pub limits: SeedChoice,
+}
+
+impl NewTorrent {
+    /// From this source, to be started, with defaults for all else.
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            folder: None,
+            started: true,
+            labels: Vec::new(),
+            peers: Vec::new(),
+            limits: SeedChoice::default(),
+        }
+    }
+}
+
+/// What a torrent is added from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The bytes of a `.torrent` file, not checked.
+    Metainfo(Vec<u8>),
+    /// A magnet link (BEP 9), not checked.
+    Magnet(String),
+}
+
+/// A torrent that was added, or was there before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedTorrent {
+    /// Its info-hash.
+    pub info_hash: InfoHash,
+    /// Whether it was there before; nothing was changed then.
+    pub is_duplicate: bool,
+}
+
+/// The torrents of a host at work. Clones are handles of the same.
+#[derive(Clone)]
+pub struct Client {
+    requests: mpsc::Sender<Request>,
+    changes: watch::Receiver<()>,
+    state: Arc<StateFolder>,
+    download_dir: Arc<Path>,
+}
+
+impl Client {
+    /// Runs the torrents of `state`, whose records these are, until `stop`; the task ends when all are
+    /// stopped and saved. Torrents are downloaded to `download_dir`, an absolute path, unless they are added
+    /// with another folder.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(
+        engine: Engine,
+        state: StateFolder,
+        records: Vec<Record>,
+        bounds: Bounds,
+        download_dir: &Path,
+        stop: CancellationToken,
+    ) -> (Self, JoinHandle<()>) {
+        let state = Arc::new(state);
+        let (requests, asked) = mpsc::channel(MAX_REQUESTS);
+        let (events, happened) = mpsc::channel(MAX_EVENTS);
+        let torrents = Torrents::new(bounds, records);
+        let owner = Owner::new(torrents, Arc::clone(&state), Arc::new(engine), events);
+        let changes = owner.changes();
+        let task = tokio::spawn(owner.run(asked, happened, stop));
+        let client = Self {
+            requests,
+            changes,
+            state,
+            download_dir: download_dir.into(),
+        };
+        (client, task)
+    }
+
+    /// The folder for torrents that are added without one.
+    pub fn download_dir(&self) -> &Path {
+        &self.download_dir
+    }
+
+    /// Reports that torrents may have changed, other than in numbers.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.clone()
+    }
+
+    /// Adds a torrent. It is on disk when this returns. One that is there is left as it is.
+    ///
+    /// # Errors
+    /// [`ClientError`]; nothing is added, unless it is [`ClientError::NotSaved`].
+    pub async fn add(&self, new: NewTorrent) -> Result<AddedTorrent, ClientError> {
+        let folder = new.folder.clone();
+        let folder = folder.unwrap_or_else(|| self.download_dir.to_path_buf());
+        // Parsing a large file takes a while.
+        let read = tokio::task::spawn_blocking(move || addition(new, folder)).await;
+        let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;
+        let info_hash = addition.record.info_hash;
+        let (reply, replied) = oneshot::channel();
+        // The caller may have gone.
+        let reply = Box::new(move |outcome| drop(reply.send(outcome)));
+        self.ask(Request::Add(Box::new(addition), reply)).await?;
+        let is_duplicate = match replied.await.map_err(|_| ClientError::Stopping)? {
+            Ok(()) => false,
+            Err(AddFailure::Refused(CommandError::Duplicate(_))) => true,
+            Err(AddFailure::Refused(error)) => return Err(error.into()),
+            Err(AddFailure::NotSaved(error)) => return Err(ClientError::NotSaved(error)),
+        };
+        Ok(AddedTorrent {
+            info_hash,
+            is_duplicate,
+        })
+    }
+
+    /// Changes the torrents. What changes is on disk when this returns.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Torrents) -> Result<T, CommandError> + Send + 'static,
+    ) -> Result<T, ClientError> {
+        self.call(|owner| change(&mut owner.torrents))
+            .await?
+            .map_err(Into::into)
+    }
+
+    /// The torrents, in the order of the queue.
+    ///
+    /// # Errors
+    /// [`ClientError::Stopping`].
+    pub async fn views(&self) -> Result<Vec<View>, ClientError> {
+        let views = |owner: &mut Owner| {
+            let hashes: Vec<InfoHash> = owner.torrents.hashes().collect();
+            hashes
+                .into_iter()
+                .filter_map(|hash| owner.view(hash))
+                .collect()
+        };
+        self.call(views).await
+    }
+
+    /// What all torrents have transferred since the start.
+    ///
+    /// # Errors
+    /// [`ClientError::Stopping`].
+    pub async fn transferred(&self) -> Result<Transferred, ClientError> {
+        self.call(|owner| owner.torrents.transferred()).await
+    }
+
+    /// A torrent.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`ClientError::Stopping`].
+    pub async fn view(&self, info_hash: InfoHash) -> Result<View, ClientError> {
+        let view = self.call(move |owner| owner.view(info_hash)).await?;
+        view.ok_or_else(|| CommandError::Unknown(info_hash).into())
+    }
+
+    /// The metainfo of a torrent, with its path; `None` while it is not known.
+    ///
+    /// # Errors
+    /// [`StateError`], if it cannot be read.
+    pub async fn metainfo(&self, view: &View) -> Result<Option<Metainfo>, ClientError> {
+        if view.record.origin != Origin::Metainfo {
+            return Ok(None);
+        }
+        let (state, info_hash) = (Arc::clone(&self.state), view.record.info_hash);
+        let read = tokio::task::spawn_blocking(move || state.metainfo(info_hash)).await;
+        let read = read.map_err(|_| ClientError::Stopping)?;
+        Ok(Some(read?))
+    }
+
+    /// Where the metainfo of a torrent is kept.
+    pub fn metainfo_path(&self, info_hash: InfoHash) -> PathBuf {
+        self.state.metainfo_path(info_hash)
+    }
+
+    async fn ask(&self, request: Request) -> Result<(), ClientError> {
+        let asked = self.requests.send(request).await;
+        asked.map_err(|_| ClientError::Stopping)
+    }
+
+    /// Has the owner do something.
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Result<T, ClientError> {
+        let (reply, replied) = oneshot::channel();
+        let command = Box::new(move |owner: &mut Owner| {
+            let value = call(owner);
+            let reply: crate::owner::Reply = Box::new(move |saved: Result<(), String>| {
+                // The caller may have gone.
+                let _ = reply.send(saved.map(|()| value));
+            });
+            reply
+        });
+        self.ask(Request::Do(command)).await?;
+        let outcome = replied.await.map_err(|_| ClientError::Stopping)?;
+        outcome.map_err(ClientError::NotSaved)
+    }
+}
+
+/// What is kept of a new torrent.
+fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
+    let invalid = |error: &dyn std::fmt::Display| ClientError::Invalid(error.to_string());
+    let added = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let mut record = Record {
+        info_hash: InfoHash([0; 20]),
+        name: String::new(),
+        origin: Origin::Metainfo,
+        size: None,
+        folder,
+        started: new.started,
+        outcome: None,
+        labels: new.labels,
+        limits: new.limits,
+        rank: 0,
+        peers: new.peers,
+        dates: Dates {
+            added: added.map_or(0, |added| added.as_secs()),
+            completed: None,
+        },
+        totals: Totals::default(),
+        pending: None,
+    };
+    let metainfo = match new.source {
+        Source::Metainfo(bytes) => {
+            let metainfo = Metainfo::parse(&bytes).map_err(|error| invalid(&error))?;
+            record.info_hash = metainfo.info_hash;
+            record.name = metainfo.name;
+            record.size = Some(metainfo.pieces.total);
+            Some(bytes)
+        }
+        Source::Magnet(link) => {
+            let magnet: Magnet = link.parse().map_err(|error| invalid(&error))?;
+            // Of a torrent of version 2, the first 20 bytes are the info-hash on the wire (BEP 52).
+            let v2 = || magnet.info_hashes.v2?.first_chunk::<20>().copied();
+            let hash = magnet.info_hashes.v1.or_else(v2);
+            let none = || invalid(&"the magnet link names no torrent");
+            record.info_hash = InfoHash(hash.ok_or_else(none)?);
+            record.name = magnet.name.unwrap_or_else(|| record.info_hash.to_string());
+            record.origin = Origin::Magnet(link);
+            None
+        }
+    };
+    cut_name(&mut record.name);
+    Ok(Addition { record, metainfo })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The content of torrents on disk: moved and deleted. These calls block.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hawser_store::{Folder, StoreError};
+use hawser_torrent::Metainfo;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+/// Moves the content of a torrent from one download folder to another, which is made if it does not exist.
+/// Does nothing if there is no content, or it was moved already.
+///
+/// # Errors
+/// Why it was not moved, with the remedy.
+pub(crate) fn relocate(metainfo: &Metainfo, from: &Path, to: &Path) -> Result<(), String> {
+    let Some(top) = top(metainfo) else {
+        return Ok(());
+    };
+    let (old, new) = (from.join(&top), to.join(&top));
+    if old
+        .symlink_metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    {
+        return Ok(());
+    }
+    fs::create_dir_all(to).map_err(|error| format!("cannot make {}: {error}", to.display()))?;
+    match renameat_with(CWD, &old, CWD, &new, RenameFlags::NOREPLACE) {
+        Ok(()) => sync(&[from, to]),
+        Err(Errno::EXIST) => Err(format!(
+            "{} is there already: move it away, or choose another folder",
+            new.display()
+        )),
+        Err(Errno::XDEV) => Err(format!(
+            "{} is on another file system: moving there is not supported yet; stop the torrent, move {} \
+             yourself, and set the folder without moving",
+            to.display(),
+            old.display()
+        )),
+        Err(errno) => Err(format!(
+            "cannot move {} to {}: {errno}",
+            old.display(),
+            new.display()
+        )),
+    }
+}
+
+/// What names in both folders are is on disk when this returns.
+fn sync(folders: &[&Path]) -> Result<(), String> {
+    for folder in folders {
+        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| format!("cannot sync {}: {error}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// The file or folder that has all content of a torrent, relative to the download folder.
+fn top(metainfo: &Metainfo) -> Option<PathBuf> {
+    let mut paths = metainfo
+        .files
+        .iter()
+        .filter(|file| !file.padding)
+        .map(|file| &file.path);
+    let mut links = metainfo.links.iter().map(|link| &link.path);
+    let path = paths.next().or_else(|| links.next())?;
+    path.components()
+        .next()
+        .map(|first| PathBuf::from(first.as_os_str()))
+}
+
+/// Deletes the files and links of a torrent in a download folder, and the folders that are empty then.
+/// What else is in its folders stays. Nothing outside of the download folder is touched.
+///
+/// # Errors
+/// Why something could not be deleted, of the first such file.
+pub(crate) fn delete(metainfo: &Metainfo, folder: &Path) -> Result<(), String> {
+    let root = match Folder::existing(folder) {
+        Ok(root) => root.without_links(),
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let files = metainfo
+        .files
+        .iter()
+        .filter(|file| !file.padding)
+        .map(|file| &file.path);
+    let links = metainfo.links.iter().map(|link| &link.path);
+    let (mut folders, mut failure) = (BTreeSet::new(), None);
+    for path in files.chain(links) {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        folders.extend(
+            parent
+                .ancestors()
+                .filter(|one| !one.as_os_str().is_empty())
+                .map(Path::to_owned),
+        );
+        if let Err(error) = in_parent(&root, path, |folder, name| folder.remove(name)) {
+            failure.get_or_insert(error);
+        }
+    }
+    // The innermost first.
+    for path in folders.iter().rev() {
+        let removed = in_parent(&root, path, |folder, name| {
+            folder.remove_empty_folder(name).map(drop)
+        });
+        if let Err(error) = removed {
+            failure.get_or_insert(error);
+        }
+    }
+    match failure {
+        None => Ok(()),
+        Some(error) => Err(error.to_string()),
+    }
+}
+
+/// Does something in the folder of `path`, if that exists.
+fn in_parent(
+    root: &Folder,
+    path: &Path,
+    remove: impl FnOnce(&Folder, &std::ffi::OsStr) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let name = path.file_name().unwrap_or_default();
+    match path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        None => remove(root, name),
+        Some(parent) => match root.folder(parent) {
+            Ok(folder) => remove(&folder, name),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use hawser_torrent::{CreateOptions, create};
+
+    use super::*;
+
+    /// A torrent of a folder with two files, in a download folder.
+    fn torrent(dir: &Path) -> Metainfo {
+        let top = dir.join("set");
+        fs::create_dir_all(top.join("inner")).unwrap();
+        fs::write(top.join("inner/a"), "a").unwrap();
+        fs::write(top.join("b"), "b").unwrap();
+        let bytes = create(&top, &CreateOptions::default(), |_, _| {}).unwrap();
+        Metainfo::parse(&bytes).unwrap()
+    }
+
+    #[test]
+    fn content_is_moved_once_and_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to/new"));
+        let metainfo = torrent(&from);
+        relocate(&metainfo, &from, &to).unwrap();
+        assert!(to.join("set/inner/a").exists() && !from.join("set").exists());
+        // After a crash it may be ordered again.
+        relocate(&metainfo, &from, &to).unwrap();
+        torrent(&from);
+        let error = relocate(&metainfo, &from, &to).unwrap_err();
+        assert!(error.contains("is there already"), "{error}");
+        assert!(from.join("set/b").exists());
+    }
+
+    #[test]
+    fn only_what_is_of_the_torrent_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("downloads");
+        let metainfo = torrent(&folder);
+        fs::write(folder.join("set/other"), "x").unwrap();
+        delete(&metainfo, &folder).unwrap();
+        assert!(folder.join("set/other").exists());
+        assert!(!folder.join("set/b").exists() && !folder.join("set/inner").exists());
+        fs::remove_file(folder.join("set/other")).unwrap();
+        delete(&metainfo, &folder).unwrap();
+        assert!(folder.exists() && !folder.join("set").exists());
+        fs::remove_dir(&folder).unwrap();
+        delete(&metainfo, &folder).unwrap();
+    }
+
+    #[test]
+    fn links_that_lead_out_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, outside) = (dir.path().join("downloads"), dir.path().join("outside"));
+        let metainfo = torrent(&folder);
+        fs::create_dir(&outside).unwrap();
+        fs::rename(folder.join("set/inner"), outside.join("inner")).unwrap();
+        symlink(outside.join("inner"), folder.join("set/inner")).unwrap();
+        delete(&metainfo, &folder).unwrap_err();
+        assert!(outside.join("inner/a").exists());
+        assert!(!folder.join("set/b").exists());
+    }
+}

@@ -1,0 +1,437 @@
+//! The task that owns the torrents: it takes commands and reports, and carries out what is ordered.
+//!
+//! Everything that it knows is its own; others see clones. Commands wait in a bounded channel, and so do
+//! reports of torrents, of which each has a task. A command is answered when what it changes is on disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hawser_torrent::InfoHash;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::content;
+use crate::engine::Engine;
+use crate::record::{Origin, Pending, Record};
+use crate::runner::{Event, Job, Live};
+use crate::state::StateFolder;
+use crate::torrents::{CommandError, Now, Order, Torrents, Traffic};
+use crate::view::View;
+
+/// Time between looks at the numbers of torrents.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What is done with the torrents; what it returns is called with the outcome of saving.
+pub(crate) type Command = Box<dyn FnOnce(&mut Owner) -> Reply + Send>;
+/// Answers a command.
+pub(crate) type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+/// A torrent to add, with its metainfo if that is known.
+pub(crate) struct Addition {
+    pub record: Record,
+    pub metainfo: Option<Vec<u8>>,
+}
+
+/// What the owner is asked.
+pub(crate) enum Request {
+    Add(
+        Box<Addition>,
+        Box<dyn FnOnce(Result<(), AddFailure>) + Send>,
+    ),
+    Do(Command),
+}
+
+/// Why a torrent was not added.
+pub(crate) enum AddFailure {
+    Refused(CommandError),
+    NotSaved(String),
+}
+
+/// A torrent whose task runs.
+struct Running {
+    stop: CancellationToken,
+    live: watch::Receiver<Live>,
+}
+
+/// A task of a torrent.
+struct Task {
+    info_hash: InfoHash,
+    /// What it has come to if it panics.
+    broken: fn(Result<(), String>) -> Done,
+}
+
+impl Task {
+    fn new(info_hash: InfoHash, broken: fn(Result<(), String>) -> Done) -> Self {
+        Self { info_hash, broken }
+    }
+}
+
+/// What a task has come to.
+enum Done {
+    Ended(Result<(), String>),
+    Moved(Result<(), String>),
+    Removed(Result<(), String>),
+}
+
+/// The torrents at work.
+pub(crate) struct Owner {
+    pub torrents: Torrents,
+    state: Arc<StateFolder>,
+    engine: Arc<Engine>,
+    running: HashMap<InfoHash, Running>,
+    tasks: JoinSet<Done>,
+    /// Whose tasks these are.
+    owners: HashMap<Id, Task>,
+    events: mpsc::Sender<(InfoHash, Event)>,
+    /// Reports changes other than in numbers.
+    changed: watch::Sender<()>,
+    began: Instant,
+}
+
+impl Owner {
+    pub fn new(
+        torrents: Torrents,
+        state: Arc<StateFolder>,
+        engine: Arc<Engine>,
+        events: mpsc::Sender<(InfoHash, Event)>,
+    ) -> Self {
+        Self {
+            torrents,
+            state,
+            engine,
+            running: HashMap::new(),
+            tasks: JoinSet::new(),
+            owners: HashMap::new(),
+            events,
+            changed: watch::Sender::new(()),
+            began: Instant::now(),
+        }
+    }
+
+    /// Reports that torrents may have changed, other than in numbers.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    fn now(&self) -> Now {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Now {
+            elapsed: self.began.elapsed(),
+            unix: unix.map_or(0, |unix| unix.as_secs()),
+        }
+    }
+
+    /// Runs the torrents until `stop`, then ends all, and saves them.
+    pub async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<Request>,
+        mut events: mpsc::Receiver<(InfoHash, Event)>,
+        stop: CancellationToken,
+    ) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Why a record was not saved stands in the log.
+        let _ = self.carry_out().await;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(request) = requests.recv() => {
+                    self.take(request).await;
+                    self.changed.send_replace(());
+                }
+                Some((info_hash, event)) = events.recv() => {
+                    self.on_event(info_hash, event).await;
+                    let _ = self.carry_out().await;
+                    self.changed.send_replace(());
+                }
+                Some(done) = self.tasks.join_next_with_id() => {
+                    self.on_done(done);
+                    let _ = self.carry_out().await;
+                    self.changed.send_replace(());
+                }
+                _ = tick.tick() => {
+                    self.count();
+                    let _ = self.carry_out().await;
+                }
+            }
+        }
+        self.end(&mut events).await;
+    }
+
+    /// Ends all torrents and saves what they have come to. Moves and removals under way are finished.
+    async fn end(&mut self, events: &mut mpsc::Receiver<(InfoHash, Event)>) {
+        self.count();
+        for running in self.running.values() {
+            running.stop.cancel();
+        }
+        loop {
+            tokio::select! {
+                done = self.tasks.join_next_with_id() => match done {
+                    Some(done) => self.on_stopped(done),
+                    None => break,
+                },
+                // Tasks may wait until it is taken.
+                Some((info_hash, event)) = events.recv() => self.on_event(info_hash, event).await,
+            }
+        }
+        let now = self.now();
+        let saves = self.torrents.flush(now);
+        let _ = self.obey(saves).await;
+    }
+
+    async fn take(&mut self, request: Request) {
+        match request {
+            Request::Do(command) => {
+                let reply = command(self);
+                reply(self.carry_out().await);
+            }
+            Request::Add(addition, reply) => reply(self.add(*addition).await),
+        }
+    }
+
+    async fn add(&mut self, addition: Addition) -> Result<(), AddFailure> {
+        let info_hash = addition.record.info_hash;
+        if self.torrents.record(info_hash).is_some() {
+            // Its metainfo stays as it is.
+            let duplicate = CommandError::Duplicate(info_hash);
+            return Err(AddFailure::Refused(duplicate));
+        }
+        if let Some(bytes) = addition.metainfo {
+            let kept = self.keep(info_hash, bytes).await;
+            kept.map_err(AddFailure::NotSaved)?;
+        }
+        let added = self.torrents.add(addition.record);
+        added.map_err(AddFailure::Refused)?;
+        self.carry_out().await.map_err(AddFailure::NotSaved)
+    }
+
+    /// Keeps the metainfo of a torrent.
+    async fn keep(&self, info_hash: InfoHash, bytes: Vec<u8>) -> Result<(), String> {
+        let state = Arc::clone(&self.state);
+        blocking(move || {
+            let saved = state.save_metainfo(info_hash, &bytes);
+            saved.map_err(|error| error.to_string())
+        })
+        .await
+    }
+
+    async fn on_event(&mut self, info_hash: InfoHash, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Checked { complete } => self.torrents.on_checked(info_hash, complete, now),
+            Event::Completed => self.torrents.on_completed(info_hash, now),
+            Event::Resolved {
+                metainfo,
+                bytes,
+                kept,
+            } => {
+                let saved = self.keep(info_hash, bytes).await;
+                if saved.is_ok() {
+                    let (name, size) = (metainfo.name.clone(), metainfo.pieces.total);
+                    self.torrents.on_resolved(info_hash, name, size);
+                }
+                // Its task may have ended meanwhile.
+                let _ = kept.send(saved);
+            }
+        }
+    }
+
+    /// The torrent of a task that has ended, and what it has come to.
+    fn whose(&mut self, done: Result<(Id, Done), JoinError>) -> Option<(InfoHash, Done)> {
+        let (id, done) = match done {
+            Ok((id, done)) => (id, Ok(done)),
+            Err(error) => (error.id(), Err(error.to_string())),
+        };
+        let Task { info_hash, broken } = self.owners.remove(&id)?;
+        self.running.remove(&info_hash);
+        let done = done.unwrap_or_else(|panic| broken(Err(format!("it broke off: {panic}"))));
+        Some((info_hash, done))
+    }
+
+    fn on_done(&mut self, done: Result<(Id, Done), JoinError>) {
+        // The numbers of the last second, while they can still be read.
+        self.count();
+        let now = self.now();
+        let Some((info_hash, done)) = self.whose(done) else {
+            return;
+        };
+        match done {
+            Done::Ended(ended) => {
+                if let Err(reason) = &ended {
+                    tracing::warn!("torrent {info_hash}: {reason}");
+                }
+                self.torrents.on_ended(info_hash, ended, now);
+            }
+            Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
+            Done::Removed(removed) => self.torrents.on_removed(info_hash, removed),
+        }
+    }
+
+    /// As [`Self::on_done`], at the end of the program: what was stopped then is no failure.
+    fn on_stopped(&mut self, done: Result<(Id, Done), JoinError>) {
+        self.count();
+        if let Some((info_hash, done)) = self.whose(done) {
+            match done {
+                Done::Ended(_) => {}
+                Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
+                Done::Removed(removed) => self.torrents.on_removed(info_hash, removed),
+            }
+        }
+    }
+
+    /// Takes over the numbers of all torrents that run.
+    fn count(&mut self) {
+        let now = self.now();
+        for (info_hash, running) in &self.running {
+            let live = running.live.borrow();
+            if let Some(download) = &live.download {
+                let traffic = traffic(&download.borrow());
+                self.torrents.on_traffic(*info_hash, traffic, now);
+            }
+        }
+    }
+
+    /// Does what is to be done now.
+    ///
+    /// # Errors
+    /// Why a record was not saved.
+    async fn carry_out(&mut self) -> Result<(), String> {
+        let now = self.now();
+        let orders = self.torrents.advance(now);
+        self.obey(orders).await
+    }
+
+    async fn obey(&mut self, orders: Vec<Order>) -> Result<(), String> {
+        let mut outcome = Ok(());
+        for order in orders {
+            match order {
+                Order::Save(info_hash) => {
+                    if let Err(error) = self.save(info_hash).await {
+                        tracing::error!("{error}");
+                        self.torrents.on_unsaved(info_hash, self.now());
+                        outcome = outcome.and(Err(error));
+                    }
+                }
+                Order::Run(info_hash) => self.spawn(info_hash, false),
+                Order::Verify(info_hash) => self.spawn(info_hash, true),
+                Order::Halt(info_hash) => {
+                    if let Some(running) = self.running.get(&info_hash) {
+                        running.stop.cancel();
+                    }
+                }
+                Order::Move(info_hash) => self.relocate(info_hash),
+                Order::Remove(info_hash) => self.remove(info_hash),
+            }
+        }
+        outcome
+    }
+
+    async fn save(&self, info_hash: InfoHash) -> Result<(), String> {
+        let Some(record) = self.torrents.record(info_hash).cloned() else {
+            return Ok(());
+        };
+        let state = Arc::clone(&self.state);
+        blocking(move || state.save(&record).map_err(|error| error.to_string())).await
+    }
+
+    /// Starts the task of a torrent.
+    fn spawn(&mut self, info_hash: InfoHash, verifies: bool) {
+        let Some(record) = self.torrents.record(info_hash).cloned() else {
+            return;
+        };
+        let (live, shown) = watch::channel(Live::default());
+        let stop = CancellationToken::new();
+        let running = Running {
+            stop: stop.clone(),
+            live: shown,
+        };
+        self.running.insert(info_hash, running);
+        let job = Job {
+            engine: Arc::clone(&self.engine),
+            state: Arc::clone(&self.state),
+            record,
+            events: self.events.clone(),
+            live,
+            stop,
+        };
+        let task = self.tasks.spawn(async move {
+            Done::Ended(match verifies {
+                true => job.verify().await,
+                false => job.run().await,
+            })
+        });
+        let owner = Task::new(info_hash, Done::Ended);
+        self.owners.insert(task.id(), owner);
+    }
+
+    fn relocate(&mut self, info_hash: InfoHash) {
+        let Some(record) = self.torrents.record(info_hash).cloned() else {
+            return;
+        };
+        let state = Arc::clone(&self.state);
+        let task = self.tasks.spawn_blocking(move || {
+            let Some(Pending::Move(to)) = &record.pending else {
+                return Done::Moved(Ok(()));
+            };
+            if record.origin != Origin::Metainfo {
+                return Done::Moved(Ok(()));
+            }
+            let metainfo = state.metainfo(info_hash).map_err(|error| error.to_string());
+            Done::Moved(metainfo.and_then(|it| content::relocate(&it, &record.folder, to)))
+        });
+        let owner = Task::new(info_hash, Done::Moved);
+        self.owners.insert(task.id(), owner);
+    }
+
+    fn remove(&mut self, info_hash: InfoHash) {
+        let Some(record) = self.torrents.record(info_hash).cloned() else {
+            return;
+        };
+        let state = Arc::clone(&self.state);
+        let task = self.tasks.spawn_blocking(move || {
+            let deletes = record.pending == Some(Pending::Remove { content: true });
+            let deleted = match deletes && record.origin == Origin::Metainfo {
+                true => {
+                    let metainfo = state.metainfo(info_hash).map_err(|error| error.to_string());
+                    metainfo.and_then(|metainfo| content::delete(&metainfo, &record.folder))
+                }
+                false => Ok(()),
+            };
+            let removed = || state.remove(info_hash).map_err(|error| error.to_string());
+            Done::Removed(deleted.and_then(|()| removed()))
+        });
+        let owner = Task::new(info_hash, Done::Removed);
+        self.owners.insert(task.id(), owner);
+    }
+
+    /// What there is to see of a torrent.
+    pub fn view(&self, info_hash: InfoHash) -> Option<View> {
+        let running = self.running.get(&info_hash);
+        Some(View {
+            record: self.torrents.record(info_hash)?.clone(),
+            status: self.torrents.status(info_hash)?,
+            number: self.torrents.number(info_hash)?,
+            position: self.torrents.position(info_hash)?,
+            live: running.map(|running| running.live.borrow().clone()),
+        })
+    }
+}
+
+/// What a download has transferred, and what of its content is verified.
+fn traffic(progress: &hawser_torrent::Progress) -> Traffic {
+    let is_known = progress.phase != hawser_torrent::Phase::Checking;
+    Traffic {
+        uploaded: progress.uploads.uploaded_bytes,
+        downloaded: progress.fetched_bytes,
+        verified: is_known.then_some(progress.verified_bytes),
+    }
+}
+
+/// Does what may wait for the disk.
+async fn blocking(job: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), String> {
+    let done = tokio::task::spawn_blocking(job).await;
+    done.unwrap_or_else(|error| Err(error.to_string()))
+}

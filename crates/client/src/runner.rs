@@ -1,0 +1,347 @@
+//! The task of a torrent that runs: metadata, content, trackers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_discovery::Trackers;
+use hawser_magnet::{Magnet, MagnetPeer};
+use hawser_torrent::{
+    Download, DownloadError, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource, Phase, Progress,
+    Resolve, ResolveError, ResolveProgress,
+};
+use hawser_tracker::{Stats, TrackerStatus};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, options, verify_options};
+use crate::metainfo::from_link;
+use crate::record::{Origin, Record};
+use crate::state::StateFolder;
+
+/// Answers of trackers that may wait for a torrent.
+const MAX_ANSWERS: usize = 16;
+
+/// What a task reports.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The metadata of a magnet link is there: a `.torrent` file to be kept.
+    Resolved {
+        metainfo: Box<Metainfo>,
+        bytes: Vec<u8>,
+        /// Whether it is kept: the content is fetched then.
+        kept: oneshot::Sender<Result<(), String>>,
+    },
+    /// The content on disk is verified.
+    Checked { complete: bool },
+    /// The download is complete.
+    Completed,
+}
+
+/// What can be seen of a torrent that runs, without its task. Each receiver has the latest state.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    /// The fetch of the metadata.
+    pub resolve: Option<watch::Receiver<ResolveProgress>>,
+    /// The download, and seeding after it.
+    pub download: Option<watch::Receiver<Progress>>,
+    /// The trackers.
+    pub trackers: Option<watch::Receiver<Vec<TrackerStatus>>>,
+}
+
+/// What a task is given.
+pub(crate) struct Job {
+    pub engine: Arc<Engine>,
+    pub state: Arc<StateFolder>,
+    pub record: Record,
+    pub events: mpsc::Sender<(InfoHash, Event)>,
+    pub live: watch::Sender<Live>,
+    pub stop: CancellationToken,
+}
+
+impl Job {
+    /// Fetches and serves a torrent until it is stopped.
+    ///
+    /// # Errors
+    /// Why it has failed.
+    pub async fn run(self) -> Result<(), String> {
+        let known = match &self.record.origin {
+            Origin::Metainfo => Known::Metainfo(Box::new(self.metainfo().await?)),
+            Origin::Magnet(link) => {
+                let magnet: Magnet = link.parse().map_err(|error| format!("{error}"))?;
+                Known::Link(Box::new(magnet))
+            }
+        };
+        let (sink, answers) = mpsc::channel(MAX_ANSWERS);
+        let mut announcing = Announcing {
+            tiers: known.trackers(),
+            stats: watch::Sender::new(UNKNOWN),
+            sink,
+            trackers: None,
+        };
+        let ended = self.fetch(known, &mut announcing, answers).await;
+        if let Some(trackers) = announcing.trackers {
+            trackers.stop().await;
+        }
+        ended
+    }
+
+    /// Verifies the content on disk.
+    ///
+    /// # Errors
+    /// Why that has failed.
+    pub async fn verify(self) -> Result<(), String> {
+        let metainfo = self.metainfo().await?;
+        let (folder, options) = (self.record.folder.clone(), verify_options(&self.record));
+        let session = &self.engine.session;
+        let download = session.download(metainfo, folder, Vec::new(), options);
+        let download = download.map_err(|error| error.to_string())?;
+        let mut progress = self.watch(&download);
+        loop {
+            tokio::select! {
+                changed = progress.changed() => if changed.is_err() { break },
+                () = self.stop.cancelled() => break,
+            }
+            let checked = checked(&progress.borrow_and_update());
+            if let Some(complete) = checked {
+                self.report(Event::Checked { complete }).await;
+                break;
+            }
+        }
+        download.stop();
+        ended(download.wait().await.map(drop))
+    }
+
+    /// Reads the metainfo that is kept.
+    async fn metainfo(&self) -> Result<Metainfo, String> {
+        let (state, info_hash) = (Arc::clone(&self.state), self.record.info_hash);
+        let read = tokio::task::spawn_blocking(move || state.metainfo(info_hash)).await;
+        let read = read.map_err(|error| error.to_string())?;
+        read.map_err(|error| error.to_string())
+    }
+
+    async fn report(&self, event: Event) {
+        // Its owner ends after all tasks.
+        let _ = self.events.send((self.record.info_hash, event)).await;
+    }
+
+    /// Shows a download to those that look at the torrent.
+    fn watch(&self, download: &Download) -> watch::Receiver<Progress> {
+        let progress = download.progress();
+        self.live.send_modify(|live| {
+            live.resolve = None;
+            live.download = Some(download.progress());
+        });
+        progress
+    }
+
+    /// Has the trackers asked from now on, unless they are.
+    fn announce(&self, announcing: &mut Announcing) {
+        let Announcing {
+            tiers,
+            stats,
+            sink,
+            trackers,
+        } = announcing;
+        if trackers.is_none() {
+            // They outlive the torrent for as long as it takes to tell them that it ends.
+            let (stats, stop) = (stats.subscribe(), CancellationToken::new());
+            let info_hash = self.record.info_hash;
+            let begun = self
+                .engine
+                .announce(info_hash, tiers, stats, sink.clone(), &stop);
+            let status = begun.status();
+            self.live.send_modify(|live| live.trackers = Some(status));
+            *trackers = Some(begun);
+        }
+    }
+
+    async fn fetch(
+        &self,
+        known: Known,
+        announcing: &mut Announcing,
+        mut answers: mpsc::Receiver<Vec<PeerAddr>>,
+    ) -> Result<(), String> {
+        let mut peers = self.record.peers.clone();
+        let metainfo = match known {
+            Known::Metainfo(metainfo) => *metainfo,
+            Known::Link(magnet) => {
+                self.announce(announcing);
+                peers.extend(link_peers(&magnet).await);
+                let resolved = self.resolve(&magnet, peers.clone(), &mut answers).await?;
+                let Some((metainfo, had)) = resolved else {
+                    return Ok(());
+                };
+                peers.extend(had);
+                metainfo
+            }
+        };
+        let (folder, options) = (self.record.folder.clone(), options(&self.record));
+        let session = &self.engine.session;
+        let download = session.download(metainfo, folder, peers, options);
+        let download = download.map_err(|error| error.to_string())?;
+        let (progress, found) = (self.watch(&download), download.found_peers());
+        tokio::select! {
+            () = self.follow(progress, announcing) => {}
+            () = self.stop.cancelled() => {}
+            never = feed(&mut answers, &found) => match never {},
+        }
+        download.stop();
+        ended(download.wait().await.map(drop))
+    }
+
+    /// Reports the steps of a download, and its numbers to the trackers, until it ends.
+    async fn follow(&self, mut progress: watch::Receiver<Progress>, announcing: &mut Announcing) {
+        let (mut is_checked, mut is_complete) = (false, false);
+        while progress.changed().await.is_ok() {
+            let (checked, phase) = {
+                let progress = progress.borrow_and_update();
+                let checked = checked(&progress);
+                if checked.is_some() {
+                    announcing.stats.send_replace(numbers(&progress));
+                }
+                (checked, progress.phase)
+            };
+            let Some(complete) = checked else {
+                continue;
+            };
+            if !std::mem::replace(&mut is_checked, true) {
+                is_complete = complete;
+                self.report(Event::Checked { complete }).await;
+                // Not before: trackers would take what is on disk already for a finished download.
+                self.announce(announcing);
+            }
+            let completes = matches!(phase, Phase::Seeding | Phase::Done);
+            if completes && !std::mem::replace(&mut is_complete, true) {
+                self.report(Event::Completed).await;
+            }
+        }
+    }
+
+    /// Fetches the metadata of a magnet link, and has it kept; `None` if it was stopped.
+    async fn resolve(
+        &self,
+        magnet: &Magnet,
+        peers: Vec<PeerAddr>,
+        answers: &mut mpsc::Receiver<Vec<PeerAddr>>,
+    ) -> Result<Option<(Metainfo, Vec<PeerAddr>)>, String> {
+        let network = self.engine.network.clone();
+        let resolve = Resolve::start(magnet.info_hashes, peers, network, Duration::MAX);
+        let (progress, found) = (resolve.progress(), resolve.found_peers());
+        self.live.send_modify(|live| live.resolve = Some(progress));
+        let resolved = tokio::select! {
+            resolved = resolve.wait() => resolved,
+            () = self.stop.cancelled() => return Ok(None),
+            never = feed(answers, &found) => match never {},
+        };
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(ResolveError::Stopped) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let bytes = from_link(&resolved.metainfo, magnet);
+        let (kept, is_kept) = oneshot::channel();
+        self.report(Event::Resolved {
+            metainfo: Box::new(resolved.metainfo.clone()),
+            bytes,
+            kept,
+        })
+        .await;
+        match is_kept.await {
+            Ok(kept) => kept.map(|()| Some((resolved.metainfo, resolved.peers))),
+            // The program ends.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// The numbers of a torrent of which nothing is known: it is not complete.
+const UNKNOWN: Stats = Stats {
+    uploaded: 0,
+    downloaded: 0,
+    left: 1,
+    peers: 0,
+};
+
+/// The trackers of a torrent.
+struct Announcing {
+    /// Their URLs, in tiers.
+    tiers: Vec<Vec<String>>,
+    stats: watch::Sender<Stats>,
+    /// Receives the peers of their answers.
+    sink: mpsc::Sender<Vec<PeerAddr>>,
+    /// `None` before they are asked.
+    trackers: Option<Trackers>,
+}
+
+/// What is known of a torrent when its task begins.
+enum Known {
+    Metainfo(Box<Metainfo>),
+    Link(Box<Magnet>),
+}
+
+impl Known {
+    /// Its trackers, in tiers (BEP 12).
+    fn trackers(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Metainfo(metainfo) => metainfo.trackers.clone(),
+            Self::Link(magnet) => magnet
+                .trackers
+                .iter()
+                .map(|url| vec![url.clone()])
+                .collect(),
+        }
+    }
+}
+
+/// The peers that a link names. Those of host names that are not known are left out.
+async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
+    let mut peers = Vec::new();
+    for peer in &magnet.peers {
+        match peer {
+            MagnetPeer::Addr(addr) => peers.push(*addr),
+            MagnetPeer::Name(name) => match tokio::net::lookup_host(name.as_str()).await {
+                Ok(found) => peers.extend(found.map(PeerAddr::Ip)),
+                Err(error) => tracing::warn!("the peer {name} of a magnet link: {error}"),
+            },
+        }
+    }
+    peers
+}
+
+/// Gives peers of trackers to a torrent. Never ends.
+async fn feed(
+    answers: &mut mpsc::Receiver<Vec<PeerAddr>>,
+    to: &FoundPeers,
+) -> std::convert::Infallible {
+    while let Some(peers) = answers.recv().await {
+        to.add(peers, PeerSource::Tracker).await;
+    }
+    std::future::pending().await
+}
+
+/// Whether the content that was on disk is complete; `None` while it is verified, and if that was broken
+/// off.
+fn checked(progress: &Progress) -> Option<bool> {
+    match progress.phase {
+        Phase::Checking | Phase::Stopped => None,
+        _ => Some(progress.resumed_bytes >= progress.total_bytes),
+    }
+}
+
+/// The numbers for trackers.
+fn numbers(progress: &Progress) -> Stats {
+    Stats {
+        uploaded: progress.uploads.uploaded_bytes,
+        downloaded: progress.fetched_bytes,
+        left: progress.total_bytes.saturating_sub(progress.verified_bytes),
+        peers: u32::try_from(progress.paths.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// How a download has ended: it is no failure that it was stopped.
+fn ended(ended: Result<(), DownloadError>) -> Result<(), String> {
+    match ended {
+        Ok(()) | Err(DownloadError::Stopped) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

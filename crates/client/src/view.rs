@@ -1,0 +1,182 @@
+//! What is shown of a torrent.
+
+use std::time::Duration;
+
+use hawser_torrent::{PathState, PeerAddr, Progress};
+
+use crate::record::{Outcome, Record};
+use crate::runner::Live;
+use crate::torrents::Status;
+
+/// A torrent at one moment. What changes quickly is read from `live` when it is asked for.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// What is kept of it. The totals may be a second old.
+    pub record: Record,
+    /// What it does.
+    pub status: Status,
+    /// Its number: given once, and another one after each start of the program.
+    pub number: u64,
+    /// Its position in the queue, from 0.
+    pub position: usize,
+    /// What can be seen of its task; `None` while it has none.
+    pub live: Option<Live>,
+}
+
+/// The numbers of a torrent that runs; zeros for one that does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Rate of blocks received, in bit/s.
+    pub down: u64,
+    /// Rate of blocks sent, in bit/s.
+    pub up: u64,
+    /// Path-level peers that are connected.
+    pub peers: usize,
+    /// Of these, those from which blocks are requested.
+    pub sending: usize,
+    /// Of these, those to which blocks are sent.
+    pub getting: usize,
+}
+
+/// A path-level peer that is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerNumbers {
+    /// The address-level peer.
+    pub peer: PeerAddr,
+    /// The fingerprint of the path, in hexadecimal digits; the same for every IP peer.
+    pub path: String,
+    /// Rate of blocks received, in bit/s.
+    pub down: u64,
+    /// Rate of blocks sent, in bit/s.
+    pub up: u64,
+    /// Bytes of blocks received.
+    pub downloaded: u64,
+    /// Bytes of blocks sent.
+    pub uploaded: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+}
+
+fn is_connected(state: PathState) -> bool {
+    matches!(
+        state,
+        PathState::Idle | PathState::Active | PathState::Stalled
+    )
+}
+
+impl View {
+    /// Why it does not run though it was started; `None` if it has not failed.
+    pub fn error(&self) -> Option<&str> {
+        match &self.record.outcome {
+            Some(Outcome::Failed(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Calls `look` with the progress of its download, if it has one.
+    pub fn with_progress<T>(&self, look: impl FnOnce(&Progress) -> T) -> Option<T> {
+        let download = self.live.as_ref()?.download.as_ref()?;
+        Some(look(&download.borrow()))
+    }
+
+    /// Bytes of its content that are verified, as far as that is known.
+    pub fn verified(&self) -> u64 {
+        let known = self.with_progress(|progress| {
+            let is_known = progress.phase != hawser_torrent::Phase::Checking;
+            is_known.then_some(progress.verified_bytes)
+        });
+        known.flatten().unwrap_or(self.record.totals.verified)
+    }
+
+    /// The fraction of its content that is hashed, while it is verified.
+    pub fn checked(&self) -> Option<f64> {
+        let fraction = self.with_progress(|progress| match progress.phase {
+            hawser_torrent::Phase::Checking => {
+                Some(progress.checked_bytes as f64 / progress.total_bytes.max(1) as f64)
+            }
+            _ => None,
+        });
+        fraction
+            .flatten()
+            .filter(|_| self.status == Status::Checking)
+    }
+
+    /// Its ratio of bytes sent to bytes of content; 0 for one without content.
+    pub fn ratio(&self) -> f64 {
+        match self.record.size {
+            None | Some(0) => 0.0,
+            Some(size) => self.record.totals.uploaded as f64 / size as f64,
+        }
+    }
+
+    /// Its rates, and its peers in numbers.
+    pub fn rates(&self) -> Rates {
+        let rates = self.with_progress(|progress| {
+            let connected = progress
+                .paths
+                .iter()
+                .filter(|path| is_connected(path.state));
+            let sending = progress
+                .paths
+                .iter()
+                .filter(|path| path.state == PathState::Active);
+            let (connected, served) = (connected.count(), progress.uploads.peers.len());
+            Rates {
+                down: progress.rate,
+                up: progress.uploads.rate,
+                peers: connected.max(served),
+                sending: sending.count(),
+                getting: progress
+                    .uploads
+                    .peers
+                    .iter()
+                    .filter(|peer| peer.rate > 0)
+                    .count(),
+            }
+        });
+        rates.unwrap_or_default()
+    }
+
+    /// The path-level peers that are connected, each once.
+    pub fn peers(&self) -> Vec<PeerNumbers> {
+        let peers = self.with_progress(|progress| {
+            let paths = progress
+                .paths
+                .iter()
+                .filter(|path| is_connected(path.state));
+            let mut peers: Vec<PeerNumbers> = paths
+                .map(|path| PeerNumbers {
+                    peer: path.peer,
+                    path: path.fingerprint.to_string(),
+                    down: path.rate,
+                    up: 0,
+                    downloaded: path.bytes,
+                    uploaded: 0,
+                    rtt: path.rtt,
+                })
+                .collect();
+            for served in &progress.uploads.peers {
+                let path = served.fingerprint.to_string();
+                let known = peers
+                    .iter()
+                    .position(|it| it.peer == served.peer && it.path == path);
+                let at = known.unwrap_or_else(|| {
+                    peers.push(PeerNumbers {
+                        peer: served.peer,
+                        path,
+                        down: 0,
+                        up: 0,
+                        downloaded: 0,
+                        uploaded: 0,
+                        rtt: served.rtt,
+                    });
+                    peers.len() - 1
+                });
+                peers[at].up = served.rate;
+                peers[at].uploaded = served.bytes;
+            }
+            peers
+        });
+        peers.unwrap_or_default()
+    }
+}
