@@ -1,7 +1,8 @@
 //! The handle of the torrents at work.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hawser_magnet::Magnet;
 use hawser_torrent::{InfoHash, Metainfo, PeerAddr};
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
+use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
 use crate::record::{Dates, Origin, Record, SeedChoice, Totals, cut_name};
 use crate::state::{StateError, StateFolder};
@@ -35,6 +37,9 @@ pub enum ClientError {
     /// It holds, but is not on disk: saving is tried again.
     #[error("it is done, but cannot be stored now: {0}")]
     NotSaved(String),
+    /// A torrent is still there. The text says why.
+    #[error("not removed: {0}")]
+    NotRemoved(String),
     /// What is kept cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
@@ -98,6 +103,7 @@ pub struct Client {
     requests: mpsc::Sender<Request>,
     changes: watch::Receiver<()>,
     state: Arc<StateFolder>,
+    metainfos: Arc<Mutex<Metainfos>>,
     download_dir: Arc<Path>,
 }
 
@@ -127,6 +133,7 @@ impl Client {
             requests,
             changes,
             state,
+            metainfos: Arc::default(),
             download_dir: download_dir.into(),
         };
         (client, task)
@@ -153,6 +160,8 @@ impl Client {
         let read = tokio::task::spawn_blocking(move || addition(new, folder)).await;
         let addition = read.map_err(|error| ClientError::Invalid(error.to_string()))??;
         let info_hash = addition.record.info_hash;
+        // One that was removed may be added again with other trackers.
+        self.metainfos().remove(info_hash);
         let (reply, replied) = oneshot::channel();
         // The caller may have gone.
         let reply = Box::new(move |outcome| drop(reply.send(outcome)));
@@ -182,6 +191,30 @@ impl Client {
             .map_err(Into::into)
     }
 
+    /// Removes a torrent, with its content if `content`, and waits until that is done. What was begun is
+    /// finished also if this is not waited for, or the daemon ends meanwhile.
+    ///
+    /// # Errors
+    /// [`ClientError`]; [`ClientError::NotRemoved`], if its content could not be deleted.
+    pub async fn remove(&self, info_hash: InfoHash, content: bool) -> Result<(), ClientError> {
+        let mut changes = self.changes();
+        self.change(move |all| all.remove(info_hash, content))
+            .await?;
+        loop {
+            changes.borrow_and_update();
+            match self.view(info_hash).await {
+                Err(ClientError::Refused(CommandError::Unknown(_))) => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(view) if view.record.pending.is_none() => {
+                    let reason = view.error().unwrap_or("it was added again");
+                    return Err(ClientError::NotRemoved(reason.to_owned()));
+                }
+                Ok(_) => {}
+            }
+            changes.changed().await.map_err(|_| ClientError::Stopping)?;
+        }
+    }
+
     /// The torrents, in the order of the queue.
     ///
     /// # Errors
@@ -195,6 +228,22 @@ impl Client {
                 .collect()
         };
         self.call(views).await
+    }
+
+    /// How many torrents run at once, and when seeding ends.
+    ///
+    /// # Errors
+    /// [`ClientError::Stopping`].
+    pub async fn bounds(&self) -> Result<Bounds, ClientError> {
+        self.call(|owner| owner.torrents.bounds()).await
+    }
+
+    /// The numbers of the torrents that were removed within this time, the latest thousand.
+    ///
+    /// # Errors
+    /// [`ClientError::Stopping`].
+    pub async fn removed_within(&self, time: Duration) -> Result<Vec<u64>, ClientError> {
+        self.call(move |owner| owner.removed_within(time)).await
     }
 
     /// What all torrents have transferred since the start.
@@ -214,18 +263,45 @@ impl Client {
         view.ok_or_else(|| CommandError::Unknown(info_hash).into())
     }
 
-    /// The metainfo of a torrent, with its path; `None` while it is not known.
+    /// A torrent, once it is complete, was stopped, or has failed.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], also if it is removed meanwhile, or [`ClientError::Stopping`].
+    pub async fn settled(&self, info_hash: InfoHash) -> Result<View, ClientError> {
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            let view = self.view(info_hash).await?;
+            if view.is_settled() {
+                return Ok(view);
+            }
+            changes.changed().await.map_err(|_| ClientError::Stopping)?;
+        }
+    }
+
+    /// The metainfo of a torrent; `None` while it is not known.
     ///
     /// # Errors
     /// [`StateError`], if it cannot be read.
-    pub async fn metainfo(&self, view: &View) -> Result<Option<Metainfo>, ClientError> {
+    pub async fn metainfo(&self, view: &View) -> Result<Option<Arc<Metainfo>>, ClientError> {
+        let (state, info_hash) = (Arc::clone(&self.state), view.record.info_hash);
         if view.record.origin != Origin::Metainfo {
             return Ok(None);
         }
-        let (state, info_hash) = (Arc::clone(&self.state), view.record.info_hash);
+        let kept = self.metainfos().find(info_hash);
+        if kept.is_some() {
+            return Ok(kept);
+        }
         let read = tokio::task::spawn_blocking(move || state.metainfo(info_hash)).await;
-        let read = read.map_err(|_| ClientError::Stopping)?;
-        Ok(Some(read?))
+        let read = Arc::new(read.map_err(|_| ClientError::Stopping)??);
+        self.metainfos().insert(Arc::clone(&read));
+        Ok(Some(read))
+    }
+
+    fn metainfos(&self) -> MutexGuard<'_, Metainfos> {
+        self.metainfos
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the metainfo of a torrent is kept.

@@ -3,6 +3,8 @@
 //! - [`Torrents`]: which torrent runs when, without I/O.
 //! - [`Record`]: what is kept of a torrent; [`StateFolder`]: the records on disk.
 //! - [`Client`]: the torrents at work, over one [`Engine`].
+//! - [`http`]: its API, and Transmission's RPC; [`Remote`]: a client of the API.
+//! - [`Prepared`]: a daemon from its files and sockets.
 //!
 //! One task owns the torrents (`owner`). Each torrent that runs has a task (`runner`), whose failure is its
 //! torrent's alone; content is moved and deleted by threads that may wait. All end when the client is
@@ -11,9 +13,13 @@
 mod client;
 mod content;
 mod engine;
+pub mod http;
 mod metainfo;
 mod owner;
 mod record;
+mod remote;
+mod rpc;
+mod run;
 mod runner;
 mod state;
 mod torrents;
@@ -25,6 +31,8 @@ pub use self::record::{
     Choice, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
     Pending, Record, SeedChoice, SeedLimit, Totals, parse_hash,
 };
+pub use self::remote::{Method, Remote, RemoteError};
+pub use self::run::{Options, Prepared, RunError};
 pub use self::runner::Live;
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::torrents::{

@@ -1,8 +1,48 @@
-//! Metainfo of magnet links: what peers have sent, as a `.torrent` file.
+//! Metainfo: what peers have sent for a magnet link, as a `.torrent` file; metainfo that was read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use hawser_bencode::Value;
 use hawser_magnet::Magnet;
-use hawser_torrent::Metainfo;
+use hawser_torrent::{InfoHash, Metainfo};
+
+/// Most bytes of info dictionaries that are kept. What is made of them takes a few times as much.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+
+/// Metainfo that was read lately: programs ask for the same again every few seconds.
+#[derive(Debug, Default)]
+pub(crate) struct Metainfos {
+    all: HashMap<InfoHash, Arc<Metainfo>>,
+    /// Bytes of the info dictionaries, at most [`MAX_KEPT_BYTES`].
+    bytes: usize,
+}
+
+impl Metainfos {
+    pub fn find(&self, info_hash: InfoHash) -> Option<Arc<Metainfo>> {
+        self.all.get(&info_hash).map(Arc::clone)
+    }
+
+    /// Keeps it if there is room; where others are in the way, they make room.
+    pub fn insert(&mut self, metainfo: Arc<Metainfo>) {
+        let length = metainfo.info().len();
+        self.remove(metainfo.info_hash);
+        if length > MAX_KEPT_BYTES {
+            return;
+        }
+        if self.bytes + length > MAX_KEPT_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += length;
+        self.all.insert(metainfo.info_hash, metainfo);
+    }
+
+    pub fn remove(&mut self, info_hash: InfoHash) {
+        if let Some(removed) = self.all.remove(&info_hash) {
+            self.bytes -= removed.info().len();
+        }
+    }
+}
 
 /// A `.torrent` file (BEP 3) with the info dictionary that peers have sent, and the trackers and web seeds
 /// of its link, each tracker in a tier of its own (BEP 12).
@@ -36,6 +76,38 @@ mod tests {
     use hawser_torrent::{CreateOptions, create};
 
     use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("content");
+        let mut kept = Metainfos::default();
+        // Many small pieces make a large info dictionary.
+        std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+        let options = CreateOptions {
+            piece_length: Some(16 << 10),
+            ..CreateOptions::default()
+        };
+        for source in 0..3 {
+            let options = CreateOptions {
+                source: Some(format!("{source}{}", "x".repeat(MAX_KEPT_BYTES / 5))),
+                ..options.clone()
+            };
+            let bytes = create(&path, &options, |_, _| {}).unwrap();
+            let metainfo = Arc::new(Metainfo::parse(&bytes).unwrap());
+            let hash = metainfo.info_hash;
+            for _ in 0..3 {
+                kept.insert(Arc::clone(&metainfo));
+            }
+            assert!(kept.find(hash).is_some());
+            let bytes: usize = kept.all.values().map(|it| it.info().len()).sum();
+            assert!(bytes == kept.bytes && bytes <= MAX_KEPT_BYTES, "{bytes}");
+        }
+        for hash in kept.all.keys().copied().collect::<Vec<_>>() {
+            kept.remove(hash);
+        }
+        assert_eq!(kept.bytes, 0);
+    }
 
     #[test]
     fn it_is_the_same_torrent_with_the_trackers_of_the_link() {

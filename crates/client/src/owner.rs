@@ -148,6 +148,10 @@ impl Owner {
                     self.changed.send_replace(());
                 }
                 Some(done) = self.tasks.join_next_with_id() => {
+                    // What a task reported comes before its end.
+                    while let Ok((info_hash, event)) = events.try_recv() {
+                        self.on_event(info_hash, event).await;
+                    }
                     self.on_done(done);
                     let _ = self.carry_out().await;
                     self.changed.send_replace(());
@@ -177,6 +181,9 @@ impl Owner {
                 Some((info_hash, event)) = events.recv() => self.on_event(info_hash, event).await,
             }
         }
+        while let Ok((info_hash, event)) = events.try_recv() {
+            self.on_event(info_hash, event).await;
+        }
         let now = self.now();
         let saves = self.torrents.flush(now);
         let _ = self.obey(saves).await;
@@ -194,10 +201,12 @@ impl Owner {
 
     async fn add(&mut self, addition: Addition) -> Result<(), AddFailure> {
         let info_hash = addition.record.info_hash;
-        if self.torrents.record(info_hash).is_some() {
+        if let Some(record) = self.torrents.record(info_hash) {
             // Its metainfo stays as it is.
-            let duplicate = CommandError::Duplicate(info_hash);
-            return Err(AddFailure::Refused(duplicate));
+            return Err(AddFailure::Refused(match record.pending {
+                Some(Pending::Remove { .. }) => CommandError::Busy(info_hash),
+                _ => CommandError::Duplicate(info_hash),
+            }));
         }
         if let Some(bytes) = addition.metainfo {
             let kept = self.keep(info_hash, bytes).await;
@@ -266,18 +275,19 @@ impl Owner {
                 self.torrents.on_ended(info_hash, ended, now);
             }
             Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
-            Done::Removed(removed) => self.torrents.on_removed(info_hash, removed),
+            Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
         }
     }
 
     /// As [`Self::on_done`], at the end of the program: what was stopped then is no failure.
     fn on_stopped(&mut self, done: Result<(Id, Done), JoinError>) {
         self.count();
+        let now = self.now();
         if let Some((info_hash, done)) = self.whose(done) {
             match done {
                 Done::Ended(_) => {}
                 Done::Moved(moved) => self.torrents.on_moved(info_hash, moved),
-                Done::Removed(removed) => self.torrents.on_removed(info_hash, removed),
+                Done::Removed(removed) => self.torrents.on_removed(info_hash, removed, now),
             }
         }
     }
@@ -407,6 +417,12 @@ impl Owner {
         self.owners.insert(task.id(), owner);
     }
 
+    /// The numbers of the torrents that were removed within this time.
+    pub fn removed_within(&self, time: Duration) -> Vec<u64> {
+        let since = self.began.elapsed().saturating_sub(time);
+        self.torrents.removed_since(since)
+    }
+
     /// What there is to see of a torrent.
     pub fn view(&self, info_hash: InfoHash) -> Option<View> {
         let running = self.running.get(&info_hash);
@@ -415,6 +431,10 @@ impl Owner {
             status: self.torrents.status(info_hash)?,
             number: self.torrents.number(info_hash)?,
             position: self.torrents.position(info_hash)?,
+            changed: self
+                .began
+                .elapsed()
+                .saturating_sub(self.torrents.changed(info_hash)?),
             live: running.map(|running| running.live.borrow().clone()),
         })
     }

@@ -23,7 +23,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ use crate::record::{
 
 /// Most torrents of a host.
 pub const MAX_TORRENTS: usize = 10_000;
+
+/// Most removed torrents whose numbers are remembered.
+const MAX_REMOVED: usize = 1000;
 
 /// How long numbers that have changed may wait to be saved: a crash loses what was counted since.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
@@ -140,6 +143,8 @@ pub struct Torrents {
     queue: BTreeMap<u64, InfoHash>,
     next_number: u64,
     transferred: Transferred,
+    /// When torrents were removed, by their numbers: the latest of them.
+    removed: VecDeque<(Duration, u64)>,
 }
 
 /// What all torrents have transferred since the start, also those that were removed.
@@ -161,6 +166,7 @@ impl Torrents {
             queue: BTreeMap::new(),
             next_number: 1,
             transferred: Transferred::default(),
+            removed: VecDeque::new(),
         };
         let mut records: Vec<Record> = records.into_iter().collect();
         records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
@@ -450,12 +456,16 @@ impl Torrents {
     }
 
     /// What was kept of the torrent is removed, or not, for this reason.
-    pub fn on_removed(&mut self, info_hash: InfoHash, removed: Result<(), String>) {
+    pub fn on_removed(&mut self, info_hash: InfoHash, removed: Result<(), String>, now: Now) {
         let Some(entry) = self.entries.get_mut(&info_hash) else {
             return;
         };
         match removed {
             Ok(()) => {
+                if self.removed.len() >= MAX_REMOVED {
+                    self.removed.pop_front();
+                }
+                self.removed.push_back((now.elapsed, entry.number));
                 self.queue.remove(&entry.record.rank);
                 self.entries.remove(&info_hash);
             }
@@ -476,6 +486,17 @@ impl Torrents {
     /// How many torrents run at once, and when seeding ends.
     pub fn bounds(&self) -> Bounds {
         self.bounds
+    }
+
+    /// The numbers of the torrents that were removed since this time, the latest thousand.
+    pub fn removed_since(&self, since: Duration) -> Vec<u64> {
+        let recent = self.removed.iter().filter(|(at, _)| *at >= since);
+        recent.map(|(_, number)| *number).collect()
+    }
+
+    /// When the record of a torrent was last ordered to be saved, since the beginning of [`Now`].
+    pub fn changed(&self, info_hash: InfoHash) -> Option<Duration> {
+        Some(self.entries.get(&info_hash)?.changed)
     }
 
     /// What all torrents have transferred since the start.

@@ -19,6 +19,8 @@ pub struct View {
     pub number: u64,
     /// Its position in the queue, from 0.
     pub position: usize,
+    /// Time since its record was last saved.
+    pub changed: Duration,
     /// What can be seen of its task; `None` while it has none.
     pub live: Option<Live>,
 }
@@ -70,6 +72,16 @@ impl View {
         match &self.record.outcome {
             Some(Outcome::Failed(reason)) => Some(reason),
             _ => None,
+        }
+    }
+
+    /// Whether nothing more comes of it by itself: it is complete, was stopped, or has failed.
+    pub fn is_settled(&self) -> bool {
+        let is_complete = self.record.dates.completed.is_some();
+        match self.status {
+            Status::Seeding | Status::Stopped | Status::Finished | Status::Failed => true,
+            Status::Queued => is_complete,
+            _ => false,
         }
     }
 

@@ -26,6 +26,18 @@ impl Token {
         Ok(Self(hex(&bytes)))
     }
 
+    /// Reads the text that its owner keeps: 64 hex digits, and white space around them.
+    ///
+    /// # Errors
+    /// What it has to be.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
+        let text = text.trim();
+        match text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err("it is not a token: 64 hex digits"),
+        }
+    }
+
     /// What is stored of it.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
@@ -127,6 +139,11 @@ mod tests {
         let token = Token::random().unwrap();
         assert_eq!(token.reveal().len(), 64);
         assert_ne!(token, Token::random().unwrap());
+        assert_eq!(
+            Token::read(&format!("{}\n", token.reveal())),
+            Ok(token.clone())
+        );
+        assert!(Token::read("").is_err() && Token::read(&"g".repeat(64)).is_err());
         assert_eq!(token.hash(), TokenHash::of(token.reveal()));
         assert_ne!(token.hash(), TokenHash::of("bob"));
         let bob = "81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9";

@@ -1,7 +1,6 @@
 //! Torrents at work over loopback, with a seeder of the engine's.
 
 use std::fs;
-use std::time::Duration;
 
 use hawser_discovery::{Client as TrackerClient, ClientOptions};
 use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create};

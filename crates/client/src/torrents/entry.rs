@@ -89,6 +89,8 @@ pub(super) struct Entry {
     pub unsaved_since: Option<Duration>,
     /// Whether its record must be on disk at once.
     pub must_save: bool,
+    /// When its record was last ordered to be saved.
+    pub changed: Duration,
 }
 
 impl Entry {
@@ -102,6 +104,7 @@ impl Entry {
             seeding_since: None,
             unsaved_since: None,
             must_save: false,
+            changed: Duration::ZERO,
         }
     }
 

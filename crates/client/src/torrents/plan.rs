@@ -161,7 +161,7 @@ impl Torrents {
             };
             let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
             if entry.must_save || entry.unsaved_since.is_some_and(is_due) {
-                saved(entry);
+                saved(entry, now);
                 saves.push(Order::Save(*info_hash));
             }
         }
@@ -181,7 +181,7 @@ impl Torrents {
         for (info_hash, entry) in &mut self.entries {
             entry.count_seeding(now.elapsed);
             if entry.must_save || entry.unsaved_since.is_some() {
-                saved(entry);
+                saved(entry, now);
                 saves.push(Order::Save(*info_hash));
             }
         }
@@ -189,7 +189,8 @@ impl Torrents {
     }
 }
 
-fn saved(entry: &mut Entry) {
+fn saved(entry: &mut Entry, now: Now) {
+    entry.changed = now.elapsed;
     entry.must_save = false;
     entry.unsaved_since = None;
 }

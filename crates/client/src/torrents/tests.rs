@@ -344,6 +344,7 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
                     } else {
                         Err("not removed".into())
                     },
+                    now,
                 );
             }
         }

@@ -1,0 +1,159 @@
+//! The HTTP API: connections, who may make a request, and the function that answers it.
+
+pub mod body;
+mod caller;
+mod describe;
+mod metrics;
+#[cfg(test)]
+mod tests;
+mod torrents;
+mod transmission;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use hawser_address::ScionAddr;
+use hawser_http::{Attempts, JsonError, NO_PAGES, Token, json_errors, may_be_from_page, nothing};
+use tokio_util::sync::CancellationToken;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use self::torrents::trackers;
+use crate::client::Client;
+
+/// What the paths of the JSON API begin with.
+const PREFIX: &str = "/api/v1";
+/// Where Transmission's RPC is; with a slash at its end for transmission-remote.
+const RPC: &str = "/transmission/rpc";
+const RPC_SLASH: &str = "/transmission/rpc/";
+
+/// The addresses at which peers connect; `None` where they cannot connect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeerAddresses {
+    /// For SCION peers.
+    pub scion: Option<ScionAddr>,
+    /// For IP peers.
+    pub tcp: Option<SocketAddr>,
+}
+
+/// The torrents as they are served. Clones are the same.
+#[derive(Clone)]
+pub struct Daemon {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    addresses: PeerAddresses,
+    token: hawser_http::TokenHash,
+    attempts: Attempts,
+    began: Instant,
+    /// The ids that requests of Transmission's RPC must carry, and what makes them.
+    rpc: Mutex<(hawser_transmission::Session, fastrand::Rng)>,
+    /// Ends the daemon.
+    stop: CancellationToken,
+}
+
+impl Daemon {
+    /// Serves `client` to those that have the token. A request to end the daemon cancels `stop`.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(
+        client: Client,
+        addresses: PeerAddresses,
+        token: &Token,
+        stop: CancellationToken,
+    ) -> Result<Self, &'static str> {
+        // The ids depend on nothing but the seed: 64 bits of random numbers that nobody else sees.
+        let secret = Token::random()?.hash().0;
+        let (seed, _) = secret.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let mut rng = fastrand::Rng::with_seed(u64::from_ne_bytes(*seed));
+        let began = Instant::now();
+        let session = hawser_transmission::Session::new(began.elapsed(), &mut rng);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                client,
+                addresses,
+                token: token.hash(),
+                attempts: Attempts::default(),
+                began,
+                rpc: Mutex::new((session, rng)),
+                stop,
+            }),
+        })
+    }
+}
+
+/// A socket on which the API is served.
+pub struct Listener(hawser_http::Listener);
+
+impl Listener {
+    /// Binds a socket at `address`, for plain HTTP.
+    ///
+    /// # Errors
+    /// When the socket cannot be bound.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        Ok(Self(hawser_http::Listener::bind(address, None).await?))
+    }
+
+    /// The address of the socket.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// Serves requests. Dropping the future ends all connections.
+    pub async fn serve(self, daemon: Daemon) {
+        self.0.serve(router(daemon)).await;
+    }
+}
+
+/// The JSON API, below [`PREFIX`].
+fn json_api() -> OpenApiRouter<Daemon> {
+    OpenApiRouter::new()
+        .routes(routes!(describe::description))
+        .routes(routes!(torrents::about))
+        .routes(routes!(torrents::list, torrents::add))
+        .routes(routes!(torrents::show, torrents::change, torrents::remove))
+        .routes(routes!(torrents::settled))
+        .routes(routes!(torrents::start))
+        .routes(routes!(torrents::stop))
+        .routes(routes!(torrents::verify))
+}
+
+/// All routes of the API with their descriptions.
+fn api() -> OpenApiRouter<Daemon> {
+    OpenApiRouter::with_openapi(describe::Shared::openapi())
+        .nest(PREFIX, json_api())
+        .routes(routes!(torrents::metrics))
+        .layer(from_fn(json_errors))
+}
+
+/// Which function answers what.
+fn router(daemon: Daemon) -> Router {
+    let (router, _) = api().split_for_parts();
+    // A client may ask for the id of the session by GET.
+    let rpc = post(transmission::call).get(transmission::call);
+    let router = router.route(RPC, rpc.clone()).route(RPC_SLASH, rpc);
+    let router = router.fallback(nothing);
+    router.layer(from_fn(refuse_pages)).with_state(daemon)
+}
+
+async fn refuse_pages(request: Request, next: Next) -> axum::response::Response {
+    match may_be_from_page(request.headers(), false) {
+        true => JsonError(StatusCode::FORBIDDEN, NO_PAGES.to_owned()).into_response(),
+        false => next.run(request).await,
+    }
+}

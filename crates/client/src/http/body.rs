@@ -1,0 +1,356 @@
+//! Bodies of requests and answers of the API. The command line reads and writes the same types.
+
+use data_encoding::BASE64;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::record::{Choice, Outcome, SeedLimit};
+use crate::view::View;
+
+/// The torrents of the daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Torrents {
+    /// They, in the order of the queue.
+    pub torrents: Vec<Torrent>,
+}
+
+/// A torrent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Torrent {
+    /// Its info-hash, 40 hexadecimal digits.
+    #[schema(examples("0123456789abcdef0123456789abcdef01234567"))]
+    pub info_hash: String,
+    /// Its name.
+    pub name: String,
+    /// What it does: stopped, queued, check-queued, resolving, checking, downloading, seeding, stopping,
+    /// moving, removing, finished or failed.
+    pub status: String,
+    /// Why it has failed.
+    pub error: Option<String>,
+    /// The limit that has ended its seeding: ratio or time.
+    pub finished_by: Option<String>,
+    /// Its position in the queue, from 0.
+    #[schema(minimum = 0)]
+    pub position: u64,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// The folder that its content is in.
+    pub folder: String,
+    /// Its content.
+    pub content: Content,
+    /// What it transfers.
+    pub traffic: Traffic,
+    /// When its seeding ends.
+    pub limits: Limits,
+    /// When it was added, in Unix seconds.
+    #[schema(minimum = 0)]
+    pub added: u64,
+    /// When it became complete, in Unix seconds.
+    #[schema(minimum = 0)]
+    pub completed: Option<u64>,
+}
+
+/// How much of the content there is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Content {
+    /// Bytes of all files; none while the metadata is not known.
+    #[schema(minimum = 0)]
+    pub bytes: Option<u64>,
+    /// Bytes that are verified, when that was last known.
+    #[schema(minimum = 0)]
+    pub verified_bytes: u64,
+    /// The fraction that is hashed, from 0 to 1, while it is checked.
+    pub checked: Option<f64>,
+}
+
+/// What a torrent transfers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Traffic {
+    /// Rate of blocks received, in bit/s.
+    #[schema(minimum = 0)]
+    pub download_rate: u64,
+    /// Rate of blocks sent, in bit/s.
+    #[schema(minimum = 0)]
+    pub upload_rate: u64,
+    /// Bytes of blocks received, over all runs.
+    #[schema(minimum = 0)]
+    pub downloaded_bytes: u64,
+    /// Bytes of blocks sent, over all runs.
+    #[schema(minimum = 0)]
+    pub uploaded_bytes: u64,
+    /// Bytes sent, divided by the bytes of the content.
+    pub ratio: f64,
+    /// Time of seeding, in seconds.
+    #[schema(minimum = 0)]
+    pub seeded_seconds: u64,
+    /// Path-level peers that are connected.
+    #[schema(minimum = 0)]
+    pub peers: u64,
+}
+
+/// When the seeding of a torrent ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Limits {
+    /// At this ratio of bytes sent to bytes of content.
+    pub ratio: Limit,
+    /// After this time of seeding, in seconds.
+    pub seconds: Limit,
+}
+
+/// A limit: a number from 0 up, `"unlimited"`, or `"default"` for that of the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Limit {
+    /// A number.
+    Number(f64),
+    /// None, or that of the daemon.
+    Word(LimitWord),
+}
+
+/// A limit that is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitWord {
+    /// None.
+    Unlimited,
+    /// That of the daemon.
+    Default,
+}
+
+impl Limit {
+    /// The limit as the record has it.
+    pub(crate) fn choice(self) -> Choice<f64> {
+        match self {
+            Self::Number(number) => Choice::Own(number),
+            Self::Word(LimitWord::Unlimited) => Choice::Unlimited,
+            Self::Word(LimitWord::Default) => Choice::Default,
+        }
+    }
+
+    /// The same for a time in seconds, of which fractions are cut off.
+    ///
+    /// # Errors
+    /// If the number is not a time.
+    pub(crate) fn seconds(self) -> Result<Choice<u64>, String> {
+        match self.choice() {
+            Choice::Own(seconds) if !(0.0..=1e15).contains(&seconds) => {
+                Err(format!("{seconds} is not a time: write seconds from 0 up"))
+            }
+            Choice::Own(seconds) => Ok(Choice::Own(seconds as u64)),
+            Choice::Unlimited => Ok(Choice::Unlimited),
+            Choice::Default => Ok(Choice::Default),
+        }
+    }
+}
+
+impl From<Choice<f64>> for Limit {
+    fn from(choice: Choice<f64>) -> Self {
+        match choice {
+            Choice::Own(number) => Self::Number(number),
+            Choice::Unlimited => Self::Word(LimitWord::Unlimited),
+            Choice::Default => Self::Word(LimitWord::Default),
+        }
+    }
+}
+
+impl From<Choice<u64>> for Limit {
+    fn from(choice: Choice<u64>) -> Self {
+        match choice {
+            Choice::Own(seconds) => Self::Number(seconds as f64),
+            Choice::Unlimited => Self::Word(LimitWord::Unlimited),
+            Choice::Default => Self::Word(LimitWord::Default),
+        }
+    }
+}
+
+/// A torrent with its files, peers and trackers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Detail {
+    /// The torrent.
+    pub torrent: Torrent,
+    /// Its files, in the order of the metainfo; none while that is not known.
+    pub files: Vec<File>,
+    /// The path-level peers that are connected.
+    pub peers: Vec<Peer>,
+    /// Its trackers; none while it does not run.
+    pub trackers: Vec<Tracker>,
+}
+
+/// A file of a torrent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct File {
+    /// Its path below the folder.
+    pub path: String,
+    /// Its length in bytes.
+    #[schema(minimum = 0)]
+    pub bytes: u64,
+}
+
+/// A path-level peer that is connected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Peer {
+    /// Its address, as `1-ff00:0:110,10.0.0.1:6881` or `10.0.0.1:6881`.
+    pub address: String,
+    /// The fingerprint of the path; the same for every IP peer.
+    pub path: String,
+    /// Rate of blocks received, in bit/s.
+    #[schema(minimum = 0)]
+    pub download_rate: u64,
+    /// Rate of blocks sent, in bit/s.
+    #[schema(minimum = 0)]
+    pub upload_rate: u64,
+    /// Bytes of blocks received.
+    #[schema(minimum = 0)]
+    pub downloaded_bytes: u64,
+    /// Bytes of blocks sent.
+    #[schema(minimum = 0)]
+    pub uploaded_bytes: u64,
+    /// Smoothed round-trip time, in ms.
+    pub rtt_ms: Option<f64>,
+}
+
+/// A tracker of a torrent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tracker {
+    /// Its URL.
+    pub url: String,
+    /// Its tier, from 0.
+    #[schema(minimum = 0)]
+    pub tier: u64,
+    /// What it does: idle, announcing, working, failing or unused.
+    pub state: String,
+    /// Why the last announce failed; none since it has answered.
+    pub error: Option<String>,
+    /// The warning of its last answer.
+    pub warning: Option<String>,
+    /// Seeders, as of its last answer.
+    #[schema(minimum = 0)]
+    pub seeders: Option<u32>,
+    /// Leechers, as of its last answer.
+    #[schema(minimum = 0)]
+    pub leechers: Option<u32>,
+    /// How many peers its last answer had.
+    #[schema(minimum = 0)]
+    pub peers: u64,
+}
+
+/// A torrent to add: either `metainfo` or `magnet` is given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTorrent {
+    /// The bytes of a .torrent file, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metainfo: Option<String>,
+    /// A magnet link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub magnet: Option<String>,
+    /// The folder for its content, an absolute path; that of the daemon when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Whether it waits until it is started.
+    #[serde(default)]
+    pub stopped: bool,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Addresses of peers to ask, besides those that are found.
+    #[serde(default)]
+    pub peers: Vec<String>,
+}
+
+impl NewTorrent {
+    /// Adds it from the bytes of a `.torrent` file.
+    pub fn set_metainfo(&mut self, bytes: &[u8]) {
+        self.metainfo = Some(BASE64.encode(bytes));
+    }
+}
+
+/// A change to a torrent. What is not given stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TorrentChange {
+    /// All its labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    /// The ratio at which its seeding ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Limit>,
+    /// The time of seeding, in seconds, after which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<Limit>,
+    /// Its position in the queue, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub position: Option<u32>,
+    /// The folder that its content is moved to, an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Most bits of content that it receives a second. Not supported yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub download_rate: Option<u64>,
+    /// Most bits of content that it sends a second. Not supported yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub upload_rate: Option<u64>,
+    /// The files that are downloaded, by their positions in the metainfo. Not supported yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<u32>>,
+}
+
+/// The daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct About {
+    /// Its version.
+    pub version: String,
+    /// The folder for torrents that are added without one.
+    pub download_dir: String,
+    /// The SCION address at which peers connect.
+    pub scion: Option<String>,
+    /// The address at which IP peers connect.
+    pub tcp: Option<String>,
+    /// How many torrents there are.
+    #[schema(minimum = 0)]
+    pub torrents: u64,
+}
+
+impl From<&View> for Torrent {
+    fn from(view: &View) -> Self {
+        let (record, rates) = (&view.record, view.rates());
+        let finished_by = match record.outcome {
+            Some(Outcome::Finished(SeedLimit::Ratio)) => Some("ratio".to_owned()),
+            Some(Outcome::Finished(SeedLimit::Time)) => Some("time".to_owned()),
+            _ => None,
+        };
+        Self {
+            info_hash: record.info_hash.to_string(),
+            name: record.name.clone(),
+            status: view.status.name().to_owned(),
+            error: view.error().map(ToOwned::to_owned),
+            finished_by,
+            position: view.position as u64,
+            labels: record.labels.clone(),
+            folder: record.folder.display().to_string(),
+            content: Content {
+                bytes: record.size,
+                verified_bytes: view.verified(),
+                checked: view.checked(),
+            },
+            traffic: Traffic {
+                download_rate: rates.down,
+                upload_rate: rates.up,
+                downloaded_bytes: record.totals.downloaded,
+                uploaded_bytes: record.totals.uploaded,
+                ratio: view.ratio(),
+                seeded_seconds: record.totals.seeded,
+                peers: rates.peers as u64,
+            },
+            limits: Limits {
+                ratio: record.limits.ratio.into(),
+                seconds: record.limits.time.into(),
+            },
+            added: record.dates.added,
+            completed: record.dates.completed,
+        }
+    }
+}

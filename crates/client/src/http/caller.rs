@@ -1,0 +1,68 @@
+//! Who may make a request: the one that has the token of the daemon.
+
+use std::time::Duration;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use data_encoding::BASE64;
+use hawser_http::{AuthError, Peer, Users, by_bearer, by_token};
+
+use super::{Daemon, RPC};
+
+/// A request with the token.
+pub(super) struct Authorized;
+
+impl Users for Daemon {
+    type User = ();
+
+    fn by_token(&self, token: &str) -> Option<()> {
+        (hawser_http::TokenHash::of(token) == self.inner.token).then_some(())
+    }
+
+    fn count_wrong(&self, request: &Parts) -> Option<Duration> {
+        let peer = request.extensions.get::<Peer>()?;
+        let attempts = &self.inner.attempts;
+        attempts.count(peer.address.ip(), self.inner.began.elapsed())
+    }
+}
+
+/// Programs for Transmission send user names and passwords (RFC 7617): the token is the password, of any
+/// user.
+fn password(request: &Parts) -> Option<String> {
+    let value = request.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = BASE64.decode(encoded.trim().as_bytes()).unwrap_or_default();
+    let text = String::from_utf8(decoded).unwrap_or_default();
+    let password = text
+        .split_once(':')
+        .map(|(_, password)| password.to_owned());
+    // A wrong form is a wrong token.
+    Some(password.unwrap_or_default())
+}
+
+impl FromRequestParts<Daemon> for Authorized {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, daemon: &Daemon) -> Result<Self, Response> {
+        let found = match password(parts) {
+            Some(password) => by_token(daemon, parts, &password),
+            None => by_bearer(daemon, parts).unwrap_or_else(|| Err(AuthError::missing())),
+        };
+        found.map(|()| Self).map_err(|error| {
+            let mut answer = error.into_response();
+            // Programs for Transmission send a password only where one is asked for.
+            if parts.uri.path().starts_with(RPC) && answer.status() == StatusCode::UNAUTHORIZED {
+                let scheme = HeaderValue::from_static("Basic realm=\"hawser\"");
+                answer
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, scheme);
+            }
+            answer
+        })
+    }
+}

@@ -1,0 +1,445 @@
+//! The JSON API, and the metrics.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use data_encoding::BASE64;
+use hawser_http::describe::{ErrorBody, NamesOne, ReadsBody};
+use hawser_http::{JsonError, json, prometheus, read_json};
+use hawser_torrent::InfoHash;
+use hawser_tracker::{TrackerState, TrackerStatus};
+use tokio::time::timeout;
+use utoipa::IntoParams;
+
+use super::Daemon;
+use super::body::{self, About, Detail, NewTorrent, Torrent, TorrentChange};
+use super::caller::Authorized;
+use super::describe::{ChangesOne, OfTorrent, Page, Refused, Unsupported};
+use crate::UNSUPPORTED;
+use crate::client::{ClientError, Source};
+use crate::record::{MAX_PEERS, SeedChoice, parse_hash};
+use crate::torrents::{CommandError, Move, Torrents};
+use crate::view::View;
+
+/// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
+const MAX_ADD_BODY: usize = 24 << 20;
+/// Longest body of a change, in bytes.
+const MAX_CHANGE_BODY: usize = 64 * 1024;
+
+/// Longest time for which a request waits that a torrent settles or is removed.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a refused command is answered.
+pub(super) fn refused(error: &ClientError) -> JsonError {
+    let status = match error {
+        ClientError::Refused(CommandError::Unknown(_)) => StatusCode::NOT_FOUND,
+        ClientError::Refused(CommandError::Value(_)) | ClientError::Invalid(_) => {
+            StatusCode::BAD_REQUEST
+        }
+        ClientError::Refused(_) | ClientError::NotRemoved(_) => StatusCode::CONFLICT,
+        ClientError::NotSaved(_) | ClientError::State(_) | ClientError::Stopping => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    JsonError(status, error.to_string())
+}
+
+fn hash(text: &str) -> Result<InfoHash, JsonError> {
+    let unknown = || {
+        let reason =
+            format!("there is no torrent {text:?}: write an info-hash of 40 hexadecimal digits");
+        JsonError(StatusCode::NOT_FOUND, reason)
+    };
+    parse_hash(text).ok_or_else(unknown)
+}
+
+fn bad(reason: impl Into<String>) -> JsonError {
+    JsonError(StatusCode::BAD_REQUEST, reason.into())
+}
+
+/// The torrents
+#[utoipa::path(
+    get, path = "/torrents", operation_id = "list_torrents",
+    responses((status = 200, description = "They", body = body::Torrents), Refused,
+        (status = 503, response = hawser_http::describe::NotStored)),
+)]
+pub(super) async fn list(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+) -> Result<Response, JsonError> {
+    let views = daemon
+        .inner
+        .client
+        .views()
+        .await
+        .map_err(|error| refused(&error))?;
+    let torrents = views.iter().map(Torrent::from).collect();
+    Ok(json(StatusCode::OK, &body::Torrents { torrents }))
+}
+
+/// Add a torrent, by its .torrent file or a magnet link
+#[utoipa::path(
+    post, path = "/torrents", operation_id = "add_torrent", request_body = NewTorrent,
+    responses(
+        (status = 201, description = "It is on disk", body = Torrent),
+        (status = 200, description = "It was there before, and stays as it is", body = Torrent),
+        Refused, ReadsBody, ChangesOne,
+    ),
+)]
+pub(super) async fn add(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    body: Body,
+) -> Result<Response, JsonError> {
+    let new: NewTorrent = read_json(body, MAX_ADD_BODY).await?;
+    let client = &daemon.inner.client;
+    let added = client
+        .add(new_torrent(new)?)
+        .await
+        .map_err(|error| refused(&error))?;
+    let status = match added.is_duplicate {
+        true => StatusCode::OK,
+        false => StatusCode::CREATED,
+    };
+    shown(&daemon, added.info_hash, status).await
+}
+
+/// What a body says of a new torrent.
+fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> {
+    let source = match (new.metainfo, new.magnet) {
+        (Some(text), None) => {
+            let bytes = BASE64.decode(text.as_bytes());
+            Source::Metainfo(bytes.map_err(|error| bad(format!("metainfo: not base64: {error}")))?)
+        }
+        (None, Some(link)) => Source::Magnet(link),
+        _ => return Err(bad("give either metainfo or magnet")),
+    };
+    if new.peers.len() > MAX_PEERS {
+        return Err(bad(format!("peers: name at most {MAX_PEERS}")));
+    }
+    let peer = |text: &String| {
+        text.parse()
+            .map_err(|error| bad(format!("peers: {text:?}: {error}")))
+    };
+    let peers = new.peers.iter().map(peer).collect::<Result<_, _>>()?;
+    Ok(crate::client::NewTorrent {
+        source,
+        folder: new.folder.map(Into::into),
+        started: !new.stopped,
+        labels: new.labels,
+        peers,
+        limits: SeedChoice::default(),
+    })
+}
+
+/// Answers with a torrent.
+async fn shown(daemon: &Daemon, hash: InfoHash, status: StatusCode) -> Result<Response, JsonError> {
+    let view = daemon
+        .inner
+        .client
+        .view(hash)
+        .await
+        .map_err(|error| refused(&error))?;
+    Ok(json(status, &Torrent::from(&view)))
+}
+
+/// A torrent with its files, peers and trackers
+#[utoipa::path(
+    get, path = "/torrents/{hash}", operation_id = "show_torrent", params(OfTorrent),
+    responses((status = 200, description = "It", body = Detail), Refused, NamesOne,
+        (status = 503, response = hawser_http::describe::NotStored)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    Path(text): Path<String>,
+) -> Result<Response, JsonError> {
+    let (hash, client) = (hash(&text)?, &daemon.inner.client);
+    let view = client.view(hash).await.map_err(|error| refused(&error))?;
+    let metainfo = client
+        .metainfo(&view)
+        .await
+        .map_err(|error| refused(&error))?;
+    let files = metainfo.iter().flat_map(|metainfo| &metainfo.files);
+    let files = files.filter(|file| !file.padding).map(|file| body::File {
+        path: file.path.display().to_string(),
+        bytes: file.length,
+    });
+    let detail = Detail {
+        torrent: Torrent::from(&view),
+        files: files.collect(),
+        peers: view.peers().into_iter().map(peer).collect(),
+        trackers: trackers(&view).iter().map(tracker).collect(),
+    };
+    Ok(json(StatusCode::OK, &detail))
+}
+
+/// Wait up to 30 s until a torrent is complete, was stopped, or has failed
+#[utoipa::path(
+    get, path = "/torrents/{hash}/settled", operation_id = "await_torrent", params(OfTorrent),
+    responses((status = 200, description = "The torrent as it is then", body = Torrent), Refused, NamesOne,
+        (status = 503, response = hawser_http::describe::NotStored)),
+)]
+pub(super) async fn settled(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    Path(text): Path<String>,
+) -> Result<Response, JsonError> {
+    let hash = hash(&text)?;
+    let waited = timeout(SETTLE_TIMEOUT, daemon.inner.client.settled(hash)).await;
+    match waited {
+        Ok(view) => {
+            let view = view.map_err(|error| refused(&error))?;
+            Ok(json(StatusCode::OK, &Torrent::from(&view)))
+        }
+        Err(_) => shown(&daemon, hash, StatusCode::OK).await,
+    }
+}
+
+fn peer(peer: crate::view::PeerNumbers) -> body::Peer {
+    body::Peer {
+        address: peer.peer.to_string(),
+        path: peer.path,
+        download_rate: peer.down,
+        upload_rate: peer.up,
+        downloaded_bytes: peer.downloaded,
+        uploaded_bytes: peer.uploaded,
+        rtt_ms: peer.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+    }
+}
+
+/// The trackers of a torrent that runs.
+pub(crate) fn trackers(view: &View) -> Vec<TrackerStatus> {
+    let live = view.live.as_ref().and_then(|live| live.trackers.as_ref());
+    live.map(|trackers| trackers.borrow().clone())
+        .unwrap_or_default()
+}
+
+fn tracker(status: &TrackerStatus) -> body::Tracker {
+    let state = match status.state {
+        TrackerState::Idle => "idle",
+        TrackerState::Announcing => "announcing",
+        TrackerState::Working => "working",
+        TrackerState::Failing => "failing",
+        TrackerState::Unused => "unused",
+    };
+    body::Tracker {
+        url: status.url.clone(),
+        tier: status.tier as u64,
+        state: state.to_owned(),
+        error: status.error.as_ref().map(|(_, error)| error.clone()),
+        warning: status.warning.clone(),
+        seeders: status.complete,
+        leechers: status.incomplete,
+        peers: status.peers as u64,
+    }
+}
+
+/// Change a torrent: labels, limits of seeding, position, folder
+#[utoipa::path(
+    patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
+    request_body = TorrentChange,
+    responses(
+        (status = 200, description = "The torrent", body = Torrent),
+        (status = 501, response = Unsupported),
+        Refused, ReadsBody, ChangesOne,
+        (status = 404, response = hawser_http::describe::NotFound),
+    ),
+)]
+pub(super) async fn change(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    Path(text): Path<String>,
+    body: Body,
+) -> Result<Response, JsonError> {
+    let (hash, change): (_, TorrentChange) =
+        (hash(&text)?, read_json(body, MAX_CHANGE_BODY).await?);
+    let wanted = [
+        (
+            change.download_rate.is_some() || change.upload_rate.is_some(),
+            "a limit of the rate of a torrent",
+        ),
+        (
+            change.files.is_some(),
+            "to download some files of a torrent alone",
+        ),
+    ];
+    if let Some((_, what)) = wanted.iter().find(|(is_wanted, _)| *is_wanted) {
+        let reason = format!("{what} {UNSUPPORTED}");
+        return Err(JsonError(StatusCode::NOT_IMPLEMENTED, reason));
+    }
+    let seconds = change
+        .seconds
+        .map(body::Limit::seconds)
+        .transpose()
+        .map_err(bad)?;
+    let changed = daemon
+        .inner
+        .client
+        .change(move |all| apply(all, hash, change, seconds));
+    changed.await.map_err(|error| refused(&error))?;
+    shown(&daemon, hash, StatusCode::OK).await
+}
+
+/// Makes a change. Those before a wrong one may have been made.
+fn apply(
+    all: &mut Torrents,
+    hash: InfoHash,
+    change: TorrentChange,
+    seconds: Option<crate::record::Choice<u64>>,
+) -> Result<(), CommandError> {
+    let limits = all.record(hash).ok_or(CommandError::Unknown(hash))?.limits;
+    if let Some(labels) = change.labels {
+        all.set_labels(hash, labels)?;
+    }
+    if change.ratio.is_some() || seconds.is_some() {
+        let ratio = change.ratio.map_or(limits.ratio, body::Limit::choice);
+        let time = seconds.unwrap_or(limits.time);
+        all.set_limits(hash, SeedChoice { ratio, time })?;
+    }
+    if let Some(position) = change.position {
+        all.reorder(hash, Move::To(position as usize))?;
+    }
+    if let Some(folder) = change.folder {
+        all.relocate(hash, folder.into(), true)?;
+    }
+    Ok(())
+}
+
+/// An operation on a torrent that has no body.
+macro_rules! action {
+    ($name:ident, $path:literal, $operation:literal, $about:literal, $call:expr) => {
+        #[doc = $about]
+        #[utoipa::path(
+            post, path = $path, operation_id = $operation, params(OfTorrent),
+            responses((status = 200, description = "The torrent", body = Torrent), Refused, NamesOne,
+                ChangesOne),
+        )]
+        pub(super) async fn $name(
+            State(daemon): State<Daemon>,
+            _: Authorized,
+            Path(text): Path<String>,
+        ) -> Result<Response, JsonError> {
+            let (hash, call) = (hash(&text)?, $call);
+            let done = daemon.inner.client.change(move |all| call(all, hash));
+            done.await.map_err(|error| refused(&error))?;
+            shown(&daemon, hash, StatusCode::OK).await
+        }
+    };
+}
+
+action!(
+    start,
+    "/torrents/{hash}/start",
+    "start_torrent",
+    "Start a torrent when it is its turn",
+    Torrents::start
+);
+action!(
+    stop,
+    "/torrents/{hash}/stop",
+    "stop_torrent",
+    "Stop a torrent until it is started",
+    Torrents::stop
+);
+action!(
+    verify,
+    "/torrents/{hash}/verify",
+    "verify_torrent",
+    "Verify the content of a torrent",
+    Torrents::verify
+);
+
+/// How a torrent is removed.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Removal {
+    /// Whether its content is deleted as well: true or false, which it is when not given.
+    content: bool,
+}
+
+impl Removal {
+    fn read(query: Option<&str>) -> Result<Self, JsonError> {
+        let mut removal = Self { content: false };
+        for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            removal.content = match (&*key, &*value) {
+                ("content", "true") => true,
+                ("content", "false") => false,
+                _ => {
+                    return Err(bad(format!(
+                        "{key}={value}: write content=true or content=false"
+                    )));
+                }
+            };
+        }
+        Ok(removal)
+    }
+}
+
+/// Remove a torrent, with its content or without
+#[utoipa::path(
+    delete, path = "/torrents/{hash}", operation_id = "remove_torrent", params(OfTorrent, Removal),
+    responses(
+        (status = 204, description = "It is removed"),
+        (status = 202, description = "It is being removed, also if the daemon ends meanwhile"),
+        Refused, NamesOne, ChangesOne),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    Path(text): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, JsonError> {
+    let (hash, removal) = (hash(&text)?, Removal::read(query.as_deref())?);
+    let client = daemon.inner.client.clone();
+    // It goes on if the caller does not wait.
+    let removing = client.remove(hash, removal.content);
+    match timeout(SETTLE_TIMEOUT, removing).await {
+        Ok(Ok(())) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(Err(error)) => Err(refused(&error)),
+        Err(_) => Ok(StatusCode::ACCEPTED.into_response()),
+    }
+}
+
+/// The daemon
+#[utoipa::path(
+    get, path = "/daemon", operation_id = "show_daemon",
+    responses((status = 200, description = "It", body = About), Refused,
+        (status = 503, response = hawser_http::describe::NotStored)),
+)]
+pub(super) async fn about(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+) -> Result<Response, JsonError> {
+    let inner = &daemon.inner;
+    let views = inner
+        .client
+        .views()
+        .await
+        .map_err(|error| refused(&error))?;
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        download_dir: inner.client.download_dir().display().to_string(),
+        scion: inner.addresses.scion.map(|address| address.to_string()),
+        tcp: inner.addresses.tcp.map(|address| address.to_string()),
+        torrents: views.len() as u64,
+    };
+    Ok(json(StatusCode::OK, &about))
+}
+
+/// Counters and gauges for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", security(),
+    responses(
+        (status = 200, body = String, content_type = "text/plain", description = "hawser_daemon_..."),
+        (status = 403, response = Page),
+        (status = 503, body = ErrorBody, description = "The daemon is stopping"),
+    ),
+)]
+pub(super) async fn metrics(State(daemon): State<Daemon>) -> Result<Response, JsonError> {
+    let text = super::metrics::text(&daemon).await;
+    text.map(prometheus).map_err(|error| refused(&error))
+}

@@ -1,0 +1,346 @@
+//! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
+//!
+//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of rate, of idle seeding and of peers,
+//! choice and priority of files, changed trackers, renaming, URLs, groups. A value that changes nothing is
+//! taken, as clients send all of theirs at once.
+
+mod change;
+mod show;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
+use hawser_transmission::{
+    Action, Add, Added, CallError, Change, Client as Calls, GroupChange, GroupView, Ids,
+    IpProtocol, Parts, RECENT, SessionView, Setting, Space, Stats, TorrentId, TorrentRef,
+    TorrentView, Totals,
+};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use self::change::Changes;
+use crate::UNSUPPORTED;
+use crate::client::{Client, ClientError, NewTorrent, Source};
+use crate::http::PeerAddresses;
+use crate::torrents::{CommandError, Move, Torrents};
+use crate::view::View;
+
+/// The calls of one request.
+pub(crate) struct Rpc<'a> {
+    client: &'a Client,
+    addresses: &'a PeerAddresses,
+    stop: &'a CancellationToken,
+    runtime: Handle,
+}
+
+/// The error for what hawser cannot do yet.
+fn unsupported(what: &str) -> CallError {
+    CallError::System(format!("{what} {UNSUPPORTED}"))
+}
+
+fn failed(error: &ClientError) -> CallError {
+    CallError::System(error.to_string())
+}
+
+fn id(view: &View) -> TorrentId {
+    TorrentId::try_from(view.number).unwrap_or(TorrentId::MAX)
+}
+
+impl<'a> Rpc<'a> {
+    /// For calls from a thread that may block.
+    pub fn new(
+        client: &'a Client,
+        addresses: &'a PeerAddresses,
+        stop: &'a CancellationToken,
+        runtime: Handle,
+    ) -> Self {
+        Self {
+            client,
+            addresses,
+            stop,
+            runtime,
+        }
+    }
+
+    /// The torrents; none if the daemon is stopping.
+    fn views(&self) -> Vec<View> {
+        self.runtime
+            .block_on(self.client.views())
+            .unwrap_or_default()
+    }
+
+    /// The torrents with these numbers, in their order.
+    fn views_of(&self, ids: &[TorrentId]) -> Vec<View> {
+        let views = self.views();
+        let found = ids
+            .iter()
+            .filter_map(|wanted| views.iter().find(|view| id(view) == *wanted));
+        found.cloned().collect()
+    }
+
+    /// Does something to each torrent. One that was removed meanwhile is passed over.
+    fn each(
+        &self,
+        ids: &[TorrentId],
+        call: impl Fn(&mut Torrents, hawser_torrent::InfoHash) -> Result<(), CommandError>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<(), CallError> {
+        for view in self.views_of(ids) {
+            let (call, hash) = (call.clone(), view.record.info_hash);
+            match self
+                .runtime
+                .block_on(self.client.change(move |all| call(all, hash)))
+            {
+                Ok(()) | Err(ClientError::Refused(CommandError::Unknown(_))) => {}
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a `.torrent` file on this host.
+fn read(path: &str) -> Result<Vec<u8>, CallError> {
+    let mut bytes = Vec::new();
+    // One more byte shows that it is too long, which its reader says.
+    let limit = MAX_METAINFO_BYTES as u64 + 1;
+    let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|error| CallError::System(format!("{path}: {error}")))?;
+    Ok(bytes)
+}
+
+impl Calls for Rpc<'_> {
+    fn resolve(&self, ids: &Ids) -> Vec<TorrentId> {
+        let mut views = self.views();
+        match ids {
+            Ids::All => {}
+            Ids::RecentlyActive => {
+                views.retain(|view| view.live.is_some() || view.changed <= RECENT)
+            }
+            Ids::List(list) => {
+                let find = |one: &TorrentRef| {
+                    let is_it = |view: &&View| match one {
+                        TorrentRef::Id(number) => id(view) == *number,
+                        TorrentRef::Hash(hash) => view.record.info_hash.0 == *hash,
+                        TorrentRef::Unknown => false,
+                    };
+                    views.iter().find(is_it).map(id)
+                };
+                return list.iter().filter_map(find).collect();
+            }
+        }
+        let mut found: Vec<TorrentId> = views.iter().map(id).collect();
+        found.sort_unstable();
+        found
+    }
+
+    fn removed(&self) -> Vec<TorrentId> {
+        let removed = self.runtime.block_on(self.client.removed_within(RECENT));
+        let removed = removed.unwrap_or_default().into_iter();
+        removed
+            .filter_map(|number| TorrentId::try_from(number).ok())
+            .collect()
+    }
+
+    fn show(&self, ids: &[TorrentId], parts: Parts, show: &mut dyn FnMut(&TorrentView)) {
+        for view in self.views_of(ids) {
+            let needs_metainfo = [
+                Parts::TEXTS,
+                Parts::FILES,
+                Parts::PIECES,
+                Parts::AVAILABILITY,
+            ];
+            let needs_metainfo = needs_metainfo.iter().any(|part| parts.contains(*part));
+            // One that is damaged is reported as the failure of its torrent when that runs.
+            let metainfo = match needs_metainfo || self::show::needs_content(&view) {
+                true => self
+                    .runtime
+                    .block_on(self.client.metainfo(&view))
+                    .ok()
+                    .flatten(),
+                false => None,
+            };
+            let path = self.client.metainfo_path(view.record.info_hash);
+            show(&self::show::torrent(
+                &view,
+                metainfo.as_deref(),
+                &path,
+                parts,
+            ));
+        }
+    }
+
+    fn add(&mut self, add: Add) -> Result<Added, CallError> {
+        let changes = Changes::read(&add.changes, Default::default())?;
+        let is_file = matches!(add.source, hawser_transmission::Source::Metainfo(_));
+        let source = match add.source {
+            hawser_transmission::Source::Metainfo(bytes) => Source::Metainfo(bytes),
+            hawser_transmission::Source::Magnet(link) => Source::Magnet(link),
+            hawser_transmission::Source::Path(path) => Source::Metainfo(read(&path)?),
+            hawser_transmission::Source::Url { .. } => {
+                return Err(unsupported("fetching a torrent from a URL"));
+            }
+        };
+        let new = NewTorrent {
+            folder: add.download_dir.map(Into::into),
+            started: !add.is_paused.unwrap_or(false),
+            labels: changes.labels.clone().unwrap_or_default(),
+            limits: changes.limits,
+            ..NewTorrent::new(source)
+        };
+        let added = self.runtime.block_on(self.client.add(new));
+        let added = added.map_err(|error| match error {
+            ClientError::Invalid(_) if is_file => CallError::CorruptTorrent,
+            ClientError::Invalid(text) => CallError::System(text),
+            error => failed(&error),
+        })?;
+        let hash = added.info_hash;
+        if let Some(position) = changes.position.filter(|_| !added.is_duplicate) {
+            let to = Move::To(position);
+            let moved = self
+                .runtime
+                .block_on(self.client.change(move |all| all.reorder(hash, to)));
+            moved.map_err(|error| failed(&error))?;
+        }
+        let view = self.runtime.block_on(self.client.view(hash));
+        let view = view.map_err(|error| failed(&error))?;
+        Ok(Added {
+            id: id(&view),
+            hash: hash.0,
+            name: view.record.name,
+            is_duplicate: added.is_duplicate,
+        })
+    }
+
+    fn act(&mut self, action: Action, ids: &[TorrentId]) -> Result<(), CallError> {
+        match action {
+            Action::Start => self.each(ids, Torrents::start),
+            Action::StartNow => Err(unsupported("starting a torrent before its turn")),
+            Action::Stop => self.each(ids, Torrents::stop),
+            Action::Verify => self.each(ids, Torrents::verify),
+            Action::Reannounce => Err(unsupported("announcing at once")),
+            Action::QueueTop => {
+                // So that they keep their order.
+                let backwards: Vec<TorrentId> = ids.iter().rev().copied().collect();
+                self.each(&backwards, |all, hash| all.reorder(hash, Move::Top))
+            }
+            Action::QueueUp => self.each(ids, |all, hash| all.reorder(hash, Move::Up)),
+            Action::QueueDown => {
+                let backwards: Vec<TorrentId> = ids.iter().rev().copied().collect();
+                self.each(&backwards, |all, hash| all.reorder(hash, Move::Down))
+            }
+            Action::QueueBottom => self.each(ids, |all, hash| all.reorder(hash, Move::Bottom)),
+        }
+    }
+
+    fn change(&mut self, id: TorrentId, changes: &[Change]) -> Result<(), CallError> {
+        let Some(view) = self.views_of(&[id]).pop() else {
+            return Ok(());
+        };
+        let changes = Changes::read(changes, view.record.limits)?;
+        self.each(&[id], move |all, hash| changes.apply(all, hash))
+    }
+
+    fn remove(&mut self, ids: &[TorrentId], deletes_content: bool) -> Result<(), CallError> {
+        self.each(ids, move |all, hash| all.remove(hash, deletes_content))
+    }
+
+    fn relocate(&mut self, ids: &[TorrentId], folder: &str, moves: bool) -> Result<(), CallError> {
+        let folder = folder.to_owned();
+        self.each(ids, move |all, hash| {
+            all.relocate(hash, folder.clone().into(), moves)
+        })
+    }
+
+    fn rename(&mut self, _: TorrentId, _: &str, _: &str) -> Result<(), CallError> {
+        Err(unsupported("renaming files"))
+    }
+
+    fn session(&self) -> SessionView {
+        let bounds = self
+            .runtime
+            .block_on(self.client.bounds())
+            .unwrap_or_default();
+        let folder = self.client.download_dir();
+        show::session(
+            &bounds,
+            self.addresses,
+            folder,
+            free_space(folder).ok().map(|space| space.free),
+        )
+    }
+
+    fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
+        change::check_settings(settings, &self.session())
+    }
+
+    fn stats(&self) -> Stats {
+        let views = self.views();
+        let transferred = self
+            .runtime
+            .block_on(self.client.transferred())
+            .unwrap_or_default();
+        let running = views.iter().filter(|view| view.live.is_some());
+        let sum = |number: fn(&View) -> u64| views.iter().map(number).sum();
+        Stats {
+            torrents: views.len() as u64,
+            active: running.count() as u64,
+            down_rate: sum(|view| view.rates().down / 8),
+            up_rate: sum(|view| view.rates().up / 8),
+            current: Totals {
+                uploaded: transferred.uploaded,
+                downloaded: transferred.downloaded,
+                sessions: 1,
+                ..Totals::default()
+            },
+            // Of the torrents that are there.
+            cumulative: Totals {
+                uploaded: sum(|view| view.record.totals.uploaded),
+                downloaded: sum(|view| view.record.totals.downloaded),
+                ..Totals::default()
+            },
+        }
+    }
+
+    fn space(&self, path: &str) -> Result<Space, CallError> {
+        free_space(Path::new(path)).map_err(|error| CallError::System(format!("{path}: {error}")))
+    }
+
+    fn test_port(&mut self, _: Option<IpProtocol>) -> Result<bool, CallError> {
+        Err(unsupported("testing the port from outside"))
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn set_group(&mut self, _: GroupChange) -> Result<(), CallError> {
+        Err(unsupported("a bandwidth group"))
+    }
+
+    fn close(&mut self) -> Result<(), CallError> {
+        self.stop.cancel();
+        Ok(())
+    }
+}
+
+/// The room in the file system of a folder, or of the nearest one above it that exists.
+fn free_space(folder: &Path) -> Result<Space, rustix::io::Errno> {
+    let mut outcome = Err(rustix::io::Errno::NOENT);
+    for path in folder.ancestors() {
+        outcome = rustix::fs::statvfs(path);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    let found = outcome?;
+    let block = found.f_frsize.max(1);
+    Ok(Space {
+        free: found.f_bavail.saturating_mul(block),
+        total: found.f_blocks.saturating_mul(block),
+    })
+}

@@ -1,0 +1,224 @@
+//! What calls change, as far as hawser can.
+
+use hawser_torrent::InfoHash;
+use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionView, Setting};
+
+use super::unsupported;
+use crate::record::{Choice, SeedChoice};
+use crate::torrents::{CommandError, Move, Torrents};
+
+/// The changes of a torrent that one call makes together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Changes {
+    pub labels: Option<Vec<String>>,
+    pub limits: SeedChoice,
+    pub position: Option<usize>,
+    sets_limits: bool,
+}
+
+impl Changes {
+    /// Reads changes of a torrent with these limits.
+    ///
+    /// # Errors
+    /// If one is not supported yet.
+    pub fn read(changes: &[Change], limits: SeedChoice) -> Result<Self, CallError> {
+        let mut read = Self {
+            limits,
+            ..Self::default()
+        };
+        let (mut ratio, mut mode) = (None, None);
+        for change in changes {
+            match change {
+                Change::Labels(labels) => read.labels = Some(labels.clone()),
+                Change::QueuePosition(position) => {
+                    read.position = Some(usize::try_from(*position).unwrap_or(usize::MAX));
+                }
+                Change::RatioLimit(limit) => ratio = Some(*limit),
+                Change::RatioMode(wanted) => mode = Some(*wanted),
+                other => refuse(other)?,
+            }
+        }
+        read.limits.ratio = match (mode, ratio, limits.ratio) {
+            // A limit that does not hold is not kept.
+            (None, None, kept) | (None, Some(_), kept @ (Choice::Default | Choice::Unlimited)) => {
+                kept
+            }
+            (None, Some(ratio), Choice::Own(_)) | (Some(SeedMode::Own), Some(ratio), _) => {
+                Choice::Own(ratio)
+            }
+            (Some(SeedMode::Own), None, Choice::Own(kept)) => Choice::Own(kept),
+            (Some(SeedMode::Own), None, _) => {
+                let text = "a limit of the ratio of a torrent needs its number".to_owned();
+                return Err(CallError::InvalidParams(text));
+            }
+            (Some(SeedMode::Session), _, _) => Choice::Default,
+            (Some(SeedMode::Unlimited), _, _) => Choice::Unlimited,
+        };
+        read.sets_limits = read.limits != limits;
+        Ok(read)
+    }
+
+    /// Makes the changes.
+    pub fn apply(&self, all: &mut Torrents, hash: InfoHash) -> Result<(), CommandError> {
+        if let Some(labels) = &self.labels {
+            all.set_labels(hash, labels.clone())?;
+        }
+        if self.sets_limits {
+            all.set_limits(hash, self.limits)?;
+        }
+        match self.position {
+            Some(position) => all.reorder(hash, Move::To(position)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses a change that would change something that hawser does not have.
+fn refuse(change: &Change) -> Result<(), CallError> {
+    let what = match change {
+        Change::Priority(Priority::Normal)
+        | Change::FilePriority(_, Priority::Normal)
+        | Change::Wanted(Files::All, true)
+        | Change::DownLimited(false)
+        | Change::UpLimited(false)
+        // Numbers that hold together with another change only.
+        | Change::DownLimit(_)
+        | Change::UpLimit(_)
+        | Change::IdleLimit(_)
+        | Change::SequentialFrom(_)
+        // There are no such limits.
+        | Change::HonorsSessionLimits(_)
+        | Change::IdleMode(SeedMode::Session | SeedMode::Unlimited)
+        | Change::Sequential(false) => return Ok(()),
+        Change::Group(name) if name.is_empty() => return Ok(()),
+        Change::Priority(_) => "a priority of a torrent",
+        Change::Group(_) => "a bandwidth group",
+        Change::Wanted(..) => "to download some files of a torrent alone",
+        Change::FilePriority(..) => "a priority of a file",
+        Change::PeerLimit(_) => "a limit of the peers of a torrent",
+        Change::DownLimited(true) | Change::UpLimited(true) => "a limit of the rate of a torrent",
+        Change::IdleMode(SeedMode::Own) => "a limit of idle seeding",
+        Change::Sequential(true) => "to download in order",
+        Change::TrackersAdded(_)
+        | Change::TrackersRemoved(_)
+        | Change::TrackersReplaced(_)
+        | Change::Trackers(_) => "to change the trackers of a torrent",
+        _ => "this change",
+    };
+    Err(unsupported(what))
+}
+
+/// Refuses settings that would change something. What the daemon has no use for is ignored.
+///
+/// # Errors
+/// If one is not supported yet.
+pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Result<(), CallError> {
+    let (queues, seeding) = (&session.queues, &session.seeding);
+    let network = &session.network;
+    for setting in settings {
+        let changed = match setting {
+            Setting::DownLimited(true)
+            | Setting::UpLimited(true)
+            | Setting::Alternative(true)
+            | Setting::Scheduled(true) => Some("a limit of the rate of all torrents"),
+            Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
+                Some("to change the folder of downloads while the daemon runs")
+            }
+            Setting::UsesIncompleteDir(true) => Some("a folder for unfinished downloads"),
+            Setting::StartsAdded(false) => Some("to add torrents stopped by default"),
+            Setting::SequentialAdded(true) => Some("to download in order"),
+            Setting::DefaultTrackers(tiers) if !tiers.is_empty() => {
+                Some("trackers of all torrents")
+            }
+            Setting::IdleLimited(true) => Some("a limit of idle seeding"),
+            Setting::RatioLimited(holds) if *holds != seeding.has_ratio => Some(BOUNDS),
+            Setting::RatioLimit(ratio) if seeding.has_ratio && *ratio != seeding.ratio => {
+                Some(BOUNDS)
+            }
+            Setting::DownloadQueue(count) if *count != queues.download.value => Some(BOUNDS),
+            Setting::SeedQueue(count) if *count != queues.seed.value => Some(BOUNDS),
+            Setting::DownloadQueued(false) | Setting::SeedQueued(false) => Some(BOUNDS),
+            Setting::Port(port) if *port != network.port => {
+                Some("to change the port while the daemon runs")
+            }
+            Setting::RandomPort(true) => Some("another port at each start"),
+            Setting::PortForwarding(true) => Some("port forwarding by the gateway"),
+            _ => None,
+        };
+        if let Some(what) = changed {
+            return Err(unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// What the daemon is told when it is started.
+const BOUNDS: &str =
+    "to change the limits of all torrents while the daemon runs (flags of hawser daemon)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_holds_by_its_mode() {
+        let read = |changes: &[Change], ratio| {
+            let limits = SeedChoice {
+                ratio,
+                ..SeedChoice::default()
+            };
+            Changes::read(changes, limits).map(|read| read.limits.ratio)
+        };
+        let (own, session) = (
+            Change::RatioMode(SeedMode::Own),
+            Change::RatioMode(SeedMode::Session),
+        );
+        let two = Change::RatioLimit(2.0);
+        assert_eq!(
+            read(&[two.clone(), own.clone()], Choice::Default),
+            Ok(Choice::Own(2.0))
+        );
+        assert_eq!(
+            read(std::slice::from_ref(&two), Choice::Own(1.0)),
+            Ok(Choice::Own(2.0))
+        );
+        assert_eq!(
+            read(std::slice::from_ref(&two), Choice::Default),
+            Ok(Choice::Default)
+        );
+        assert_eq!(read(&[session, two], Choice::Own(1.0)), Ok(Choice::Default));
+        assert_eq!(
+            read(std::slice::from_ref(&own), Choice::Own(1.0)),
+            Ok(Choice::Own(1.0))
+        );
+        assert!(read(&[own], Choice::Default).is_err());
+    }
+
+    #[test]
+    fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
+        let read = |change| Changes::read(&[change], SeedChoice::default());
+        for taken in [
+            Change::Wanted(Files::All, true),
+            Change::DownLimited(false),
+            Change::DownLimit(7),
+        ] {
+            assert_eq!(read(taken), Ok(Changes::default()));
+        }
+        for refused in [
+            Change::Wanted(Files::Some(vec![0]), false),
+            Change::UpLimited(true),
+            Change::PeerLimit(3),
+            Change::TrackersAdded(vec!["http://a/".into()]),
+        ] {
+            let error = read(refused).unwrap_err().to_string();
+            assert!(error.ends_with("is not supported yet"), "{error}");
+        }
+        let session = SessionView::default();
+        assert_eq!(
+            check_settings(&[Setting::Utp(true), Setting::Port(0)], &session),
+            Ok(())
+        );
+        assert!(check_settings(&[Setting::DownLimited(true)], &session).is_err());
+        assert!(check_settings(&[Setting::DownloadQueue(3)], &session).is_err());
+    }
+}

@@ -1,0 +1,313 @@
+//! What a client of Transmission's RPC is shown.
+
+use std::path::Path;
+use std::time::Instant;
+
+use hawser_torrent::Metainfo;
+use hawser_tracker::{TrackerState, TrackerStatus};
+use hawser_transmission::{
+    Adding, Content, Count, Dates, Detail, ErrorKind, FileView, Folders, Network, Options, Outcome,
+    Parts, PeerFlags, PeerView, Priority, Progress, Queues, RequestState, Requests, SeedLimits,
+    SeedMode, SessionView, State, Swarm, Texts, TorrentError, TorrentView, TrackerView, Traffic,
+};
+
+use crate::http::{PeerAddresses, trackers};
+use crate::record::{Choice, Origin, Outcome as Kept};
+use crate::torrents::{Bounds, Status};
+use crate::view::View;
+
+/// Whether the numbers of a torrent need its metainfo.
+pub(super) fn needs_content(view: &View) -> bool {
+    view.record.origin == Origin::Metainfo
+}
+
+fn state(view: &View) -> State {
+    let is_complete = view.record.dates.completed.is_some();
+    match view.status {
+        Status::CheckQueued => State::CheckWait,
+        Status::Checking => State::Check,
+        Status::Queued if is_complete => State::SeedWait,
+        Status::Queued => State::DownloadWait,
+        Status::Resolving | Status::Downloading => State::Download,
+        Status::Seeding => State::Seed,
+        _ => State::Stopped,
+    }
+}
+
+fn date(unix: u64) -> i64 {
+    i64::try_from(unix).unwrap_or(i64::MAX)
+}
+
+/// A torrent, with these parts of its detail.
+pub(super) fn torrent(
+    view: &View,
+    metainfo: Option<&Metainfo>,
+    path: &Path,
+    parts: Parts,
+) -> TorrentView {
+    let (record, rates) = (&view.record, view.rates());
+    let (size, verified) = (record.size.unwrap_or_default(), view.verified());
+    let error = view.error().map(|text| TorrentError {
+        kind: ErrorKind::Local,
+        text: text.to_owned(),
+    });
+    let left = size.saturating_sub(verified);
+    let eta = (rates.down > 0 && left > 0).then(|| left.saturating_mul(8) / rates.down);
+    TorrentView {
+        id: super::id(view),
+        hash: record.info_hash.0,
+        name: record.name.clone(),
+        download_dir: record.folder.display().to_string(),
+        state: state(view),
+        error,
+        content: content(metainfo, size),
+        progress: Progress {
+            valid: verified,
+            left,
+            checked: view.checked().unwrap_or_default(),
+            eta,
+            is_finished: matches!(record.outcome, Some(Kept::Finished(_))),
+            ..Progress::default()
+        },
+        traffic: Traffic {
+            down_rate: rates.down / 8,
+            up_rate: rates.up / 8,
+            downloaded: record.totals.downloaded,
+            uploaded: record.totals.uploaded,
+            corrupt: 0,
+        },
+        dates: Dates {
+            added: date(record.dates.added),
+            done: record.dates.completed.map_or(0, date),
+            seeding: record.totals.seeded,
+            ..Dates::default()
+        },
+        swarm: Swarm {
+            connected: rates.peers as u64,
+            sending: rates.sending as u64,
+            getting: rates.getting as u64,
+            ..Swarm::default()
+        },
+        options: options(view),
+        detail: detail(view, metainfo, path, parts),
+    }
+}
+
+fn content(metainfo: Option<&Metainfo>, size: u64) -> Content {
+    let Some(metainfo) = metainfo else {
+        return Content::default();
+    };
+    let files = metainfo.files.iter().filter(|file| !file.padding);
+    Content {
+        size,
+        wanted_size: size,
+        files: files.count() as u64,
+        pieces: metainfo.pieces.count().into(),
+        piece_size: metainfo.pieces.length.into(),
+        is_private: metainfo.private,
+        created: metainfo.creation_date.unwrap_or_default(),
+        metadata: 1.0,
+    }
+}
+
+fn options(view: &View) -> Options {
+    let record = &view.record;
+    let (ratio_mode, ratio) = match record.limits.ratio {
+        Choice::Default => (SeedMode::Session, 0.0),
+        Choice::Unlimited => (SeedMode::Unlimited, 0.0),
+        Choice::Own(ratio) => (SeedMode::Own, ratio),
+    };
+    Options {
+        queue_position: view.position as u64,
+        labels: record.labels.clone(),
+        honors_session_limits: true,
+        ratio_mode,
+        ratio,
+        ..Options::default()
+    }
+}
+
+fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -> Detail {
+    let mut detail = Detail::default();
+    if parts.contains(Parts::PEERS) {
+        detail.peers = view.peers().into_iter().map(peer).collect();
+    }
+    if parts.contains(Parts::TRACKERS) {
+        let now = Instant::now();
+        let trackers = trackers(view).into_iter().enumerate();
+        detail.trackers = trackers
+            .map(|(number, status)| tracker(number, status, now))
+            .collect();
+    }
+    let Some(metainfo) = metainfo else {
+        return detail;
+    };
+    let is_complete = view.verified() >= metainfo.pieces.total;
+    if parts.contains(Parts::TEXTS) {
+        detail.texts = texts(view, metainfo, path);
+    }
+    if parts.contains(Parts::FILES) {
+        detail.files = files(view, metainfo, is_complete);
+    }
+    // Which pieces there are is not known here until all are.
+    let count = metainfo.pieces.count() as usize;
+    if parts.contains(Parts::PIECES) && is_complete {
+        detail.pieces = vec![0xff; count.div_ceil(8)];
+        if let Some(last) = detail
+            .pieces
+            .last_mut()
+            .filter(|_| !count.is_multiple_of(8))
+        {
+            *last <<= 8 - count % 8;
+        }
+    }
+    if parts.contains(Parts::AVAILABILITY) && is_complete {
+        detail.availability = vec![-1; count];
+    }
+    detail
+}
+
+fn texts(view: &View, metainfo: &Metainfo, path: &Path) -> Texts {
+    let magnet = hawser_magnet::Magnet {
+        info_hashes: hawser_magnet::InfoHashes {
+            v1: Some(view.record.info_hash.0),
+            v2: metainfo.info_hash_v2,
+        },
+        name: Some(metainfo.name.clone()),
+        trackers: metainfo.trackers.concat(),
+        web_seeds: metainfo.web_seeds.clone(),
+        ..hawser_magnet::Magnet::default()
+    };
+    Texts {
+        comment: metainfo.comment.clone().unwrap_or_default(),
+        creator: metainfo.created_by.clone().unwrap_or_default(),
+        source: metainfo.source.clone().unwrap_or_default(),
+        magnet_link: magnet.to_string(),
+        metainfo_path: path.display().to_string(),
+        media_type: String::new(),
+        webseeds: metainfo.web_seeds.clone(),
+    }
+}
+
+fn files(view: &View, metainfo: &Metainfo, is_complete: bool) -> Vec<FileView> {
+    let is_single = metainfo.files.iter().filter(|file| !file.padding).count() == 1;
+    let length = u64::from(metainfo.pieces.length).max(1);
+    let mut start = 0;
+    let mut files = Vec::new();
+    for file in &metainfo.files {
+        let end = start + file.length;
+        if !file.padding {
+            files.push(FileView {
+                name: file.path.display().to_string(),
+                size: file.length,
+                // What there is of each file is not known here until all is.
+                completed: match (is_complete, is_single) {
+                    (true, _) => file.length,
+                    (false, true) => view.verified(),
+                    (false, false) => 0,
+                },
+                is_wanted: true,
+                priority: Priority::Normal,
+                pieces: start / length..end.div_ceil(length),
+            });
+        }
+        start = end;
+    }
+    files
+}
+
+fn peer(peer: crate::view::PeerNumbers) -> PeerView {
+    PeerView {
+        addr: peer.peer,
+        client: String::new(),
+        id: [0; 20],
+        progress: 0.0,
+        down_rate: peer.down / 8,
+        up_rate: peer.up / 8,
+        downloaded: peer.downloaded,
+        uploaded: peer.uploaded,
+        flags: PeerFlags {
+            is_sending: peer.down > 0,
+            is_getting: peer.up > 0,
+            ..PeerFlags::default()
+        },
+    }
+}
+
+fn tracker(number: usize, status: TrackerStatus, now: Instant) -> TrackerView {
+    let unix = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let unix = unix.map_or(0, |unix| date(unix.as_secs()));
+    let seconds = |time: std::time::Duration| date(time.as_secs());
+    let ago = |at: Instant| unix - seconds(now.saturating_duration_since(at));
+    let ended = status.error.as_ref().map(|(at, _)| *at).or(status.answered);
+    let outcome = match (&status.error, status.answered) {
+        (Some((_, error)), _) => Some(Outcome::Failed(error.clone())),
+        (None, Some(_)) => Some(Outcome::Success),
+        (None, None) => None,
+    };
+    TrackerView {
+        id: number as u64,
+        tier: status.tier as u64,
+        announce: status.url,
+        is_backup: status.state == TrackerState::Idle,
+        announces: Requests {
+            state: match (status.state, status.next) {
+                (TrackerState::Announcing, _) => RequestState::Active,
+                (_, Some(_)) => RequestState::Waiting,
+                (_, None) => RequestState::Inactive,
+            },
+            ended: ended.map_or(0, ago),
+            next: status.next.map_or(0, |next| {
+                unix + seconds(next.saturating_duration_since(now))
+            }),
+            outcome,
+            ..Requests::default()
+        },
+        peers: status.peers as u64,
+        seeders: status.complete.map(Into::into),
+        leechers: status.incomplete.map(Into::into),
+        ..TrackerView::default()
+    }
+}
+
+/// The session.
+pub(super) fn session(
+    bounds: &Bounds,
+    addresses: &PeerAddresses,
+    folder: &Path,
+    free_space: Option<u64>,
+) -> SessionView {
+    let count = |value: usize| Count {
+        is_enabled: true,
+        value: value as u64,
+    };
+    SessionView {
+        software: format!("hawser {}", env!("CARGO_PKG_VERSION")),
+        folders: Folders {
+            download_dir: folder.display().to_string(),
+            free_space,
+            ..Folders::default()
+        },
+        adding: Adding {
+            starts: true,
+            ..Adding::default()
+        },
+        seeding: SeedLimits {
+            ratio: bounds.ratio.unwrap_or_default(),
+            has_ratio: bounds.ratio.is_some(),
+            ..SeedLimits::default()
+        },
+        queues: Queues {
+            download: count(bounds.downloads),
+            seed: count(bounds.seeds),
+            ..Queues::default()
+        },
+        network: Network {
+            port: addresses.tcp.map_or(0, |tcp| tcp.port()),
+            pex: true,
+            tcp: true,
+            ..Network::default()
+        },
+        ..SessionView::default()
+    }
+}
