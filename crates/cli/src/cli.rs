@@ -15,8 +15,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::config::Configured;
 use crate::cmd::{
-    bench, coordinator, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf, ping,
-    receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute, tracker,
+    bench, coordinator, daemon, demo, doctor, fetch, get, join, key, lab, limit, man, paths, perf,
+    ping, receive, run, seed, send, serve, service, shim, simulate, torrent, traceroute, tracker,
 };
 use crate::failure::Failure;
 use crate::out::{errln, outln, plain};
@@ -47,7 +47,7 @@ pub enum Command {
     Traceroute(traceroute::TracerouteArgs),
     /// Measure throughput to a host, from memory to memory
     Perf(perf::PerfArgs),
-    /// Make and show .torrent files
+    /// Make and show .torrent files, and command the torrents of the daemon
     #[command(subcommand)]
     Torrent(torrent::TorrentCommand),
     /// Serve a file or folder to others
@@ -66,6 +66,8 @@ pub enum Command {
     Receive(receive::ReceiveArgs),
     /// Fetch files that another host shares, over several paths at once
     Fetch(fetch::FetchArgs),
+    /// Download and seed torrents in the background, with an HTTP API
+    Daemon(Box<daemon::DaemonArgs>),
     /// Run a queue of transfers for many users, with an HTTP API
     Serve(serve::ServeArgs),
     /// Carry programs' TCP connections over several SCION paths
@@ -191,6 +193,7 @@ impl Command {
             Self::Send(args) => send::run(args).map(done),
             Self::Receive(args) => receive::run(args).map(done),
             Self::Fetch(args) => fetch::run(args).map(done),
+            Self::Daemon(args) => daemon::run(*args).map(done),
             Self::Serve(args) => serve::run(args).map(done),
             Self::Shim(command) => shim::run(command),
             Self::Run(args) => run::run(*args),

@@ -6,6 +6,7 @@ mod bulk;
 mod choose;
 mod congestion;
 pub mod coordinator;
+pub mod daemon;
 pub mod demo;
 pub mod doctor;
 mod experiment;

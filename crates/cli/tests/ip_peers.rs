@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+#[path = "ip_peers/daemon.rs"]
+mod daemon;
 #[path = "ip_peers/dht.rs"]
 mod dht;
 #[path = "ip_peers/finding.rs"]

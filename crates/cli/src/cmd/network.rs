@@ -72,6 +72,14 @@ impl HostArgs {
 }
 
 impl HostArgs {
+    /// Whether a flag names a network or how this host is in it.
+    pub fn is_named(&self) -> bool {
+        self.sciond.is_some()
+            || self.config_dir.is_some()
+            || self.bootstrap.is_some()
+            || self.local.is_some()
+    }
+
     /// This host in its SCION network, if one is named or found.
     ///
     /// # Errors

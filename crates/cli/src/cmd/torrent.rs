@@ -1,5 +1,6 @@
-//! `hawser torrent`: making and showing `.torrent` files.
+//! `hawser torrent`: making and showing `.torrent` files, and the torrents of the daemon.
 
+mod daemon;
 mod magnet;
 mod show;
 
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 
+use self::daemon::Action;
 use self::magnet::TorrentMagnetArgs;
 use super::files;
 use super::quantity::size;
@@ -31,6 +33,26 @@ pub enum TorrentCommand {
     },
     /// Print the magnet link of a .torrent file
     Magnet(TorrentMagnetArgs),
+    /// Have the daemon download and seed a torrent
+    Add(daemon::AddArgs),
+    /// List the torrents of the daemon
+    List(daemon::ListArgs),
+    /// Show a torrent of the daemon with its files, peers and trackers
+    Files(daemon::OneArgs),
+    /// Start a torrent of the daemon when it is its turn
+    Start(daemon::OneArgs),
+    /// Stop a torrent of the daemon until it is started
+    Stop(daemon::OneArgs),
+    /// Wait until a torrent of the daemon is complete, was stopped, or has failed
+    Wait(daemon::OneArgs),
+    /// Verify the content of a torrent of the daemon
+    Verify(daemon::OneArgs),
+    /// Set when the seeding of a torrent of the daemon ends
+    Limit(daemon::LimitArgs),
+    /// Move the content of a torrent of the daemon to another folder
+    Move(daemon::MoveArgs),
+    /// Remove a torrent from the daemon, with its content or without
+    Remove(daemon::RemoveArgs),
 }
 
 #[derive(clap::Args)]
@@ -126,6 +148,16 @@ pub fn run(command: TorrentCommand) -> Result<(), Failure> {
         TorrentCommand::Create(args) => create(args),
         TorrentCommand::Show { file, json } => show::run(&file, json),
         TorrentCommand::Magnet(args) => magnet::run(&args),
+        TorrentCommand::Add(args) => daemon::add(&args),
+        TorrentCommand::List(args) => daemon::list(&args),
+        TorrentCommand::Files(args) => daemon::files(&args),
+        TorrentCommand::Start(args) => daemon::act(&args, Action::Start),
+        TorrentCommand::Stop(args) => daemon::act(&args, Action::Stop),
+        TorrentCommand::Wait(args) => daemon::wait(&args),
+        TorrentCommand::Verify(args) => daemon::act(&args, Action::Verify),
+        TorrentCommand::Limit(args) => daemon::limit(&args),
+        TorrentCommand::Move(args) => daemon::relocate(&args),
+        TorrentCommand::Remove(args) => daemon::remove(&args),
     }
 }
 

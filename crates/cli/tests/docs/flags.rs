@@ -6,7 +6,7 @@ use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose flags must all be on a page.
-const DOCUMENTED: [&[&str]; 39] = [
+const DOCUMENTED: [&[&str]; 43] = [
     &["coordinator"],
     &["as", "join"],
     &["get"],
@@ -14,6 +14,10 @@ const DOCUMENTED: [&[&str]; 39] = [
     &["receive"],
     &["fetch"],
     &["serve"],
+    &["daemon"],
+    &["torrent", "add"],
+    &["torrent", "limit"],
+    &["torrent", "remove"],
     &["seed"],
     &["torrent", "create"],
     &["tracker"],

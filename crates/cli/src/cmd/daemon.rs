@@ -1,0 +1,216 @@
+//! `hawser daemon`: the torrents of this host, until it is stopped.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_client::http::PeerAddresses;
+use hawser_client::{Bounds, Engine, Options, Prepared};
+use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams};
+use hawser_quic::Config;
+
+use super::address::{Listen, listen, tcp};
+use super::network::{HostArgs, Sockets, TransportArgs};
+use super::quantity::long_duration;
+use super::{folders, headings, process};
+use crate::failure::{Doing, Failure};
+use crate::out::{errln, outln, plain};
+
+/// The folder of the state, in that of the host or the user.
+pub const STATE: &str = "daemon";
+
+/// The address of the API by default: the port at which programs look for Transmission.
+const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9091);
+
+/// Keep-alive interval of a path, as of a download.
+const KEEP_ALIVE: Duration = Duration::from_millis(250);
+
+#[derive(clap::Args)]
+pub struct DaemonArgs {
+    /// The folder for downloads, where a torrent names no other
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub download_dir: PathBuf,
+    /// Where IP peers connect; port 0 is any that is free, none for nowhere
+    #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:6881", value_parser = tcp_or_none)]
+    pub tcp: TcpArg,
+    /// Where the API listens, and Transmission's RPC: an address of the loopback interface
+    #[arg(long, value_name = "ADDR", default_value_t = API, value_parser = loopback)]
+    pub listen: SocketAddr,
+    /// The folder with the torrents and the token [default: /var/lib/hawser/daemon for root,
+    /// hawser/daemon in $XDG_DATA_HOME or ~/.local/share for others]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Most torrents that download at once
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub downloads: NonZeroUsize,
+    /// Most torrents that seed at once
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub seeds: NonZeroUsize,
+    /// Seed each torrent until RATIO times its size was sent: 1.5
+    #[arg(long, value_name = "RATIO", value_parser = ratio)]
+    pub seed_ratio: Option<f64>,
+    /// Seed each torrent for this time: 30m
+    #[arg(long, value_name = "TIME", value_parser = long_duration)]
+    pub seed_time: Option<Duration>,
+    /// Most torrents whose content is verified at once
+    #[arg(long, value_name = "N", default_value = "2", help_heading = headings::RARE, hide_short_help = true)]
+    pub checks: NonZeroUsize,
+    /// Where SCION peers connect: IP:PORT, or a SCION address of this AS [default: any port]
+    #[arg(long, value_name = "ADDR", value_parser = listen, help_heading = headings::RARE, hide_short_help = true)]
+    pub scion: Option<Listen>,
+    /// Reach IP peers alone: do not look for a SCION network
+    #[arg(long, conflicts_with_all = ["sciond", "config_dir", "bootstrap", "local", "scion"], help_heading = headings::RARE, hide_short_help = true)]
+    pub no_scion: bool,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    #[command(flatten)]
+    pub host: HostArgs,
+}
+
+/// An address at which peers connect, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpArg(Option<SocketAddr>);
+
+fn tcp_or_none(text: &str) -> Result<TcpArg, String> {
+    match text {
+        "none" => Ok(TcpArg(None)),
+        address => tcp(address).map(|address| TcpArg(Some(address))),
+    }
+}
+
+/// Reads an address at which the token can be sent without encryption.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || "write an address and a port, for example 127.0.0.1:9091".to_owned();
+    let address: SocketAddr = text.parse().map_err(|_| wrong())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(
+            "the token would cross the network unencrypted: write 127.0.0.1:PORT, and reach it from \
+             other hosts through a tunnel, for example of ssh -L"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Reads a ratio of bytes sent to bytes of content.
+pub fn ratio(text: &str) -> Result<f64, String> {
+    let ratio: Option<f64> = text.parse().ok();
+    let ratio = ratio.filter(|ratio| *ratio >= 0.0 && ratio.is_finite());
+    ratio.ok_or_else(|| {
+        format!("{text:?} is not a ratio: write a number from 0 up, for example 1.5")
+    })
+}
+
+/// Runs `hawser daemon` until SIGINT or SIGTERM.
+pub fn run(args: DaemonArgs) -> Result<(), Failure> {
+    process::raise_file_limit();
+    let state = match &args.state {
+        Some(state) => state.clone(),
+        None => folders::state(STATE)?,
+    };
+    let download_dir =
+        std::path::absolute(&args.download_dir).doing(args.download_dir.display())?;
+    let options = Options {
+        state,
+        listen: args.listen,
+        download_dir,
+        bounds: Bounds {
+            downloads: args.downloads.get(),
+            seeds: args.seeds.get(),
+            checks: args.checks.get(),
+            ratio: args.seed_ratio,
+            time: args.seed_time.map(|time| time.as_secs()),
+        },
+    };
+    process::runtime()?.block_on(async {
+        process::survive_hangup()?;
+        let stop = process::interrupted()?;
+        let (prepared, damaged) = Prepared::open(options).await?;
+        for file in damaged {
+            let (path, aside) = (file.path.display(), file.set_aside.display());
+            let reason = plain(&file.reason);
+            errln!("hawser: {path} is damaged, and is now {aside}: {reason}");
+        }
+        let sockets = open(&args).await?;
+        let engine = engine(&sockets)?;
+        let addresses = PeerAddresses {
+            scion: sockets.addresses.scion,
+            tcp: sockets.addresses.tcp,
+        };
+        let (address, count) = (prepared.address(), prepared.torrents());
+        let ready = || {
+            let plural = if count == 1 { "" } else { "s" };
+            outln!(
+                "{count} torrent{plural}, peers connect {}",
+                sockets.addresses
+            );
+            outln!("API at http://{address}");
+        };
+        let ended = prepared.run(engine, addresses, stop, ready).await;
+        sockets.close().await;
+        Ok(ended?)
+    })
+}
+
+/// The sockets for peers.
+async fn open(args: &DaemonArgs) -> Result<Sockets, Failure> {
+    let names_network = args.host.is_named() || args.scion.is_some();
+    let host = match (args.no_scion, names_network) {
+        (true, _) => None,
+        (false, true) => Some(args.host.join().await?),
+        (false, false) => args.host.join_if_any().await?,
+    };
+    let config = Config {
+        keep_alive: Some(KEEP_ALIVE),
+        congestion: args.transport.congestion.unwrap_or_default(),
+        ..Config::default()
+    };
+    let sockets = Sockets::open(host, config, args.scion, args.tcp.0).await?;
+    Ok(sockets.with_encryption(args.transport.encryption))
+}
+
+/// What all torrents share.
+fn engine(sockets: &Sockets) -> Result<Engine, Failure> {
+    let scion: Option<Arc<dyn Datagrams>> = match sockets.host() {
+        Some(host) => Some(Arc::new(ScionDatagrams::bind(host, None)?)),
+        None => None,
+    };
+    let options = ClientOptions {
+        scion,
+        ..ClientOptions::default()
+    };
+    let trackers = Client::new(options).doing("trackers")?;
+    let addresses = sockets.addresses;
+    let port = addresses.tcp.map_or(0, |tcp| tcp.port());
+    Ok(Engine::new(
+        sockets.network.clone(),
+        trackers,
+        port,
+        addresses.scion,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_is_on_loopback_alone() {
+        assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:9091").is_ok());
+        assert!(
+            loopback("0.0.0.0:9091")
+                .unwrap_err()
+                .contains("unencrypted")
+        );
+        assert!(loopback("localhost").is_err());
+    }
+
+    #[test]
+    fn ip_peers_may_connect_or_not() {
+        assert_eq!(tcp_or_none("none"), Ok(TcpArg(None)));
+        assert!(tcp_or_none("127.0.0.1:0").is_ok_and(|tcp| tcp.0.is_some()));
+        assert!(tcp_or_none("x").is_err());
+    }
+}

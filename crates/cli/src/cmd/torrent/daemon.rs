@@ -1,0 +1,409 @@
+//! `hawser torrent add`, `list` and the others, of which each is a request to the daemon of this host.
+
+mod print;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use hawser_client::http::body::{
+    Detail, Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents,
+};
+use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, parse_hash};
+use hawser_torrent::PeerAddr;
+use serde::Serialize;
+use tokio::time::sleep;
+
+use crate::cmd::daemon::{STATE, ratio};
+use crate::cmd::files::{self, is_magnet};
+use crate::cmd::quantity::long_duration;
+use crate::cmd::wait::WaitArgs;
+use crate::cmd::{folders, process};
+use crate::failure::{Doing, Failure};
+use crate::out::outln;
+
+/// Where the torrents of the API are.
+const TORRENTS: &str = "/api/v1/torrents";
+
+/// Which daemon is asked, and how its answer is printed.
+#[derive(clap::Args)]
+pub struct RemoteArgs {
+    /// The folder of the daemon's state [default: as of hawser daemon]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
+}
+
+/// Time between looks for a daemon that is waited for.
+const RETRY: Duration = Duration::from_millis(100);
+
+impl RemoteArgs {
+    /// The daemon, which is waited for if that is wanted.
+    async fn find(&self) -> Result<Remote, Failure> {
+        let state = match &self.state {
+            Some(state) => state.clone(),
+            None => folders::state(STATE)?,
+        };
+        let (began, time) = (Instant::now(), self.wait.time());
+        loop {
+            let found = Remote::connect(&state).await;
+            match found {
+                Err(RemoteError::NoDaemon(_)) if began.elapsed() < time => sleep(RETRY).await,
+                found => return Ok(found?),
+            }
+        }
+    }
+
+    /// Prints a report for programs, or has it printed for people.
+    fn print<T: Serialize>(&self, report: &T, human: impl FnOnce(&T)) -> Result<(), Failure> {
+        match self.json {
+            true => crate::cmd::print::json(report),
+            false => {
+                human(report);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct AddArgs {
+    /// The .torrent file, or a magnet link
+    #[arg(value_parser = source())]
+    torrent: Source,
+    /// The folder for its content [default: that of the daemon]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Leave it stopped until it is started
+    #[arg(long)]
+    stopped: bool,
+    /// Give it this label. May be given several times
+    #[arg(long, value_name = "TEXT")]
+    label: Vec<String>,
+    /// Ask this peer, too: 1-ff00:0:110,10.0.1.1:31000 or 10.0.1.1:6881. May be given several times
+    #[arg(long, value_name = "ADDR", num_args = 1..)]
+    peer: Vec<PeerAddr>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+/// What a torrent is added from.
+#[derive(Debug, Clone)]
+enum Source {
+    File(PathBuf),
+    Magnet(String),
+}
+
+fn source() -> impl TypedValueParser<Value = Source> {
+    OsStringValueParser::new().map(|text| match text.to_str().filter(|text| is_magnet(text)) {
+        Some(link) => Source::Magnet(link.trim().to_owned()),
+        None => Source::File(text.into()),
+    })
+}
+
+#[derive(clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+/// A torrent that is named, and nothing else.
+#[derive(clap::Args)]
+pub struct OneArgs {
+    /// The torrent: its info-hash or the beginning of that, or its name
+    torrent: String,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(clap::Args)]
+pub struct RemoveArgs {
+    /// The torrent: its info-hash or the beginning of that, or its name
+    torrent: String,
+    /// Delete its content, too
+    #[arg(long)]
+    content: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(clap::Args)]
+pub struct LimitArgs {
+    /// The torrent: its info-hash or the beginning of that, or its name
+    torrent: String,
+    /// Seed until RATIO times its size was sent; none for no limit, default for that of the daemon
+    #[arg(long, value_name = "RATIO", value_parser = ratio_limit, required_unless_present = "seed_time")]
+    seed_ratio: Option<Limit>,
+    /// Seed for this time: 30m; none for no limit, default for that of the daemon
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    seed_time: Option<Limit>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+fn word(text: &str) -> Option<Limit> {
+    match text {
+        "none" => Some(Limit::Word(LimitWord::Unlimited)),
+        "default" => Some(Limit::Word(LimitWord::Default)),
+        _ => None,
+    }
+}
+
+fn ratio_limit(text: &str) -> Result<Limit, String> {
+    word(text).map_or_else(|| ratio(text).map(Limit::Number), Ok)
+}
+
+fn time_limit(text: &str) -> Result<Limit, String> {
+    let seconds = |time: Duration| Limit::Number(time.as_secs() as f64);
+    word(text).map_or_else(|| long_duration(text).map(seconds), Ok)
+}
+
+#[derive(clap::Args)]
+pub struct MoveArgs {
+    /// The torrent: its info-hash or the beginning of that, or its name
+    torrent: String,
+    /// The folder that its content is moved to, in the same file system
+    folder: PathBuf,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+/// A request about a torrent that has no body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Start,
+    Stop,
+    Verify,
+}
+
+impl Action {
+    /// The end of its path in the API.
+    fn path(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+/// Runs `hawser torrent add`.
+pub fn add(args: &AddArgs) -> Result<(), Failure> {
+    let mut new = NewTorrent {
+        stopped: args.stopped,
+        labels: args.label.clone(),
+        peers: args.peer.iter().map(ToString::to_string).collect(),
+        ..NewTorrent::default()
+    };
+    if new.peers.len() > MAX_PEERS {
+        return Err(Failure::usage(format!("--peer: name at most {MAX_PEERS}")));
+    }
+    match &args.torrent {
+        Source::Magnet(link) => new.magnet = Some(link.clone()),
+        Source::File(file) => {
+            // The daemon would refuse a wrong one; here its file can be named.
+            files::metainfo(file)?;
+            let bytes = std::fs::read(file).doing(file.display())?;
+            new.set_metainfo(&bytes);
+        }
+    }
+    if let Some(output) = &args.output {
+        let folder = std::path::absolute(output).doing(output.display())?;
+        let folder = folder.to_str().ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: the name of the folder is not UTF-8",
+                output.display()
+            ))
+        })?;
+        new.folder = Some(folder.to_owned());
+    }
+    let added: Torrent = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        Ok::<_, Failure>(remote.send(Method::POST, TORRENTS, &new).await?)
+    })?;
+    args.remote.print(&added, print::status)
+}
+
+/// Runs `hawser torrent list`.
+pub fn list(args: &ListArgs) -> Result<(), Failure> {
+    let torrents: Torrents = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        Ok::<_, Failure>(remote.ask(Method::GET, TORRENTS).await?)
+    })?;
+    args.remote
+        .print(&torrents, |torrents| print::table(&torrents.torrents))
+}
+
+/// Runs `hawser torrent files`.
+pub fn files(args: &OneArgs) -> Result<(), Failure> {
+    let detail: Detail = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        let path = path(&remote, &args.torrent).await?;
+        Ok::<_, Failure>(remote.ask(Method::GET, &path).await?)
+    })?;
+    args.remote.print(&detail, print::detail)
+}
+
+/// Runs `hawser torrent wait`.
+pub fn wait(args: &OneArgs) -> Result<(), Failure> {
+    let torrent = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        let path = path(&remote, &args.torrent).await?;
+        loop {
+            let torrent: Torrent = remote.ask(Method::GET, &format!("{path}/settled")).await?;
+            // The daemon answers after a time, also if nothing has come of it.
+            let is_settled =
+                ["seeding", "stopped", "finished", "failed"].contains(&&*torrent.status);
+            if is_settled || torrent.completed.is_some() {
+                return Ok::<_, Failure>(torrent);
+            }
+        }
+    })?;
+    args.remote.print(&torrent, print::status)?;
+    match (torrent.completed, torrent.error) {
+        (Some(_), _) => Ok(()),
+        (None, Some(error)) => Err(Failure::job(error)),
+        (None, None) => Err(Failure::job("it was stopped before it was complete")),
+    }
+}
+
+/// Runs `hawser torrent start`, `stop` or `verify`.
+pub fn act(args: &OneArgs, action: Action) -> Result<(), Failure> {
+    let torrent: Torrent = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        let path = path(&remote, &args.torrent).await?;
+        let path = format!("{path}/{}", action.path());
+        Ok::<_, Failure>(remote.ask(Method::POST, &path).await?)
+    })?;
+    args.remote.print(&torrent, print::status)
+}
+
+/// Runs `hawser torrent remove`.
+pub fn remove(args: &RemoveArgs) -> Result<(), Failure> {
+    let path = process::small_runtime()?.block_on(async {
+        let remote = args.remote.find().await?;
+        let path = path(&remote, &args.torrent).await?;
+        let query = format!("{path}?content={}", args.content);
+        remote.order(Method::DELETE, &query).await?;
+        Ok::<_, Failure>(path)
+    })?;
+    let info_hash = path.rsplit('/').next().unwrap_or_default();
+    let report = serde_json::json!({ "info_hash": info_hash, "removed_content": args.content });
+    args.remote.print(&report, |_| match args.content {
+        true => outln!("{info_hash}: removed with its content"),
+        false => outln!("{info_hash}: removed; its content stays"),
+    })
+}
+
+/// Runs `hawser torrent limit`.
+pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
+    let change = TorrentChange {
+        ratio: args.seed_ratio,
+        seconds: args.seed_time,
+        ..TorrentChange::default()
+    };
+    apply(&args.torrent, &change, &args.remote)
+}
+
+/// Runs `hawser torrent move`.
+pub fn relocate(args: &MoveArgs) -> Result<(), Failure> {
+    let folder = std::path::absolute(&args.folder).doing(args.folder.display())?;
+    let text = folder.to_str().ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: the name of the folder is not UTF-8",
+            folder.display()
+        ))
+    })?;
+    let change = TorrentChange {
+        folder: Some(text.to_owned()),
+        ..TorrentChange::default()
+    };
+    apply(&args.torrent, &change, &args.remote)
+}
+
+/// Changes a torrent and prints it.
+fn apply(torrent: &str, change: &TorrentChange, args: &RemoteArgs) -> Result<(), Failure> {
+    let torrent: Torrent = process::small_runtime()?.block_on(async {
+        let remote = args.find().await?;
+        let path = path(&remote, torrent).await?;
+        Ok::<_, Failure>(remote.send(Method::PATCH, &path, change).await?)
+    })?;
+    args.print(&torrent, print::status)
+}
+
+/// The path in the API of the torrent that a user names.
+async fn path(remote: &Remote, named: &str) -> Result<String, Failure> {
+    let hash = match parse_hash(named) {
+        Some(hash) => hash.to_string(),
+        None => {
+            let torrents: Torrents = remote.ask(Method::GET, TORRENTS).await?;
+            find(&torrents.torrents, named)
+                .map_err(Failure::job)?
+                .info_hash
+                .clone()
+        }
+    };
+    Ok(format!("{TORRENTS}/{hash}"))
+}
+
+/// The torrent with this name, or whose info-hash begins like this.
+fn find<'a>(torrents: &'a [Torrent], named: &str) -> Result<&'a Torrent, String> {
+    let lower = named.to_ascii_lowercase();
+    let is_it = |torrent: &&Torrent| {
+        torrent.name == named || (!lower.is_empty() && torrent.info_hash.starts_with(&lower))
+    };
+    let mut found = torrents.iter().filter(is_it);
+    match (found.next(), found.count()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => Err(format!(
+            "there is no torrent {named:?}: `hawser torrent list` has those that are there"
+        )),
+        (Some(_), more) => Err(format!(
+            "{named:?} may be {} torrents: write more of the info-hash",
+            more + 1
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn torrent(info_hash: &str, name: &str) -> Torrent {
+        let object = serde_json::json!({
+            "info_hash": info_hash, "name": name, "status": "stopped", "position": 0, "labels": [],
+            "folder": "/", "content": {"verified_bytes": 0}, "added": 0,
+            "traffic": {"download_rate": 0, "upload_rate": 0, "downloaded_bytes": 0, "uploaded_bytes": 0,
+                "ratio": 0.0, "seeded_seconds": 0, "peers": 0},
+            "limits": {"ratio": "default", "seconds": 60.0},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_torrent_is_named_by_its_hash_or_name() {
+        let all = [torrent("ab01", "one"), torrent("ab02", "two")];
+        assert_eq!(find(&all, "AB01").unwrap().name, "one");
+        assert_eq!(find(&all, "two").unwrap().info_hash, "ab02");
+        assert!(find(&all, "ab").unwrap_err().contains("2 torrents"));
+        for unknown in ["", "cd", "One"] {
+            assert!(
+                find(&all, unknown).unwrap_err().contains("no torrent"),
+                "{unknown}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_are_numbers_or_words() {
+        assert_eq!(ratio_limit("1.5"), Ok(Limit::Number(1.5)));
+        assert_eq!(time_limit("30m"), Ok(Limit::Number(1800.0)));
+        assert_eq!(time_limit("none"), Ok(Limit::Word(LimitWord::Unlimited)));
+        assert_eq!(ratio_limit("default"), Ok(Limit::Word(LimitWord::Default)));
+        assert!(ratio_limit("-1").is_err() && time_limit("x").is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! Torrents of the daemon, for people.
+
+use hawser_client::http::body::{Detail, Torrent};
+
+use crate::format;
+use crate::out::{outln, plain};
+
+/// How many digits of an info-hash stand in a table.
+const DIGITS: usize = 8;
+
+/// How much of the content there is.
+fn share(torrent: &Torrent) -> String {
+    match (torrent.content.checked, torrent.content.bytes) {
+        (Some(checked), _) => format!("{:.0} %", checked * 100.0),
+        (None, Some(bytes)) => format::share(torrent.content.verified_bytes, bytes),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// Prints a table of torrents, with the reason below each that has failed.
+pub fn table(torrents: &[Torrent]) {
+    if torrents.is_empty() {
+        outln!("no torrents: add one with hawser torrent add");
+        return;
+    }
+    outln!(
+        "{:DIGITS$}  {:12}  {:>6}  {:>9}  {:>12}  {:>12}  {:>5}  name",
+        "hash",
+        "status",
+        "done",
+        "size",
+        "down",
+        "up",
+        "ratio"
+    );
+    for torrent in torrents {
+        let traffic = &torrent.traffic;
+        outln!(
+            "{}  {:12}  {:>6}  {:>9}  {:>12}  {:>12}  {:>5.2}  {}",
+            torrent
+                .info_hash
+                .get(..DIGITS)
+                .unwrap_or(&torrent.info_hash),
+            torrent.status,
+            share(torrent),
+            torrent
+                .content
+                .bytes
+                .map_or_else(|| "-".to_owned(), format::bytes),
+            format::rate(traffic.download_rate as f64),
+            format::rate(traffic.upload_rate as f64),
+            traffic.ratio,
+            plain(&torrent.name),
+        );
+        if let Some(error) = &torrent.error {
+            outln!("{:DIGITS$}  {}", "", plain(error));
+        }
+    }
+}
+
+/// Prints what has become of a torrent.
+pub fn status(torrent: &Torrent) {
+    let (hash, name) = (&torrent.info_hash, plain(&torrent.name));
+    outln!("{hash}: {name}: {}", torrent.status);
+}
+
+/// Prints a torrent with its files, peers and trackers.
+pub fn detail(detail: &Detail) {
+    let torrent = &detail.torrent;
+    status(torrent);
+    outln!(
+        "folder {}, {} there",
+        plain(&torrent.folder),
+        share(torrent)
+    );
+    if let Some(error) = &torrent.error {
+        outln!("{}", plain(error));
+    }
+    for file in &detail.files {
+        outln!(
+            "file  {:>9}  {}",
+            format::bytes(file.bytes),
+            plain(&file.path)
+        );
+    }
+    for peer in &detail.peers {
+        let (down, up) = (
+            format::rate(peer.download_rate as f64),
+            format::rate(peer.upload_rate as f64),
+        );
+        outln!("peer  {}  down {down}, up {up}", peer.address);
+    }
+    for tracker in &detail.trackers {
+        let error = tracker
+            .error
+            .as_ref()
+            .map_or(String::new(), |error| format!(": {}", plain(error)));
+        outln!("tracker  {}  {}{error}", plain(&tracker.url), tracker.state);
+    }
+}

@@ -1,0 +1,274 @@
+//! `hawser daemon` and the commands that it serves.
+
+use std::io::{ErrorKind, Write};
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::*;
+
+/// A relay between a download and a seeder, which lets so many bytes of the seeder pass.
+struct Relay {
+    address: String,
+    allowed: Arc<AtomicU64>,
+    passed: Arc<AtomicU64>,
+}
+
+impl Relay {
+    fn start(seeder: &str, allowed: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Self {
+            address: listener.local_addr().unwrap().to_string(),
+            allowed: Arc::new(AtomicU64::new(allowed)),
+            passed: Arc::default(),
+        };
+        let (seeder, allowed, passed) = (
+            seeder.to_owned(),
+            Arc::clone(&relay.allowed),
+            Arc::clone(&relay.passed),
+        );
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(&seeder).unwrap();
+                let (up, down) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || copy(up, server, |_| {}));
+                let (allowed, passed) = (Arc::clone(&allowed), Arc::clone(&passed));
+                thread::spawn(move || {
+                    copy(down, client, |count| {
+                        // What is too much waits here, as on a slow line, until the download is killed.
+                        while passed.load(Ordering::SeqCst) > allowed.load(Ordering::SeqCst) {
+                            thread::sleep(Duration::from_millis(10));
+                        }
+                        passed.fetch_add(count, Ordering::SeqCst);
+                    });
+                });
+            }
+        });
+        relay
+    }
+}
+
+/// Copies until either end is closed; `before` is called before each write.
+fn copy(mut from: TcpStream, mut to: TcpStream, before: impl Fn(u64)) {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        before(count as u64);
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    // It may be closed already.
+    let _ = from.shutdown(std::net::Shutdown::Both);
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+/// A daemon with its state and downloads in a folder of files, and the address of its API.
+fn daemon(files: &Files) -> (Running, String) {
+    let (state, downloads) = (files.name("state"), files.name("downloads"));
+    let mut daemon = Running::start(&[
+        "daemon",
+        "--state",
+        &state,
+        "--download-dir",
+        &downloads,
+        "--listen",
+        "127.0.0.1:0",
+        "--tcp",
+        "127.0.0.1:0",
+        "--no-scion",
+    ]);
+    let mut lines = String::new();
+    for _ in 0..2 {
+        daemon.stdout.read_line(&mut lines).unwrap();
+    }
+    let address = lines
+        .lines()
+        .find_map(|line| line.strip_prefix("API at http://"));
+    let Some(address) = address.map(str::to_owned) else {
+        panic!("{lines}{}", daemon.log());
+    };
+    (daemon, address)
+}
+
+/// Runs a command about the torrents of the daemon.
+fn torrent(files: &Files, args: &[&str]) -> Output {
+    let state = files.name("state");
+    command(&[&["torrent"], args, &["--state", &state, "--json"]].concat())
+        .output()
+        .unwrap()
+}
+
+/// The object that such a command prints.
+fn object(files: &Files, args: &[&str]) -> Value {
+    let output = torrent(files, args);
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_daemon_that_is_killed_completes_its_download_when_it_runs_again() {
+    let files = Files::new();
+    let (_seeder, ready) = {
+        let (torrent, content) = (files.name("data.torrent"), files.name("data"));
+        let at = "127.0.0.1:0";
+        let mut seeder = Running::start(&[
+            "seed",
+            &torrent,
+            &content,
+            "--json",
+            "--no-scion",
+            "--tcp",
+            at,
+        ]);
+        let ready = seeder.json();
+        (seeder, ready)
+    };
+    let relay = Relay::start(text(&ready, "listening_tcp"), SIZE / 2);
+    let (mut first, _) = daemon(&files);
+    let added = object(
+        &files,
+        &["add", &files.name("data.torrent"), "--peer", &relay.address],
+    );
+    let hash = text(&added, "info_hash").to_owned();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let list = object(&files, &["list"]);
+        let verified = list["torrents"][0]["content"]["verified_bytes"]
+            .as_u64()
+            .unwrap();
+        assert!(verified < SIZE, "the relay let all of it pass");
+        if verified > SIZE / 4 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{list}");
+        thread::sleep(Duration::from_millis(20));
+    }
+    first.signal("KILL");
+    assert_eq!(first.code(), None);
+    let refused = torrent(&files, &["list"]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.status.code() == Some(1) && message.contains("`hawser daemon`"),
+        "{message}"
+    );
+
+    let before = relay.passed.load(Ordering::SeqCst);
+    relay.allowed.store(u64::MAX, Ordering::SeqCst);
+    let (mut second, _) = daemon(&files);
+    let settled = object(&files, &["wait", &hash]);
+    assert_eq!(settled["status"], "seeding", "{settled}");
+    assert!(files.same("downloads"));
+    // What was verified before was not fetched again.
+    let again = relay.passed.load(Ordering::SeqCst) - before;
+    assert!(again < SIZE, "{again} bytes were sent after the restart");
+    second.signal("TERM");
+    assert_eq!(second.code(), Some(0), "{}", second.log());
+}
+
+#[test]
+fn torrents_are_commanded_from_the_command_line() {
+    let files = Files::new();
+    let (seeder, ready) = files.seed("127.0.0.1:0");
+    let (mut daemon, _) = daemon(&files);
+    let peer = text(&ready, "listening_tcp");
+    let link = format!(
+        "magnet:?xt=urn:btih:{}&x.pe={peer}",
+        text(&ready, "info_hash")
+    );
+    let added = object(&files, &["add", &link, "--label", "one"]);
+    let hash = text(&added, "info_hash");
+    assert_eq!(object(&files, &["wait", hash])["status"], "seeding");
+    assert_eq!(
+        object(&files, &["files", "data"])["files"][0]["bytes"],
+        SIZE
+    );
+    let limited = object(
+        &files,
+        &[
+            "limit",
+            &hash[..6],
+            "--seed-ratio",
+            "2",
+            "--seed-time",
+            "none",
+        ],
+    );
+    assert_eq!(
+        limited["limits"],
+        serde_json::json!({"ratio": 2.0, "seconds": "unlimited"})
+    );
+    drop(seeder);
+
+    object(&files, &["stop", hash]);
+    assert_eq!(object(&files, &["wait", hash])["status"], "stopped");
+    // A flaw is found, and there is nobody to mend it.
+    let content = files.path("downloads/data");
+    let mut bytes = fs::read(&content).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&content, bytes).unwrap();
+    object(&files, &["verify", hash]);
+    let verified = torrent(&files, &["wait", hash]);
+    assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+    object(&files, &["remove", hash, "--content"]);
+    assert_eq!(object(&files, &["list"])["torrents"], serde_json::json!([]));
+    assert!(!content.exists());
+    let unknown = torrent(&files, &["start", hash]);
+    assert_eq!(unknown.status.code(), Some(1), "{unknown:?}");
+    daemon.signal("TERM");
+    assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+    assert_eq!(torrent(&files, &["list"]).status.code(), Some(1));
+}
+
+#[test]
+fn transmission_remote_commands_the_daemon() {
+    let files = Files::new();
+    let (mut daemon, address) = daemon(&files);
+    let token = fs::read_to_string(files.path("state/token")).unwrap();
+    let auth = format!("any:{}", token.trim());
+    let remote = |args: &[&str]| {
+        let mut command = Command::new("transmission-remote");
+        let output = match command
+            .args([&address, "--auth", &auth])
+            .args(args)
+            .output()
+        {
+            Ok(output) => output,
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            Err(error) => panic!("transmission-remote: {error}"),
+        };
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        Some((output.status.success(), printed + &errors))
+    };
+    let works = |args: &[&str]| match remote(args) {
+        Some((true, printed)) => printed,
+        other => panic!("{args:?}: {other:?}"),
+    };
+    let Some((is_added, printed)) = remote(&["--add", &files.name("data.torrent")]) else {
+        eprintln!("skipped: transmission-remote is not installed");
+        return;
+    };
+    assert!(is_added, "{printed}");
+    let listed = works(&["--list"]);
+    assert!(listed.contains(" data\n"), "{listed}");
+    works(&["-t", "1", "--stop"]);
+    let listed = object(&files, &["list"]);
+    let status = text(&listed["torrents"][0], "status");
+    assert!(["stopping", "stopped"].contains(&status), "{listed}");
+    let shown = works(&["-t", "1", "--info"]);
+    assert!(
+        shown.contains(text(&listed["torrents"][0], "info_hash")),
+        "{shown}"
+    );
+    let refused = remote(&["-t", "1", "--downlimit", "100"]).unwrap().1;
+    assert!(refused.contains("is not supported yet"), "{refused}");
+    works(&["-t", "1", "--remove"]);
+    let deadline = Instant::now() + PATIENCE;
+    while object(&files, &["list"])["torrents"] != serde_json::json!([]) {
+        assert!(Instant::now() < deadline, "it is not removed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    works(&["--exit"]);
+    assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+}
