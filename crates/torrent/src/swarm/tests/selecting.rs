@@ -196,6 +196,7 @@ async fn watch_interest(host: Host, metainfo: Metainfo, interest: mpsc::Sender<b
         info_hash: metainfo.info_hash,
         peer_id: PeerId::random(),
         extended: true,
+        dht: false,
     };
     let pieces = metainfo.pieces.count();
     let mut has = Bitfield::empty(pieces);
