@@ -3,6 +3,8 @@
 mod announcer;
 mod message;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -167,46 +169,5 @@ async fn receive(socket: Option<&GroupSocket>, buffer: &mut [u8]) -> (usize, Soc
     match socket {
         Some(socket) => socket.receive(buffer).await,
         None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spawn(port: Option<u16>, hash: u8) -> (LocalDiscovery, mpsc::Receiver<Vec<PeerAddr>>) {
-        let (sink, found) = mpsc::channel(8);
-        let search = LocalSearch {
-            info_hash: [hash; 20],
-            port,
-            ip: Some([127, 0, 0, 1].into()),
-        };
-        (LocalDiscovery::spawn(search, sink).unwrap(), found)
-    }
-
-    #[tokio::test]
-    async fn clients_of_one_torrent_find_each_other_on_the_loopback() {
-        let (_listener, mut found) = spawn(None, 0xa1);
-        let (_other, mut others) = spawn(None, 0xa2);
-        let (_announcer, mut own) = spawn(Some(6881), 0xa1);
-        let peer: PeerAddr = "127.0.0.1:6881".parse().unwrap();
-        assert_eq!(found.recv().await, Some(vec![peer]));
-        assert!(others.try_recv().is_err());
-        // The announcer does not find itself, but the next one.
-        let (_second, _found) = spawn(Some(6882), 0xa1);
-        let peer: PeerAddr = "127.0.0.1:6882".parse().unwrap();
-        assert_eq!(own.recv().await, Some(vec![peer]));
-    }
-
-    #[tokio::test]
-    async fn an_address_of_another_host_is_an_error() {
-        let (sink, _found) = mpsc::channel(1);
-        let search = LocalSearch {
-            info_hash: [1; 20],
-            port: None,
-            ip: Some([192, 0, 2, 1].into()),
-        };
-        let error = LocalDiscovery::spawn(search, sink).unwrap_err();
-        assert!(error.to_string().contains("no interface"), "{error}");
     }
 }

@@ -38,6 +38,7 @@ impl GroupSocket {
         let is_of_kind = |(_, ip): &Interface| ip.is_ipv4() == group.is_ipv4();
         let mut interfaces: Vec<_> = interfaces.iter().copied().filter(is_of_kind).collect();
         // One address of each is enough.
+        interfaces.sort_by_key(|(index, _)| *index);
         interfaces.dedup_by_key(|(index, _)| *index);
         if interfaces.is_empty() {
             return Ok(None);
