@@ -155,6 +155,11 @@ fn nodes_that_a_torrent_names_are_asked_unless_it_is_private() {
     let mut leecher = get(&files, &torrent, "got", &[]);
     assert_eq!(peers(&leecher.json()), [address]);
     leecher.end();
+    let show = command(&["torrent", "show", &torrent, "--json"]).output();
+    let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
+    let port: u16 = router.node.rsplit_once(':').unwrap().1.parse().unwrap();
+    let node = serde_json::json!({"host": "127.0.0.1", "port": port});
+    assert_eq!(shown["nodes"], serde_json::json!([node]));
 
     let content = files.name("data");
     let create = ["torrent", "create", &content, "-o", &torrent];
@@ -250,4 +255,17 @@ fn a_port_that_is_in_use_is_named_with_the_remedy() {
     assert_eq!(download.code(), Some(1));
     let log = download.log();
     assert!(log.contains(&port) && log.contains("--dht-port"), "{log}");
+}
+
+#[test]
+fn a_node_is_at_the_port_of_its_flag_or_else_at_that_of_tcp() {
+    let files = Files::new();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let flag = ["--dht-node", NOBODY, "--dht-port", &port];
+    let (_seeder, ready) = seed(&files, "one", &flag);
+    assert_eq!(node(&ready), format!("127.0.0.1:{port}"));
+    let (_seeder, ready) = seed(&files, "two", &["--dht-node", NOBODY]);
+    assert_eq!(node(&ready), text(&ready, "listening_tcp"));
 }

@@ -45,6 +45,8 @@ fn object(metainfo: &Metainfo) -> Value {
         .collect();
     let links = metainfo.links.iter();
     let links = links.map(|link| json!({"path": link.path, "target": link.target}));
+    let nodes = metainfo.nodes.iter();
+    let nodes = nodes.map(|(host, port)| json!({"host": host, "port": port}));
     json!({
         "name": metainfo.name,
         "info_hash": metainfo.info_hash.to_string(),
@@ -59,6 +61,7 @@ fn object(metainfo: &Metainfo) -> Value {
         "private": metainfo.private,
         "source": metainfo.source,
         "trackers": metainfo.trackers,
+        "nodes": nodes.collect::<Vec<_>>(),
         "web_seeds": metainfo.web_seeds,
         "files": files,
         "links": links.collect::<Vec<_>>(),
@@ -94,6 +97,9 @@ fn print(metainfo: &Metainfo) {
     }
     for tier in &metainfo.trackers {
         line("trackers", &tier.join(", "));
+    }
+    for (host, port) in &metainfo.nodes {
+        line("DHT node", &format_args!("{host}, port {port}"));
     }
     for url in &metainfo.web_seeds {
         line("web seed", url);

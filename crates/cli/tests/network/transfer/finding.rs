@@ -79,11 +79,11 @@ impl Stage<'_> {
     }
 
     /// Starts a seeder in B that begins with a node; returns the JSON that it prints once it listens.
-    fn seed(&self, state: &str, files: &Files, node: &str) -> (Running, Value) {
+    fn seed(&self, state: &str, files: &Files, node: &str, flags: &[&str]) -> (Running, Value) {
         let (torrent, content) = (files.torrent(), files.content());
         let args = ["seed", torrent.to_str().unwrap(), content.to_str().unwrap()];
         let more = ["--json", "--dht-node", node];
-        let mut seeder = self.start(B, state, &[&args[..], &more].concat());
+        let mut seeder = self.start(B, state, &[&args[..], &more, flags].concat());
         let mut line = String::new();
         let out = seeder.0.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
@@ -115,9 +115,10 @@ fn a_scion_peer_is_found_by_the_dht_over_scion_alone() {
     let stage = Stage { lab: &lab, folder };
     let files = Files::new(&[("data", 4 << 20)]);
     let other = Files::new(&[("data", 70_000)]);
-    let (_router, router) = stage.seed("router", &other, NOBODY);
+    let (_router, router) = stage.seed("router", &other, NOBODY, &["--dht-port", "31500"]);
     let router = scion_node(&router);
-    let (_seeder, ready) = stage.seed("seeder", &files, router);
+    assert_eq!(router, "1-ff00:0:111,10.0.2.1:31501");
+    let (_seeder, ready) = stage.seed("seeder", &files, router, &[]);
     let peer = ready["listening"].as_str().unwrap();
 
     let torrent = files.torrent();
@@ -148,7 +149,7 @@ fn the_node_of_a_connected_scion_peer_leads_to_the_dht_over_scion() {
     let folder = tempfile::tempdir().unwrap();
     let stage = Stage { lab: &lab, folder };
     let files = Files::new(&[("data", 1 << 20)]);
-    let (_seeder, ready) = stage.seed("seeder", &files, NOBODY);
+    let (_seeder, ready) = stage.seed("seeder", &files, NOBODY, &[]);
     let torrent = files.torrent();
     let torrent = torrent.to_str().unwrap();
     let peer = ["--peer", ready["listening"].as_str().unwrap(), "--seed"];
