@@ -10,6 +10,9 @@ use crate::wire::BLOCK;
 /// How early a piece is fetched, the earliest greatest: those of the window, then by priority.
 pub(crate) type Rank = (bool, Priority);
 
+/// The rank of the pieces of the window.
+pub(crate) const WINDOW: Rank = (true, Priority::High);
+
 /// How much each piece is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -81,7 +84,7 @@ impl Wanted {
     /// The rank of a piece. Those of the window all have the same.
     pub fn rank(&self, piece: u32) -> Rank {
         match self.window.contains(&piece) {
-            true => (true, Priority::High),
+            true => WINDOW,
             false => (false, self.priority(piece)),
         }
     }

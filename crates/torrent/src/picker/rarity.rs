@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::bitfield::Bitfield;
 use crate::selection::{PieceOrder, Priority};
-use crate::wanted::{Rank, Wanted};
+use crate::wanted::{Rank, WINDOW, Wanted};
 
 /// The place of a piece that is in no bucket.
 const NOWHERE: u32 = u32::MAX;
@@ -100,12 +100,15 @@ impl Rarity {
         rng: &mut fastrand::Rng,
     ) -> Option<u32> {
         let is_above = |rank: Rank| above.is_none_or(|above| rank > above);
-        let mut window = wanted.window();
-        let first = window.find(|piece| {
-            self.contains(*piece) && choice.has.has(*piece) && is_above(wanted.rank(*piece))
-        });
-        if first.is_some() {
-            return first;
+        if is_above(WINDOW) && !wanted.window().is_empty() {
+            let levels = self.levels.iter();
+            let first = levels.filter_map(|level| {
+                let mut window = level.ordered.range(wanted.window()).copied();
+                window.find(|piece| choice.has.has(*piece))
+            });
+            if let Some(first) = first.min() {
+                return Some(first);
+            }
         }
         let levels = LEVELS.iter().zip(&self.levels);
         let mut levels = levels.filter(|(priority, _)| is_above((false, **priority)));
