@@ -59,7 +59,9 @@ async fn follow(
     if let Some(summary) = &seeded {
         view.print(summary)?;
         if !job.json {
-            let (name, size) = (plain(&job.name), format::bytes(job.bytes));
+            // Less than the torrent if only some of its files are selected.
+            let size = summary.fetched_bytes + summary.resumed_bytes;
+            let (name, size) = (plain(&job.name), format::bytes(size));
             outln!("seeding {name} ({size}) {}", job.addresses);
         }
         if job.addresses == Addresses::default() {
