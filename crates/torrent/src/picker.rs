@@ -539,9 +539,9 @@ impl Picker {
         }
     }
 
-    /// The hash of a piece is wrong: it is fetched again, from one peer, if it is still wanted. Returns the sender of each
-    /// block.
-    pub fn fail(&mut self, piece: u32) -> Vec<GroupId> {
+    /// The hash of a piece is wrong: it is fetched again, from one peer, if it is still wanted.
+    /// Returns the sender of each block; `None` for padding.
+    pub fn fail(&mut self, piece: u32) -> Vec<Option<GroupId>> {
         let senders = self.begun.senders(piece);
         match self.wanted.has(piece) {
             true => self.begun.restart(piece),

@@ -249,11 +249,11 @@ impl Begun {
         Some(result)
     }
 
-    /// The peers that sent the blocks of a piece.
-    pub fn senders(&self, number: u32) -> Vec<GroupId> {
+    /// The peer that sent each block of a piece; `None` for padding, which nobody sent.
+    pub fn senders(&self, number: u32) -> Vec<Option<GroupId>> {
         let blocks = self.pieces.get(&number).into_iter();
         let blocks = blocks.flat_map(|piece| &piece.blocks);
-        let senders = blocks.filter_map(|block| match block {
+        let senders = blocks.map(|block| match block {
             Block::Received(group) => Some(*group),
             _ => None,
         });

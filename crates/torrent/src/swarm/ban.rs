@@ -16,10 +16,11 @@ impl<T: Transport> Swarm<T> {
         let senders = self.fetching.picker.fail(piece);
         self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
         tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
-        let Some(first) = senders.first().copied() else {
+        let mut known = senders.iter().flatten().copied();
+        let Some(first) = known.next() else {
             return;
         };
-        if senders.iter().all(|sender| *sender == first) {
+        if known.all(|sender| sender == first) {
             let reason = format!("dropped: it sent piece {piece} with wrong data");
             return self.ban_liar(first, &reason);
         }

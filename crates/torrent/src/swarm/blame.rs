@@ -25,8 +25,8 @@ pub(super) struct Blame {
 /// A piece that failed its hash with blocks of several peers.
 #[derive(Debug, Default)]
 pub(super) struct Suspect {
-    /// Sender of each block.
-    senders: Vec<GroupId>,
+    /// Sender of each block; `None` for padding.
+    senders: Vec<Option<GroupId>>,
     /// Digest of each block of the bad copy; `None` until computed.
     digests: Option<Vec<[u8; 20]>>,
 }
@@ -40,7 +40,7 @@ impl Suspect {
         let blocks = digests.iter().zip(right).zip(&self.senders);
         let mut guilty: Vec<GroupId> = blocks
             .filter(|((was, right), _)| was != right)
-            .map(|(_, sender)| *sender)
+            .filter_map(|(_, sender)| *sender)
             .collect();
         guilty.sort_unstable();
         guilty.dedup();
@@ -50,7 +50,7 @@ impl Suspect {
 
 impl Blame {
     /// Records that a piece with blocks of several senders has the wrong hash.
-    pub fn suspect(&mut self, piece: u32, senders: Vec<GroupId>) {
+    pub fn suspect(&mut self, piece: u32, senders: Vec<Option<GroupId>>) {
         // A second failure with several senders happens only if the piece's only sender gave it up
         // midway; the newest evidence matches what is on disk.
         let digests = None;
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn senders_of_differing_blocks_are_guilty() {
         let suspect = Suspect {
-            senders: vec![1, 2, 1, 3],
-            digests: Some(vec![[0; 20], [9; 20], [2; 20], [9; 20]]),
+            senders: vec![Some(1), Some(2), None, Some(1), Some(3)],
+            digests: Some(vec![[0; 20], [9; 20], [0; 20], [2; 20], [9; 20]]),
         };
-        let right = [[0; 20], [1; 20], [2; 20], [3; 20]];
+        let right = [[0; 20], [1; 20], [0; 20], [2; 20], [3; 20]];
         assert_eq!(suspect.guilty(&right), [2, 3]);
     }
 }
