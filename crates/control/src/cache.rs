@@ -43,6 +43,16 @@ impl CachedSegment {
         })
     }
 
+    /// The signed message, by signers that `pki` has loaded. It is not kept.
+    pub fn signed_by(&self, pki: &Pki) -> Result<PathSegment, PkiError> {
+        match (self.signed.get(), &self.plain) {
+            (Some(signed), _) => Ok(signed.clone()),
+            (None, Some(plain)) => pki.sign_loaded(plain),
+            // One without signatures has what they are made from.
+            (None, None) => Ok(PathSegment::default()),
+        }
+    }
+
     /// The message for hosts, which is signed if the network has a PKI.
     pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
         if let Some(signed) = self.signed.get() {

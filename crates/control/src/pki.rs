@@ -16,6 +16,9 @@ pub(crate) enum PkiError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Sign(#[from] SignError),
+    /// A fault of this program.
+    #[error("the key of {0} was not read")]
+    NotLoaded(IsdAsn),
     #[error("the certificate in the folder of {wanted} is that of {found}")]
     Foreign { wanted: IsdAsn, found: IsdAsn },
 }
@@ -83,12 +86,21 @@ impl Pki {
 
     /// The segment with each AS's entry signed by that AS.
     pub fn sign(&mut self, plain: &Plain) -> Result<PathSegment, PkiError> {
+        for (isd_as, _) in &plain.entries {
+            self.signer(*isd_as)?;
+        }
+        self.sign_loaded(plain)
+    }
+
+    /// As [`Self::sign`], by signers that are loaded: those of ASes whose chains were asked for.
+    pub fn sign_loaded(&self, plain: &Plain) -> Result<PathSegment, PkiError> {
         let mut segment = PathSegment {
             segment_info: plain.info.clone(),
             ..PathSegment::default()
         };
         for (isd_as, body) in &plain.entries {
-            let signer = self.signer(*isd_as)?;
+            let signer = self.signers.get(isd_as);
+            let signer = signer.ok_or(PkiError::NotLoaded(*isd_as))?;
             signer.add_entry(&mut segment, body.clone(), plain.made)?;
         }
         Ok(segment)

@@ -115,19 +115,23 @@ impl Publication {
             let certs = folder.join(as_folder(first.isd_as)).join("certs");
             let mut pki = Pki::new(folder, Store::load(&certs)?);
             let mut beacons = Beacons::new(Graph::new(network.clone()), sources, stamp, usize::MAX);
-            for (along, found) in all(&mut beacons) {
-                for segment in found {
-                    let message = segment.message(Some(&mut pki)).map_err(unsigned)?;
-                    let message = Bytes(message.encode_to_vec());
-                    segments.push(Published { along, message });
-                }
-            }
             for r#as in &network.ases {
                 let chain = pki.chain(r#as.isd_as).map_err(unsigned)?;
                 chains.extend(chain.map(|chain| PublishedChain {
                     r#as: Bytes(chain.r#as().to_der().to_vec()),
                     ca: Bytes(chain.ca().to_der().to_vec()),
                 }));
+            }
+            for (along, found) in all(&mut beacons) {
+                // Each takes some signatures.
+                let signed = parallel::map(&found, |segment| {
+                    let message = segment.signed_by(&pki).map_err(unsigned)?;
+                    Ok::<_, ControlError>(Bytes(message.encode_to_vec()))
+                });
+                for message in signed {
+                    let message = message?;
+                    segments.push(Published { along, message });
+                }
             }
         }
         Ok(Self {
@@ -299,6 +303,7 @@ pub(crate) fn load(dir: &AsDir, path: &Path, now: u64) -> Result<Plane, ControlE
     parts::read(path)?.plane(dir, now)
 }
 
+mod parallel;
 mod parts;
 #[cfg(test)]
 mod tests;

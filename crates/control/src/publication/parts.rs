@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
@@ -10,7 +11,7 @@ use flate2::{Compression, GzBuilder};
 use hawser_topology::{FileError, Network};
 use serde::Serialize;
 
-use super::{FORMAT, Publication, PublicationError, Published, PublishedChain, refuse};
+use super::{FORMAT, Publication, PublicationError, Published, PublishedChain, parallel, refuse};
 use crate::error::ControlError;
 
 /// The first bytes of what gzip compressed (RFC 1952, section 2.3.1).
@@ -21,9 +22,9 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_PARTS: usize = 1024;
 /// Most bytes that the files of a folder may have as they are stored.
 const MAX_READ: u64 = 256 << 20;
-/// The fraction of a part, one in this many bytes, that is left for keys of JSON and for base64: after
-/// compression these add a few percent to the content.
-const SPARE: usize = 8;
+/// How many bytes of content are first tried for each byte of a part: as much as segments of one network,
+/// which have much in common, are usually compressed.
+const RATIO: usize = 2;
 
 /// A part, as [`Publication`] is written.
 #[derive(Serialize)]
@@ -45,7 +46,7 @@ enum Item {
 /// Splits a publication, see [`Publication::to_parts`].
 pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
     let empty = encode(whole, &[], &[]).len();
-    let room = (limit.saturating_sub(empty) / SPARE * (SPARE - 1)).max(1);
+    let room = (limit.saturating_sub(empty) * RATIO).max(1);
     let chain = |one: &PublishedChain| one.r#as.0.len() + one.ca.0.len();
     let chains = whole.chains.iter().map(chain);
     let segments = whole.segments.iter().map(|one| one.message.0.len());
@@ -55,16 +56,9 @@ pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
         .chain(segments.enumerate().map(|(at, s)| (Item::Segment(at), s)));
     let mut parts = Vec::new();
     let (mut begin, mut end, mut filled) = ((0, 0), (0, 0), 0);
-    let part = |(chain, segment): (usize, usize), (chains, segments): (usize, usize)| {
-        encode(
-            whole,
-            &whole.segments[segment..segments],
-            &whole.chains[chain..chains],
-        )
-    };
     for (item, size) in items {
         if filled > 0 && filled + size > room {
-            parts.push(part(begin, end));
+            parts.push((begin, end));
             (begin, filled) = (end, 0);
         }
         filled += size;
@@ -73,8 +67,35 @@ pub(super) fn split(whole: &Publication, limit: usize) -> Vec<Vec<u8>> {
             Item::Segment(at) => end.1 = at + 1,
         }
     }
-    parts.push(part(begin, end));
-    parts
+    parts.push((begin, end));
+    let encoded = parallel::map(&parts, |&((chain, segment), (chains, segments))| {
+        let (segments, chains) = (segment..segments, chain..chains);
+        encode_within(whole, segments, chains, limit)
+    });
+    encoded.into_iter().flatten().collect()
+}
+
+/// Some of the segments and chains as a part, or as several if one would be above the limit.
+fn encode_within(
+    whole: &Publication,
+    segments: Range<usize>,
+    chains: Range<usize>,
+    limit: usize,
+) -> Vec<Vec<u8>> {
+    let part = encode(
+        whole,
+        &whole.segments[segments.clone()],
+        &whole.chains[chains.clone()],
+    );
+    if part.len() <= limit || segments.len() + chains.len() <= 1 {
+        return vec![part];
+    }
+    // One of each is not in the same half.
+    let segment = segments.start + segments.len().div_ceil(2);
+    let chain = chains.start + chains.len() / 2;
+    let first = encode_within(whole, segments.start..segment, chains.start..chain, limit);
+    let second = encode_within(whole, segment..segments.end, chain..chains.end, limit);
+    [first, second].concat()
 }
 
 fn encode(whole: &Publication, segments: &[Published], chains: &[PublishedChain]) -> Vec<u8> {
@@ -229,6 +250,13 @@ mod tests {
             assert_eq!(content(&read), content(&whole));
             assert_eq!(read.network, whole.network);
         }
+    }
+
+    #[test]
+    fn a_limit_that_nothing_fits_into_gives_a_part_for_each() {
+        let whole = publication(now());
+        let parts = whole.to_parts(1);
+        assert_eq!(parts.len(), whole.segments.len() + whole.chains.len());
     }
 
     #[test]
