@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hawser_topology::Network;
+use hawser_topology::{LinkKind, Network, Side};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::pod::neighbour;
 use super::*;
+use crate::name;
 use crate::plan::Wiring;
 use crate::plan::tests::networks;
 
