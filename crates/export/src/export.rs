@@ -228,6 +228,8 @@ impl Export<'_> {
         let mut tree = Tree::default();
         self.add(&mut tree, &vec![Vec::new(); self.plan.ases.len()], &[])?;
         tree.insert(README, "");
+        // How many follow is not known yet.
+        tree.insert(part_path(0), "");
         tree.compare(self.folder, &self.index.files).map(drop)
     }
 

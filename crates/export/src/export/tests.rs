@@ -220,6 +220,11 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
     refused(&|_| (), "kustomization.yaml is in the way");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     fs::remove_file(folder.join("kustomization.yaml")).unwrap();
+    fs::create_dir(folder.join("segments")).unwrap();
+    fs::write(folder.join(part_path(0)), "theirs").unwrap();
+    refused(&|_| (), "000.json.gz is in the way");
+    assert!(!folder.join(PKI).exists());
+    fs::remove_dir_all(folder.join("segments")).unwrap();
     fs::create_dir(folder.join(PKI)).unwrap();
     refused(&|_| (), "pki is in the way");
     fs::remove_dir(folder.join(PKI)).unwrap();
