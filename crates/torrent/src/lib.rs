@@ -52,6 +52,7 @@ mod seed;
 mod selection;
 mod session;
 mod source;
+mod super_seeding;
 mod swarm;
 mod tcp;
 #[cfg(test)]

@@ -85,6 +85,9 @@ impl Seed {
         )?;
         swarm.follow(&policy);
         swarm.set_slots(options.slots);
+        if options.super_seeding {
+            swarm.reveal_one_by_one();
+        }
         if options.exchanges_peers {
             swarm.exchange_peers();
         }

@@ -361,6 +361,7 @@ impl<T: Transport> Swarm<T> {
         self.settle(now);
         self.recruit(now);
         self.exchange(now);
+        self.reveal();
         self.report(now, None);
         self.consider_giving_up(now);
     }
@@ -405,8 +406,9 @@ impl<T: Transport> Swarm<T> {
         if session.dht {
             self.name_node(&conn);
         }
-        // Pieces verified since the handshake.
-        let news = offered.iter().filter(|piece| !session.offered.has(*piece));
+        // Pieces verified, or revealed to the peer, since the handshake.
+        let known = self.begin_revealing(group);
+        let news = known.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);
         self.fetching.picker.add_conn(id, group);

@@ -70,6 +70,12 @@ pub struct SeedArgs {
     pub limit: Option<u64>,
     #[command(flatten)]
     pub transport: TransportArgs,
+    /// Reveal one piece at a time to each peer (BEP 16): for the only seeder of new content
+    ///
+    /// It sends each piece about once, and peers pass them on. They fetch more slowly, and those that
+    /// pass nothing on get little.
+    #[arg(long, help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub super_seeding: bool,
     /// Most peers that are served at a time [default: 8]
     #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub slots: Option<usize>,
@@ -140,6 +146,7 @@ impl SeedArgs {
             exchanges_peers: ways.pex,
             slots: self.slots,
             dials_local: ways.local,
+            super_seeding: self.super_seeding,
             limits: RateLimits {
                 upload: self.limit.map(bytes),
                 download: None,

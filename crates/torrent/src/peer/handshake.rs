@@ -73,7 +73,7 @@ async fn handshakes(
         .stream()
         .await
         .map_err(|reason| Gone::of(&*connection, &reason))?;
-    let offered = shared.offered();
+    let offered = shared.announced();
     // WebTorrent misses interest that comes before it has sent its bitfield, and then never
     // unchokes us. IP peers learn of it once they have said what they have.
     let interested = shared.fetches() && matches!(connection.peer(), PeerAddr::Scion(_));

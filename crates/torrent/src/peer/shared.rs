@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     offered: RwLock<Bitfield>,
     /// Whether there are pieces to fetch.
     pub fetching: AtomicBool,
+    /// Whether peers are told of no piece at first (BEP 16).
+    pub is_super: AtomicBool,
     /// Watches the files once they are only read.
     pub content: OnceLock<Arc<Watch<Metainfo>>>,
     /// Bounds the blocks that wait for the disk, and the reads from disk for peers.
@@ -45,6 +47,7 @@ impl Shared {
             pieces: metainfo.pieces,
             fetching: AtomicBool::new(!verified.is_full()),
             offered: RwLock::new(verified),
+            is_super: AtomicBool::new(false),
             content: OnceLock::new(),
             rates,
             account: Budget::of_process().join(),
@@ -70,6 +73,14 @@ impl Shared {
         self.read().clone()
     }
 
+    /// The pieces that a new peer is told of.
+    pub fn announced(&self) -> Bitfield {
+        match self.is_super.load(Ordering::Relaxed) {
+            true => Bitfield::empty(self.pieces.count()),
+            false => self.offered(),
+        }
+    }
+
     /// Whether peers may request a piece now.
     pub fn offers(&self, piece: u32) -> bool {
         self.read().has(piece)
@@ -89,10 +100,11 @@ impl Shared {
     }
 
     /// Whether the pieces that are not offered now never will be: nothing is fetched, and no file
-    /// that has changed is being verified again.
+    /// that has changed is being verified again. Peers would leave a super-seeder that said so.
     pub fn is_final(&self) -> bool {
         let content = self.content.get();
-        !self.fetches() && content.is_none_or(|content| !content.is_verifying())
+        let is_super = self.is_super.load(Ordering::Relaxed);
+        !is_super && !self.fetches() && content.is_none_or(|content| !content.is_verifying())
     }
 
     /// Whether there are pieces to fetch.

@@ -85,7 +85,8 @@ impl<T: Transport> Swarm<T> {
         for id in misled {
             self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN);
         }
-        let offered = self.shared.offered();
+        // A super-seeder reveals them later.
+        let offered = self.shared.announced();
         for (id, conn) in self.conns.open.iter() {
             let restored = news.restored.iter().copied();
             let restored =

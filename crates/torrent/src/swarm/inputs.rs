@@ -40,10 +40,15 @@ impl<T: Transport> Swarm<T> {
                 self.arrived(conn, request, data, room, now);
             }
             Input::Have(piece) => {
+                self.sees(conn, [piece]);
                 self.fetching.picker.add_has(conn, piece);
                 self.show_interest(conn);
             }
             Input::Bitfield(has) => {
+                let seen = match self.uploads.super_seeding {
+                    Some(_) => has.iter().collect(),
+                    None => Vec::new(),
+                };
                 let taken_back = self.fetching.picker.set_has(conn, has);
                 known.theirs.taken_back += u64::from(taken_back);
                 let most = u64::from(self.metainfo.pieces.count()) * MAX_TAKEN_BACK;
@@ -55,6 +60,7 @@ impl<T: Transport> Swarm<T> {
                     known.send(released.into_iter().map(Message::Cancel));
                     self.conns.touch_all();
                 }
+                self.sees(conn, seen);
                 self.show_interest(conn);
             }
             Input::Choke => {

@@ -15,6 +15,7 @@ mod hostile;
 mod limits;
 mod policy;
 mod resume;
+mod revealing;
 mod seeding;
 mod selecting;
 mod sensing;

@@ -8,6 +8,7 @@
 //! all paths to it.
 
 mod choking;
+mod revealing;
 mod serve;
 mod serving;
 
@@ -24,6 +25,7 @@ use tokio::task::AbortHandle;
 pub(super) use self::serve::NO_ANSWER;
 pub(super) use self::serving::{Announcement, Serving};
 use crate::picker::GroupId;
+use crate::super_seeding::SuperSeeding;
 
 /// Most connections that are dialed to downloaders.
 const MAX_DIALED: usize = 500;
@@ -35,6 +37,8 @@ pub(super) struct Uploads<P> {
     pub choker: Choker<GroupId>,
     /// The number of slots that is wanted; `None` for one that fits the limit of the rate.
     pub slots: Option<usize>,
+    /// What is revealed to which peer; `None` if all is.
+    pub super_seeding: Option<SuperSeeding>,
     pub sharing: Sharing<Downloader, P>,
     known: BTreeMap<GroupId, Known>,
 }
@@ -67,6 +71,7 @@ impl<P: AsRef<Path> + Clone> Uploads<P> {
         Self {
             choker: Choker::new(Goal::Fetching, DEFAULT_SLOTS, fastrand::u64(..), now),
             slots: None,
+            super_seeding: None,
             sharing: Sharing::new(paths, MAX_DIALED, now),
             known: BTreeMap::new(),
         }

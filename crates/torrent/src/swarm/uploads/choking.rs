@@ -34,6 +34,7 @@ impl<T: Transport> Swarm<T> {
             }
             false => {
                 self.uploads.choker.leave(conn.group);
+                self.end_revealing(conn.group);
                 self.rechoke(now);
             }
         }

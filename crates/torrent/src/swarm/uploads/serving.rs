@@ -12,6 +12,8 @@ use crate::wire::{Message, Multipath};
 pub(in crate::swarm) struct Serving {
     /// This side lets the uploader choose the paths to the peer.
     pub ours: bool,
+    /// Bytes sent over it when pieces were last revealed by super-seeding.
+    pub revealed: u64,
     /// The peer understands extended messages.
     pub extended: bool,
     /// Its extended handshake has arrived.
