@@ -40,8 +40,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Takes note that a peer may want blocks now, or want none any more. It wants them if it says so
-    /// over any path.
+    /// Takes note that a peer may want blocks now, or want none any more. It wants them if it says
+    /// so over any path.
     pub(in crate::swarm) fn weigh_interest(&mut self, group: GroupId, now: Instant) {
         let conns = self.conns.open.values();
         let is_wanted = conns
@@ -53,6 +53,10 @@ impl<T: Transport> Swarm<T> {
 
     /// Chokes and unchokes peers, as is due now.
     pub(in crate::swarm) fn rechoke(&mut self, now: Instant) {
+        // At its end, peers get what is under way, and nobody is unchoked any more.
+        if self.is_over() {
+            return;
+        }
         let fitting = || slots_for(self.shared.rates.up.rate());
         let slots = self.uploads.slots.unwrap_or_else(fitting);
         if self.uploads.choker.slots() != slots {
