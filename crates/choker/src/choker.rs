@@ -30,12 +30,12 @@ pub struct Choker<P> {
     has_changes: bool,
 }
 
-/// Who is to hold the slots, before those that are free are given.
+/// The peers that are to hold slots, before the free slots are given.
 struct Holders<P> {
     earned: BTreeSet<P>,
     /// Those that keep an optimistic slot.
     kept: BTreeSet<P>,
-    /// Those that have had their turn, and keep the slot if nobody else wants it.
+    /// Those that have had their turn, and keep the slot if no other peer wants it.
     over: BTreeSet<P>,
 }
 
@@ -168,8 +168,8 @@ impl<P: Ord + Copy> Choker<P> {
         }
     }
 
-    /// Who is to hold the slots by merit as of the last review, and by turn. Turns end at a review, if
-    /// `is_due`.
+    /// The peers that are to hold slots by merit as of the last review, and by turn. Turns end at a
+    /// review, if `is_due`.
     fn judge(&self, is_due: bool, now: Instant) -> Holders<P> {
         let candidates = self.peers.iter().filter(|(_, peer)| peer.is_candidate());
         let merits = candidates.clone().filter_map(|(key, peer)| {
@@ -232,7 +232,8 @@ impl<P: Ord + Copy> Choker<P> {
             rest.into_iter()
                 .map(|key| (key, Slot::Optimistic { since })),
         );
-        // One that wants nothing now may be interested again in a moment. Its turn goes on meanwhile.
+        // One that wants nothing now may be interested again in a moment. Its turn continues
+        // meanwhile.
         let idle = self.peers.iter().filter_map(|(key, peer)| {
             let slot = peer
                 .slot
@@ -279,7 +280,7 @@ impl<P: Ord + Copy> Choker<P> {
         drawn
     }
 
-    /// Sets who holds a slot. Returns the orders for those for which that is new.
+    /// Sets which peers hold a slot. Returns the orders for those for which that is new.
     fn order(&mut self, next: &BTreeMap<P, Slot>) -> Vec<Order<P>> {
         let (mut chokes, mut unchokes) = (Vec::new(), Vec::new());
         for (&peer, known) in &mut self.peers {

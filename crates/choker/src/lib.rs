@@ -5,25 +5,27 @@
 //! [`Choker::tick`] after that and at [`Choker::next_due`]; it chokes and unchokes peers as the
 //! orders say.
 //!
-//! A peer here is an *address-level* peer. One slot unchokes all paths to it, and what it sends over
-//! all of them is added up, so more paths buy no more than what they carry.
+//! A peer here is an *address-level* peer. One slot unchokes all paths to it, and what it sends
+//! over all of them is added up, so more paths buy no more than what they carry.
 //!
 //! # Slots
 //!
-//! Every peer that is served holds one of a fixed number of slots. Every 10 s ([`RECHOKE`]) they are
-//! given anew:
+//! Every peer that is served holds one of a fixed number of slots. Every 10 s ([`RECHOKE`]) they
+//! are given anew:
 //!
-//! - *Earned* slots go to the peers that did most in the last 20 s. While this side [fetches](
-//!   Goal::Fetching), these are the ones that sent it most (tit-for-tat); a peer that has sent no
-//!   block for 60 s ([`SNUBBED`]) earns none. While it [seeds](Goal::Seeding), they are the ones that
-//!   receive fastest.
+//! - *Earned* slots go to the peers that did most in the last 20 s. While this side
+//!   [fetches](Goal::Fetching), these are the ones that sent it most (tit-for-tat); a peer that has
+//!   sent no block for 60 s ([`SNUBBED`]) earns none. While it [seeds](Goal::Seeding), they are the
+//!   ones that receive fastest.
 //! - All other slots are *optimistic*: at least a fifth of them while it fetches, and half of them
-//!   while it seeds. A peer holds one for 30 s ([`TURN`]), then the next one is drawn. One that never
-//!   held a slot is drawn with three times the chance of others, as it has nothing yet to give.
+//!   while it seeds. A peer holds one for 30 s ([`TURN`]), then the next one is drawn. One that
+//!   never held a slot is drawn with three times the chance of others, as it has nothing yet to
+//!   give.
 //!
 //! A slot that is free is given at once. A peer that wants nothing any more keeps its slot until
-//! another one wants it: peers of a swarm often are interested again a moment later. If it has earned
-//! the slot, it then gets it back at once. A peer that downloads nothing (BEP 21) never gets one.
+//! another one wants it: peers of a swarm often are interested again a moment later. If it has
+//! earned the slot, it then gets it back at once. A peer that downloads nothing (BEP 21) never gets
+//! one.
 //!
 //! While a peer waits, at most four times as many optimistic slots are given to others as peers
 //! wait: after three times as many it is drawn before those that waited less.
@@ -39,7 +41,7 @@ use std::time::Duration;
 
 pub use self::choker::Choker;
 
-/// Time between two reviews of who earns a slot.
+/// Time between two reviews of which peers earn a slot.
 pub const RECHOKE: Duration = Duration::from_secs(10);
 
 /// Time for which an optimistic slot is held, if others wait for it.
@@ -54,12 +56,13 @@ pub const DEFAULT_SLOTS: usize = 8;
 /// Fewest slots: one that is earned, one that is optimistic.
 const MIN_SLOTS: usize = 2;
 
-/// Least rate for which a slot is opened, in bytes per second: about a block each second. With less,
-/// a peer would wait for each block longer than others wait before they look for another source.
+/// Least rate for which a slot is opened, in bytes per second: about a block each second. With
+/// less, a peer would wait for each block longer than others wait before they look for another
+/// source.
 const MIN_RATE: u64 = 16 << 10;
 
-/// Number of slots for a limit of the upload rate in bytes per second: one for every 16 KiB/s, from 2
-/// to [`DEFAULT_SLOTS`]. Without a limit [`DEFAULT_SLOTS`].
+/// Number of slots for a limit of the upload rate in bytes per second: one for every 16 KiB/s, from
+/// 2 to [`DEFAULT_SLOTS`]. Without a limit [`DEFAULT_SLOTS`].
 pub fn slots_for(limit: Option<u64>) -> usize {
     let fitting = |limit: u64| usize::try_from(limit / MIN_RATE).unwrap_or(usize::MAX);
     limit.map_or(DEFAULT_SLOTS, |limit| {

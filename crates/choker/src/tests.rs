@@ -236,8 +236,8 @@ proptest! {
     }
 }
 
-/// Time for which each peer holds a slot while this side fetches, in seconds; `gives` says what each
-/// sends in ten seconds, over how many paths.
+/// Time for which each peer holds a slot while this side fetches, in seconds; `gives` says what
+/// each sends in ten seconds, over how many paths.
 fn held(slots: usize, gives: &[(u32, u64)], seconds: u64) -> Vec<u64> {
     let now = Instant::now();
     let mut choker = Choker::new(Goal::Fetching, slots, 3, now);
@@ -294,7 +294,7 @@ fn a_peer_of_eight_paths_gets_what_a_peer_of_one_path_gets_for_the_same() {
 }
 
 #[test]
-fn who_sends_most_is_served_and_who_stops_is_not() {
+fn peers_that_send_most_are_served_until_they_stop() {
     let start = Instant::now();
     let mut choker = Choker::new(Goal::Fetching, 3, 1, start);
     for peer in 0..8 {

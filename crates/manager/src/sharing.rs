@@ -5,9 +5,10 @@
 //! It joins, and the paths to it are offered. Those that fit, that the policy allows and that do
 //! not pause after a failure may be assigned to it. It is *served* over those that are; it *waits*,
 //! with its subflows held, while every one of its paths conflicts with those of others, until a
-//! turn ([`TURN`]) or a change gives it one; and while it is *choked*, when others get its paths. It
-//! *falls back* on the connections that it opened itself when none of its assigned paths has been connected for 1 s, and on all of its connections
-//! when no path may be assigned. When it leaves, its subflows are closed, and others get its paths.
+//! turn ([`TURN`]) or a change gives it one; and while it is *choked*, when others get its paths.
+//! It *falls back* on the connections that it opened itself when none of its assigned paths has
+//! been connected for 1 s, and on all of its connections when no path may be assigned. When it
+//! leaves, its subflows are closed, and others get its paths.
 //!
 //! A subflow dialed from here is *dialing*, then *used*; one that the downloader opened is
 //! *unknown* until its first order. Both are *held* and *used* as their path is taken back and
@@ -140,8 +141,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.follow(changes);
     }
 
-    /// Sets whether nothing is sent to a downloader for now: then no path is assigned to it, and its
-    /// subflows are held, so that others get its paths and it can be served again at once.
+    /// Sets whether nothing is sent to a downloader for now: then no path is assigned to it, and
+    /// its subflows are held, so that others get its paths and it can be served again at once.
     pub fn set_choked(&mut self, key: K, is_choked: bool) {
         if let Some(known) = self.downloaders.get_mut(&key)
             && known.is_choked != is_choked

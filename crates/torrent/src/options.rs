@@ -90,9 +90,9 @@ pub struct SeedOptions {
     pub dials_local: bool,
     /// How fast it sends at first.
     pub limits: RateLimits,
-    /// Whether it reveals one piece at a time to each peer (BEP 16), so that it sends each about once.
-    /// Meant for the only seeder of new content: peers fetch more slowly, and those that cannot pass
-    /// pieces on get few.
+    /// Whether it reveals one piece at a time to each peer (BEP 16), so that it sends each about
+    /// once. Meant for the only seeder of new content: peers fetch more slowly, and those that
+    /// cannot pass pieces on get few.
     pub super_seeding: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Super-seeding (BEP 16): which piece a seeder reveals to which peer, so that it sends each piece
 //! about once before others spread it.
 //!
-//! Pure. The seeder offers itself as a peer without pieces, and reveals one piece to each peer. A peer
-//! gets the next one when the last one is seen at another peer, as then it has passed it on; or when
-//! it has the last one and no other peer lacks it. So those that share are fed faster.
+//! Pure. The seeder offers itself as a peer without pieces, and reveals one piece to each peer. A
+//! peer gets the next one when the last one is seen at another peer, as then it has passed it on;
+//! or when it has the last one and no other peer lacks it. So those that share are fed faster.
 //!
-//! A peer does not announce a piece that it was told of, as the seeder must have that one: it counts
-//! as a piece of the peer once as many bytes were sent.
+//! A peer does not announce a piece that it was told of, as the seeder must have that one: it
+//! counts as a piece of the peer once as many bytes were sent.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who serves whom, and what was sent so far.
+//! Which hosts serve which leechers, and what was sent so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -25,7 +25,8 @@ impl Bucket {
         Self { rate, free: None }
     }
 
-    /// Sets the rate. What has passed before delays what follows as long as it takes at the new rate.
+    /// Sets the rate. What has passed before delays what follows as long as it takes at the new
+    /// rate.
     pub fn set_rate(&mut self, rate: Option<u64>, now: Instant) {
         let before = std::mem::replace(&mut self.rate, rate);
         let debt = self.free.and_then(|free| free.checked_duration_since(now));

@@ -20,7 +20,7 @@ fn now() -> Instant {
 /// Stands for no limit in [`Level::rate`].
 const UNLIMITED: u64 = u64::MAX;
 
-/// A rate, and those that wait to send or receive at it. `K` names who takes turns.
+/// A rate, and those that wait to send or receive at it. `K` names those that take turns.
 ///
 /// The lock is held for single calls, never at an await.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl<K: Ord + Copy> Level<K> {
 }
 
 impl<K: Ord + Copy> State<K> {
-    /// Wakes the one whose turn it is.
+    /// Wakes the one that has its turn now.
     fn wake(&self) {
         let head = self.turns.head();
         if let Some(waker) = head.and_then(|head| self.wakers.get(&head)) {

@@ -1,4 +1,4 @@
-//! Limits on virtual time: what passes at most, and whose turn it is.
+//! Limits on virtual time: what passes at most, and the order of turns.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -106,8 +106,8 @@ proptest! {
         }
     }
 
-    /// Whoever comes and goes: the head is one that waits, and each gets its turn after no more turns
-    /// than there are peers, times its place among the connections of its own.
+    /// While others come and go: the head is one that waits, and each gets its turn after no more
+    /// turns than there are peers, times its place among the connections of its own.
     #[test]
     fn each_one_that_waits_gets_its_turn(
         steps in prop::collection::vec((0..6u8, any::<prop::sample::Index>(), 0..3u8), 1..120),

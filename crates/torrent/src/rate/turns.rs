@@ -1,4 +1,4 @@
-//! Whose turn it is: peers in turn, whatever number of connections each has.
+//! Turns of peers, whatever number of connections each has.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,8 +8,8 @@ pub(super) struct Ticket(u64);
 
 /// The connections that wait, by peer.
 ///
-/// The peers take turns, and so do the connections of each. Bounded by the connections: each has one
-/// ticket at a time.
+/// The peers take turns, and so do the connections of each. Bounded by the connections: each has
+/// one ticket at a time.
 #[derive(Debug)]
 pub(super) struct Turns<K> {
     /// Peers with connections that wait, in the order of their turns.
@@ -41,14 +41,14 @@ impl<K: Ord + Copy> Turns<K> {
         ticket
     }
 
-    /// The one whose turn it is; `None` if nobody waits.
+    /// The connection that has its turn now; `None` if none waits.
     pub fn head(&self) -> Option<Ticket> {
         let queue = self.waiting.get(self.order.front()?)?;
         queue.front().copied()
     }
 
-    /// Removes a connection that has had its turn, or does not wait any more. After its turn, that of
-    /// the next peer comes.
+    /// Removes a connection that has had its turn, or does not wait any more. After its turn, that
+    /// of the next peer comes.
     pub fn leave(&mut self, key: K, ticket: Ticket) {
         let was_head = self.head() == Some(ticket);
         let Some(queue) = self.waiting.get_mut(&key) else {

@@ -10,15 +10,16 @@ use crate::transport::Transport;
 use crate::wire::Message;
 
 impl<T: Transport> Swarm<T> {
-    /// Reveals pieces one at a time to each peer, from now on. To be called before any peer connects.
+    /// Reveals pieces one at a time to each peer, from now on. To be called before any peer
+    /// connects.
     pub fn reveal_one_by_one(&mut self) {
         self.shared.is_super.store(true, Ordering::Relaxed);
         let seeding = SuperSeeding::new(self.metainfo.pieces, fastrand::u64(..));
         self.uploads.super_seeding = Some(seeding);
     }
 
-    /// The pieces that the peer of a new connection may know of. Without super-seeding these are all
-    /// that are offered.
+    /// The pieces that the peer of a new connection may know of. Without super-seeding these are
+    /// all that are offered.
     pub(in crate::swarm) fn begin_revealing(&mut self, group: GroupId) -> Bitfield {
         let offered = self.shared.offered();
         let Some(seeding) = &mut self.uploads.super_seeding else {
