@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_torrent::{PathState, PeerAddr, Progress};
+use hawser_torrent::{PathState, PeerAddr, Phase, Progress};
 
 use crate::record::{Outcome, Record};
 use crate::runner::Live;
@@ -66,6 +66,14 @@ fn is_connected(state: PathState) -> bool {
     )
 }
 
+/// A rate of blocks received: the engine leaves the last one standing when the download is complete.
+fn rate_of(progress: &Progress, rate: u64) -> u64 {
+    match progress.phase {
+        Phase::Downloading => rate,
+        _ => 0,
+    }
+}
+
 impl View {
     /// Why it does not run though it was started; `None` if it has not failed.
     pub fn error(&self) -> Option<&str> {
@@ -94,7 +102,7 @@ impl View {
     /// Bytes of its content that are verified, as far as that is known.
     pub fn verified(&self) -> u64 {
         let known = self.with_progress(|progress| {
-            let is_known = progress.phase != hawser_torrent::Phase::Checking;
+            let is_known = progress.phase != Phase::Checking;
             is_known.then_some(progress.verified_bytes)
         });
         known.flatten().unwrap_or(self.record.totals.verified)
@@ -103,7 +111,7 @@ impl View {
     /// The fraction of its content that is hashed, while it is verified.
     pub fn checked(&self) -> Option<f64> {
         let fraction = self.with_progress(|progress| match progress.phase {
-            hawser_torrent::Phase::Checking => {
+            Phase::Checking => {
                 Some(progress.checked_bytes as f64 / progress.total_bytes.max(1) as f64)
             }
             _ => None,
@@ -134,7 +142,7 @@ impl View {
                 .filter(|path| path.state == PathState::Active);
             let (connected, served) = (connected.count(), progress.uploads.peers.len());
             Rates {
-                down: progress.rate,
+                down: rate_of(progress, progress.rate),
                 up: progress.uploads.rate,
                 peers: connected.max(served),
                 sending: sending.count(),
@@ -160,7 +168,7 @@ impl View {
                 .map(|path| PeerNumbers {
                     peer: path.peer,
                     path: path.fingerprint.to_string(),
-                    down: path.rate,
+                    down: rate_of(progress, path.rate),
                     up: 0,
                     downloaded: path.bytes,
                     uploaded: 0,

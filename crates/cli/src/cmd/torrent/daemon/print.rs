@@ -8,13 +8,17 @@ use crate::out::{outln, plain};
 /// How many digits of an info-hash stand in a table.
 const DIGITS: usize = 8;
 
-/// How much of the content there is.
+/// How much of the content there is or, while it is checked, how much of it is.
 fn share(torrent: &Torrent) -> String {
-    match (torrent.content.checked, torrent.content.bytes) {
-        (Some(checked), _) => format!("{:.0} %", checked * 100.0),
-        (None, Some(bytes)) => format::share(torrent.content.verified_bytes, bytes),
-        (None, None) => "-".to_owned(),
-    }
+    let content = &torrent.content;
+    let done = match (content.checked, content.bytes) {
+        (Some(checked), _) => checked,
+        (None, Some(0)) => 1.0,
+        (None, Some(bytes)) => content.verified_bytes as f64 / bytes as f64,
+        (None, None) => return "-".to_owned(),
+    };
+    // Only all of it is 100 %.
+    format!("{:.0} %", (done * 100.0).floor())
 }
 
 /// Prints a table of torrents, with the reason below each that has failed.
