@@ -2,6 +2,7 @@
 
 mod alike;
 mod choice;
+mod daemon;
 mod faults;
 mod finding;
 mod forged;

@@ -5,7 +5,7 @@ use hawser_client::http::body::{Detail, Torrent};
 use crate::format;
 use crate::out::{outln, plain};
 
-/// How many digits of an info-hash stand in a table.
+/// How many digits of an info-hash or a fingerprint are shown.
 const DIGITS: usize = 8;
 
 /// How much of the content there is or, while it is checked, how much of it is.
@@ -92,7 +92,9 @@ pub fn detail(detail: &Detail) {
             format::rate(peer.download_rate as f64),
             format::rate(peer.upload_rate as f64),
         );
-        outln!("peer  {}  down {down}, up {up}", peer.address);
+        // As fingerprints are shortened elsewhere.
+        let path = peer.path.get(..DIGITS).unwrap_or(&peer.path);
+        outln!("peer  {} over {path}  down {down}, up {up}", peer.address);
     }
     for tracker in &detail.trackers {
         let error = tracker
