@@ -161,7 +161,12 @@ impl Site {
             }
         };
         let (metainfo, file) = (self.content.metainfo.clone(), self.content.file());
-        let seed = Seed::start(metainfo, file, network, SeedOptions::default(), |_, _| {});
+        let options = SeedOptions {
+            // For all partners: none of them waits for its turn.
+            slots: Some(32),
+            ..SeedOptions::default()
+        };
+        let seed = Seed::start(metainfo, file, network, options, |_, _| {});
         (seed.await.unwrap(), addr)
     }
 
