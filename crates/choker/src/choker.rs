@@ -183,9 +183,14 @@ impl<P: Ord + Copy> Choker<P> {
         let earned: BTreeSet<P> = merits.into_iter().map(|(_, _, key)| key).collect();
         let (mut kept, mut over) = (BTreeSet::new(), BTreeSet::new());
         for (key, peer) in candidates.filter(|(key, _)| !earned.contains(key)) {
+            // A peer that takes nothing shall not keep others waiting.
+            let turn = match peer.takes_nothing() {
+                true => RECHOKE,
+                false => TURN,
+            };
             match peer.slot {
                 Some(Slot::Optimistic { since })
-                    if !is_due || now.saturating_duration_since(since) < TURN =>
+                    if !is_due || now.saturating_duration_since(since) < turn =>
                 {
                     kept.insert(*key)
                 }

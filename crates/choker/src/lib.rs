@@ -44,7 +44,8 @@ pub use self::choker::Choker;
 /// Time between two reviews of which peers earn a slot.
 pub const RECHOKE: Duration = Duration::from_secs(10);
 
-/// Time for which an optimistic slot is held, if others wait for it.
+/// Time for which an optimistic slot is held, if others wait for it; [`RECHOKE`] where nothing was
+/// sent to the peer meanwhile.
 pub const TURN: Duration = Duration::from_secs(30);
 
 /// A peer that has sent no block for this long earns no slot.

@@ -84,6 +84,11 @@ impl Peer {
         }
     }
 
+    /// Whether it has received nothing between the last two reviews.
+    pub fn takes_nothing(&self) -> bool {
+        self.recent[0].sent == 0
+    }
+
     /// Leaves out a time in which nothing could happen.
     pub fn skip(&mut self, pause: Duration) {
         if let Some(Slot::Optimistic { since }) = &mut self.slot {

@@ -332,6 +332,24 @@ fn peers_that_send_most_are_served_until_they_stop() {
 }
 
 #[test]
+fn peers_that_take_nothing_do_not_keep_others_waiting() {
+    let start = Instant::now();
+    let mut choker = Choker::new(Goal::Seeding, 8, 1, start);
+    for peer in 0..8u16 {
+        choker.join(peer);
+        choker.set_interested(peer, true);
+    }
+    choker.tick(Vec::new, start);
+    choker.join(8);
+    choker.set_interested(8, true);
+    // The others want blocks, and read none of them.
+    choker.tick(Vec::new, start + RECHOKE / 2);
+    assert!(!choker.is_unchoked(8));
+    choker.tick(Vec::new, start + RECHOKE);
+    assert!(choker.is_unchoked(8));
+}
+
+#[test]
 fn a_seeder_keeps_half_of_its_slots_for_those_that_receive_fastest() {
     let start = Instant::now();
     let mut choker = Choker::new(Goal::Seeding, 4, 1, start);
