@@ -225,7 +225,7 @@ const ROWS: [(&str, Cell); 16] = [
         completion(one, |it| it.longest)
     }),
     ("            last", |one| completion(one, |it| it.last)),
-    ("            free riders", |one| {
+    ("       free riders", |one| {
         let time = one.free_rider_seconds.map(|it| it.median);
         time.map_or_else(|| "-".to_owned(), seconds)
     }),
