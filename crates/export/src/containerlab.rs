@@ -15,7 +15,7 @@ use crate::plan::{EndPlan, LinkPlan, Plan};
 use crate::segments::{self, part_path};
 use crate::tree::Tree;
 
-/// The end of a topology file's name, by which containerlab finds it.
+/// The end of a topology file's name: containerlab looks for it.
 const EXTENSION: &str = "clab.yml";
 /// UDP port of the VXLANs, containerlab's own default.
 const VXLAN_PORT: u16 = 14789;

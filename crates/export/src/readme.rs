@@ -77,7 +77,7 @@ pub(crate) fn readme(kind: &Kind<'_>, plan: &Plan, segments: &MadeSegments) -> S
 /// The recipe of an image for containerlab, from the image that `packaging/build` makes.
 pub(crate) fn dockerfile(base: &str) -> String {
     format!(
-        "# hawser with `ip`, by which containerlab's nodes set the addresses of their links.\n\
+        "# hawser with `ip`, with which containerlab's nodes set the addresses of their links.\n\
          FROM {base} AS hawser\n\
          FROM debian:stable-slim\n\
          RUN apt-get update && apt-get install -y --no-install-recommends iproute2 && rm -rf /var/lib/apt/lists/*\n\

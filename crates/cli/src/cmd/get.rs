@@ -55,6 +55,32 @@ pub struct GetArgs {
     pub peers: PeerArgs,
     #[command(flatten)]
     pub seeding: SeedingArgs,
+    #[command(flatten)]
+    pub serving: ServingArgs,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    #[command(flatten)]
+    pub choosing: ChoosingArgs,
+    /// Report the reason for every path, used or not
+    #[arg(long, short = 'v')]
+    pub explain: bool,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// Add the progress to the JSON object, about ten times a second
+    #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
+    pub samples: bool,
+    /// Print one JSON object at the end
+    ///
+    /// With --seed one when done, and one when seeding has ended.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub host: HostArgs,
+}
+
+/// How much is received and sent, and to how many peers at a time.
+#[derive(clap::Args)]
+pub struct ServingArgs {
     /// Most content received per second: 100mbit, 2.5gbit
     ///
     /// Over all paths, from all peers together.
@@ -66,15 +92,18 @@ pub struct GetArgs {
     /// Most content sent per second, to all peers together
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub limit_up: Option<u64>,
-    #[command(flatten)]
-    pub paths: PathArgs,
+    /// Most peers that are served at a time [default: 8]
+    #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
+    pub slots: Option<usize>,
+}
+
+/// How paths are chosen, beside their order.
+#[derive(clap::Args)]
+pub struct ChoosingArgs {
     /// The side that chooses among paths, also those to downloaders: uploader, which sees all its
     /// downloaders, or downloader [default: uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE", help_heading = headings::PATHS, hide_short_help = true)]
     pub select_by: Option<SelectBy>,
-    /// Report the reason for every path, used or not
-    #[arg(long, short = 'v')]
-    pub explain: bool,
     /// Let a path wait if it carries less than this percentage of what the best one carries; not
     /// with spread
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent, help_heading = headings::PATHS, hide_short_help = true)]
@@ -85,21 +114,6 @@ pub struct GetArgs {
     /// Do not try paths that share links with those in use
     #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// Most peers that are served at a time [default: 8]
-    #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
-    pub slots: Option<usize>,
-    /// Add the progress to the JSON object, about ten times a second
-    #[arg(long, requires = "json", help_heading = headings::RARE, hide_short_help = true)]
-    pub samples: bool,
-    /// Print one JSON object at the end
-    ///
-    /// With --seed one when done, and one when seeding has ended.
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub host: HostArgs,
 }
 
 /// Where the peers of a download come from.
@@ -137,8 +151,8 @@ impl GetArgs {
         policy: Option<Policy>,
     ) -> DownloadOptions {
         let slots = SlotOptions {
-            min_weight: self.min_weight / 100.0,
-            time_slot: Duration::from_millis(self.time_slot),
+            min_weight: self.choosing.min_weight / 100.0,
+            time_slot: Duration::from_millis(self.choosing.time_slot),
             ..SlotOptions::default()
         };
         // By default the downloader chooses paths if a strategy is given.
@@ -147,21 +161,21 @@ impl GetArgs {
             None => SelectBy::Uploader,
         };
         DownloadOptions {
-            select_by: self.select_by.unwrap_or(default),
+            select_by: self.choosing.select_by.unwrap_or(default),
             paths: PathOptions {
                 select,
                 subflows: self.paths.select.most(),
                 policy,
                 slots,
-                sensing: !self.no_sensing,
+                sensing: !self.choosing.no_sensing,
                 ..PathOptions::default()
             },
             overwrite: self.force,
             seed: self.seeding.limits(),
-            slots: self.slots,
+            slots: self.serving.slots,
             limits: RateLimits {
-                upload: self.limit_up.map(bytes),
-                download: self.limit.or(self.limit_down).map(bytes),
+                upload: self.serving.limit_up.map(bytes),
+                download: self.serving.limit.or(self.serving.limit_down).map(bytes),
             },
             // Nobody can say when a peer will come that is not known yet.
             give_up_after: match peers.is_empty() || ways.brings_first() {

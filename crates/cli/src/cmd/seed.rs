@@ -42,6 +42,30 @@ pub struct SeedArgs {
     /// Serve IP peers alone: do not look for a SCION network
     #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS, help_heading = headings::RARE, hide_short_help = true)]
     pub no_scion: bool,
+    #[command(flatten)]
+    pub choosing: ChoosingArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    #[command(flatten)]
+    pub serving: ServingArgs,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    #[command(flatten)]
+    pub find: FindArgs,
+    /// Report the reason for every path, used or not
+    #[arg(long, short = 'v')]
+    pub explain: bool,
+    /// Print JSON: one object when listening, and with --explain one whenever the decision on
+    /// a path, or its congestion control, changes
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub host: HostArgs,
+}
+
+/// How the paths of uploads are chosen.
+#[derive(clap::Args)]
+pub struct ChoosingArgs {
     /// The side that chooses the paths of uploads: uploader, this side, which sees all its
     /// downloaders, or downloader [default: uploader]
     #[arg(long, value_name = "SIDE", help_heading = headings::PATHS, hide_short_help = true)]
@@ -58,18 +82,19 @@ pub struct SeedArgs {
     /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` describes it
     #[arg(long, value_name = "FILE", help_heading = headings::PATHS, hide_short_help = true)]
     pub carbon: Option<PathBuf>,
-    #[command(flatten)]
-    pub policy: PolicyArgs,
     /// Do not try paths that share links with those assigned
     #[arg(long, help_heading = headings::PATHS, hide_short_help = true)]
     pub no_sensing: bool,
+}
+
+/// How much is sent, and to how many peers at a time.
+#[derive(clap::Args)]
+pub struct ServingArgs {
     /// Most content sent per second: 100mbit, 2.5gbit
     ///
     /// Over all paths, to all peers together.
     #[arg(long, value_name = "RATE", value_parser = parse_rate, visible_alias = "limit-up")]
     pub limit: Option<u64>,
-    #[command(flatten)]
-    pub transport: TransportArgs,
     /// Reveal one piece at a time to each peer (BEP 16): for the only seeder of new content
     ///
     /// It sends each piece about once, and peers pass them on. They fetch more slowly, and those that
@@ -79,17 +104,6 @@ pub struct SeedArgs {
     /// Most peers that are served at a time [default: 8]
     #[arg(long, value_name = "N", value_parser = slots(), help_heading = headings::TRANSPORT, hide_short_help = true)]
     pub slots: Option<usize>,
-    #[command(flatten)]
-    pub find: FindArgs,
-    /// Report the reason for every path, used or not
-    #[arg(long, short = 'v')]
-    pub explain: bool,
-    /// Print JSON: one object when listening, and with --explain one whenever the decision on
-    /// a path, or its congestion control, changes
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub host: HostArgs,
 }
 
 /// Flags of a seeder that need a SCION network, by their names in clap.
@@ -122,10 +136,10 @@ impl SeedArgs {
             self.policy.policy.is_some(),
             !self.policy.acl.is_empty(),
             self.policy.sequence.is_some(),
-            self.select_by.is_some(),
-            self.select.is_some(),
-            self.carbon.is_some(),
-            self.no_sensing,
+            self.choosing.select_by.is_some(),
+            self.choosing.select.is_some(),
+            self.choosing.carbon.is_some(),
+            self.choosing.no_sensing,
             self.transport.congestion.is_some(),
         ];
         let mut flags = SCION_FLAGS.iter().zip(given);
@@ -136,19 +150,19 @@ impl SeedArgs {
     /// The options of the seeder, with a policy for its paths and the strategies to rank them.
     fn options(&self, ways: Ways, select: Select, policy: Option<Policy>) -> SeedOptions {
         SeedOptions {
-            select_by: self.select_by.unwrap_or(SelectBy::Uploader),
+            select_by: self.choosing.select_by.unwrap_or(SelectBy::Uploader),
             paths: PathOptions {
                 select,
                 policy,
-                sensing: !self.no_sensing,
+                sensing: !self.choosing.no_sensing,
                 ..PathOptions::default()
             },
             exchanges_peers: ways.pex,
-            slots: self.slots,
+            slots: self.serving.slots,
             dials_local: ways.local,
-            super_seeding: self.super_seeding,
+            super_seeding: self.serving.super_seeding,
             limits: RateLimits {
-                upload: self.limit.map(bytes),
+                upload: self.serving.limit.map(bytes),
                 download: None,
             },
         }
@@ -160,8 +174,12 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = files::metainfo(&args.torrent)?;
     let sought = Sought::seeded(&metainfo);
     let ways = args.find.ways(&sought)?;
-    let select = args.select.clone().unwrap_or_else(Select::shortest);
-    let select = with_carbon(select, args.carbon.as_deref())?;
+    let select = args
+        .choosing
+        .select
+        .clone()
+        .unwrap_or_else(Select::shortest);
+    let select = with_carbon(select, args.choosing.carbon.as_deref())?;
     let policy = policy::read(&args.policy)?;
     files::check_input(&args.path)?;
     process::runtime()?.block_on(async {

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::*;
 
-/// A relay between a download and a seeder, which lets so many bytes of the seeder pass.
+/// A relay between a download and a seeder, which lets a number of bytes of the seeder pass.
 struct Relay {
     address: String,
     allowed: Arc<AtomicU64>,

@@ -395,7 +395,7 @@ pub(super) async fn remove(
 ) -> Result<Response, JsonError> {
     let (hash, removal) = (hash(&text)?, Removal::read(query.as_deref())?);
     let client = daemon.inner.client.clone();
-    // It goes on if the caller does not wait.
+    // It is carried out also if the caller does not wait.
     let removing = client.remove(hash, removal.content);
     match timeout(SETTLE_TIMEOUT, removing).await {
         Ok(Ok(())) => Ok(StatusCode::NO_CONTENT.into_response()),

@@ -20,7 +20,7 @@ pub(crate) struct Announcement {
     pub port: u16,
     /// Its torrents, each once, at most [`MAX_HASHES`].
     pub info_hashes: Vec<[u8; 20]>,
-    /// A text by which it knows its own messages.
+    /// A text that tells its own messages from those of others.
     pub cookie: Option<String>,
 }
 

@@ -110,7 +110,7 @@ impl Metainfo {
         &self.info
     }
 
-    /// The info-hashes by which peers name the torrent in handshakes: that of version 1, and of a hybrid
+    /// The info-hashes that peers may name the torrent with in handshakes: that of version 1, and of a hybrid
     /// also the first 20 bytes of that of version 2 (BEP 52).
     pub(crate) fn wire_hashes(&self) -> Arc<[InfoHash]> {
         let v2 = self.info_hash_v2.as_ref();

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub rates: Arc<Rates>,
     /// The handshake that this side sends.
     pub ours: Handshake,
-    /// The info-hashes by which peers may name the torrent.
+    /// The info-hashes that name the torrent.
     pub info_hashes: Arc<[InfoHash]>,
 }
 

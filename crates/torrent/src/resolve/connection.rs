@@ -79,7 +79,7 @@ impl From<WireError> for Failure {
 #[derive(Debug, Clone)]
 pub(super) struct Greeting {
     pub ours: Handshake,
-    /// The info-hashes by which peers may name it.
+    /// The info-hashes that name it.
     pub info_hashes: Arc<[InfoHash]>,
 }
 

@@ -27,7 +27,7 @@ fn files(metainfo: &Metainfo) -> impl Iterator<Item = &File> {
     metainfo.files.iter().filter(|file| !file.padding)
 }
 
-/// These with their numbers, by which `hawser get --files` selects them.
+/// These with their numbers, which `hawser get --files` takes.
 fn numbered(metainfo: &Metainfo) -> impl Iterator<Item = (usize, &File)> {
     (1..).zip(files(metainfo))
 }
