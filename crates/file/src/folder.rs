@@ -1,6 +1,6 @@
 //! Folders for their owner alone.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -15,7 +15,8 @@ const SHARED: u32 = 0o755;
 ///
 /// # Errors
 /// The error of the system; [`io::ErrorKind::AlreadyExists`] or [`io::ErrorKind::NotADirectory`] when
-/// `path`, or one above it, is a file.
+/// `path`, or one above it, is a file; [`io::ErrorKind::PermissionDenied`] also when `path` exists and
+/// this process may not enter it.
 pub fn create_private_folder(path: &Path) -> io::Result<()> {
     if let Some(above) = path.parent() {
         DirBuilder::new()
@@ -24,14 +25,16 @@ pub fn create_private_folder(path: &Path) -> io::Result<()> {
             .create(above)?;
     }
     match DirBuilder::new().mode(PRIVATE).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+            // One of another user cannot be entered.
+            fs::metadata(path.join(".")).map(drop)
+        }
         made => made,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
