@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::Engine;
 use crate::metainfo::Metainfos;
 use crate::owner::{AddFailure, Addition, Owner, Request};
-use crate::record::{Dates, Origin, Record, SeedChoice, Totals, cut_name};
+use crate::record::{Dates, Origin, Record, Totals, cut_name};
+use crate::settings::Settings;
 use crate::state::{StateError, StateFolder};
 use crate::torrents::{Bounds, CommandError, Torrents, Transferred};
 use crate::view::View;
@@ -61,8 +62,8 @@ pub struct NewTorrent {
     pub labels: Vec<String>,
     /// Peers to ask, besides those that are found.
     pub peers: Vec<PeerAddr>,
-    /// When its seeding ends.
-    pub limits: SeedChoice,
+    /// When its seeding ends, and how fast it sends and receives.
+    pub settings: Settings,
 }
 
 impl NewTorrent {
@@ -74,7 +75,7 @@ impl NewTorrent {
             started: true,
             labels: Vec::new(),
             peers: Vec::new(),
-            limits: SeedChoice::default(),
+            settings: Settings::default(),
         }
     }
 }
@@ -347,7 +348,7 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
         started: new.started,
         outcome: None,
         labels: new.labels,
-        limits: new.limits,
+        settings: new.settings,
         rank: 0,
         peers: new.peers,
         dates: Dates {

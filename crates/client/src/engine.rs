@@ -11,7 +11,7 @@ use hawser_tracker::{AnnounceOptions, Announcer, Identity, Stats};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::record::Record;
+use crate::settings::{RateLimits, Settings};
 
 /// What all torrents of a host share.
 pub struct Engine {
@@ -45,6 +45,11 @@ impl Engine {
         }
     }
 
+    /// Sets how fast all torrents together send and receive, from now on.
+    pub(crate) fn set_limits(&self, limits: RateLimits) {
+        self.session.set_limits(limits.into());
+    }
+
     /// Has trackers asked for peers of a torrent, which go to `sink`, until `stop`.
     pub(crate) fn announce(
         &self,
@@ -68,10 +73,8 @@ impl Engine {
     }
 }
 
-/// The options of a torrent that runs. What a record says of files to download and of limits of rate is
-/// to become options here, once the engine has them; until then requests for them are refused
-/// ([`UNSUPPORTED`](crate::UNSUPPORTED)).
-pub(crate) fn options(_record: &Record) -> DownloadOptions {
+/// The options of a torrent that runs with these settings.
+pub(crate) fn options(settings: &Settings) -> DownloadOptions {
     DownloadOptions {
         select_by: SelectBy::Uploader,
         // A torrent of a daemon waits for peers as long as it is not stopped.
@@ -80,15 +83,16 @@ pub(crate) fn options(_record: &Record) -> DownloadOptions {
         finds_peers: true,
         // When seeding ends is decided over all runs, not by the engine, which knows the present one.
         seed: Some(SeedLimits::default()),
+        limits: settings.rates.into(),
         ..DownloadOptions::default()
     }
 }
 
 /// The options of a torrent that is verified only.
-pub(crate) fn verify_options(record: &Record) -> DownloadOptions {
+pub(crate) fn verify_options(settings: &Settings) -> DownloadOptions {
     DownloadOptions {
         finds_peers: false,
         seed: None,
-        ..options(record)
+        ..options(settings)
     }
 }

@@ -21,6 +21,7 @@ mod remote;
 mod rpc;
 mod run;
 mod runner;
+mod settings;
 mod state;
 mod torrents;
 mod view;
@@ -34,6 +35,7 @@ pub use self::record::{
 pub use self::remote::{Method, Remote, RemoteError};
 pub use self::run::{Options, Prepared, RunError};
 pub use self::runner::Live;
+pub use self::settings::{RateChange, RateChanges, RateLimit, RateLimits, Settings};
 pub use self::state::{Damaged, StateError, StateFolder};
 pub use self::torrents::{
     Bounds, CommandError, MAX_TORRENTS, Move, Now, Order, Status, Torrents, Traffic, Transferred,

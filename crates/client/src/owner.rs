@@ -17,6 +17,7 @@ use crate::content;
 use crate::engine::Engine;
 use crate::record::{Origin, Pending, Record};
 use crate::runner::{Event, Job, Live};
+use crate::settings::Settings;
 use crate::state::StateFolder;
 use crate::torrents::{CommandError, Now, Order, Torrents, Traffic};
 use crate::view::View;
@@ -53,6 +54,7 @@ pub(crate) enum AddFailure {
 /// A torrent whose task runs.
 struct Running {
     stop: CancellationToken,
+    settings: watch::Sender<Settings>,
     live: watch::Receiver<Live>,
 }
 
@@ -325,6 +327,15 @@ impl Owner {
                         outcome = outcome.and(Err(error));
                     }
                 }
+                Order::SaveRates => {
+                    if let Err(error) = self.save_rates().await {
+                        tracing::error!("{error}");
+                        self.torrents.on_rates_unsaved(self.now());
+                        outcome = outcome.and(Err(error));
+                    }
+                }
+                Order::LimitAll => self.engine.set_limits(self.torrents.all_rates()),
+                Order::Apply(info_hash) => self.apply(info_hash),
                 Order::Run(info_hash) => self.spawn(info_hash, false),
                 Order::Verify(info_hash) => self.spawn(info_hash, true),
                 Order::Halt(info_hash) => {
@@ -347,15 +358,30 @@ impl Owner {
         blocking(move || state.save(&record).map_err(|error| error.to_string())).await
     }
 
+    async fn save_rates(&self) -> Result<(), String> {
+        let (state, rates) = (Arc::clone(&self.state), self.torrents.all_rates());
+        blocking(move || state.save_rates(&rates).map_err(|error| error.to_string())).await
+    }
+
+    /// Tells the task of a torrent its settings.
+    fn apply(&self, info_hash: InfoHash) {
+        let record = self.torrents.record(info_hash);
+        if let (Some(running), Some(record)) = (self.running.get(&info_hash), record) {
+            running.settings.send_replace(record.settings.clone());
+        }
+    }
+
     /// Starts the task of a torrent.
     fn spawn(&mut self, info_hash: InfoHash, verifies: bool) {
         let Some(record) = self.torrents.record(info_hash).cloned() else {
             return;
         };
         let (live, shown) = watch::channel(Live::default());
+        let (settings, obeyed) = watch::channel(record.settings.clone());
         let stop = CancellationToken::new();
         let running = Running {
             stop: stop.clone(),
+            settings,
             live: shown,
         };
         self.running.insert(info_hash, running);
@@ -365,6 +391,7 @@ impl Owner {
             record,
             events: self.events.clone(),
             live,
+            settings: obeyed,
             stop,
         };
         let task = self.tasks.spawn(async move {

@@ -6,6 +6,8 @@ use hawser_address::PeerAddr;
 use hawser_torrent::InfoHash;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::settings::Settings;
+
 /// Most bytes of the name of a torrent that are kept.
 pub const MAX_NAME_BYTES: usize = 1024;
 /// Most labels of a torrent.
@@ -36,8 +38,8 @@ pub struct Record {
     pub outcome: Option<Outcome>,
     /// Its labels.
     pub labels: Vec<String>,
-    /// When its seeding ends.
-    pub limits: SeedChoice,
+    /// What users have set for it.
+    pub settings: Settings,
     /// Its place in the queue: torrents of lower rank come first. No two have the same.
     pub rank: u64,
     /// Peers that users have named.
@@ -175,7 +177,7 @@ impl Record {
                 self.folder.display()
             ));
         }
-        check_labels(&self.labels).or_else(|| check_ratio(self.limits.ratio))
+        check_labels(&self.labels).or_else(|| check_ratio(self.settings.seeding.ratio))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
-//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of rate, of idle seeding and of peers,
+//! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of idle seeding and of peers,
 //! choice and priority of files, changed trackers, renaming, URLs, groups. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
@@ -24,6 +24,7 @@ use self::change::Changes;
 use crate::UNSUPPORTED;
 use crate::client::{Client, ClientError, NewTorrent, Source};
 use crate::http::PeerAddresses;
+use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::view::View;
 
@@ -185,11 +186,16 @@ impl Calls for Rpc<'_> {
                 return Err(unsupported("fetching a torrent from a URL"));
             }
         };
+        let mut settings = Settings {
+            seeding: changes.limits,
+            ..Settings::default()
+        };
+        changes.rates.apply(&mut settings.rates);
         let new = NewTorrent {
             folder: add.download_dir.map(Into::into),
             started: !add.is_paused.unwrap_or(false),
             labels: changes.labels.clone().unwrap_or_default(),
-            limits: changes.limits,
+            settings,
             ..NewTorrent::new(source)
         };
         let added = self.runtime.block_on(self.client.add(new));
@@ -241,7 +247,7 @@ impl Calls for Rpc<'_> {
         let Some(view) = self.views_of(&[id]).pop() else {
             return Ok(());
         };
-        let changes = Changes::read(changes, view.record.limits)?;
+        let changes = Changes::read(changes, view.record.settings.seeding)?;
         self.each(&[id], move |all, hash| changes.apply(all, hash))
     }
 
@@ -275,7 +281,14 @@ impl Calls for Rpc<'_> {
     }
 
     fn set_session(&mut self, settings: &[Setting]) -> Result<(), CallError> {
-        change::check_settings(settings, &self.session())
+        change::check_settings(settings, &self.session())?;
+        let rates = change::rates(settings);
+        let changed = self.client.change(move |all| {
+            all.change_all_rates(rates);
+            Ok(())
+        });
+        let changed = self.runtime.block_on(changed);
+        changed.map_err(|error| failed(&error))
     }
 
     fn stats(&self) -> Stats {

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::http::{Daemon, Listener, PeerAddresses};
 use crate::record::Record;
 use crate::remote::{RemoteError, own_token, publish, withdraw};
+use crate::settings::RateChanges;
 use crate::state::{Damaged, StateError, StateFolder};
 use crate::torrents::Bounds;
 
@@ -64,8 +65,11 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The folder of downloads, an absolute path.
     pub download_dir: PathBuf,
-    /// How many torrents run at once, and when seeding ends.
+    /// How many torrents run at once, and when seeding ends. The limits of rates in it are those of the state,
+    /// not these.
     pub bounds: Bounds,
+    /// What changes of the limits of the rates of all torrents, which the state has.
+    pub rates: RateChanges,
 }
 
 /// A daemon whose files are read and whose API is bound, before it runs.
@@ -83,8 +87,12 @@ impl Prepared {
     ///
     /// # Errors
     /// [`RunError`].
-    pub async fn open(options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
-        let (state, records, damaged) = StateFolder::open(&options.state)?;
+    pub async fn open(mut options: Options) -> Result<(Self, Vec<Damaged>), RunError> {
+        let (state, records, mut damaged) = StateFolder::open(&options.state)?;
+        let (mut rates, wrong) = state.rates()?;
+        damaged.extend(wrong);
+        options.rates.apply(&mut rates);
+        options.bounds.rates = rates;
         let token = own_token(&options.state)?;
         let address = options.listen;
         let failed = |source| RunError::Listen { address, source };

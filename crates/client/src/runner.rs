@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::{Engine, options, verify_options};
 use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
+use crate::settings::Settings;
 use crate::state::StateFolder;
 
 /// Answers of trackers that may wait for a torrent.
@@ -55,6 +56,8 @@ pub(crate) struct Job {
     pub record: Record,
     pub events: mpsc::Sender<(InfoHash, Event)>,
     pub live: watch::Sender<Live>,
+    /// The settings of the record, also those that change while the task runs.
+    pub settings: watch::Receiver<Settings>,
     pub stop: CancellationToken,
 }
 
@@ -91,7 +94,10 @@ impl Job {
     /// Why that has failed.
     pub async fn verify(self) -> Result<(), String> {
         let metainfo = self.metainfo().await?;
-        let (folder, options) = (self.record.folder.clone(), verify_options(&self.record));
+        let (folder, options) = (
+            self.record.folder.clone(),
+            verify_options(&self.record.settings),
+        );
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, Vec::new(), options);
         let download = download.map_err(|error| error.to_string())?;
@@ -175,7 +181,8 @@ impl Job {
                 metainfo
             }
         };
-        let (folder, options) = (self.record.folder.clone(), options(&self.record));
+        let (folder, mut settings) = (self.record.folder.clone(), self.settings.clone());
+        let options = options(&settings.borrow_and_update());
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;
@@ -184,6 +191,7 @@ impl Job {
             () = self.follow(progress, announcing) => {}
             () = self.stop.cancelled() => {}
             never = feed(&mut answers, &found) => match never {},
+            never = obey(&mut settings, &download) => match never {},
         }
         download.stop();
         ended(download.wait().await.map(drop))
@@ -306,6 +314,18 @@ async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
         }
     }
     peers
+}
+
+/// Has a download obey its settings as they change. Never ends.
+async fn obey(
+    settings: &mut watch::Receiver<Settings>,
+    download: &Download,
+) -> std::convert::Infallible {
+    while settings.changed().await.is_ok() {
+        let rates = settings.borrow_and_update().rates;
+        download.set_limits(rates.into());
+    }
+    std::future::pending().await
 }
 
 /// Gives peers of trackers to a torrent. Never ends.

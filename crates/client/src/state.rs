@@ -5,6 +5,7 @@
 //! that a crash at any time leaves each torrent whole or away; what it leaves besides is removed at the
 //! next start. A file that is damaged is named, set aside under another name, and costs one torrent.
 
+mod rates;
 #[cfg(test)]
 mod tests;
 
@@ -260,20 +261,25 @@ fn read(path: &Path, info_hash: InfoHash) -> Result<Record, String> {
     }
 }
 
+/// Checks the version of a file. It comes first: another one may have other fields.
+fn check_version(text: &[u8], expected: u32) -> Result<(), String> {
+    let version = serde_json::from_slice::<serde_json::Value>(text);
+    let version = version.map_err(|error| error.to_string())?["version"].as_u64();
+    match version {
+        Some(version) if version == u64::from(expected) => Ok(()),
+        Some(version) => Err(format!(
+            "it has version {version}, which this hawser does not know"
+        )),
+        None => Err("it has no version".to_owned()),
+    }
+}
+
 /// Reads a record.
 fn parse(text: &[u8]) -> Result<Record, String> {
     if text.len() as u64 > MAX_RECORD_BYTES {
         return Err(format!("it is longer than {MAX_RECORD_BYTES} bytes"));
     }
-    // The version comes first: another one may have other fields.
-    let version = serde_json::from_slice::<serde_json::Value>(text);
-    let version = version.map_err(|error| error.to_string())?["version"].as_u64();
-    if version != Some(VERSION.into()) {
-        return Err(match version {
-            Some(version) => format!("it has version {version}, which this hawser does not know"),
-            None => "it has no version".to_owned(),
-        });
-    }
+    check_version(text, VERSION)?;
     let kept: Kept<Record> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     match kept.torrent.fault() {
         Some(fault) => Err(fault),

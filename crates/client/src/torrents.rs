@@ -20,6 +20,7 @@
 mod entry;
 mod plan;
 mod queue;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -33,9 +34,8 @@ use thiserror::Error;
 pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
-use crate::record::{
-    Origin, Outcome, Pending, Record, SeedChoice, check_labels, check_ratio, cut_name,
-};
+use crate::record::{Origin, Outcome, Pending, Record, SeedChoice, cut_name};
+use crate::settings::RateLimits;
 
 /// Most torrents of a host.
 pub const MAX_TORRENTS: usize = 10_000;
@@ -46,7 +46,7 @@ const MAX_REMOVED: usize = 1000;
 /// How long numbers that have changed may wait to be saved: a crash loses what was counted since.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many torrents run at once, and when seeding ends.
+/// How many torrents run at once, when seeding ends, and how fast all together send and receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Most torrents that download at once, at least 1.
@@ -59,10 +59,12 @@ pub struct Bounds {
     pub ratio: Option<f64>,
     /// The time of seeding, in seconds, after which it ends.
     pub time: Option<u64>,
+    /// The limits of the rates of all torrents together.
+    pub rates: RateLimits,
 }
 
 impl Default for Bounds {
-    /// Five downloads, fifty seeds, two checks; seeding does not end.
+    /// Five downloads, fifty seeds, two checks; seeding does not end, and no rate is limited.
     fn default() -> Self {
         Self {
             downloads: 5,
@@ -70,6 +72,7 @@ impl Default for Bounds {
             checks: 2,
             ratio: None,
             time: None,
+            rates: RateLimits::default(),
         }
     }
 }
@@ -97,8 +100,14 @@ pub struct Traffic {
 /// What the caller is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
+    /// Write the limits of the rates of all torrents to disk, before the orders that follow.
+    SaveRates,
+    /// Have the limits of the rates of all torrents hold.
+    LimitAll,
     /// Write its record to disk, before the orders that follow.
     Save(InfoHash),
+    /// Have its task, which runs, obey the settings of its record.
+    Apply(InfoHash),
     /// Start its task. It reports what it does and its end, [`Torrents::on_ended`].
     Run(InfoHash),
     /// Start a task that verifies its content, and reports [`Torrents::on_checked`] and its end.
@@ -145,6 +154,12 @@ pub struct Torrents {
     transferred: Transferred,
     /// When torrents were removed, by their numbers: the latest of them.
     removed: VecDeque<(Duration, u64)>,
+    /// Whether the limits of the rates of all torrents do not hold yet.
+    has_new_rates: bool,
+    /// Whether these limits must be on disk at once.
+    must_save_rates: bool,
+    /// Since when these limits are not as on disk.
+    rates_unsaved_since: Option<Duration>,
 }
 
 /// What all torrents have transferred since the start, also those that were removed.
@@ -167,6 +182,9 @@ impl Torrents {
             next_number: 1,
             transferred: Transferred::default(),
             removed: VecDeque::new(),
+            has_new_rates: true,
+            must_save_rates: true,
+            rates_unsaved_since: None,
         };
         let mut records: Vec<Record> = records.into_iter().collect();
         records.sort_by_key(|record| (record.rank, record.dates.added, record.info_hash));
@@ -229,7 +247,7 @@ impl Torrents {
     pub fn start(&mut self, info_hash: InfoHash) -> Result<(), CommandError> {
         let entry = self.settled(info_hash)?;
         if let Some(Outcome::Finished(_)) = entry.record.outcome.take() {
-            entry.record.limits = SeedChoice::UNLIMITED;
+            entry.record.settings.seeding = SeedChoice::UNLIMITED;
         }
         entry.record.started = true;
         entry.must_save = true;
@@ -304,48 +322,6 @@ impl Torrents {
                 entry.record.folder = folder;
                 entry.record.dates.completed = None;
             }
-        }
-        entry.must_save = true;
-        Ok(())
-    }
-
-    /// Sets the labels of a torrent.
-    ///
-    /// # Errors
-    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
-    pub fn set_labels(
-        &mut self,
-        info_hash: InfoHash,
-        labels: Vec<String>,
-    ) -> Result<(), CommandError> {
-        let entry = self.settled(info_hash)?;
-        if let Some(fault) = check_labels(&labels) {
-            return Err(CommandError::Value(fault));
-        }
-        entry.record.labels = labels;
-        entry.must_save = true;
-        Ok(())
-    }
-
-    /// Sets when the seeding of a torrent ends. One that was stopped at a limit runs again if none is
-    /// reached now.
-    ///
-    /// # Errors
-    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
-    pub fn set_limits(
-        &mut self,
-        info_hash: InfoHash,
-        limits: SeedChoice,
-    ) -> Result<(), CommandError> {
-        let bounds = self.bounds;
-        let entry = self.settled(info_hash)?;
-        if let Some(fault) = check_ratio(limits.ratio) {
-            return Err(CommandError::Value(fault));
-        }
-        entry.record.limits = limits;
-        let finished = matches!(entry.record.outcome, Some(Outcome::Finished(_)));
-        if finished && entry.reached(bounds.ratio, bounds.time).is_none() {
-            entry.record.outcome = None;
         }
         entry.must_save = true;
         Ok(())
@@ -478,12 +454,7 @@ impl Torrents {
         }
     }
 
-    /// Sets how many torrents run at once, and when seeding ends.
-    pub fn set_bounds(&mut self, bounds: Bounds) {
-        self.bounds = bounds;
-    }
-
-    /// How many torrents run at once, and when seeding ends.
+    /// How many torrents run at once, when seeding ends, and how fast all send and receive.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }

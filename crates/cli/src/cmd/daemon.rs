@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_client::http::PeerAddresses;
-use hawser_client::{Bounds, Engine, Options, Prepared};
+use hawser_client::{Bounds, Engine, Options, Prepared, RateChange, RateChanges};
 use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams};
 use hawser_quic::Config;
 
 use super::address::{Listen, listen, tcp};
 use super::network::{HostArgs, Sockets, TransportArgs};
-use super::quantity::long_duration;
+use super::quantity::{RateArg, long_duration, rate_or_none};
 use super::{folders, headings, process};
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
@@ -54,6 +54,14 @@ pub struct DaemonArgs {
     /// Seed each torrent for this time: 30m
     #[arg(long, value_name = "TIME", value_parser = long_duration)]
     pub seed_time: Option<Duration>,
+    /// Most content received per second by all torrents together: 100mbit, or none
+    ///
+    /// Kept with the torrents until another one is given, here or by Transmission's RPC.
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    pub limit_down: Option<RateArg>,
+    /// Most content sent per second by all torrents together
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    pub limit_up: Option<RateArg>,
     /// Most torrents whose content is verified at once
     #[arg(long, value_name = "N", default_value = "2", help_heading = headings::RARE, hide_short_help = true)]
     pub checks: NonZeroUsize,
@@ -103,6 +111,10 @@ pub fn ratio(text: &str) -> Result<f64, String> {
     })
 }
 
+fn rate_change(wanted: Option<RateArg>) -> RateChange {
+    wanted.map_or_else(RateChange::default, |rate| RateChange::to(rate.0))
+}
+
 /// Runs `hawser daemon` until SIGINT or SIGTERM.
 pub fn run(args: DaemonArgs) -> Result<(), Failure> {
     process::raise_file_limit();
@@ -122,6 +134,11 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
             checks: args.checks.get(),
             ratio: args.seed_ratio,
             time: args.seed_time.map(|time| time.as_secs()),
+            ..Bounds::default()
+        },
+        rates: RateChanges {
+            download: rate_change(args.limit_down),
+            upload: rate_change(args.limit_up),
         },
     };
     process::runtime()?.block_on(async {

@@ -47,7 +47,7 @@ pub enum TorrentCommand {
     Wait(daemon::OneArgs),
     /// Verify the content of a torrent of the daemon
     Verify(daemon::OneArgs),
-    /// Set when the seeding of a torrent of the daemon ends
+    /// Limit the rates of a torrent of the daemon, and its seeding
     Limit(daemon::LimitArgs),
     /// Move the content of a torrent of the daemon to another folder
     Move(daemon::MoveArgs),

@@ -65,8 +65,13 @@ fn copy(mut from: TcpStream, mut to: TcpStream, before: impl Fn(u64)) {
 
 /// A daemon with its state and downloads in a folder of files, and the address of its API.
 fn daemon(files: &Files) -> (Running, String) {
+    daemon_with(files, &[])
+}
+
+/// The same with more flags.
+fn daemon_with(files: &Files, flags: &[&str]) -> (Running, String) {
     let (state, downloads) = (files.name("state"), files.name("downloads"));
-    let mut daemon = Running::start(&[
+    let args = [
         "daemon",
         "--state",
         &state,
@@ -77,7 +82,8 @@ fn daemon(files: &Files) -> (Running, String) {
         "--tcp",
         "127.0.0.1:0",
         "--no-scion",
-    ]);
+    ];
+    let mut daemon = Running::start(&[&args, flags].concat());
     let mut lines = String::new();
     for _ in 0..2 {
         daemon.stdout.read_line(&mut lines).unwrap();
@@ -192,11 +198,16 @@ fn torrents_are_commanded_from_the_command_line() {
             "2",
             "--seed-time",
             "none",
+            "--limit-down",
+            "1gbit",
+            "--limit-up",
+            "none",
         ],
     );
     assert_eq!(
         limited["limits"],
-        serde_json::json!({"ratio": 2.0, "seconds": "unlimited"})
+        serde_json::json!({"ratio": 2.0, "seconds": "unlimited", "download_rate": 1_000_000_000,
+            "upload_rate": "unlimited"})
     );
     drop(seeder);
 
@@ -218,6 +229,27 @@ fn torrents_are_commanded_from_the_command_line() {
     daemon.signal("TERM");
     assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
     assert_eq!(torrent(&files, &["list"]).status.code(), Some(1));
+}
+
+#[test]
+fn limits_of_all_torrents_are_kept_until_others_are_given() {
+    let files = Files::new();
+    let kept = |flags: &[&str]| {
+        let (mut daemon, _) = daemon_with(&files, flags);
+        daemon.signal("TERM");
+        assert_eq!(daemon.code(), Some(0), "{}", daemon.log());
+        let text = fs::read_to_string(files.path("state/torrents/limits.json")).unwrap();
+        let rates = serde_json::from_str::<Value>(&text).unwrap()["rates"].take();
+        ["download", "upload"].map(|one| match rates[one]["holds"].as_bool() {
+            Some(true) => rates[one]["rate"].as_u64(),
+            _ => None,
+        })
+    };
+    assert_eq!(kept(&[]), [None, None]);
+    let both = ["--limit-down", "80mbit", "--limit-up", "8mbit"];
+    assert_eq!(kept(&both), [Some(80_000_000), Some(8_000_000)]);
+    assert_eq!(kept(&[]), [Some(80_000_000), Some(8_000_000)]);
+    assert_eq!(kept(&["--limit-down", "none"]), [None, Some(8_000_000)]);
 }
 
 #[test]
@@ -261,8 +293,15 @@ fn transmission_remote_commands_the_daemon() {
         shown.contains(text(&listed["torrents"][0], "info_hash")),
         "{shown}"
     );
-    let refused = remote(&["-t", "1", "--downlimit", "100"]).unwrap().1;
-    assert!(refused.contains("is not supported yet"), "{refused}");
+    works(&["-t", "1", "--downlimit", "100"]);
+    works(&["--uplimit", "50"]);
+    let limited = object(&files, &["list"]);
+    assert_eq!(
+        limited["torrents"][0]["limits"]["download_rate"],
+        100 * 8_000
+    );
+    let session = works(&["--session-info"]);
+    assert!(session.contains("Enabled limit: 50 kB/s"), "{session}");
     works(&["-t", "1", "--remove"]);
     let deadline = Instant::now() + PATIENCE;
     while object(&files, &["list"])["torrents"] != serde_json::json!([]) {

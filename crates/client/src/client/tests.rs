@@ -6,7 +6,8 @@ use hawser_discovery::{Client as TrackerClient, ClientOptions};
 use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create};
 
 use super::*;
-use crate::record::{Choice, Outcome};
+use crate::record::{Choice, Outcome, SeedChoice};
+use crate::settings::{RateChange, RateChanges, RateLimits};
 use crate::torrents::Status;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -253,13 +254,77 @@ async fn seeding_ends_at_a_ratio() {
     };
     host.client
         .add(NewTorrent {
-            limits,
+            settings: Settings {
+                seeding: limits,
+                ..Settings::default()
+            },
             ..seeded.to_add()
         })
         .await
         .unwrap();
     host.wait(seeded.info_hash, |view| view.status == Status::Finished)
         .await;
+    host.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_rates_hold_at_once_and_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeded = Seeded::start(dir.path(), 7).await;
+    let hash = seeded.info_hash;
+    // So little that it is never complete while the limit holds.
+    let slow = RateChanges {
+        download: RateChange::to(Some(8)),
+        ..RateChanges::default()
+    };
+    let fast = RateChanges {
+        download: RateChange::to(None),
+        ..RateChanges::default()
+    };
+    let is_slow = |view: &View| view.record.settings.rates.download.in_force() == Some(8);
+
+    let host = Host::start(dir.path(), Bounds::default());
+    let mut new = seeded.to_add();
+    slow.apply(&mut new.settings.rates);
+    host.client.add(new).await.unwrap();
+    host.wait(hash, |view| view.status == Status::Downloading)
+        .await;
+    host.end().await;
+
+    let host = Host::start(dir.path(), Bounds::default());
+    let view = host
+        .wait(hash, |view| view.status == Status::Downloading)
+        .await;
+    assert!(is_slow(&view), "{view:?}");
+    // The limit of all torrents holds in place of its own.
+    let swap = move |all: &mut Torrents| {
+        all.change_all_rates(slow);
+        all.change_rates(hash, fast)
+    };
+    host.client.change(swap).await.unwrap();
+    host.end().await;
+
+    let (state, ..) = StateFolder::open(&dir.path().join("state")).unwrap();
+    let (rates, damaged) = state.rates().unwrap();
+    assert_eq!((rates.download.in_force(), damaged), (Some(8), None));
+    drop(state);
+    let bounds = Bounds {
+        rates,
+        ..Bounds::default()
+    };
+    let host = Host::start(dir.path(), bounds);
+    let view = host
+        .wait(hash, |view| view.status == Status::Downloading)
+        .await;
+    assert!(!is_slow(&view), "{view:?}");
+    let all_fast = move |all: &mut Torrents| {
+        all.change_all_rates(fast);
+        Ok(())
+    };
+    host.client.change(all_fast).await.unwrap();
+    host.wait(hash, |view| view.status == Status::Seeding).await;
+    let (state, kept) = (host.client.bounds().await.unwrap(), RateLimits::default());
+    assert_eq!(state.rates.upload, kept.upload);
     host.end().await;
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::record::{Choice, Outcome, SeedLimit};
+use crate::settings::RateChange;
 use crate::view::View;
 
 /// The torrents of the daemon.
@@ -88,13 +89,52 @@ pub struct Traffic {
     pub peers: u64,
 }
 
-/// When the seeding of a torrent ends.
+/// When the seeding of a torrent ends, and how fast it sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Limits {
     /// At this ratio of bytes sent to bytes of content.
     pub ratio: Limit,
     /// After this time of seeding, in seconds.
     pub seconds: Limit,
+    /// Most bits of blocks that it receives a second.
+    pub download_rate: RateLimit,
+    /// Most bits of blocks that it sends a second.
+    pub upload_rate: RateLimit,
+}
+
+/// A limit of a rate: bit/s, or `"unlimited"`. Less than 8 count as 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum RateLimit {
+    /// A number.
+    Number(u64),
+    /// None.
+    Word(RateWord),
+}
+
+/// A limit of a rate that is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RateWord {
+    /// None.
+    Unlimited,
+}
+
+impl From<Option<u64>> for RateLimit {
+    fn from(rate: Option<u64>) -> Self {
+        rate.map_or(Self::Word(RateWord::Unlimited), Self::Number)
+    }
+}
+
+impl RateLimit {
+    /// The change to this limit; none if it is not given.
+    pub(crate) fn change(limit: Option<Self>) -> RateChange {
+        match limit {
+            None => RateChange::default(),
+            Some(Self::Number(rate)) => RateChange::to(Some(rate)),
+            Some(Self::Word(RateWord::Unlimited)) => RateChange::to(None),
+        }
+    }
 }
 
 /// A limit: a number from 0 up, `"unlimited"`, or `"default"` for that of the daemon.
@@ -285,14 +325,12 @@ pub struct TorrentChange {
     /// The folder that its content is moved to, an absolute path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Most bits of content that it receives a second. Not supported yet.
+    /// Most bits of blocks that it receives a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0)]
-    pub download_rate: Option<u64>,
-    /// Most bits of content that it sends a second. Not supported yet.
+    pub download_rate: Option<RateLimit>,
+    /// Most bits of blocks that it sends a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0)]
-    pub upload_rate: Option<u64>,
+    pub upload_rate: Option<RateLimit>,
     /// The files that are downloaded, by their positions in the metainfo. Not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<u32>>,
@@ -346,8 +384,10 @@ impl From<&View> for Torrent {
                 peers: rates.peers as u64,
             },
             limits: Limits {
-                ratio: record.limits.ratio.into(),
-                seconds: record.limits.time.into(),
+                ratio: record.settings.seeding.ratio.into(),
+                seconds: record.settings.seeding.time.into(),
+                download_rate: record.settings.rates.download.in_force().into(),
+                upload_rate: record.settings.rates.upload.in_force().into(),
             },
             added: record.dates.added,
             completed: record.dates.completed,

@@ -163,7 +163,8 @@ async fn torrents_are_added_shown_changed_and_removed() {
     assert_eq!((status, &changed["labels"]), (200, &json!(["b"])));
     assert_eq!(
         changed["limits"],
-        json!({"ratio": 1.5, "seconds": "unlimited"})
+        json!({"ratio": 1.5, "seconds": "unlimited", "download_rate": "unlimited",
+            "upload_rate": "unlimited"})
     );
     let (_, about) = api.json("GET /api/v1/daemon", &Value::Null).await;
     assert_eq!(about["torrents"], 1);
@@ -251,11 +252,12 @@ async fn requests_that_are_wrong_say_how() {
         (&change, json!({"seconds": -1}), 400, "not a time"),
         (&change, json!({"labels": [""]}), 400, "not a label"),
         (&change, json!({"folder": "x"}), 400, "not absolute"),
+        (&change, json!({"download_rate": -1}), 400, "download_rate"),
         (
             &change,
-            json!({"download_rate": 1}),
-            501,
-            "is not supported yet",
+            json!({"upload_rate": "default"}),
+            400,
+            "upload_rate",
         ),
         (&change, json!({"files": [0]}), 501, "is not supported yet"),
         (
@@ -339,9 +341,43 @@ async fn transmissions_rpc_is_answered() {
         (&torrents[0]["sizeWhenDone"], &torrents[0]["status"]),
         (&json!(50_000), &json!(0))
     );
-    let limited =
-        json!({"method": "torrent-set", "arguments": {"ids": [1], "downloadLimited": true}});
-    let refused = call(limited).await;
+    let limited = json!({"method": "torrent-set",
+        "arguments": {"ids": [1], "downloadLimit": 50, "downloadLimited": true}});
+    assert_eq!(call(limited).await["result"], "success");
+    let fields = ["downloadLimit", "downloadLimited", "uploadLimited"];
+    let get_limits = json!({"method": "torrent-get", "arguments": {"fields": fields}});
+    assert_eq!(
+        call(get_limits).await["arguments"]["torrents"][0],
+        json!({"downloadLimit": 50, "downloadLimited": true, "uploadLimited": false})
+    );
+    let one = format!("/api/v1/torrents/{hash}");
+    let shown = api.json(&format!("GET {one}"), &Value::Null).await.1;
+    assert_eq!(shown["torrent"]["limits"]["download_rate"], 400_000);
+    let rates = json!({"download_rate": "unlimited", "upload_rate": 16_000});
+    let (_, changed) = api.json(&format!("PATCH {one}"), &rates).await;
+    assert_eq!(
+        (
+            &changed["limits"]["download_rate"],
+            &changed["limits"]["upload_rate"]
+        ),
+        (&json!("unlimited"), &json!(16_000))
+    );
+    let all = json!({"speed-limit-up": 20, "speed-limit-up-enabled": true});
+    let set = json!({"method": "session-set", "arguments": all});
+    assert_eq!(call(set).await["result"], "success");
+    let session = call(json!({"method": "session-get"})).await["arguments"].clone();
+    assert_eq!(
+        (
+            &session["speed-limit-up"],
+            &session["speed-limit-up-enabled"]
+        ),
+        (&json!(20), &json!(true))
+    );
+    let all_rates = api.client.bounds().await.unwrap().rates;
+    assert_eq!(all_rates.upload.in_force(), Some(160_000));
+    let refused =
+        json!({"method": "torrent-set", "arguments": {"ids": [1], "honorsSessionLimits": false}});
+    let refused = call(refused).await;
     assert!(
         refused["result"]
             .as_str()

@@ -21,6 +21,7 @@ use super::describe::{ChangesOne, OfTorrent, Page, Refused, Unsupported};
 use crate::UNSUPPORTED;
 use crate::client::{ClientError, Source};
 use crate::record::{MAX_PEERS, SeedChoice, parse_hash};
+use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::view::View;
 
@@ -131,7 +132,7 @@ fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> 
         started: !new.stopped,
         labels: new.labels,
         peers,
-        limits: SeedChoice::default(),
+        settings: Settings::default(),
     })
 }
 
@@ -238,7 +239,7 @@ fn tracker(status: &TrackerStatus) -> body::Tracker {
     }
 }
 
-/// Change a torrent: labels, limits of seeding, position, folder
+/// Change a torrent: labels, limits of seeding and of rates, position, folder
 #[utoipa::path(
     patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
     request_body = TorrentChange,
@@ -257,18 +258,8 @@ pub(super) async fn change(
 ) -> Result<Response, JsonError> {
     let (hash, change): (_, TorrentChange) =
         (hash(&text)?, read_json(body, MAX_CHANGE_BODY).await?);
-    let wanted = [
-        (
-            change.download_rate.is_some() || change.upload_rate.is_some(),
-            "a limit of the rate of a torrent",
-        ),
-        (
-            change.files.is_some(),
-            "to download some files of a torrent alone",
-        ),
-    ];
-    if let Some((_, what)) = wanted.iter().find(|(is_wanted, _)| *is_wanted) {
-        let reason = format!("{what} {UNSUPPORTED}");
+    if change.files.is_some() {
+        let reason = format!("to download some files of a torrent alone {UNSUPPORTED}");
         return Err(JsonError(StatusCode::NOT_IMPLEMENTED, reason));
     }
     let seconds = change
@@ -291,7 +282,8 @@ fn apply(
     change: TorrentChange,
     seconds: Option<crate::record::Choice<u64>>,
 ) -> Result<(), CommandError> {
-    let limits = all.record(hash).ok_or(CommandError::Unknown(hash))?.limits;
+    let record = all.record(hash).ok_or(CommandError::Unknown(hash))?;
+    let limits = record.settings.seeding;
     if let Some(labels) = change.labels {
         all.set_labels(hash, labels)?;
     }
@@ -300,6 +292,11 @@ fn apply(
         let time = seconds.unwrap_or(limits.time);
         all.set_limits(hash, SeedChoice { ratio, time })?;
     }
+    let rates = RateChanges {
+        download: body::RateLimit::change(change.download_rate),
+        upload: body::RateLimit::change(change.upload_rate),
+    };
+    all.change_rates(hash, rates)?;
     if let Some(position) = change.position {
         all.reorder(hash, Move::To(position as usize))?;
     }

@@ -5,13 +5,18 @@ use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionV
 
 use super::unsupported;
 use crate::record::{Choice, SeedChoice};
+use crate::settings::{RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
+
+/// Bits of a kilobyte of Transmission's, which has 1000 bytes.
+const KILOBYTE: u64 = 8_000;
 
 /// The changes of a torrent that one call makes together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Changes {
     pub labels: Option<Vec<String>>,
     pub limits: SeedChoice,
+    pub rates: RateChanges,
     pub position: Option<usize>,
     sets_limits: bool,
 }
@@ -35,6 +40,10 @@ impl Changes {
                 }
                 Change::RatioLimit(limit) => ratio = Some(*limit),
                 Change::RatioMode(wanted) => mode = Some(*wanted),
+                Change::DownLimit(kilobytes) => read.rates.download.rate = Some(rate(*kilobytes)),
+                Change::DownLimited(holds) => read.rates.download.holds = Some(*holds),
+                Change::UpLimit(kilobytes) => read.rates.upload.rate = Some(rate(*kilobytes)),
+                Change::UpLimited(holds) => read.rates.upload.holds = Some(*holds),
                 other => refuse(other)?,
             }
         }
@@ -66,6 +75,7 @@ impl Changes {
         if self.sets_limits {
             all.set_limits(hash, self.limits)?;
         }
+        all.change_rates(hash, self.rates)?;
         match self.position {
             Some(position) => all.reorder(hash, Move::To(position)),
             None => Ok(()),
@@ -79,15 +89,11 @@ fn refuse(change: &Change) -> Result<(), CallError> {
         Change::Priority(Priority::Normal)
         | Change::FilePriority(_, Priority::Normal)
         | Change::Wanted(Files::All, true)
-        | Change::DownLimited(false)
-        | Change::UpLimited(false)
         // Numbers that hold together with another change only.
-        | Change::DownLimit(_)
-        | Change::UpLimit(_)
         | Change::IdleLimit(_)
         | Change::SequentialFrom(_)
+        | Change::HonorsSessionLimits(true)
         // There are no such limits.
-        | Change::HonorsSessionLimits(_)
         | Change::IdleMode(SeedMode::Session | SeedMode::Unlimited)
         | Change::Sequential(false) => return Ok(()),
         Change::Group(name) if name.is_empty() => return Ok(()),
@@ -96,7 +102,7 @@ fn refuse(change: &Change) -> Result<(), CallError> {
         Change::Wanted(..) => "to download some files of a torrent alone",
         Change::FilePriority(..) => "a priority of a file",
         Change::PeerLimit(_) => "a limit of the peers of a torrent",
-        Change::DownLimited(true) | Change::UpLimited(true) => "a limit of the rate of a torrent",
+        Change::HonorsSessionLimits(false) => "to except a torrent from the limits of all torrents",
         Change::IdleMode(SeedMode::Own) => "a limit of idle seeding",
         Change::Sequential(true) => "to download in order",
         Change::TrackersAdded(_)
@@ -108,6 +114,34 @@ fn refuse(change: &Change) -> Result<(), CallError> {
     Err(unsupported(what))
 }
 
+/// The bits per second of Transmission's kilobytes per second, of 1000 bytes each.
+fn rate(kilobytes: u64) -> u64 {
+    kilobytes.saturating_mul(KILOBYTE)
+}
+
+/// A limit as it is shown, in kilobytes per second: less than one counts as one.
+pub(super) fn limit(limit: RateLimit) -> hawser_transmission::Limit {
+    hawser_transmission::Limit {
+        is_enabled: limit.holds,
+        kilobytes: limit.rate.div_ceil(KILOBYTE),
+    }
+}
+
+/// The changes of the limits of all torrents among these settings.
+pub(super) fn rates(settings: &[Setting]) -> RateChanges {
+    let mut changes = RateChanges::default();
+    for setting in settings {
+        match setting {
+            Setting::DownLimit(kilobytes) => changes.download.rate = Some(rate(*kilobytes)),
+            Setting::DownLimited(holds) => changes.download.holds = Some(*holds),
+            Setting::UpLimit(kilobytes) => changes.upload.rate = Some(rate(*kilobytes)),
+            Setting::UpLimited(holds) => changes.upload.holds = Some(*holds),
+            _ => {}
+        }
+    }
+    changes
+}
+
 /// Refuses settings that would change something. What the daemon has no use for is ignored.
 ///
 /// # Errors
@@ -117,10 +151,9 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
     let network = &session.network;
     for setting in settings {
         let changed = match setting {
-            Setting::DownLimited(true)
-            | Setting::UpLimited(true)
-            | Setting::Alternative(true)
-            | Setting::Scheduled(true) => Some("a limit of the rate of all torrents"),
+            Setting::Alternative(true) | Setting::Scheduled(true) => {
+                Some("a limit of the rate that holds at times")
+            }
             Setting::DownloadDir(folder) if *folder != session.folders.download_dir => {
                 Some("to change the folder of downloads while the daemon runs")
             }
@@ -195,18 +228,31 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_rates_are_in_kilobytes_of_1000_bytes() {
+        let changes = [Change::DownLimit(7), Change::UpLimited(true)];
+        let read = Changes::read(&changes, SeedChoice::default()).unwrap();
+        let settings = [Setting::DownLimit(7), Setting::UpLimited(true)];
+        assert_eq!(read.rates, rates(&settings));
+        let mut limits = crate::settings::RateLimits::default();
+        read.rates.apply(&mut limits);
+        assert_eq!((limits.download.rate, limits.upload.holds), (56_000, true));
+        let shown = limit(limits.download);
+        assert_eq!((shown.kilobytes, shown.is_enabled), (7, false));
+        assert_eq!(rate(u64::MAX), u64::MAX);
+    }
+
+    #[test]
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let read = |change| Changes::read(&[change], SeedChoice::default());
         for taken in [
             Change::Wanted(Files::All, true),
-            Change::DownLimited(false),
-            Change::DownLimit(7),
+            Change::HonorsSessionLimits(true),
         ] {
             assert_eq!(read(taken), Ok(Changes::default()));
         }
         for refused in [
             Change::Wanted(Files::Some(vec![0]), false),
-            Change::UpLimited(true),
+            Change::HonorsSessionLimits(false),
             Change::PeerLimit(3),
             Change::TrackersAdded(vec!["http://a/".into()]),
         ] {
@@ -218,7 +264,7 @@ mod tests {
             check_settings(&[Setting::Utp(true), Setting::Port(0)], &session),
             Ok(())
         );
-        assert!(check_settings(&[Setting::DownLimited(true)], &session).is_err());
+        assert!(check_settings(&[Setting::Alternative(true)], &session).is_err());
         assert!(check_settings(&[Setting::DownloadQueue(3)], &session).is_err());
     }
 }

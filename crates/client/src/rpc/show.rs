@@ -8,9 +8,11 @@ use hawser_tracker::{TrackerState, TrackerStatus};
 use hawser_transmission::{
     Adding, Content, Count, Dates, Detail, ErrorKind, FileView, Folders, Network, Options, Outcome,
     Parts, PeerFlags, PeerView, Priority, Progress, Queues, RequestState, Requests, SeedLimits,
-    SeedMode, SessionView, State, Swarm, Texts, TorrentError, TorrentView, TrackerView, Traffic,
+    SeedMode, SessionView, SpeedLimits, State, Swarm, Texts, TorrentError, TorrentView,
+    TrackerView, Traffic,
 };
 
+use super::change::limit;
 use crate::http::{PeerAddresses, trackers};
 use crate::record::{Choice, Origin, Outcome as Kept};
 use crate::torrents::{Bounds, Status};
@@ -112,7 +114,7 @@ fn content(metainfo: Option<&Metainfo>, size: u64) -> Content {
 
 fn options(view: &View) -> Options {
     let record = &view.record;
-    let (ratio_mode, ratio) = match record.limits.ratio {
+    let (ratio_mode, ratio) = match record.settings.seeding.ratio {
         Choice::Default => (SeedMode::Session, 0.0),
         Choice::Unlimited => (SeedMode::Unlimited, 0.0),
         Choice::Own(ratio) => (SeedMode::Own, ratio),
@@ -120,6 +122,8 @@ fn options(view: &View) -> Options {
     Options {
         queue_position: view.position as u64,
         labels: record.labels.clone(),
+        down: limit(record.settings.rates.download),
+        up: limit(record.settings.rates.upload),
         honors_session_limits: true,
         ratio_mode,
         ratio,
@@ -283,6 +287,11 @@ pub(super) fn session(
     };
     SessionView {
         software: format!("hawser {}", env!("CARGO_PKG_VERSION")),
+        speed: SpeedLimits {
+            down: limit(bounds.rates.download),
+            up: limit(bounds.rates.upload),
+            ..SpeedLimits::default()
+        },
         folders: Folders {
             download_dir: folder.display().to_string(),
             free_space,

@@ -4,6 +4,7 @@ use hawser_torrent::{CreateOptions, create};
 
 use super::*;
 use crate::record::{Choice, Dates, Origin, Outcome, Pending, SeedChoice, SeedLimit, Totals};
+use crate::settings::{RateLimit, RateLimits, Settings};
 
 fn record(number: u8) -> Record {
     Record {
@@ -15,9 +16,18 @@ fn record(number: u8) -> Record {
         started: true,
         outcome: Some(Outcome::Finished(SeedLimit::Ratio)),
         labels: vec!["one".into()],
-        limits: SeedChoice {
-            ratio: Choice::Own(1.25),
-            time: Choice::Unlimited,
+        settings: Settings {
+            seeding: SeedChoice {
+                ratio: Choice::Own(1.25),
+                time: Choice::Unlimited,
+            },
+            rates: RateLimits {
+                download: RateLimit {
+                    rate: u64::MAX,
+                    holds: true,
+                },
+                upload: RateLimit::default(),
+            },
         },
         rank: 7,
         peers: vec![

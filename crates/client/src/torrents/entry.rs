@@ -89,6 +89,8 @@ pub(super) struct Entry {
     pub unsaved_since: Option<Duration>,
     /// Whether its record must be on disk at once.
     pub must_save: bool,
+    /// Whether its task does not know all settings of its record.
+    pub must_apply: bool,
     /// When its record was last ordered to be saved.
     pub changed: Duration,
 }
@@ -104,6 +106,7 @@ impl Entry {
             seeding_since: None,
             unsaved_since: None,
             must_save: false,
+            must_apply: false,
             changed: Duration::ZERO,
         }
     }
@@ -163,6 +166,8 @@ impl Entry {
     pub fn begin(&mut self, activity: Activity) {
         self.base = self.record.totals;
         self.seeding_since = None;
+        // Its task begins with its record.
+        self.must_apply = false;
         self.activity = activity;
     }
 
@@ -203,7 +208,7 @@ impl Entry {
 
     /// The limit that its seeding has reached, if it has.
     pub fn reached(&self, ratio: Option<f64>, time: Option<u64>) -> Option<SeedLimit> {
-        let (record, limits) = (&self.record, self.record.limits);
+        let (record, limits) = (&self.record, self.record.settings.seeding);
         let enough = |ratio: f64| {
             let size = record.size.unwrap_or_default();
             record.totals.uploaded as f64 >= ratio * size as f64
@@ -219,7 +224,7 @@ impl Entry {
     /// When its time of seeding ends, unless it is changed.
     pub fn seeding_due(&self, time: Option<u64>) -> Option<Duration> {
         let since = self.seeding_since?;
-        let time = self.record.limits.time.or(time)?;
+        let time = self.record.settings.seeding.time.or(time)?;
         let remaining = time.saturating_sub(self.base.seeded);
         Some(since.saturating_add(Duration::from_secs(remaining)))
     }

@@ -24,8 +24,10 @@ impl Torrents {
         self.end_seeding(now);
         self.halt(&queue, &mut orders);
         self.begin(&queue, &mut orders);
+        self.apply(&queue, &mut orders);
         // Records come first: what is begun is on disk before.
-        let mut saves = self.saves(&queue, now);
+        let mut saves = self.save_rates(now);
+        saves.append(&mut self.saves(&queue, now));
         saves.append(&mut orders);
         saves
     }
@@ -37,7 +39,8 @@ impl Torrents {
             let saving = entry.unsaved_since.map(|since| since + SAVE_INTERVAL);
             [seeding.filter(|_| entry.runs()), saving]
         });
-        times.flatten().min()
+        let rates = self.rates_unsaved_since.map(|since| since + SAVE_INTERVAL);
+        times.flatten().chain(rates).min()
     }
 
     /// Marks those whose seeding has reached a limit.
@@ -151,6 +154,35 @@ impl Torrents {
         }
     }
 
+    /// Has tasks obey changed settings. What does not run obeys them when it begins.
+    fn apply(&mut self, queue: &[InfoHash], orders: &mut Vec<Order>) {
+        if std::mem::take(&mut self.has_new_rates) {
+            orders.push(Order::LimitAll);
+        }
+        for info_hash in queue {
+            if let Some(entry) = self.entries.get_mut(info_hash)
+                && std::mem::take(&mut entry.must_apply)
+                && entry.runs()
+            {
+                orders.push(Order::Apply(*info_hash));
+            }
+        }
+    }
+
+    /// Orders the limits of all torrents to be written, if they are new or have waited for long enough.
+    fn save_rates(&mut self, now: Now) -> Vec<Order> {
+        let is_due = |since: Duration| now.elapsed >= since + SAVE_INTERVAL;
+        let late = self.rates_unsaved_since.is_some_and(is_due);
+        match self.must_save_rates || late {
+            true => {
+                self.must_save_rates = false;
+                self.rates_unsaved_since = None;
+                vec![Order::SaveRates]
+            }
+            false => Vec::new(),
+        }
+    }
+
     /// The records that are to be written: those that were changed, and those whose numbers have waited
     /// for long enough.
     fn saves(&mut self, queue: &[InfoHash], now: Now) -> Vec<Order> {
@@ -175,9 +207,17 @@ impl Torrents {
         }
     }
 
+    /// The limits of all torrents could not be saved: that is tried again after a time.
+    pub fn on_rates_unsaved(&mut self, now: Now) {
+        self.rates_unsaved_since = Some(now.elapsed);
+    }
+
     /// Orders all records to be written that are not as on disk, for the end of the program.
     pub fn flush(&mut self, now: Now) -> Vec<Order> {
         let mut saves = Vec::new();
+        if self.must_save_rates || self.rates_unsaved_since.is_some() {
+            saves.push(Order::SaveRates);
+        }
         for (info_hash, entry) in &mut self.entries {
             entry.count_seeding(now.elapsed);
             if entry.must_save || entry.unsaved_since.is_some() {

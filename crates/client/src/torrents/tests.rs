@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{Choice, Dates, SeedLimit, Totals};
+use crate::record::{Choice, Dates, SeedChoice, SeedLimit, Totals};
+use crate::settings::{RateChange, RateChanges, Settings};
 
 fn hash(number: u8) -> InfoHash {
     InfoHash([number; 20])
@@ -22,7 +23,7 @@ fn record(number: u8) -> Record {
         started: true,
         outcome: None,
         labels: Vec::new(),
-        limits: SeedChoice::default(),
+        settings: Settings::default(),
         rank: 0,
         peers: Vec::new(),
         dates: Dates::default(),
@@ -47,6 +48,11 @@ struct Host {
     disk: BTreeMap<InfoHash, Record>,
     /// The tasks, each with whether it only verifies and whether it was ordered to end.
     tasks: BTreeMap<InfoHash, Task>,
+    /// The settings that each task obeys.
+    obeyed: BTreeMap<InfoHash, Settings>,
+    /// The limits of all torrents: on disk, and in force.
+    rates_on_disk: Option<RateLimits>,
+    rates_in_force: Option<RateLimits>,
     moves: Vec<InfoHash>,
     removals: Vec<InfoHash>,
     /// Every order carried out.
@@ -77,7 +83,17 @@ impl Host {
                     let record = torrents.record(hash).expect("a record to save");
                     self.disk.insert(hash, record.clone());
                 }
+                Order::SaveRates => self.rates_on_disk = Some(torrents.all_rates()),
+                Order::LimitAll => self.rates_in_force = Some(torrents.all_rates()),
+                Order::Apply(hash) => {
+                    let task = self.tasks.get(&hash).expect("a task to obey");
+                    assert!(!task.halts && !task.verifies);
+                    let settings = torrents.record(hash).expect("a record").settings.clone();
+                    assert_ne!(self.obeyed.insert(hash, settings.clone()), Some(settings));
+                }
                 Order::Run(hash) | Order::Verify(hash) => {
+                    let settings = torrents.record(hash).expect("a record").settings.clone();
+                    self.obeyed.insert(hash, settings);
                     assert!(
                         self.disk.contains_key(&hash),
                         "it runs before it is on disk"
@@ -150,6 +166,13 @@ impl Host {
             kept.totals = entry.record.totals;
             assert_eq!(kept, entry.record);
         }
+        let rates = Some(torrents.all_rates());
+        assert_eq!((self.rates_on_disk, self.rates_in_force), (rates, rates));
+        for (hash, task) in &self.tasks {
+            let wanted = &torrents.entries[hash].record.settings;
+            let obeys = self.obeyed[hash].rates == wanted.rates;
+            assert!(obeys || task.halts || task.verifies, "{hash}: {wanted:?}");
+        }
         let bounds = torrents.bounds();
         let entries = || torrents.entries.values();
         let running = |complete| {
@@ -199,6 +222,8 @@ enum Step {
     Relocate(u8, u8, bool),
     Reorder(u8, u8),
     Limits(u8, Option<u8>),
+    Rates(u8, RateChanges),
+    AllRates(RateChanges),
     Bounds(usize, usize, usize),
     Resolved(u8),
     Checked(u8, bool),
@@ -209,6 +234,14 @@ enum Step {
     Removed(bool),
     Wait(u8),
     Crash,
+}
+
+fn rate_changes() -> impl Strategy<Value = RateChanges> {
+    let change = || {
+        let values = (proptest::option::of(0..3_u64), any::<Option<bool>>());
+        values.prop_map(|(rate, holds)| RateChange { rate, holds })
+    };
+    (change(), change()).prop_map(|(download, upload)| RateChanges { download, upload })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -224,6 +257,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(one, folder, moves)| Step::Relocate(one, folder, moves)),
         2 => (one.clone(), any::<u8>()).prop_map(|(one, to)| Step::Reorder(one, to)),
         1 => (one.clone(), any::<Option<u8>>()).prop_map(|(one, ratio)| Step::Limits(one, ratio)),
+        2 => (one.clone(), rate_changes()).prop_map(|(one, changes)| Step::Rates(one, changes)),
+        1 => rate_changes().prop_map(Step::AllRates),
         1 => (1..4_usize, 1..4_usize, 1..3_usize).prop_map(|(a, b, c)| Step::Bounds(a, b, c)),
         2 => one.clone().prop_map(Step::Resolved),
         4 => (one.clone(), any::<bool>()).prop_map(|(one, complete)| Step::Checked(one, complete)),
@@ -286,12 +321,15 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             };
             drop(torrents.set_limits(hash(one), limits));
         }
+        Step::Rates(one, changes) => drop(torrents.change_rates(hash(one), changes)),
+        Step::AllRates(changes) => torrents.change_all_rates(changes),
         Step::Bounds(downloads, seeds, checks) => torrents.set_bounds(Bounds {
             downloads,
             seeds,
             checks,
             ratio: None,
             time: Some(1000),
+            rates: torrents.all_rates(),
         }),
         Step::Resolved(one) if task(one).is_some_and(|task| !task.verifies) => {
             torrents.on_resolved(hash(one), "resolved".into(), 1000);
@@ -365,7 +403,13 @@ fn run(step: &Step, torrents: &mut Torrents, host: &mut Host, added: &mut Vec<In
             host.tasks.clear();
             host.moves.clear();
             host.removals.clear();
-            *torrents = Torrents::new(torrents.bounds(), records);
+            host.rates_in_force = None;
+            let rates = host.rates_on_disk.unwrap_or_default();
+            let bounds = Bounds {
+                rates,
+                ..torrents.bounds()
+            };
+            *torrents = Torrents::new(bounds, records);
         }
         Step::Resolved(_) | Step::Checked(..) | Step::Completed(_) => {}
     }
@@ -377,7 +421,8 @@ proptest! {
     /// Nothing is forgotten, also in a crash; no bound is exceeded; no place is left free.
     #[test]
     fn torrents_are_kept_and_bounds_hold(steps in proptest::collection::vec(step(), 1..120)) {
-        let bounds = Bounds { downloads: 2, seeds: 2, checks: 1, ratio: None, time: Some(1000) };
+        let rates = RateLimits::default();
+        let bounds = Bounds { downloads: 2, seeds: 2, checks: 1, ratio: None, time: Some(1000), rates };
         let mut torrents = Torrents::new(bounds, []);
         let (mut host, mut added) = (Host::default(), Vec::new());
         for step in &steps {

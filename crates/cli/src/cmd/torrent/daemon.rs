@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::cmd::daemon::{STATE, ratio};
 use crate::cmd::files::{self, is_magnet};
-use crate::cmd::quantity::long_duration;
+use crate::cmd::quantity::{RateArg, long_duration, rate_or_none};
 use crate::cmd::wait::WaitArgs;
 use crate::cmd::{folders, process};
 use crate::failure::{Doing, Failure};
@@ -136,11 +136,17 @@ pub struct LimitArgs {
     /// The torrent: its info-hash or the beginning of that, or its name
     torrent: String,
     /// Seed until RATIO times its size was sent; none for no limit, default for that of the daemon
-    #[arg(long, value_name = "RATIO", value_parser = ratio_limit, required_unless_present = "seed_time")]
+    #[arg(long, value_name = "RATIO", value_parser = ratio_limit, required_unless_present_any = ["seed_time", "limit_down", "limit_up"])]
     seed_ratio: Option<Limit>,
     /// Seed for this time: 30m; none for no limit, default for that of the daemon
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
     seed_time: Option<Limit>,
+    /// Receive at most this much content per second, within the limit of all torrents: 10mbit, or none
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    limit_down: Option<RateArg>,
+    /// Send at most this much content per second, within the limit of all torrents: 10mbit, or none
+    #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
+    limit_up: Option<RateArg>,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -304,6 +310,8 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     let change = TorrentChange {
         ratio: args.seed_ratio,
         seconds: args.seed_time,
+        download_rate: args.limit_down.map(|rate| rate.0.into()),
+        upload_rate: args.limit_up.map(|rate| rate.0.into()),
         ..TorrentChange::default()
     };
     apply(&args.torrent, &change, &args.remote)
@@ -379,7 +387,7 @@ mod tests {
             "folder": "/", "content": {"verified_bytes": 0}, "added": 0,
             "traffic": {"download_rate": 0, "upload_rate": 0, "downloaded_bytes": 0, "uploaded_bytes": 0,
                 "ratio": 0.0, "seeded_seconds": 0, "peers": 0},
-            "limits": {"ratio": "default", "seconds": 60.0},
+            "limits": {"ratio": "default", "seconds": 60.0, "download_rate": 1000, "upload_rate": "unlimited"},
         });
         serde_json::from_value(object).unwrap()
     }

@@ -1,0 +1,97 @@
+//! Commands that change what users set, for one torrent and for all.
+
+use hawser_torrent::InfoHash;
+
+use super::{Bounds, CommandError, Torrents};
+use crate::record::{Outcome, SeedChoice, check_labels, check_ratio};
+use crate::settings::{RateChanges, RateLimits};
+
+impl Torrents {
+    /// Sets the labels of a torrent.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn set_labels(
+        &mut self,
+        info_hash: InfoHash,
+        labels: Vec<String>,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        if let Some(fault) = check_labels(&labels) {
+            return Err(CommandError::Value(fault));
+        }
+        entry.record.labels = labels;
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Sets when the seeding of a torrent ends. One that was stopped at a limit runs again if none is
+    /// reached now.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn set_limits(
+        &mut self,
+        info_hash: InfoHash,
+        limits: SeedChoice,
+    ) -> Result<(), CommandError> {
+        let bounds = self.bounds;
+        let entry = self.settled(info_hash)?;
+        if let Some(fault) = check_ratio(limits.ratio) {
+            return Err(CommandError::Value(fault));
+        }
+        entry.record.settings.seeding = limits;
+        let finished = matches!(entry.record.outcome, Some(Outcome::Finished(_)));
+        if finished && entry.reached(bounds.ratio, bounds.time).is_none() {
+            entry.record.outcome = None;
+        }
+        entry.must_save = true;
+        Ok(())
+    }
+
+    /// Changes how fast a torrent sends and receives, at once if it runs.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`] or [`CommandError::Busy`].
+    pub fn change_rates(
+        &mut self,
+        info_hash: InfoHash,
+        changes: RateChanges,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        let before = entry.record.settings.rates;
+        changes.apply(&mut entry.record.settings.rates);
+        if entry.record.settings.rates != before {
+            entry.must_save = true;
+            entry.must_apply = true;
+        }
+        Ok(())
+    }
+
+    /// Changes how fast all torrents together send and receive, at once.
+    pub fn change_all_rates(&mut self, changes: RateChanges) {
+        let before = self.bounds.rates;
+        changes.apply(&mut self.bounds.rates);
+        self.note_rates(before);
+    }
+
+    /// How fast all torrents together send and receive.
+    pub fn all_rates(&self) -> RateLimits {
+        self.bounds.rates
+    }
+
+    /// Sets how many torrents run at once, when seeding ends, and how fast all send and receive.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        let before = self.bounds.rates;
+        self.bounds = bounds;
+        self.note_rates(before);
+    }
+
+    /// Has changed limits of all torrents saved, and obeyed.
+    fn note_rates(&mut self, before: RateLimits) {
+        if self.bounds.rates != before {
+            self.has_new_rates = true;
+            self.must_save_rates = true;
+        }
+    }
+}
