@@ -167,7 +167,11 @@ impl Bundle {
             let mut routers = topology.border_routers.values();
             routers.any(|router| router.interfaces.contains_key(&id))
         };
-        self.neighbours()?.check(has)?;
+        let named = self.neighbours()?.check(has);
+        named.map_err(|reason| ContentError::Invalid {
+            file: NEIGHBOURS,
+            reason,
+        })?;
         if manifest.isd_as != topology.isd_as {
             return Err(ContentError::TwoAses {
                 manifest: manifest.isd_as,

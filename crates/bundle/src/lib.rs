@@ -18,6 +18,7 @@ mod link_info;
 mod manifest;
 mod name;
 mod neighbours;
+mod remotes;
 
 pub use self::archive::{LARGEST_ARCHIVE, UnpackError};
 pub use self::bundle::{Bundle, ContentError};
