@@ -33,7 +33,7 @@ pub struct Trackers {
 
 impl Trackers {
     /// Has `client` ask trackers as `announcer` orders, with the numbers in `stats`; a download is complete
-    /// when its `left` becomes 0. Peers of answers go to `sink`; while that is full, the latest thousand are
+    /// when its `left` becomes 0 and something was downloaded. Peers of answers go to `sink`; while that is full, the latest thousand are
     /// kept. Ends when `stop` is cancelled. To be called inside a tokio runtime.
     pub fn spawn(
         client: Client,
@@ -140,8 +140,13 @@ impl Task {
     fn take_stats(&mut self, stats: Stats) {
         self.announcer.on_stats(stats);
         let before = self.left.replace(stats.left);
-        if stats.left == 0 && before.is_some_and(|before| before > 0) {
-            self.announcer.completed(now());
+        if stats.left > 0 || before.is_none_or(|before| before == 0) {
+            return;
+        }
+        match stats.downloaded {
+            // It was complete before: the trackers are to know a seeder, and count no download (BEP 3).
+            0 => self.announcer.refresh(now()),
+            _ => self.announcer.completed(now()),
         }
     }
 

@@ -73,11 +73,44 @@ async fn a_torrent_is_announced_from_begin_to_end() {
     .await;
     let counters = || tracker.monitor.counters();
     assert_eq!((counters().peers, counters().seeders), (2, 0));
-    stats_sender.send(missing(0)).expect("sent");
+    let complete = Stats {
+        downloaded: 5,
+        ..missing(0)
+    };
+    stats_sender.send(complete).expect("sent");
     until_true(|| counters().seeders == 1).await;
+    assert_eq!(downloads(&tracker).await, 1);
     drop(stats_sender);
     trackers.stop().await;
     assert_eq!((counters().peers, counters().announces), (1, 4));
+}
+
+/// How many downloads the tracker has counted.
+async fn downloads(tracker: &Local) -> u32 {
+    let scraped = client().scrape(&tracker.udp[0], &[[1; 20]]).await;
+    scraped.expect("an answer")[&[1; 20]].downloaded
+}
+
+#[tokio::test]
+async fn content_that_was_there_already_is_no_download() {
+    let tracker = Local::default();
+    let (stats_sender, stats) = watch::channel(missing(5));
+    let (sink, _) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let tiers = [vec![tracker.udp[0].clone()]];
+    let trackers = Trackers::spawn(client(), announcer(&tiers), stats, sink, &stop);
+    let status = trackers.status();
+    until_true(|| status.borrow()[0].state == TrackerState::Working).await;
+    // Another peer keeps the torrent in the tracker.
+    let other = client().announce(&tracker.udp[0], &request(77)).await;
+    other.expect("an answer");
+    stats_sender.send(missing(0)).expect("sent");
+    // A `completed` would be sent in the turns that follow.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    trackers.stop().await;
+    assert_eq!(downloads(&tracker).await, 0);
 }
 
 #[tokio::test]
