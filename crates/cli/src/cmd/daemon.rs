@@ -159,10 +159,7 @@ pub fn run(args: DaemonArgs) -> Result<(), Failure> {
         let (address, count) = (prepared.address(), prepared.torrents());
         let ready = || {
             let plural = if count == 1 { "" } else { "s" };
-            outln!(
-                "{count} torrent{plural}, peers connect {}",
-                sockets.addresses
-            );
+            outln!("serving {count} torrent{plural} {}", sockets.addresses);
             outln!("API at http://{address}");
         };
         let ended = prepared.run(engine, addresses, stop, ready).await;
