@@ -62,7 +62,7 @@ pub struct NewTorrent {
     pub labels: Vec<String>,
     /// Peers to ask, besides those that are found.
     pub peers: Vec<PeerAddr>,
-    /// When its seeding ends, and how fast it sends and receives.
+    /// When its seeding ends, how fast it sends and receives, and which files are downloaded.
     pub settings: Settings,
 }
 
@@ -362,8 +362,10 @@ fn addition(new: NewTorrent, folder: PathBuf) -> Result<Addition, ClientError> {
         Source::Metainfo(bytes) => {
             let metainfo = Metainfo::parse(&bytes).map_err(|error| invalid(&error))?;
             record.info_hash = metainfo.info_hash;
-            record.name = metainfo.name;
+            record.name.clone_from(&metainfo.name);
             record.size = Some(metainfo.pieces.total);
+            let files = record.settings.files.selection(metainfo.files.len());
+            files.check(&metainfo).map_err(|error| invalid(&error))?;
             Some(bytes)
         }
         Source::Magnet(link) => {

@@ -10,16 +10,29 @@ use hawser_torrent::Metainfo;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+/// The file that the engine keeps in a download folder, with the bytes of pieces that are in files which are
+/// not downloaded.
+fn part_file(metainfo: &Metainfo) -> PathBuf {
+    format!(".{}.parts", metainfo.info_hash).into()
+}
+
 /// Moves the content of a torrent from one download folder to another, which is made if it does not exist.
 /// Does nothing if there is no content, or it was moved already.
 ///
 /// # Errors
 /// Why it was not moved, with the remedy.
 pub(crate) fn relocate(metainfo: &Metainfo, from: &Path, to: &Path) -> Result<(), String> {
-    let Some(top) = top(metainfo) else {
-        return Ok(());
-    };
-    let (old, new) = (from.join(&top), to.join(&top));
+    // Each is moved or not: after a crash in between, another call moves the rest.
+    move_one(&part_file(metainfo), from, to)?;
+    match top(metainfo) {
+        Some(top) => move_one(&top, from, to),
+        None => Ok(()),
+    }
+}
+
+/// Moves one file or folder, unless it does not exist.
+fn move_one(top: &Path, from: &Path, to: &Path) -> Result<(), String> {
+    let (old, new) = (from.join(top), to.join(top));
     if old
         .symlink_metadata()
         .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
@@ -88,7 +101,8 @@ pub(crate) fn delete(metainfo: &Metainfo, folder: &Path) -> Result<(), String> {
         .map(|file| &file.path);
     let links = metainfo.links.iter().map(|link| &link.path);
     let (mut folders, mut failure) = (BTreeSet::new(), None);
-    for path in files.chain(links) {
+    let parts = part_file(metainfo);
+    for path in files.chain(links).chain([&parts]) {
         let parent = path.parent().unwrap_or(Path::new(""));
         folders.extend(
             parent
@@ -158,8 +172,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to/new"));
         let metainfo = torrent(&from);
+        let parts = part_file(&metainfo);
+        fs::write(from.join(&parts), "x").unwrap();
         relocate(&metainfo, &from, &to).unwrap();
         assert!(to.join("set/inner/a").exists() && !from.join("set").exists());
+        assert!(to.join(&parts).exists() && !from.join(&parts).exists());
         // After a crash it may be ordered again.
         relocate(&metainfo, &from, &to).unwrap();
         torrent(&from);
@@ -174,8 +191,10 @@ mod tests {
         let folder = dir.path().join("downloads");
         let metainfo = torrent(&folder);
         fs::write(folder.join("set/other"), "x").unwrap();
+        fs::write(folder.join(part_file(&metainfo)), "x").unwrap();
         delete(&metainfo, &folder).unwrap();
         assert!(folder.join("set/other").exists());
+        assert!(!folder.join(part_file(&metainfo)).exists());
         assert!(!folder.join("set/b").exists() && !folder.join("set/inner").exists());
         fs::remove_file(folder.join("set/other")).unwrap();
         delete(&metainfo, &folder).unwrap();

@@ -73,8 +73,8 @@ impl Engine {
     }
 }
 
-/// The options of a torrent that runs with these settings.
-pub(crate) fn options(settings: &Settings) -> DownloadOptions {
+/// The options of a torrent with `count` files, padding included, that runs with these settings.
+pub(crate) fn options(settings: &Settings, count: usize) -> DownloadOptions {
     DownloadOptions {
         select_by: SelectBy::Uploader,
         // A torrent of a daemon waits for peers as long as it is not stopped.
@@ -84,15 +84,16 @@ pub(crate) fn options(settings: &Settings) -> DownloadOptions {
         // When seeding ends is decided over all runs, not by the engine, which knows the present one.
         seed: Some(SeedLimits::default()),
         limits: settings.rates.into(),
+        files: settings.files.selection(count),
         ..DownloadOptions::default()
     }
 }
 
 /// The options of a torrent that is verified only.
-pub(crate) fn verify_options(settings: &Settings) -> DownloadOptions {
+pub(crate) fn verify_options(settings: &Settings, count: usize) -> DownloadOptions {
     DownloadOptions {
         finds_peers: false,
         seed: None,
-        ..options(settings)
+        ..options(settings, count)
     }
 }

@@ -13,6 +13,7 @@
 mod client;
 mod content;
 mod engine;
+mod files;
 pub mod http;
 mod metainfo;
 mod owner;
@@ -28,6 +29,9 @@ mod view;
 
 pub use self::client::{AddedTorrent, Client, ClientError, NewTorrent, Source};
 pub use self::engine::Engine;
+pub use self::files::{
+    FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
+};
 pub use self::record::{
     Choice, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
     Pending, Record, SeedChoice, SeedLimit, Totals, parse_hash,

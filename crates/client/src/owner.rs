@@ -230,8 +230,11 @@ impl Owner {
     }
 
     async fn on_event(&mut self, info_hash: InfoHash, event: Event) {
+        // What is verified, as of the event.
+        self.count();
         let now = self.now();
         match event {
+            Event::Unselected => self.torrents.on_unselected(info_hash),
             Event::Checked { complete } => self.torrents.on_checked(info_hash, complete, now),
             Event::Completed => self.torrents.on_completed(info_hash, now),
             Event::Resolved {

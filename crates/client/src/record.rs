@@ -177,7 +177,9 @@ impl Record {
                 self.folder.display()
             ));
         }
-        check_labels(&self.labels).or_else(|| check_ratio(self.settings.seeding.ratio))
+        check_labels(&self.labels)
+            .or_else(|| check_ratio(self.settings.seeding.ratio))
+            .or_else(|| self.settings.files.fault())
     }
 }
 

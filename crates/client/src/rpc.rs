@@ -1,7 +1,7 @@
 //! Transmission's RPC over the torrents of a host. Each call blocks until it is answered.
 //!
 //! What hawser cannot do yet is refused with [`UNSUPPORTED`]: limits of idle seeding and of peers,
-//! choice and priority of files, changed trackers, renaming, URLs, groups. A value that changes nothing is
+//! changed trackers, renaming, URLs, groups. A value that changes nothing is
 //! taken, as clients send all of theirs at once.
 
 mod change;
@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use hawser_torrent::Metainfo;
 use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 use hawser_transmission::{
     Action, Add, Added, CallError, Change, Client as Calls, GroupChange, GroupView, Ids,
@@ -176,7 +177,7 @@ impl Calls for Rpc<'_> {
     }
 
     fn add(&mut self, add: Add) -> Result<Added, CallError> {
-        let changes = Changes::read(&add.changes, Default::default())?;
+        let mut changes = Changes::read(&add.changes, Default::default())?;
         let is_file = matches!(add.source, hawser_transmission::Source::Metainfo(_));
         let source = match add.source {
             hawser_transmission::Source::Metainfo(bytes) => Source::Metainfo(bytes),
@@ -186,11 +187,19 @@ impl Calls for Rpc<'_> {
                 return Err(unsupported("fetching a torrent from a URL"));
             }
         };
+        // Indices that are out of range are no error to Transmission.
+        if let Source::Metainfo(bytes) = &source
+            && !changes.files.each.is_empty()
+            && let Ok(metainfo) = Metainfo::parse(bytes)
+        {
+            changes.files.drop_unknown(metainfo.files.len());
+        }
         let mut settings = Settings {
             seeding: changes.limits,
             ..Settings::default()
         };
         changes.rates.apply(&mut settings.rates);
+        settings.files.change(&changes.files);
         let new = NewTorrent {
             folder: add.download_dir.map(Into::into),
             started: !add.is_paused.unwrap_or(false),
@@ -247,7 +256,13 @@ impl Calls for Rpc<'_> {
         let Some(view) = self.views_of(&[id]).pop() else {
             return Ok(());
         };
-        let changes = Changes::read(changes, view.record.settings.seeding)?;
+        let mut changes = Changes::read(changes, view.record.settings.seeding)?;
+        if !changes.files.each.is_empty() {
+            let metainfo = self.runtime.block_on(self.client.metainfo(&view));
+            if let Some(metainfo) = metainfo.map_err(|error| failed(&error))? {
+                changes.files.drop_unknown(metainfo.files.len());
+            }
+        }
         self.each(&[id], move |all, hash| changes.apply(all, hash))
     }
 

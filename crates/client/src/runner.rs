@@ -1,5 +1,6 @@
 //! The task of a torrent that runs: metadata, content, trackers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,14 @@ use hawser_discovery::Trackers;
 use hawser_magnet::{Magnet, MagnetPeer};
 use hawser_torrent::{
     Download, DownloadError, FoundPeers, InfoHash, Metainfo, PeerAddr, PeerSource, Phase, Progress,
-    Resolve, ResolveError, ResolveProgress,
+    Resolve, ResolveError, ResolveProgress, SelectError,
 };
 use hawser_tracker::{Stats, TrackerStatus};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, options, verify_options};
+use crate::files::FileChoice;
 use crate::metainfo::from_link;
 use crate::record::{Origin, Record};
 use crate::settings::Settings;
@@ -36,6 +38,8 @@ pub(crate) enum Event {
     Checked { complete: bool },
     /// The download is complete.
     Completed,
+    /// Other files cannot be downloaded before it is run again.
+    Unselected,
 }
 
 /// What can be seen of a torrent that runs, without its task. Each receiver has the latest state.
@@ -94,9 +98,10 @@ impl Job {
     /// Why that has failed.
     pub async fn verify(self) -> Result<(), String> {
         let metainfo = self.metainfo().await?;
+        let count = metainfo.files.len();
         let (folder, options) = (
             self.record.folder.clone(),
-            verify_options(&self.record.settings),
+            verify_options(&self.record.settings, count),
         );
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, Vec::new(), options);
@@ -182,7 +187,8 @@ impl Job {
             }
         };
         let (folder, mut settings) = (self.record.folder.clone(), self.settings.clone());
-        let options = options(&settings.borrow_and_update());
+        let (begun, count) = (settings.borrow_and_update().clone(), metainfo.files.len());
+        let options = options(&begun, count);
         let session = &self.engine.session;
         let download = session.download(metainfo, folder, peers, options);
         let download = download.map_err(|error| error.to_string())?;
@@ -191,7 +197,7 @@ impl Job {
             () = self.follow(progress, announcing) => {}
             () = self.stop.cancelled() => {}
             never = feed(&mut answers, &found) => match never {},
-            never = obey(&mut settings, &download) => match never {},
+            never = self.obey(&mut settings, &download, begun.files, count) => match never {},
         }
         download.stop();
         ended(download.wait().await.map(drop))
@@ -223,6 +229,37 @@ impl Job {
                 self.report(Event::Completed).await;
             }
         }
+    }
+
+    /// Has a download, of a torrent with `count` files, obey its settings as they change. It has begun with
+    /// `files`. Never ends.
+    async fn obey(
+        &self,
+        settings: &mut watch::Receiver<Settings>,
+        download: &Download,
+        mut files: FileChoice,
+        count: usize,
+    ) -> Infallible {
+        while settings.changed().await.is_ok() {
+            let wanted = settings.borrow_and_update().clone();
+            download.set_limits(wanted.rates.into());
+            if wanted.files == files {
+                continue;
+            }
+            match download.set_files(wanted.files.selection(count)).await {
+                Ok(()) => files = wanted.files,
+                // All that is wanted is there.
+                Err(SelectError::Complete) if !files.grows_to(&wanted.files) => {}
+                // Its end is reported with the reason.
+                Err(SelectError::Ended) => break,
+                Err(error) => {
+                    let info_hash = self.record.info_hash;
+                    tracing::debug!("torrent {info_hash}: {error}; it is run again");
+                    self.report(Event::Unselected).await;
+                }
+            }
+        }
+        std::future::pending().await
     }
 
     /// Fetches the metadata of a magnet link, and has it kept; `None` if it was stopped.
@@ -316,35 +353,23 @@ async fn link_peers(magnet: &Magnet) -> Vec<PeerAddr> {
     peers
 }
 
-/// Has a download obey its settings as they change. Never ends.
-async fn obey(
-    settings: &mut watch::Receiver<Settings>,
-    download: &Download,
-) -> std::convert::Infallible {
-    while settings.changed().await.is_ok() {
-        let rates = settings.borrow_and_update().rates;
-        download.set_limits(rates.into());
-    }
-    std::future::pending().await
-}
-
 /// Gives peers of trackers to a torrent. Never ends.
-async fn feed(
-    answers: &mut mpsc::Receiver<Vec<PeerAddr>>,
-    to: &FoundPeers,
-) -> std::convert::Infallible {
+async fn feed(answers: &mut mpsc::Receiver<Vec<PeerAddr>>, to: &FoundPeers) -> Infallible {
     while let Some(peers) = answers.recv().await {
         to.add(peers, PeerSource::Tracker).await;
     }
     std::future::pending().await
 }
 
-/// Whether the content that was on disk is complete; `None` while it is verified, and if that was broken
-/// off.
+/// Whether all that is wanted was on disk; `None` while the content is verified, and if that was broken off.
 fn checked(progress: &Progress) -> Option<bool> {
     match progress.phase {
         Phase::Checking | Phase::Stopped => None,
-        _ => Some(progress.resumed_bytes >= progress.total_bytes),
+        _ => {
+            let files = &progress.files;
+            let is_complete = files.wanted_verified_bytes >= files.wanted_bytes;
+            Some(is_complete && progress.fetched_bytes == 0)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::FileChoice;
 use crate::record::SeedChoice;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
@@ -103,6 +104,8 @@ pub struct Settings {
     pub seeding: SeedChoice,
     /// How fast it sends and receives.
     pub rates: RateLimits,
+    /// Which files are downloaded.
+    pub files: FileChoice,
 }
 
 #[cfg(test)]

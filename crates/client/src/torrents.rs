@@ -12,7 +12,9 @@
 //! 3. It ends by itself when it fails (*failed*), or is ordered to ([`Order::Halt`]): when it is stopped,
 //!    at a limit of seeding (*finished*), or before it is moved, removed or verified anew. What is ordered
 //!    ends later: until its end is reported it keeps its place.
-//! 4. A move or a removal is saved before it begins, and ordered again after a crash.
+//! 4. What users set for it is obeyed at once: its task is told ([`Order::Apply`]). The engine adds no files
+//!    to a download that is complete, so one of which more is wanted ends, and runs again.
+//! 5. A move or a removal is saved before it begins, and ordered again after a crash.
 //!
 //! The caller carries out orders in their order. After each call that changes something it calls
 //! [`Torrents::advance`], and again at [`Torrents::next_due`].
@@ -353,9 +355,6 @@ impl Torrents {
             true => *completed = completed.or(Some(now.unix)),
             false => *completed = None,
         }
-        if complete {
-            record.totals.verified = record.size.unwrap_or_default();
-        }
         entry.must_save = true;
         if entry.activity == Activity::Checking {
             entry.activity = match complete {
@@ -372,7 +371,6 @@ impl Torrents {
             return;
         };
         entry.record.dates.completed = Some(now.unix);
-        entry.record.totals.verified = entry.record.size.unwrap_or_default();
         entry.must_save = true;
         if matches!(entry.activity, Activity::Checking | Activity::Downloading) {
             entry.activity = Activity::Seeding;

@@ -1,5 +1,6 @@
 //! What is shown of a torrent.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use hawser_torrent::{PathState, PeerAddr, Phase, Progress};
@@ -106,6 +107,16 @@ impl View {
             is_known.then_some(progress.verified_bytes)
         });
         known.flatten().unwrap_or(self.record.totals.verified)
+    }
+
+    /// The verified bytes of each file, by its index in the metainfo; `None` while that is not known.
+    pub fn verified_files(&self) -> Option<HashMap<usize, u64>> {
+        let files = self.with_progress(|progress| {
+            let is_known = progress.phase != hawser_torrent::Phase::Checking;
+            let each = progress.files.each.iter();
+            is_known.then(|| each.map(|file| (file.file, file.verified_bytes)).collect())
+        });
+        files.flatten()
     }
 
     /// The fraction of its content that is hashed, while it is verified.

@@ -4,7 +4,7 @@ mod bars;
 mod metadata;
 mod report;
 mod seeding;
-mod selecting;
+pub mod selecting;
 mod target;
 mod transfer;
 

@@ -37,8 +37,8 @@ pub enum TorrentCommand {
     Add(daemon::AddArgs),
     /// List the torrents of the daemon
     List(daemon::ListArgs),
-    /// Show a torrent of the daemon with its files, peers and trackers
-    Files(daemon::OneArgs),
+    /// Show a torrent of the daemon with its files, peers and trackers, and choose files
+    Files(daemon::FilesArgs),
     /// Start a torrent of the daemon when it is its turn
     Start(daemon::OneArgs),
     /// Stop a torrent of the daemon until it is started

@@ -232,6 +232,52 @@ fn torrents_are_commanded_from_the_command_line() {
 }
 
 #[test]
+fn some_files_of_a_torrent_are_downloaded_and_others_later() {
+    let files = Files::new();
+    let (set, made) = (files.path("set"), files.name("set.torrent"));
+    fs::create_dir(&set).unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(set.join(name), name.repeat(100_000)).unwrap();
+    }
+    let content = files.name("set");
+    let create = ["torrent", "create", &content, "-o", &made];
+    assert!(command(&create).output().unwrap().status.success());
+    let seed = ["seed", &made, &content, "--json", "--no-scion", "--tcp"];
+    let mut seeder = Running::start(&[&seed[..], &["127.0.0.1:0"]].concat());
+    let ready = seeder.json();
+    let (_daemon, _) = daemon(&files);
+    let peer = text(&ready, "listening_tcp");
+    object(&files, &["add", &made, "--peer", peer, "--files", "2"]);
+    assert_eq!(object(&files, &["wait", "set"])["status"], "seeding");
+    let there = |name: &str| files.path("downloads/set").join(name).exists();
+    assert_eq!(["a", "b", "c"].map(there), [false, true, false]);
+
+    let flags = ["--skip", "*", "--want", "b,3", "--priority", "high"];
+    let changed = object(&files, &[&["files", "set"], &flags[..]].concat());
+    let wishes = [0, 1, 2].map(|file| {
+        let file = &changed["files"][file];
+        (file["wanted"].clone(), file["priority"].clone())
+    });
+    let wish = |wanted: bool, priority: &str| (wanted.into(), priority.into());
+    assert_eq!(
+        wishes,
+        [
+            wish(false, "normal"),
+            wish(true, "high"),
+            wish(true, "high")
+        ]
+    );
+    assert_eq!(object(&files, &["wait", "set"])["status"], "seeding");
+    assert_eq!(["a", "b", "c"].map(there), [false, true, true]);
+    let shown = object(&files, &["files", "set", "--sequential"]);
+    assert_eq!(shown["files"][2]["verified_bytes"], 100_000);
+    for wrong in [&["--want", "4"][..], &["--skip", "*.iso"]] {
+        let output = torrent(&files, &[&["files", "set"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
+#[test]
 fn limits_of_all_torrents_are_kept_until_others_are_given() {
     let files = Files::new();
     let kept = |flags: &[&str]| {
@@ -300,6 +346,8 @@ fn transmission_remote_commands_the_daemon() {
         limited["torrents"][0]["limits"]["download_rate"],
         100 * 8_000
     );
+    works(&["-t", "1", "--priority-high", "0"]);
+    assert!(works(&["-t", "1", "--files"]).contains("High"));
     let session = works(&["--session-info"]);
     assert!(session.contains("Enabled limit: 50 kB/s"), "{session}");
     works(&["-t", "1", "--remove"]);

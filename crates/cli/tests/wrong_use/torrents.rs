@@ -15,6 +15,25 @@ fn errors_name_the_missing_part_of_a_listening_address() {
 }
 
 #[test]
+fn files_of_the_daemons_torrents_are_named_rightly() {
+    let magnet = format!("magnet:?xt=urn:btih:{}", "1".repeat(40));
+    for flags in [["--files", "1"], ["--exclude", "*.iso"]] {
+        let add = ["torrent", "add", &magnet];
+        wrong(&[&add[..], &flags].concat(), &["--files", "torrent files"]);
+    }
+    let files = |more: &[&'static str]| [&["torrent", "files", "x"], more].concat();
+    wrong(&files(&["--priority", "high"]), &["--want"]);
+    wrong(&files(&["--want", "1", "--priority", "most"]), &["normal"]);
+    wrong(&files(&["--want", "0"]), &["count from 1"]);
+    wrong(&["torrent", "limit", "x"], &["--seed-ratio"]);
+    wrong(
+        &["torrent", "limit", "x", "--limit-down", "much"],
+        &["10mbit"],
+    );
+    wrong(&["daemon", "--limit-up", "0"], &["10mbit"]);
+}
+
+#[test]
 fn an_invalid_peer_address_is_wrong_use() {
     for peer in ["10.0.0.1:0", "1-ff00:0:110", "nonsense"] {
         let output = hawser(&["get", "x.torrent", "--peer", peer]);

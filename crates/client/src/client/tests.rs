@@ -10,6 +10,8 @@ use crate::record::{Choice, Outcome, SeedChoice};
 use crate::settings::{RateChange, RateChanges, RateLimits};
 use crate::torrents::Status;
 
+mod files;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A torrent of a file with this byte, and its seeder.
@@ -24,9 +26,14 @@ struct Seeded {
 
 impl Seeded {
     async fn start(dir: &Path, byte: u8) -> Self {
-        let name = format!("{byte}.bin");
-        let (path, content) = (dir.join(&name), vec![byte; 300_000]);
+        let (path, content) = (dir.join(format!("{byte}.bin")), vec![byte; 300_000]);
         fs::write(&path, &content).unwrap();
+        Self::of(path, content).await
+    }
+
+    /// A torrent of this file or folder, and its seeder.
+    async fn of(path: PathBuf, content: Vec<u8>) -> Self {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let bytes = create(&path, &CreateOptions::default(), |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&bytes).unwrap();
         let info_hash = metainfo.info_hash;

@@ -4,6 +4,7 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::files::{self, FileChanges, FilePriority};
 use crate::record::{Choice, Outcome, SeedLimit};
 use crate::settings::RateChange;
 use crate::view::View;
@@ -224,6 +225,16 @@ pub struct File {
     /// Its length in bytes.
     #[schema(minimum = 0)]
     pub bytes: u64,
+    /// Its index in the metainfo, from 0. Padding has one, too, and is not listed.
+    #[schema(minimum = 0)]
+    pub index: u32,
+    /// Whether it is downloaded.
+    pub wanted: bool,
+    /// Its priority among the files that are downloaded.
+    pub priority: FilePriority,
+    /// Its bytes that are verified; none while that is not known, as of a torrent that does not run.
+    #[schema(minimum = 0)]
+    pub verified_bytes: Option<u64>,
 }
 
 /// A path-level peer that is connected.
@@ -296,6 +307,12 @@ pub struct NewTorrent {
     /// Addresses of peers to ask, besides those that are found.
     #[serde(default)]
     pub peers: Vec<String>,
+    /// What is wanted of files, in this order; all are when not given.
+    #[serde(default)]
+    pub files: Vec<FileChange>,
+    /// Whether the content is fetched from its beginning to its end.
+    #[serde(default)]
+    pub sequential: bool,
 }
 
 impl NewTorrent {
@@ -331,9 +348,42 @@ pub struct TorrentChange {
     /// Most bits of blocks that it sends a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_rate: Option<RateLimit>,
-    /// The files that are downloaded, by their positions in the metainfo. Not supported yet.
+    /// What is wanted of files, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileChange>,
+    /// Whether the content is fetched from its beginning to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<Vec<u32>>,
+    pub sequential: Option<bool>,
+}
+
+/// A change of what is wanted of files. What is not given stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileChange {
+    /// The indices of the files in the metainfo, from 0; all files when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indices: Option<Vec<u32>>,
+    /// Whether they are downloaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<bool>,
+    /// Their priority among the files that are downloaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<FilePriority>,
+}
+
+/// What these say of files.
+pub(crate) fn file_changes(each: Vec<FileChange>, is_sequential: Option<bool>) -> FileChanges {
+    let each = each.into_iter().map(|change| files::FileChange {
+        files: change
+            .indices
+            .map_or(files::Files::All, files::Files::These),
+        is_wanted: change.wanted,
+        priority: change.priority,
+    });
+    FileChanges {
+        each: each.collect(),
+        is_sequential,
+    }
 }
 
 /// The daemon.

@@ -29,7 +29,7 @@ use utoipa::{IntoParams, IntoResponses, OpenApi, ToResponse};
         schemas(ErrorBody),
         responses(
             BadRequest, Conflict, Forbidden, NotFound, NotStored, Page, TooLong, TooMany, TooSlow,
-            Unauthorized, Unsupported
+            Unauthorized
         )
     )
 )]
@@ -54,10 +54,6 @@ pub(super) async fn description() -> Response {
 /// A web page asks
 #[derive(ToResponse)]
 pub(super) struct Page(ErrorBody);
-
-/// hawser cannot do that yet
-#[derive(ToResponse)]
-pub(super) struct Unsupported(ErrorBody);
 
 /// Answers to a request that is not let in.
 #[derive(IntoResponses)]

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::engine::Engine;
-use crate::state::StateFolder;
+use crate::state::{StateError, StateFolder};
 use crate::torrents::Bounds;
 
 /// A daemon on loopback, without peers.
@@ -73,7 +73,13 @@ impl Api {
         self.serving.abort();
         self.serving.await.unwrap_err();
         drop(self.client);
-        let (_, kept, _) = StateFolder::open(&self.dir.path().join("state")).unwrap();
+        let kept = loop {
+            match StateFolder::open(&self.dir.path().join("state")) {
+                // Connections that were aborted drop it later.
+                Err(StateError::InUse(_)) => tokio::task::yield_now().await,
+                opened => break opened.unwrap().1,
+            }
+        };
         assert_eq!(kept, []);
         self.dir
     }
@@ -155,7 +161,8 @@ async fn torrents_are_added_shown_changed_and_removed() {
     let (_, detail) = api.json(&format!("GET {one}"), &Value::Null).await;
     assert_eq!(
         detail["files"],
-        json!([{"path": "content", "bytes": 50_000}])
+        json!([{"path": "content", "bytes": 50_000, "index": 0, "wanted": true, "priority": "normal",
+            "verified_bytes": null}])
     );
 
     let change = json!({"labels": ["b"], "ratio": 1.5, "seconds": "unlimited", "position": 0});
@@ -259,7 +266,12 @@ async fn requests_that_are_wrong_say_how() {
             400,
             "upload_rate",
         ),
-        (&change, json!({"files": [0]}), 501, "is not supported yet"),
+        (
+            &change,
+            json!({"files": [{"indices": [1]}]}),
+            400,
+            "no file with index 1",
+        ),
         (
             &format!("DELETE {one}?content=x"),
             Value::Null,
@@ -361,6 +373,33 @@ async fn transmissions_rpc_is_answered() {
             &changed["limits"]["upload_rate"]
         ),
         (&json!("unlimited"), &json!(16_000))
+    );
+    let chosen = json!({"ids": [1], "files-unwanted": [0], "priority-high": [0, 9],
+        "sequential_download": true});
+    let chosen = json!({"method": "torrent-set", "arguments": chosen});
+    assert_eq!(call(chosen).await["result"], "success");
+    let get_files = json!({"method": "torrent-get",
+        "arguments": {"fields": ["wanted", "priorities", "fileStats", "leftUntilDone"]}});
+    let shown = call(get_files).await["arguments"]["torrents"][0].clone();
+    assert_eq!(shown["fileStats"][0]["wanted"], false, "{shown}");
+    assert_eq!(
+        (&shown["priorities"], &shown["leftUntilDone"]),
+        (&json!([1]), &json!(0))
+    );
+    let detail = api.json(&format!("GET {one}"), &Value::Null).await.1;
+    let file = &detail["files"][0];
+    assert_eq!(
+        (&file["wanted"], &file["priority"]),
+        (&json!(false), &json!("high"))
+    );
+    let wanted = json!({"files": [{"wanted": true}, {"indices": [0], "priority": "low"}],
+        "sequential": false});
+    assert_eq!(api.json(&format!("PATCH {one}"), &wanted).await.0, 200);
+    let detail = api.json(&format!("GET {one}"), &Value::Null).await.1;
+    let file = &detail["files"][0];
+    assert_eq!(
+        (&file["wanted"], &file["priority"]),
+        (&json!(true), &json!("low"))
     );
     let all = json!({"speed-limit-up": 20, "speed-limit-up-enabled": true});
     let set = json!({"method": "session-set", "arguments": all});

@@ -17,9 +17,9 @@ use utoipa::IntoParams;
 use super::Daemon;
 use super::body::{self, About, Detail, NewTorrent, Torrent, TorrentChange};
 use super::caller::Authorized;
-use super::describe::{ChangesOne, OfTorrent, Page, Refused, Unsupported};
-use crate::UNSUPPORTED;
+use super::describe::{ChangesOne, OfTorrent, Page, Refused};
 use crate::client::{ClientError, Source};
+use crate::files::FileChanges;
 use crate::record::{MAX_PEERS, SeedChoice, parse_hash};
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
@@ -27,8 +27,8 @@ use crate::view::View;
 
 /// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
 const MAX_ADD_BODY: usize = 24 << 20;
-/// Longest body of a change, in bytes.
-const MAX_CHANGE_BODY: usize = 64 * 1024;
+/// Longest body of a change, in bytes: the indices of many files.
+const MAX_CHANGE_BODY: usize = 256 * 1024;
 
 /// Longest time for which a request waits that a torrent settles or is removed.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -126,13 +126,16 @@ fn new_torrent(new: NewTorrent) -> Result<crate::client::NewTorrent, JsonError> 
             .map_err(|error| bad(format!("peers: {text:?}: {error}")))
     };
     let peers = new.peers.iter().map(peer).collect::<Result<_, _>>()?;
+    let mut settings = Settings::default();
+    let files = body::file_changes(new.files, Some(new.sequential));
+    settings.files.change(&files);
     Ok(crate::client::NewTorrent {
         source,
         folder: new.folder.map(Into::into),
         started: !new.stopped,
         labels: new.labels,
         peers,
-        settings: Settings::default(),
+        settings,
     })
 }
 
@@ -165,9 +168,19 @@ pub(super) async fn show(
         .await
         .map_err(|error| refused(&error))?;
     let files = metainfo.iter().flat_map(|metainfo| &metainfo.files);
-    let files = files.filter(|file| !file.padding).map(|file| body::File {
-        path: file.path.display().to_string(),
-        bytes: file.length,
+    let (verified, choice) = (view.verified_files(), &view.record.settings.files);
+    let files = files.zip(0..).filter(|(file, _)| !file.padding);
+    let files = files.map(|(file, index)| {
+        let wish = choice.wish(index as usize);
+        let known = verified.as_ref().and_then(|all| all.get(&(index as usize)));
+        body::File {
+            path: file.path.display().to_string(),
+            bytes: file.length,
+            index,
+            wanted: wish.is_wanted,
+            priority: wish.priority,
+            verified_bytes: known.copied(),
+        }
     });
     let detail = Detail {
         torrent: Torrent::from(&view),
@@ -239,13 +252,12 @@ fn tracker(status: &TrackerStatus) -> body::Tracker {
     }
 }
 
-/// Change a torrent: labels, limits of seeding and of rates, position, folder
+/// Change a torrent: labels, limits of seeding and of rates, files, position, folder
 #[utoipa::path(
     patch, path = "/torrents/{hash}", operation_id = "change_torrent", params(OfTorrent),
     request_body = TorrentChange,
     responses(
         (status = 200, description = "The torrent", body = Torrent),
-        (status = 501, response = Unsupported),
         Refused, ReadsBody, ChangesOne,
         (status = 404, response = hawser_http::describe::NotFound),
     ),
@@ -256,21 +268,27 @@ pub(super) async fn change(
     Path(text): Path<String>,
     body: Body,
 ) -> Result<Response, JsonError> {
-    let (hash, change): (_, TorrentChange) =
+    let (hash, mut change): (_, TorrentChange) =
         (hash(&text)?, read_json(body, MAX_CHANGE_BODY).await?);
-    if change.files.is_some() {
-        let reason = format!("to download some files of a torrent alone {UNSUPPORTED}");
-        return Err(JsonError(StatusCode::NOT_IMPLEMENTED, reason));
+    let client = &daemon.inner.client;
+    let files = body::file_changes(std::mem::take(&mut change.files), change.sequential);
+    if !files.each.is_empty() {
+        let view = client.view(hash).await.map_err(|error| refused(&error))?;
+        let metainfo = client.metainfo(&view).await;
+        let metainfo = metainfo.map_err(|error| refused(&error))?;
+        let metainfo = metainfo.ok_or_else(|| {
+            bad("files: they are not known before the metadata of the magnet link is: start the torrent first")
+        })?;
+        if let Some(fault) = files.fault(metainfo.files.len()) {
+            return Err(bad(fault));
+        }
     }
     let seconds = change
         .seconds
         .map(body::Limit::seconds)
         .transpose()
         .map_err(bad)?;
-    let changed = daemon
-        .inner
-        .client
-        .change(move |all| apply(all, hash, change, seconds));
+    let changed = client.change(move |all| apply(all, hash, change, seconds, &files));
     changed.await.map_err(|error| refused(&error))?;
     shown(&daemon, hash, StatusCode::OK).await
 }
@@ -281,6 +299,7 @@ fn apply(
     hash: InfoHash,
     change: TorrentChange,
     seconds: Option<crate::record::Choice<u64>>,
+    files: &FileChanges,
 ) -> Result<(), CommandError> {
     let record = all.record(hash).ok_or(CommandError::Unknown(hash))?;
     let limits = record.settings.seeding;
@@ -297,6 +316,7 @@ fn apply(
         upload: body::RateLimit::change(change.upload_rate),
     };
     all.change_rates(hash, rates)?;
+    all.change_files(hash, files)?;
     if let Some(position) = change.position {
         all.reorder(hash, Move::To(position as usize))?;
     }

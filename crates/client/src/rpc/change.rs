@@ -4,6 +4,7 @@ use hawser_torrent::InfoHash;
 use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionView, Setting};
 
 use super::unsupported;
+use crate::files::{FileChange, FileChanges, FilePriority};
 use crate::record::{Choice, SeedChoice};
 use crate::settings::{RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
@@ -17,6 +18,7 @@ pub(super) struct Changes {
     pub labels: Option<Vec<String>>,
     pub limits: SeedChoice,
     pub rates: RateChanges,
+    pub files: FileChanges,
     pub position: Option<usize>,
     sets_limits: bool,
 }
@@ -44,6 +46,19 @@ impl Changes {
                 Change::DownLimited(holds) => read.rates.download.holds = Some(*holds),
                 Change::UpLimit(kilobytes) => read.rates.upload.rate = Some(rate(*kilobytes)),
                 Change::UpLimited(holds) => read.rates.upload.holds = Some(*holds),
+                Change::Wanted(files, is_wanted) => read.files.each.push(FileChange {
+                    files: these(files),
+                    is_wanted: Some(*is_wanted),
+                    priority: None,
+                }),
+                Change::FilePriority(files, wanted) => read.files.each.push(FileChange {
+                    files: these(files),
+                    is_wanted: None,
+                    priority: Some(priority(*wanted)),
+                }),
+                Change::Sequential(is_sequential) => {
+                    read.files.is_sequential = Some(*is_sequential)
+                }
                 other => refuse(other)?,
             }
         }
@@ -76,6 +91,7 @@ impl Changes {
             all.set_limits(hash, self.limits)?;
         }
         all.change_rates(hash, self.rates)?;
+        all.change_files(hash, &self.files)?;
         match self.position {
             Some(position) => all.reorder(hash, Move::To(position)),
             None => Ok(()),
@@ -87,24 +103,19 @@ impl Changes {
 fn refuse(change: &Change) -> Result<(), CallError> {
     let what = match change {
         Change::Priority(Priority::Normal)
-        | Change::FilePriority(_, Priority::Normal)
-        | Change::Wanted(Files::All, true)
         // Numbers that hold together with another change only.
         | Change::IdleLimit(_)
-        | Change::SequentialFrom(_)
+        | Change::SequentialFrom(0)
         | Change::HonorsSessionLimits(true)
         // There are no such limits.
-        | Change::IdleMode(SeedMode::Session | SeedMode::Unlimited)
-        | Change::Sequential(false) => return Ok(()),
+        | Change::IdleMode(SeedMode::Session | SeedMode::Unlimited) => return Ok(()),
         Change::Group(name) if name.is_empty() => return Ok(()),
         Change::Priority(_) => "a priority of a torrent",
         Change::Group(_) => "a bandwidth group",
-        Change::Wanted(..) => "to download some files of a torrent alone",
-        Change::FilePriority(..) => "a priority of a file",
         Change::PeerLimit(_) => "a limit of the peers of a torrent",
         Change::HonorsSessionLimits(false) => "to except a torrent from the limits of all torrents",
+        Change::SequentialFrom(_) => "to download in order from a piece on",
         Change::IdleMode(SeedMode::Own) => "a limit of idle seeding",
-        Change::Sequential(true) => "to download in order",
         Change::TrackersAdded(_)
         | Change::TrackersRemoved(_)
         | Change::TrackersReplaced(_)
@@ -112,6 +123,25 @@ fn refuse(change: &Change) -> Result<(), CallError> {
         _ => "this change",
     };
     Err(unsupported(what))
+}
+
+/// The files that a call names. None has an index beyond 32 bits.
+fn these(files: &Files) -> crate::files::Files {
+    match files {
+        Files::All => crate::files::Files::All,
+        Files::Some(files) => {
+            let files = files.iter().filter_map(|file| u32::try_from(*file).ok());
+            crate::files::Files::These(files.collect())
+        }
+    }
+}
+
+fn priority(priority: Priority) -> FilePriority {
+    match priority {
+        Priority::Low => FilePriority::Low,
+        Priority::Normal => FilePriority::Normal,
+        Priority::High => FilePriority::High,
+    }
 }
 
 /// The bits per second of Transmission's kilobytes per second, of 1000 bytes each.
@@ -159,7 +189,7 @@ pub(super) fn check_settings(settings: &[Setting], session: &SessionView) -> Res
             }
             Setting::UsesIncompleteDir(true) => Some("a folder for unfinished downloads"),
             Setting::StartsAdded(false) => Some("to add torrents stopped by default"),
-            Setting::SequentialAdded(true) => Some("to download in order"),
+            Setting::SequentialAdded(true) => Some("to download all torrents in order"),
             Setting::DefaultTrackers(tiers) if !tiers.is_empty() => {
                 Some("trackers of all torrents")
             }
@@ -242,16 +272,30 @@ mod tests {
     }
 
     #[test]
+    fn files_are_chosen_in_the_order_of_the_changes() {
+        let changes = [
+            Change::Wanted(Files::All, false),
+            Change::Wanted(Files::Some(vec![1, 7, u64::MAX]), true),
+            Change::FilePriority(Files::Some(vec![1]), Priority::High),
+            Change::Sequential(true),
+        ];
+        let mut read = Changes::read(&changes, SeedChoice::default()).unwrap();
+        read.files.drop_unknown(2);
+        let mut choice = crate::files::FileChoice::default();
+        choice.change(&read.files);
+        let wishes = [0, 1, 7].map(|file| choice.wish(file).is_wanted);
+        assert_eq!((wishes, choice.is_sequential), ([false, true, false], true));
+        assert_eq!(choice.wish(1).priority, FilePriority::High);
+    }
+
+    #[test]
     fn what_changes_nothing_is_taken_and_the_rest_is_refused() {
         let read = |change| Changes::read(&[change], SeedChoice::default());
-        for taken in [
-            Change::Wanted(Files::All, true),
-            Change::HonorsSessionLimits(true),
-        ] {
+        for taken in [Change::SequentialFrom(0), Change::HonorsSessionLimits(true)] {
             assert_eq!(read(taken), Ok(Changes::default()));
         }
         for refused in [
-            Change::Wanted(Files::Some(vec![0]), false),
+            Change::SequentialFrom(1),
             Change::HonorsSessionLimits(false),
             Change::PeerLimit(3),
             Change::TrackersAdded(vec!["http://a/".into()]),

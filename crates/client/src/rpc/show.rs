@@ -13,6 +13,7 @@ use hawser_transmission::{
 };
 
 use super::change::limit;
+use crate::files::FilePriority;
 use crate::http::{PeerAddresses, trackers};
 use crate::record::{Choice, Origin, Outcome as Kept};
 use crate::torrents::{Bounds, Status};
@@ -53,7 +54,8 @@ pub(super) fn torrent(
         kind: ErrorKind::Local,
         text: text.to_owned(),
     });
-    let left = size.saturating_sub(verified);
+    let wanted = metainfo.map_or(size, |it| record.settings.files.wanted_bytes(&it.files));
+    let left = missing(view, wanted);
     let eta = (rates.down > 0 && left > 0).then(|| left.saturating_mul(8) / rates.down);
     TorrentView {
         id: super::id(view),
@@ -62,7 +64,7 @@ pub(super) fn torrent(
         download_dir: record.folder.display().to_string(),
         state: state(view),
         error,
-        content: content(metainfo, size),
+        content: content(view, metainfo, size),
         progress: Progress {
             valid: verified,
             left,
@@ -95,14 +97,32 @@ pub(super) fn torrent(
     }
 }
 
-fn content(metainfo: Option<&Metainfo>, size: u64) -> Content {
+/// Bytes of the wanted files, `wanted` altogether, that are missing.
+fn missing(view: &View, wanted: u64) -> u64 {
+    let known = view.with_progress(|progress| {
+        let files = &progress.files;
+        let is_known = progress.phase != hawser_torrent::Phase::Checking;
+        let missing = files
+            .wanted_bytes
+            .saturating_sub(files.wanted_verified_bytes);
+        is_known.then_some(missing)
+    });
+    match (known.flatten(), view.record.dates.completed) {
+        // Pieces at the ends of files have bytes of others.
+        (Some(missing), _) => missing.min(wanted),
+        (None, Some(_)) => 0,
+        (None, None) => wanted.saturating_sub(view.verified()),
+    }
+}
+
+fn content(view: &View, metainfo: Option<&Metainfo>, size: u64) -> Content {
     let Some(metainfo) = metainfo else {
         return Content::default();
     };
     let files = metainfo.files.iter().filter(|file| !file.padding);
     Content {
         size,
-        wanted_size: size,
+        wanted_size: view.record.settings.files.wanted_bytes(&metainfo.files),
         files: files.count() as u64,
         pieces: metainfo.pieces.count().into(),
         piece_size: metainfo.pieces.length.into(),
@@ -121,6 +141,7 @@ fn options(view: &View) -> Options {
     };
     Options {
         queue_position: view.position as u64,
+        sequential: record.settings.files.is_sequential.then_some(0),
         labels: record.labels.clone(),
         down: limit(record.settings.rates.download),
         up: limit(record.settings.rates.upload),
@@ -195,23 +216,30 @@ fn texts(view: &View, metainfo: &Metainfo, path: &Path) -> Texts {
 
 fn files(view: &View, metainfo: &Metainfo, is_complete: bool) -> Vec<FileView> {
     let is_single = metainfo.files.iter().filter(|file| !file.padding).count() == 1;
+    let verified = view.verified_files();
     let length = u64::from(metainfo.pieces.length).max(1);
     let mut start = 0;
     let mut files = Vec::new();
-    for file in &metainfo.files {
+    for (index, file) in metainfo.files.iter().enumerate() {
         let end = start + file.length;
         if !file.padding {
+            let wish = view.record.settings.files.wish(index);
             files.push(FileView {
                 name: file.path.display().to_string(),
                 size: file.length,
-                // What there is of each file is not known here until all is.
-                completed: match (is_complete, is_single) {
-                    (true, _) => file.length,
-                    (false, true) => view.verified(),
-                    (false, false) => 0,
+                // What there is of each file is known of one that runs.
+                completed: match (&verified, is_complete, is_single) {
+                    (_, true, _) => file.length,
+                    (Some(verified), ..) => verified.get(&index).copied().unwrap_or_default(),
+                    (None, false, true) => view.verified(),
+                    (None, false, false) => 0,
                 },
-                is_wanted: true,
-                priority: Priority::Normal,
+                is_wanted: wish.is_wanted,
+                priority: match wish.priority {
+                    FilePriority::Low => Priority::Low,
+                    FilePriority::Normal => Priority::Normal,
+                    FilePriority::High => Priority::High,
+                },
                 pieces: start / length..end.div_ceil(length),
             });
         }

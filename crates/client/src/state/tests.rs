@@ -3,6 +3,7 @@
 use hawser_torrent::{CreateOptions, create};
 
 use super::*;
+use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
 use crate::record::{Choice, Dates, Origin, Outcome, Pending, SeedChoice, SeedLimit, Totals};
 use crate::settings::{RateLimit, RateLimits, Settings};
 
@@ -28,6 +29,7 @@ fn record(number: u8) -> Record {
                 },
                 upload: RateLimit::default(),
             },
+            files: files(),
         },
         rank: 7,
         peers: vec![
@@ -46,6 +48,20 @@ fn record(number: u8) -> Record {
         },
         pending: Some(Pending::Move("/elsewhere".into())),
     }
+}
+
+fn files() -> FileChoice {
+    let mut files = FileChoice::default();
+    let change = FileChange {
+        files: Files::These(vec![3, u32::MAX]),
+        is_wanted: Some(false),
+        priority: Some(FilePriority::High),
+    };
+    files.change(&FileChanges {
+        each: vec![change],
+        is_sequential: Some(true),
+    });
+    files
 }
 
 fn names(folder: &Path) -> Vec<String> {

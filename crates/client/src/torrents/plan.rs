@@ -52,6 +52,8 @@ impl Torrents {
             }
             if entry.activity == Activity::Seeding
                 && entry.record.outcome.is_none()
+                // One that is about to end may have more to download.
+                && !entry.to_verify
                 && let Some(limit) = entry.reached(bounds.ratio, bounds.time)
             {
                 entry.record.outcome = Some(Outcome::Finished(limit));

@@ -3,6 +3,7 @@
 use hawser_torrent::InfoHash;
 
 use super::{Bounds, CommandError, Torrents};
+use crate::files::FileChanges;
 use crate::record::{Outcome, SeedChoice, check_labels, check_ratio};
 use crate::settings::{RateChanges, RateLimits};
 
@@ -66,6 +67,52 @@ impl Torrents {
             entry.must_apply = true;
         }
         Ok(())
+    }
+
+    /// Changes which files of a torrent are downloaded, at once if it runs. One that is complete, and of which
+    /// more is wanted now, is ended and runs again, when it is its turn among the downloads.
+    ///
+    /// # Errors
+    /// [`CommandError::Unknown`], [`CommandError::Busy`] or [`CommandError::Value`].
+    pub fn change_files(
+        &mut self,
+        info_hash: InfoHash,
+        changes: &FileChanges,
+    ) -> Result<(), CommandError> {
+        let entry = self.settled(info_hash)?;
+        let kept = &mut entry.record.settings.files;
+        let mut files = kept.clone();
+        files.change(changes);
+        if let Some(fault) = files.fault() {
+            return Err(CommandError::Value(fault));
+        }
+        if files == *kept {
+            return Ok(());
+        }
+        let grows = kept.grows_to(&files);
+        *kept = files;
+        entry.must_save = true;
+        entry.must_apply = true;
+        if grows && entry.is_complete() {
+            entry.record.dates.completed = None;
+            if let Some(Outcome::Finished(_)) = entry.record.outcome {
+                entry.record.outcome = None;
+            }
+            entry.to_verify |= entry.runs();
+        }
+        Ok(())
+    }
+
+    /// The task of a torrent cannot download other files than before while it runs: it is ended, and runs again
+    /// with those that are wanted. That it was complete before counts no longer.
+    pub fn on_unselected(&mut self, info_hash: InfoHash) {
+        if let Some(entry) = self.entries.get_mut(&info_hash)
+            && entry.runs()
+        {
+            entry.to_verify = true;
+            entry.record.dates.completed = None;
+            entry.must_save = true;
+        }
     }
 
     /// Changes how fast all torrents together send and receive, at once.

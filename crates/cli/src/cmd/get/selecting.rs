@@ -61,6 +61,11 @@ impl FromStr for Files {
 }
 
 impl SelectionArgs {
+    /// Whether some files are left out.
+    pub fn is_partial(&self) -> bool {
+        !self.files.is_empty() || !self.exclude.is_empty()
+    }
+
     /// The selection of files of a torrent.
     ///
     /// # Errors
@@ -70,40 +75,28 @@ impl SelectionArgs {
             true => PieceOrder::Sequential,
             false => PieceOrder::RarestFirst,
         };
-        if self.files.is_empty() && self.exclude.is_empty() {
+        if !self.is_partial() {
             return Ok(Selection::all().with_order(order));
         }
         // In the order of their numbers: padding has none.
         let files = metainfo.files.iter().enumerate();
-        let files = files.filter(|(_, file)| !file.padding);
-        let files: Vec<(usize, &File)> = files.collect();
+        let files: Vec<(usize, &File)> = files.filter(|(_, file)| !file.padding).collect();
+        let paths = files.iter().map(|(_, file)| inner(metainfo, file));
+        let listed = Listed {
+            name: &metainfo.name,
+            paths: paths.collect(),
+            shown: SHOWN,
+        };
         let mut chosen = vec![self.files.is_empty(); files.len()];
-        let name = plain(&metainfo.name);
         for some in &self.files {
-            match some {
-                Files::Numbers(first, last) => {
-                    let numbered = chosen.get_mut(first - 1..*last);
-                    let numbered = numbered.ok_or_else(|| {
-                        let (count, number) = (files.len(), first.max(last));
-                        Failure::usage(format!(
-                            "--files {number}: {name} has {}: {SHOWN}",
-                            match count {
-                                1 => "one file, number 1".to_owned(),
-                                _ => format!("{count} files, numbers 1 to {count}"),
-                            }
-                        ))
-                    })?;
-                    numbered.fill(true);
-                }
-                Files::Like(pattern) => set(&mut chosen, &files, metainfo, pattern, true)
-                    .ok_or_else(|| unmatched("--files", pattern, &name))?,
-            }
+            listed.set(&mut chosen, "--files", some, true)?;
         }
         for pattern in &self.exclude {
-            set(&mut chosen, &files, metainfo, pattern, false)
-                .ok_or_else(|| unmatched("--exclude", pattern, &name))?;
+            let some = Files::Like(pattern.clone());
+            listed.set(&mut chosen, "--exclude", &some, false)?;
         }
         if !chosen.contains(&true) {
+            let name = plain(&metainfo.name);
             return Err(Failure::usage(format!(
                 "no file of {name} is left to download: leave out an --exclude, or name more \
                  --files: {SHOWN}"
@@ -117,21 +110,60 @@ impl SelectionArgs {
     }
 }
 
-/// Sets whether the files that a pattern stands for are chosen; `None` if there are none.
-fn set(
-    chosen: &mut [bool],
-    files: &[(usize, &File)],
-    metainfo: &Metainfo,
-    pattern: &Pattern,
-    to: bool,
-) -> Option<()> {
-    let mut is_any = false;
-    for (chosen, (_, file)) in chosen.iter_mut().zip(files) {
-        if matches(pattern, &inner(metainfo, file)) {
-            (*chosen, is_any) = (to, true);
+/// The files of a torrent, which have numbers from 1 on.
+pub struct Listed<'a> {
+    /// The name of the torrent.
+    pub name: &'a str,
+    /// Their paths in the torrent, in the order of their numbers.
+    pub paths: Vec<PathBuf>,
+    /// Where the numbers and names are shown.
+    pub shown: &'static str,
+}
+
+impl Listed<'_> {
+    /// Sets whether some of the files, which are the argument of `flag`, are chosen.
+    ///
+    /// # Errors
+    /// If that stands for no file.
+    pub fn set(
+        &self,
+        chosen: &mut [bool],
+        flag: &str,
+        some: &Files,
+        to: bool,
+    ) -> Result<(), Failure> {
+        let (name, shown) = (plain(self.name), self.shown);
+        match some {
+            Files::Numbers(first, last) => {
+                let numbered = chosen.get_mut(first - 1..*last).ok_or_else(|| {
+                    let (count, number) = (self.paths.len(), first.max(last));
+                    Failure::usage(format!(
+                        "{flag} {number}: {name} has {}: {shown}",
+                        match count {
+                            1 => "one file, number 1".to_owned(),
+                            _ => format!("{count} files, numbers 1 to {count}"),
+                        }
+                    ))
+                })?;
+                numbered.fill(to);
+            }
+            Files::Like(pattern) => {
+                let mut is_any = false;
+                for (chosen, path) in chosen.iter_mut().zip(&self.paths) {
+                    if matches(pattern, path) {
+                        (*chosen, is_any) = (to, true);
+                    }
+                }
+                if !is_any {
+                    let pattern = plain(pattern.text());
+                    return Err(Failure::usage(format!(
+                        "{flag} {pattern}: no file of {name} is like this: {shown}"
+                    )));
+                }
+            }
         }
+        Ok(())
     }
-    is_any.then_some(())
 }
 
 /// The path of a file in its torrent, without the torrent's name if that is a folder.
@@ -145,13 +177,6 @@ fn matches(pattern: &Pattern, path: &Path) -> bool {
     let mut folders = path.ancestors().skip(1);
     pattern.matches(path, false)
         || folders.any(|folder| folder.file_name().is_some() && pattern.matches(folder, true))
-}
-
-fn unmatched(flag: &str, pattern: &Pattern, name: &str) -> Failure {
-    let pattern = plain(pattern.text());
-    Failure::usage(format!(
-        "{flag} {pattern}: no file of {name} is like this: {SHOWN}"
-    ))
 }
 
 #[cfg(test)]

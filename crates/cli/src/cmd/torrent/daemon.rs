@@ -1,21 +1,22 @@
 //! `hawser torrent add`, `list` and the others, of which each is a request to the daemon of this host.
 
+mod files;
 mod print;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use hawser_client::http::body::{
-    Detail, Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents,
-};
+use hawser_client::http::body::{Limit, LimitWord, NewTorrent, Torrent, TorrentChange, Torrents};
 use hawser_client::{MAX_PEERS, Method, Remote, RemoteError, parse_hash};
 use hawser_torrent::PeerAddr;
 use serde::Serialize;
 use tokio::time::sleep;
 
+pub use self::files::{FilesArgs, run as files};
 use crate::cmd::daemon::{STATE, ratio};
-use crate::cmd::files::{self, is_magnet};
+use crate::cmd::files::{is_magnet, metainfo};
+use crate::cmd::get::selecting::SelectionArgs;
 use crate::cmd::quantity::{RateArg, long_duration, rate_or_none};
 use crate::cmd::wait::WaitArgs;
 use crate::cmd::{folders, process};
@@ -87,6 +88,8 @@ pub struct AddArgs {
     /// Ask this peer, too: 1-ff00:0:110,10.0.1.1:31000 or 10.0.1.1:6881. May be given several times
     #[arg(long, value_name = "ADDR", num_args = 1..)]
     peer: Vec<PeerAddr>,
+    #[command(flatten)]
+    selection: SelectionArgs,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -201,6 +204,7 @@ impl Action {
 pub fn add(args: &AddArgs) -> Result<(), Failure> {
     let mut new = NewTorrent {
         stopped: args.stopped,
+        sequential: args.selection.sequential,
         labels: args.label.clone(),
         peers: args.peer.iter().map(ToString::to_string).collect(),
         ..NewTorrent::default()
@@ -209,10 +213,17 @@ pub fn add(args: &AddArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--peer: name at most {MAX_PEERS}")));
     }
     match &args.torrent {
+        Source::Magnet(_) if args.selection.is_partial() => {
+            return Err(Failure::usage(
+                "--files and --exclude: the files of a magnet link are not known yet: add it without, and \
+                 choose with `hawser torrent files` once it has its metadata",
+            ));
+        }
         Source::Magnet(link) => new.magnet = Some(link.clone()),
         Source::File(file) => {
             // The daemon would refuse a wrong one; here its file can be named.
-            files::metainfo(file)?;
+            let metainfo = metainfo(file)?;
+            new.files = files::of(&args.selection, &metainfo)?;
             let bytes = std::fs::read(file).doing(file.display())?;
             new.set_metainfo(&bytes);
         }
@@ -242,16 +253,6 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
     })?;
     args.remote
         .print(&torrents, |torrents| print::table(&torrents.torrents))
-}
-
-/// Runs `hawser torrent files`.
-pub fn files(args: &OneArgs) -> Result<(), Failure> {
-    let detail: Detail = process::small_runtime()?.block_on(async {
-        let remote = args.remote.find().await?;
-        let path = path(&remote, &args.torrent).await?;
-        Ok::<_, Failure>(remote.ask(Method::GET, &path).await?)
-    })?;
-    args.remote.print(&detail, print::detail)
 }
 
 /// Runs `hawser torrent wait`.

@@ -1,5 +1,6 @@
 //! Torrents of the daemon, for people.
 
+use hawser_client::FilePriority;
 use hawser_client::http::body::{Detail, Torrent};
 
 use crate::format;
@@ -80,9 +81,18 @@ pub fn detail(detail: &Detail) {
     if let Some(error) = &torrent.error {
         outln!("{}", plain(error));
     }
-    for file in &detail.files {
+    for (number, file) in (1..).zip(&detail.files) {
+        let wish = match (file.wanted, file.priority) {
+            (false, _) => "skip",
+            (true, FilePriority::Low) => "low",
+            (true, FilePriority::Normal) => "normal",
+            (true, FilePriority::High) => "high",
+        };
+        let there = file
+            .verified_bytes
+            .map_or_else(|| "-".to_owned(), |bytes| format::share(bytes, file.bytes));
         outln!(
-            "file  {:>9}  {}",
+            "file  {number:>4}  {wish:6}  {there:>6}  {:>9}  {}",
             format::bytes(file.bytes),
             plain(&file.path)
         );
