@@ -136,6 +136,11 @@ impl FileChoice {
         known.copied().unwrap_or(self.others)
     }
 
+    /// Whether all files are downloaded.
+    pub fn is_whole(&self) -> bool {
+        self.others.is_wanted && self.files.values().all(|wish| wish.is_wanted)
+    }
+
     /// Makes changes.
     pub fn change(&mut self, changes: &FileChanges) {
         for change in &changes.each {
@@ -266,6 +271,8 @@ mod tests {
                 // The files that are not named may not exist, so it may only say so too often.
                 prop_assert!(!grew || before.grows_to(&choice));
                 prop_assert!(!choice.grows_to(&choice));
+                let all = model.iter().all(|wish| wish.is_wanted);
+                prop_assert!(all || !choice.is_whole());
                 prop_assert!(choice.files.len() <= FILES as usize);
                 let text = serde_json::to_string(&choice).unwrap();
                 prop_assert_eq!(serde_json::from_str::<FileChoice>(&text).unwrap(), choice.clone());

@@ -109,6 +109,32 @@ impl View {
         known.flatten().unwrap_or(self.record.totals.verified)
     }
 
+    /// The fraction of what is wanted of its content that is verified, from 0 to 1; `None` while that is not
+    /// known.
+    pub fn done(&self) -> Option<f64> {
+        let fraction = |part: u64, whole: u64| match whole {
+            0 => 1.0,
+            _ => part as f64 / whole as f64,
+        };
+        let live = self.with_progress(|progress| {
+            let (is_known, files) = (
+                progress.phase != hawser_torrent::Phase::Checking,
+                &progress.files,
+            );
+            is_known.then(|| fraction(files.wanted_verified_bytes, files.wanted_bytes))
+        });
+        let (record, whole) = (&self.record, self.record.settings.files.is_whole());
+        match live.flatten() {
+            Some(done) => Some(done),
+            None if record.dates.completed.is_some() => Some(1.0),
+            // What is verified of the wanted files is known of a torrent that runs.
+            None => record
+                .size
+                .filter(|_| whole)
+                .map(|size| fraction(record.totals.verified, size)),
+        }
+    }
+
     /// The verified bytes of each file, by its index in the metainfo; `None` while that is not known.
     pub fn verified_files(&self) -> Option<HashMap<usize, u64>> {
         let files = self.with_progress(|progress| {

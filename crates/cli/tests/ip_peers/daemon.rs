@@ -249,6 +249,17 @@ fn some_files_of_a_torrent_are_downloaded_and_others_later() {
     let peer = text(&ready, "listening_tcp");
     object(&files, &["add", &made, "--peer", peer, "--files", "2"]);
     assert_eq!(object(&files, &["wait", "set"])["status"], "seeding");
+    let listed = object(&files, &["list"])["torrents"][0].take();
+    assert_eq!(listed["content"]["done"], 1.0, "{listed}");
+    let state = files.name("state");
+    let shown = command(&["torrent", "files", "set", "--state", &state]).output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = shown.lines().map(words).collect();
+    for begin in ["file 1 skip ", "file 2 normal 100 % "] {
+        let is_there = lines.iter().any(|line| line.starts_with(begin));
+        assert!(is_there, "{begin}: {shown}");
+    }
     let there = |name: &str| files.path("downloads/set").join(name).exists();
     assert_eq!(["a", "b", "c"].map(there), [false, true, false]);
 

@@ -61,6 +61,9 @@ pub struct Content {
     /// Bytes that are verified, when that was last known.
     #[schema(minimum = 0)]
     pub verified_bytes: u64,
+    /// The fraction of the files that are downloaded that is verified, from 0 to 1; none while that is not
+    /// known.
+    pub done: Option<f64>,
     /// The fraction that is hashed, from 0 to 1, while it is checked.
     pub checked: Option<f64>,
 }
@@ -422,6 +425,7 @@ impl From<&View> for Torrent {
             content: Content {
                 bytes: record.size,
                 verified_bytes: view.verified(),
+                done: view.done(),
                 checked: view.checked(),
             },
             traffic: Traffic {

@@ -56,6 +56,7 @@ async fn chosen_files_are_downloaded_and_more_later() {
     host.client.add(new).await.unwrap();
     let view = host.wait(hash, seeds).await;
     assert!(view.verified() < 900_000, "{}", view.verified());
+    assert_eq!(view.done(), Some(1.0));
     assert_eq!(on_disk(dir.path(), &seeded.content), ["b"]);
     host.end().await;
 

@@ -9,17 +9,17 @@ use crate::out::{outln, plain};
 /// How many digits of an info-hash or a fingerprint are shown.
 const DIGITS: usize = 8;
 
-/// How much of the content there is or, while it is checked, how much of it is.
+/// How much there is of the files that are downloaded or, while content is checked, how much is checked.
 fn share(torrent: &Torrent) -> String {
-    let content = &torrent.content;
-    let done = match (content.checked, content.bytes) {
-        (Some(checked), _) => checked,
-        (None, Some(0)) => 1.0,
-        (None, Some(bytes)) => content.verified_bytes as f64 / bytes as f64,
-        (None, None) => return "-".to_owned(),
-    };
-    // Only all of it is 100 %.
-    format!("{:.0} %", (done * 100.0).floor())
+    match (torrent.content.checked, torrent.content.done) {
+        (Some(done), _) | (None, Some(done)) => percent(done),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// A fraction in percent, rounded down, so that 100 % means all.
+fn percent(fraction: f64) -> String {
+    format!("{:.0} %", (fraction * 100.0).floor())
 }
 
 /// Prints a table of torrents, with the reason below each that has failed.
@@ -88,9 +88,11 @@ pub fn detail(detail: &Detail) {
             (true, FilePriority::Normal) => "normal",
             (true, FilePriority::High) => "high",
         };
-        let there = file
-            .verified_bytes
-            .map_or_else(|| "-".to_owned(), |bytes| format::share(bytes, file.bytes));
+        let there = match (file.verified_bytes, file.bytes) {
+            (None, _) => "-".to_owned(),
+            (Some(_), 0) => percent(1.0),
+            (Some(verified), bytes) => percent(verified as f64 / bytes as f64),
+        };
         outln!(
             "file  {number:>4}  {wish:6}  {there:>6}  {:>9}  {}",
             format::bytes(file.bytes),
@@ -112,5 +114,18 @@ pub fn detail(detail: &Detail) {
             .as_ref()
             .map_or(String::new(), |error| format!(": {}", plain(error)));
         outln!("tracker  {}  {}{error}", plain(&tracker.url), tracker.state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_is_100_percent() {
+        assert_eq!(
+            [0.0, 0.5, 0.9999, 1.0].map(percent),
+            ["0 %", "50 %", "99 %", "100 %"]
+        );
     }
 }
