@@ -124,7 +124,7 @@ impl Listener {
 fn json_api() -> OpenApiRouter<Daemon> {
     OpenApiRouter::new()
         .routes(routes!(describe::description))
-        .routes(routes!(torrents::about))
+        .routes(routes!(torrents::about, torrents::change_daemon))
         .routes(routes!(torrents::list, torrents::add))
         .routes(routes!(torrents::show, torrents::change, torrents::remove))
         .routes(routes!(torrents::settled))

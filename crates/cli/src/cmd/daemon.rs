@@ -56,7 +56,7 @@ pub struct DaemonArgs {
     pub seed_time: Option<Duration>,
     /// Most content received per second by all torrents together: 100mbit, or none
     ///
-    /// Kept with the torrents until another one is given, here or by Transmission's RPC.
+    /// Kept with the torrents until another one is given: here, by the API, or by Transmission's RPC.
     #[arg(long, value_name = "RATE", value_parser = rate_or_none)]
     pub limit_down: Option<RateArg>,
     /// Most content sent per second by all torrents together

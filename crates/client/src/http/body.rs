@@ -403,6 +403,22 @@ pub struct About {
     /// How many torrents there are.
     #[schema(minimum = 0)]
     pub torrents: u64,
+    /// Most bits of blocks that all torrents together receive a second.
+    pub download_rate: RateLimit,
+    /// Most bits of blocks that all torrents together send a second.
+    pub upload_rate: RateLimit,
+}
+
+/// A change to the daemon. What is not given stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonChange {
+    /// Most bits of blocks that all torrents together receive a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download_rate: Option<RateLimit>,
+    /// Most bits of blocks that all torrents together send a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_rate: Option<RateLimit>,
 }
 
 impl From<&View> for Torrent {

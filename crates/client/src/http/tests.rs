@@ -261,6 +261,12 @@ async fn requests_that_are_wrong_say_how() {
         (&change, json!({"folder": "x"}), 400, "not absolute"),
         (&change, json!({"download_rate": -1}), 400, "download_rate"),
         (
+            &"PATCH /api/v1/daemon".to_owned(),
+            json!({"rate": 1}),
+            400,
+            "rate",
+        ),
+        (
             &change,
             json!({"upload_rate": "default"}),
             400,
@@ -414,6 +420,14 @@ async fn transmissions_rpc_is_answered() {
     );
     let all_rates = api.client.bounds().await.unwrap().rates;
     assert_eq!(all_rates.upload.in_force(), Some(160_000));
+    let rates = json!({"download_rate": 8_000, "upload_rate": "unlimited"});
+    let (status, about) = api.json("PATCH /api/v1/daemon", &rates).await;
+    assert_eq!(
+        (status, &about["download_rate"], &about["upload_rate"]),
+        (200, &json!(8_000), &json!("unlimited"))
+    );
+    let all_rates = api.client.bounds().await.unwrap().rates;
+    assert_eq!(all_rates.download.in_force(), Some(8_000));
     let refused =
         json!({"method": "torrent-set", "arguments": {"ids": [1], "honorsSessionLimits": false}});
     let refused = call(refused).await;

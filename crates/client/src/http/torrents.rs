@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use super::Daemon;
-use super::body::{self, About, Detail, NewTorrent, Torrent, TorrentChange};
+use super::body::{self, About, DaemonChange, Detail, NewTorrent, Torrent, TorrentChange};
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Page, Refused};
 use crate::client::{ClientError, Source};
@@ -431,18 +431,48 @@ pub(super) async fn about(
     State(daemon): State<Daemon>,
     _: Authorized,
 ) -> Result<Response, JsonError> {
+    described(&daemon).await
+}
+
+/// Change the daemon: limits of rates of all torrents together
+#[utoipa::path(
+    patch, path = "/daemon", operation_id = "change_daemon", request_body = DaemonChange,
+    responses((status = 200, description = "The daemon", body = About), Refused, ReadsBody,
+        (status = 503, response = hawser_http::describe::NotStored)),
+)]
+pub(super) async fn change_daemon(
+    State(daemon): State<Daemon>,
+    _: Authorized,
+    body: Body,
+) -> Result<Response, JsonError> {
+    let change: DaemonChange = read_json(body, MAX_CHANGE_BODY).await?;
+    let rates = RateChanges {
+        download: body::RateLimit::change(change.download_rate),
+        upload: body::RateLimit::change(change.upload_rate),
+    };
+    let changed = daemon.inner.client.change(move |all| {
+        all.change_all_rates(rates);
+        Ok(())
+    });
+    changed.await.map_err(|error| refused(&error))?;
+    described(&daemon).await
+}
+
+/// Answers with the daemon.
+async fn described(daemon: &Daemon) -> Result<Response, JsonError> {
     let inner = &daemon.inner;
-    let views = inner
-        .client
-        .views()
-        .await
-        .map_err(|error| refused(&error))?;
+    let views = inner.client.views().await;
+    let views = views.map_err(|error| refused(&error))?;
+    let bounds = inner.client.bounds().await;
+    let rates = bounds.map_err(|error| refused(&error))?.rates;
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         download_dir: inner.client.download_dir().display().to_string(),
         scion: inner.addresses.scion.map(|address| address.to_string()),
         tcp: inner.addresses.tcp.map(|address| address.to_string()),
         torrents: views.len() as u64,
+        download_rate: rates.download.in_force().into(),
+        upload_rate: rates.upload.in_force().into(),
     };
     Ok(json(StatusCode::OK, &about))
 }
