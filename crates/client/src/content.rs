@@ -6,15 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hawser_store::{Folder, StoreError};
-use hawser_torrent::Metainfo;
+use hawser_torrent::{Metainfo, part_file};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-
-/// The file that the engine keeps in a download folder, with the bytes of pieces that are in files which are
-/// not downloaded.
-fn part_file(metainfo: &Metainfo) -> PathBuf {
-    format!(".{}.parts", metainfo.info_hash).into()
-}
 
 /// Moves the content of a torrent from one download folder to another, which is made if it does not exist.
 /// Does nothing if there is no content, or it was moved already.

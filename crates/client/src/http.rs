@@ -20,14 +20,13 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse;
 use axum::routing::post;
-use hawser_address::ScionAddr;
 use hawser_http::{Attempts, JsonError, NO_PAGES, Token, json_errors, may_be_from_page, nothing};
 use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use self::torrents::trackers;
+use crate::addresses::PeerAddresses;
 use crate::client::Client;
 
 /// What the paths of the JSON API begin with.
@@ -35,15 +34,6 @@ const PREFIX: &str = "/api/v1";
 /// Where Transmission's RPC is; with a slash at its end for transmission-remote.
 const RPC: &str = "/transmission/rpc";
 const RPC_SLASH: &str = "/transmission/rpc/";
-
-/// The addresses at which peers connect; `None` where they cannot connect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PeerAddresses {
-    /// For SCION peers.
-    pub scion: Option<ScionAddr>,
-    /// For IP peers.
-    pub tcp: Option<SocketAddr>,
-}
 
 /// The torrents as they are served. Clones are the same.
 #[derive(Clone)]

@@ -10,6 +10,8 @@
 //! torrent's alone; content is moved and deleted by threads that may wait. All end when the client is
 //! stopped, after what they have come to is saved.
 
+mod addresses;
+mod choice;
 mod client;
 mod content;
 mod engine;
@@ -27,14 +29,16 @@ mod state;
 mod torrents;
 mod view;
 
+pub use self::addresses::PeerAddresses;
+pub use self::choice::{Choice, SeedChoice};
 pub use self::client::{AddedTorrent, Client, ClientError, NewTorrent, Source};
 pub use self::engine::Engine;
 pub use self::files::{
     FileChange, FileChanges, FileChoice, FilePriority, FileWish, Files, MAX_CHOSEN_FILES,
 };
 pub use self::record::{
-    Choice, Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome,
-    Pending, Record, SeedChoice, SeedLimit, Totals, parse_hash,
+    Dates, MAX_LABEL_BYTES, MAX_LABELS, MAX_NAME_BYTES, MAX_PEERS, Origin, Outcome, Pending,
+    Record, SeedLimit, Totals, parse_hash,
 };
 pub use self::remote::{Method, Remote, RemoteError};
 pub use self::run::{Options, Prepared, RunError};

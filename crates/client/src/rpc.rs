@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::change::Changes;
 use crate::UNSUPPORTED;
+use crate::addresses::PeerAddresses;
 use crate::client::{Client, ClientError, NewTorrent, Source};
-use crate::http::PeerAddresses;
 use crate::settings::Settings;
 use crate::torrents::{CommandError, Move, Torrents};
 use crate::view::View;

@@ -9,9 +9,10 @@ use hawser_kernel::bind::Refused;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::addresses::PeerAddresses;
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::http::{Daemon, Listener, PeerAddresses};
+use crate::http::{Daemon, Listener};
 use crate::record::Record;
 use crate::remote::{RemoteError, own_token, publish, withdraw};
 use crate::settings::RateChanges;

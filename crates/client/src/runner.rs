@@ -242,22 +242,22 @@ impl Job {
     ) -> Infallible {
         while settings.changed().await.is_ok() {
             let wanted = settings.borrow_and_update().clone();
-            download.set_limits(wanted.rates.into());
-            if wanted.files == files {
-                continue;
-            }
-            match download.set_files(wanted.files.selection(count)).await {
-                Ok(()) => files = wanted.files,
-                // All that is wanted is there.
-                Err(SelectError::Complete) if !files.grows_to(&wanted.files) => {}
-                // Its end is reported with the reason.
-                Err(SelectError::Ended) => break,
-                Err(error) => {
-                    let info_hash = self.record.info_hash;
-                    tracing::debug!("torrent {info_hash}: {error}; it is run again");
-                    self.report(Event::Unselected).await;
+            // Files first: what is not wanted any more must not be fetched faster before that is known.
+            if wanted.files != files {
+                match download.set_files(wanted.files.selection(count)).await {
+                    Ok(()) => files = wanted.files,
+                    // All that is wanted is there.
+                    Err(SelectError::Complete) if !files.grows_to(&wanted.files) => {}
+                    // Its end is reported with the reason.
+                    Err(SelectError::Ended) => break,
+                    Err(error) => {
+                        let info_hash = self.record.info_hash;
+                        tracing::debug!("torrent {info_hash}: {error}; it is run again");
+                        self.report(Event::Unselected).await;
+                    }
                 }
             }
+            download.set_limits(wanted.rates.into());
         }
         std::future::pending().await
     }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::SeedChoice;
 use crate::files::FileChoice;
-use crate::record::SeedChoice;
 
 /// The rate of a limit that was never set, in bit/s: 100 kB/s, as of Transmission.
 const UNSET_RATE: u64 = 800_000;

@@ -36,7 +36,8 @@ use thiserror::Error;
 pub use self::entry::Status;
 use self::entry::{Activity, Entry};
 pub use self::queue::Move;
-use crate::record::{Origin, Outcome, Pending, Record, SeedChoice, cut_name};
+use crate::choice::SeedChoice;
+use crate::record::{Origin, Outcome, Pending, Record, cut_name};
 use crate::settings::RateLimits;
 
 /// Most torrents of a host.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hawser_torrent::{PathState, PeerAddr, Phase, Progress};
+use hawser_tracker::TrackerStatus;
 
 use crate::record::{Outcome, Record};
 use crate::runner::Live;
@@ -76,6 +77,13 @@ fn rate_of(progress: &Progress, rate: u64) -> u64 {
 }
 
 impl View {
+    /// Its trackers; none while it does not run.
+    pub(crate) fn trackers(&self) -> Vec<TrackerStatus> {
+        let live = self.live.as_ref();
+        let trackers = live.and_then(|live| live.trackers.as_ref());
+        trackers.map_or(Vec::new(), |trackers| trackers.borrow().clone())
+    }
+
     /// Why it does not run though it was started; `None` if it has not failed.
     pub fn error(&self) -> Option<&str> {
         match &self.record.outcome {

@@ -35,9 +35,10 @@ pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
     layout
 }
 
-/// The name of the part file in a download folder: hidden, and with the info-hash, so that no file of
+/// The name of the part file in a download folder, with the bytes of pieces that are in files which are not
+/// downloaded: hidden, and with the info-hash, so that no file of
 /// a torrent has it. libtorrent names its own so.
-pub(crate) fn part_file(metainfo: &Metainfo) -> PathBuf {
+pub fn part_file(metainfo: &Metainfo) -> PathBuf {
     format!(".{}.parts", metainfo.info_hash).into()
 }
 

@@ -71,6 +71,7 @@ pub use self::dht::DhtContacts;
 pub use self::download::Download;
 pub use self::error::{DownloadError, SeedError, SelectError};
 pub use self::files::{FileProgress, FilesProgress};
+pub use self::layout::part_file;
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;

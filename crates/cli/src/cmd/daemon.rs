@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_client::http::PeerAddresses;
-use hawser_client::{Bounds, Engine, Options, Prepared, RateChange, RateChanges};
+use hawser_client::{Bounds, Engine, Options, PeerAddresses, Prepared, RateChange, RateChanges};
 use hawser_discovery::{Client, ClientOptions, Datagrams, ScionDatagrams};
 use hawser_quic::Config;
 

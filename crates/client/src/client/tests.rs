@@ -6,7 +6,8 @@ use hawser_discovery::{Client as TrackerClient, ClientOptions};
 use hawser_torrent::{CreateOptions, Listener, Network, Seed, SeedOptions, create};
 
 use super::*;
-use crate::record::{Choice, Outcome, SeedChoice};
+use crate::choice::{Choice, SeedChoice};
+use crate::record::Outcome;
 use crate::settings::{RateChange, RateChanges, RateLimits};
 use crate::torrents::Status;
 

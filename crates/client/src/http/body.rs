@@ -4,8 +4,9 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::choice::Choice;
 use crate::files::{self, FileChanges, FilePriority};
-use crate::record::{Choice, Outcome, SeedLimit};
+use crate::record::{Outcome, SeedLimit};
 use crate::settings::RateChange;
 use crate::view::View;
 

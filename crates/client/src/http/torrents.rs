@@ -18,12 +18,12 @@ use super::Daemon;
 use super::body::{self, About, DaemonChange, Detail, NewTorrent, Torrent, TorrentChange};
 use super::caller::Authorized;
 use super::describe::{ChangesOne, OfTorrent, Page, Refused};
+use crate::choice::SeedChoice;
 use crate::client::{ClientError, Source};
 use crate::files::FileChanges;
-use crate::record::{MAX_PEERS, SeedChoice, parse_hash};
+use crate::record::{MAX_PEERS, parse_hash};
 use crate::settings::{RateChanges, Settings};
 use crate::torrents::{CommandError, Move, Torrents};
-use crate::view::View;
 
 /// Longest body of a torrent to add, in bytes: the longest `.torrent` file in base64.
 const MAX_ADD_BODY: usize = 24 << 20;
@@ -186,7 +186,7 @@ pub(super) async fn show(
         torrent: Torrent::from(&view),
         files: files.collect(),
         peers: view.peers().into_iter().map(peer).collect(),
-        trackers: trackers(&view).iter().map(tracker).collect(),
+        trackers: view.trackers().iter().map(tracker).collect(),
     };
     Ok(json(StatusCode::OK, &detail))
 }
@@ -223,13 +223,6 @@ fn peer(peer: crate::view::PeerNumbers) -> body::Peer {
         uploaded_bytes: peer.uploaded,
         rtt_ms: peer.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
     }
-}
-
-/// The trackers of a torrent that runs.
-pub(crate) fn trackers(view: &View) -> Vec<TrackerStatus> {
-    let live = view.live.as_ref().and_then(|live| live.trackers.as_ref());
-    live.map(|trackers| trackers.borrow().clone())
-        .unwrap_or_default()
 }
 
 fn tracker(status: &TrackerStatus) -> body::Tracker {
@@ -298,7 +291,7 @@ fn apply(
     all: &mut Torrents,
     hash: InfoHash,
     change: TorrentChange,
-    seconds: Option<crate::record::Choice<u64>>,
+    seconds: Option<crate::choice::Choice<u64>>,
     files: &FileChanges,
 ) -> Result<(), CommandError> {
     let record = all.record(hash).ok_or(CommandError::Unknown(hash))?;

@@ -4,8 +4,8 @@ use hawser_torrent::InfoHash;
 use hawser_transmission::{CallError, Change, Files, Priority, SeedMode, SessionView, Setting};
 
 use super::unsupported;
+use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FilePriority};
-use crate::record::{Choice, SeedChoice};
 use crate::settings::{RateChanges, RateLimit};
 use crate::torrents::{CommandError, Move, Torrents};
 

@@ -13,9 +13,10 @@ use hawser_transmission::{
 };
 
 use super::change::limit;
+use crate::addresses::PeerAddresses;
+use crate::choice::Choice;
 use crate::files::FilePriority;
-use crate::http::{PeerAddresses, trackers};
-use crate::record::{Choice, Origin, Outcome as Kept};
+use crate::record::{Origin, Outcome as Kept};
 use crate::torrents::{Bounds, Status};
 use crate::view::View;
 
@@ -159,7 +160,7 @@ fn detail(view: &View, metainfo: Option<&Metainfo>, path: &Path, parts: Parts) -
     }
     if parts.contains(Parts::TRACKERS) {
         let now = Instant::now();
-        let trackers = trackers(view).into_iter().enumerate();
+        let trackers = view.trackers().into_iter().enumerate();
         detail.trackers = trackers
             .map(|(number, status)| tracker(number, status, now))
             .collect();

@@ -3,8 +3,9 @@
 use hawser_torrent::{CreateOptions, create};
 
 use super::*;
+use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, FileChoice, FilePriority, Files};
-use crate::record::{Choice, Dates, Origin, Outcome, Pending, SeedChoice, SeedLimit, Totals};
+use crate::record::{Dates, Origin, Outcome, Pending, SeedLimit, Totals};
 use crate::settings::{RateLimit, RateLimits, Settings};
 
 fn record(number: u8) -> Record {

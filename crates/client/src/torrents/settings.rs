@@ -3,8 +3,9 @@
 use hawser_torrent::InfoHash;
 
 use super::{Bounds, CommandError, Torrents};
+use crate::choice::{SeedChoice, check_ratio};
 use crate::files::FileChanges;
-use crate::record::{Outcome, SeedChoice, check_labels, check_ratio};
+use crate::record::{Outcome, check_labels};
 use crate::settings::{RateChanges, RateLimits};
 
 impl Torrents {

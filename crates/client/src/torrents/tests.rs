@@ -5,8 +5,9 @@ mod random;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::choice::{Choice, SeedChoice};
 use crate::files::{FileChange, FileChanges, Files};
-use crate::record::{Choice, Dates, SeedChoice, SeedLimit, Totals};
+use crate::record::{Dates, SeedLimit, Totals};
 use crate::settings::Settings;
 
 fn hash(number: u8) -> InfoHash {
