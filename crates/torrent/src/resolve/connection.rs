@@ -8,6 +8,7 @@ use hawser_address::PeerAddr;
 use hawser_magnet::{ConnectionId, MetadataMessage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::close::CloseCode;
 use crate::dht::DhtContacts;
@@ -26,6 +27,10 @@ const MAX_PATHS: usize = 4;
 
 /// Longest time without a message from the peer. BitTorrent programs send something every two minutes.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// Longest wait for the answer to a request before the next one is sent. Of two requests that arrive
+/// together rTorrent 0.9.8 answers the first, and reads nothing more from the connection.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes read at a time.
 const READ: usize = 32 << 10;
@@ -215,11 +220,24 @@ async fn pass_on(
     let mut decoder = Decoder::of_unknown();
     // The id under which the peer takes messages.
     let mut theirs = None;
+    // Until when an answer to the last request is awaited before the next request is sent.
+    let mut awaited: Option<Instant> = None;
     loop {
+        let overdue = async {
+            match awaited {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            piece = asked.recv() => {
+            () = overdue => {
+                awaited = None;
+                continue;
+            }
+            piece = asked.recv(), if awaited.is_none() => {
                 let piece = piece.ok_or_else(ended)?;
                 let Some(id) = theirs else { continue };
+                awaited = Some(Instant::now() + ANSWER_TIMEOUT);
                 let payload = MetadataMessage::Request { piece }.encode().into();
                 let mut out = Vec::new();
                 encode(&Message::Extended { id, payload }, &mut out);
@@ -255,7 +273,10 @@ async fn pass_on(
                         None => return Err(String::from("it has no metadata").into()),
                     }
                 }
-                UT_METADATA => What::Message(payload),
+                UT_METADATA => {
+                    awaited = None;
+                    What::Message(payload)
+                }
                 _ => continue,
             };
             events.send(Event { id, what }).await.map_err(|_| ended())?;
